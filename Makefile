@@ -1,0 +1,131 @@
+# Two commands matter: `make run` and `make test`.  Both install what is missing into .venv, from
+# requirements.lock alone, so that two machines get the same bytes.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.ONESHELL:
+
+VENV := .venv
+BIN := $(VENV)/bin
+# The first Python that is new enough and can make environments; `make install PYTHON=…` takes another.
+PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
+	$$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+
+.PHONY: help
+help: ## Show this list.
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+
+.PHONY: install
+install: $(VENV)/.project ## Install everything into .venv; quick when there is nothing to do.
+
+# What a new environment gets last, so an interrupted one is made again.
+$(BIN)/pip:
+	@if [ -z "$(PYTHON)" ]; then
+		echo "belfry needs Python 3.11 or newer, with venv; none was found on PATH." >&2
+		exit 1
+	fi
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.locked: requirements.lock | $(BIN)/pip
+	@echo "Installing the locked packages into $(VENV) …"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	touch $@
+
+$(VENV)/.project: pyproject.toml $(VENV)/.locked
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-index --no-deps \
+		--no-build-isolation --editable .
+	touch $@
+
+.PHONY: run
+run: install ## Run broker, registry and one worker until Ctrl-C.
+	@exec $(BIN)/belfry dev
+
+.PHONY: test
+test: install ## Run all tests; those of whole processes start a broker of their own.
+	@$(BIN)/python -m pytest
+
+.PHONY: fast
+fast: install ## Run the tests that need seconds.
+	@$(BIN)/python -m pytest -q tests/unit tests/property tests/architecture
+
+SECONDS_OF_FUZZ := 60
+.PHONY: fuzz
+fuzz: install ## Feed arbitrary bytes to the engine for a minute (SECONDS_OF_FUZZ=3600: an hour).
+	@mkdir -p .fuzz
+	PYTHONPATH=app $(BIN)/python -m tests.fuzz.requests -max_total_time=$(SECONDS_OF_FUZZ) .fuzz tests/fuzz/corpus
+
+.PHONY: lint
+lint: install ## Check style, types and the direction of imports.
+	@$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	PYTHONPATH=app $(BIN)/lint-imports
+
+.PHONY: format
+format: install ## Format the code, and mend what can be mended by itself.
+	@$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+.PHONY: docs
+docs: install ## Make the reference pages anew from the code.
+	@$(BIN)/python -m belfry.telemetry.reference docs
+	$(BIN)/python -m belfry.cli.reference > docs/cli.md
+	$(BIN)/python -m belfry.worker.asyncapi > docs/asyncapi.json
+	$(BIN)/python -m belfry.api.document > docs/openapi.json
+
+.PHONY: lock
+lock: ## Lock the newest allowed versions; needs uv.
+	@UV_CUSTOM_COMPILE_COMMAND="make lock" uv pip compile --upgrade --generate-hashes --universal --python-version 3.11 --extra dev-stack --extra claim-check \
+		--group dev --no-emit-index-url --quiet pyproject.toml -o requirements.lock
+
+.PHONY: clean
+clean: ## Remove what tools leave behind; .venv and data stay.
+	@rm -rf dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+
+.PHONY: connect-demo
+connect-demo: install ## Run Kafka Connect beside belfry: fired events into a file and PostgreSQL.
+	@$(BIN)/python compose/connect/demo.py
+
+.PHONY: bench
+bench: install ## Measure everything that docs/performance.md shows; LONG=1 adds the curves.
+	@benchmarks/run.sh
+
+.PHONY: failover
+failover: install ## Kill one of two workers ROUNDS times under load, and tell how late it made whom.
+	@ROUNDS=$${ROUNDS:-20} $(BIN)/python -m pytest -q -s tests/acceptance/test_failover.py -k death
+
+.PHONY: rolling
+rolling: install ## Restart three workers one by one, ROUNDS times, and tell how late it made whom.
+	@ROUNDS=$${ROUNDS:-6} $(BIN)/python -m pytest -q -s tests/acceptance/test_failover.py -k rolling
+
+.PHONY: survive
+survive: install ## Kill a worker ROUNDS times under load, and audit what came out.
+	@ROUNDS=$${ROUNDS:-100} $(BIN)/python -m pytest -q -s tests/acceptance/test_survives_kill.py
+
+.PHONY: chaos
+chaos: install ## Strike two workers at every step by every signal, SEEDS times, and audit.
+	@SEEDS=$${SEEDS:-1} $(BIN)/python -m pytest -q -s tests/chaos
+
+.PHONY: oracle
+oracle: install ## Compare cron with a walk through UTC around every change of every zone's clock.
+	@ORACLE=all $(BIN)/python -m pytest -q tests/property/test_cron_oracle.py
+
+.PHONY: soak
+soak: install ## Load two workers for HOURS, restart one over and over, audit; nothing may grow.
+	@HOURS=$${HOURS:-1} $(BIN)/python -m pytest -q -s tests/soak
+
+.PHONY: simulate
+simulate: install ## Play SEEDS seeds of the simulator, from FIRST on; ONLY names scenarios.
+	@PYTHONPATH=app $(BIN)/python -m tests.simulation --seeds $${SEEDS:-1000} --first $${FIRST:-0} $${ONLY:+--only $$ONLY}
+
+.PHONY: fuzz-http
+fuzz-http: install ## Ask a worker EXAMPLES times what each part of the HTTP document allows.
+	@EXAMPLES=$${EXAMPLES:-300} $(BIN)/python -m pytest -q -s tests/acceptance/test_http_fuzz.py
+
+.PHONY: bench-tenants
+bench-tenants: install ## Measure what tenants do to each other; CROWD and POLICIES say how many.
+	@benchmarks/tenants.sh
+
+.PHONY: bench-http
+bench-http: install ## Measure HTTP while events fire; PENDING, FIRES and RATE say how much.
+	@benchmarks/http.sh
