@@ -1,0 +1,20 @@
+"""A batch of source records, with the chain that makes a lost batch visible."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from belfry.wire.record import SourceRecord
+
+
+class SourceBatch(NamedTuple):
+    """Records of one source partition: the first offset asked for, and the next one to ask for.
+
+    `start` of a batch is `next_position` of the one before it.  Offsets that carry no record
+    (compacted, control or aborted records) lie between the two all the same.
+    """
+
+    start: int
+    next_position: int
+    records: Sequence[SourceRecord]

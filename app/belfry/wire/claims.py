@@ -1,0 +1,57 @@
+"""Signed claims: who says that a request is a tenant's can prove it.
+
+The header `belfry-signature` holds HMAC-SHA256, in hexadecimal digits, over these bytes, with a
+secret that the tenant shares with the workers:
+
+    field(tenant) field(key) field(value) { field(name) field(value) } for each header, in order
+    field(x): size in 4 bytes, big-endian (ff ff ff ff: null), then the bytes
+
+The signature itself and what belfry adds on the way (`belfry-origin-…`) are left out, so a request
+that is sent on to its home can be checked there once more.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Iterable
+from struct import Struct
+from typing import Final
+
+from belfry.wire.record import ORIGIN, SIGNATURE, Headers
+
+UNSIGNED: Final = ORIGIN | {SIGNATURE}
+_NULL: Final = b"\xff\xff\xff\xff"
+_SIZE: Final = Struct(">I")
+
+
+def signature(
+    secret: bytes, tenant: str, key: bytes | None, value: bytes | None, headers: Headers | None
+) -> bytes:
+    """What the header `belfry-signature` of a record has to hold."""
+    fields: list[bytes | None] = [tenant.encode(errors="replace"), key, value]
+    for name, given in headers or ():
+        if name not in UNSIGNED:
+            fields += (name.encode(), given)
+    signed = b"".join(map(_field, fields))
+    return hmac.digest(secret, signed, "sha256").hex().encode()
+
+
+def shown(headers: Headers | None) -> bytes | None:
+    """The signature that a record shows; the last one, None where there is none."""
+    found = [given for name, given in headers or () if name == SIGNATURE]
+    return found[-1] if found else None
+
+
+def proves(
+    secrets: Iterable[bytes], tenant: str, key: bytes | None, value: bytes | None, headers: Headers
+) -> bool:
+    """Whether one of these secrets made the signature that the headers show."""
+    given = shown(headers) or b""
+    return any(
+        hmac.compare_digest(given, signature(secret, tenant, key, value, headers))
+        for secret in secrets
+    )
+
+
+def _field(given: bytes | None) -> bytes:
+    return _NULL if given is None else _SIZE.pack(len(given)) + given

@@ -1,0 +1,62 @@
+"""`FiredEvent`: one fire as envelope tenants and HTTP deliveries get it.
+
+A body without a frame; the caller puts the prefix or the single-object head before it, which is
+the same for all records of a topic.  Plain fastavro encodes 117 000 such records a second where a
+hand-written encoder reached 290 000: not enough to keep a second description of the schema.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from belfry.wire import catalogue
+from belfry.wire.catalogue import RecordReader
+
+NAME = "FiredEvent"
+
+
+@dataclass(slots=True)
+class FiredEvent:
+    """Fields of the schema, in its order; instants in epoch milliseconds."""
+
+    tenant: str
+    schedule_id: str
+    fire_id: str
+    version: int
+    occurrence: int
+    scheduled_at: int
+    due_at: int
+    fired_at: int
+    event_type: str | None = None
+    group: str | None = None
+    missed: int = 0
+    payload: bytes | None = None
+
+
+def encode_fired(event: FiredEvent) -> bytes:
+    """Body of a fired event."""
+    return catalogue.encode(
+        NAME,
+        {
+            "tenant": event.tenant,
+            "schedule_id": event.schedule_id,
+            "fire_id": event.fire_id,
+            "version": event.version,
+            "occurrence": event.occurrence,
+            "scheduled_at": event.scheduled_at,
+            "due_at": event.due_at,
+            "fired_at": event.fired_at,
+            "event_type": event.event_type,
+            "group": event.group,
+            "missed": event.missed,
+            "payload": event.payload,
+        },
+    )
+
+
+def decode_fired(body: bytes, reader: RecordReader | None = None) -> FiredEvent:
+    """A fired event, written with the schema of `reader` (ours where none is given).
+
+    Raises `MalformedError`.
+    """
+    return FiredEvent(**(reader or catalogue.own_reader(NAME)).read(body))

@@ -1,0 +1,83 @@
+"""How a value says which schema wrote it: three frames, and none.
+
+    prefix          00 | id: 4 bytes, big-endian | body           Confluent's classic
+    header          __value_schema_id = 01 | GUID: 16 bytes       body is the whole value
+    single object   C3 01 | CRC-64-AVRO: 8 bytes, LE | body       Avro's own, no registry needed
+
+The header is looked at first, as Confluent's own reader does: a body may begin with any byte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+from struct import Struct
+from typing import Final
+
+from belfry.wire import catalogue
+
+VALUE_SCHEMA_ID: Final = "__value_schema_id"
+SINGLE_OBJECT_MARKER: Final = b"\xc3\x01"
+PREFIX_BYTES: Final = 5
+SINGLE_OBJECT_BYTES: Final = 10
+
+_ID: Final = Struct(">I")
+_PREFIX: Final = Struct(">BI")
+_GUID_BYTES: Final = 16
+
+
+class Kind(Enum):
+    """Which frame a value has."""
+
+    PREFIX = "prefix"
+    HEADER = "header"
+    SINGLE_OBJECT = "single object"
+    UNFRAMED = "unframed"
+
+
+_PREFIXED: Final = Kind.PREFIX
+_IN_HEADER: Final = Kind.HEADER
+_SINGLE: Final = Kind.SINGLE_OBJECT
+_UNFRAMED: Final = Kind.UNFRAMED
+
+
+@dataclass(slots=True)
+class Frame:
+    """A value taken apart; `reference` is a schema id, a GUID (16 bytes) or a fingerprint (8)."""
+
+    kind: Kind
+    reference: int | bytes
+    body: bytes
+
+
+def read_frame(value: bytes, headers: Iterable[tuple[str, bytes | None]] | None = None) -> Frame:
+    """Take a value apart; what has no frame, or a damaged one, comes back unframed and whole."""
+    if headers:
+        for name, given in headers:
+            if name == VALUE_SCHEMA_ID:
+                return _by_header(value, given)
+    if len(value) > PREFIX_BYTES and value[0] == 0:
+        return Frame(_PREFIXED, _ID.unpack_from(value, 1)[0], value[PREFIX_BYTES:])
+    if len(value) > SINGLE_OBJECT_BYTES and value[:2] == SINGLE_OBJECT_MARKER:
+        return Frame(_SINGLE, value[2:SINGLE_OBJECT_BYTES], value[SINGLE_OBJECT_BYTES:])
+    return Frame(_UNFRAMED, b"", value)
+
+
+def prefix(schema_id: int) -> bytes:
+    """The five bytes that Confluent's format puts before a body."""
+    return _PREFIX.pack(0, schema_id)
+
+
+def single_object(name: str) -> bytes:
+    """The ten bytes that single-object encoding puts before a body of one of our schemas."""
+    return SINGLE_OBJECT_MARKER + catalogue.fingerprint(name)
+
+
+def _by_header(value: bytes, given: bytes | None) -> Frame:
+    if given is not None and len(given) == 1 + _GUID_BYTES and given[0] == 1:
+        return Frame(_IN_HEADER, given[1:], value)
+    if given is not None and len(given) == PREFIX_BYTES and given[0] == 0:
+        # Confluent's reader takes an id of the classic format from the header as well.
+        return Frame(_PREFIXED, _ID.unpack_from(given, 1)[0], value)
+    return Frame(_UNFRAMED, b"", value)

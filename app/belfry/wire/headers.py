@@ -1,0 +1,144 @@
+"""The header protocol: a record with `belfry-…` headers schedules its own value.
+
+    belfry-tenant: demo   belfry-id: hello   belfry-in: 5m      value, key, other headers: the event
+
+For kcat, Connect sources and any language without Avro.  Such headers win over an Avro value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from belfry.schedules.instants import parse_duration, parse_instant
+from belfry.schedules.rejections import Rejection
+from belfry.schedules.request import Header, Request
+from belfry.wire.record import ORIGIN, SIGNATURE, Headers, SourceRecord, stamp_of
+
+PREFIX: Final = "belfry-"
+WHEN: Final[dict[str, tuple[str, str]]] = {
+    "belfry-at": ("AT", "at"),
+    "belfry-in": ("AFTER", "delay_ms"),
+    "belfry-every": ("EVERY", "interval_ms"),
+    "belfry-cron": ("CRON", "cron"),
+}
+TEXTS: Final = {
+    "belfry-tenant": "tenant",
+    "belfry-id": "schedule_id",
+    "belfry-action": "action",
+    "belfry-group": "group",
+    "belfry-type": "event_type",
+    "belfry-request-id": "request_id",
+    "belfry-timezone": "timezone",
+}
+FIRE_ID: Final = "belfry-fire-id"
+PROTOCOL: Final = frozenset(WHEN) | frozenset(TEXTS)
+_READERS: Final[dict[str, Callable[[str], Any]]] = {
+    "belfry-at": parse_instant,
+    "belfry-in": parse_duration,
+    "belfry-every": parse_duration,
+    "belfry-cron": str,
+}
+EMPTY: Final[dict[str, Any]] = {
+    "action": "UPSERT",
+    "kind": "AT",
+    "at": None,
+    "delay_ms": None,
+    "interval_ms": None,
+    "cron": None,
+    "timezone": None,
+    "start_at": None,
+    "end_at": None,
+    "max_fires": None,
+    "jitter_ms": None,
+    "misfire": None,
+    "max_lateness_ms": None,
+    "event_type": None,
+    "group": None,
+    "key": None,
+    "payload": None,
+    "headers": [],
+    "expected_version": None,
+    "request_id": None,
+    "reason": None,
+    "fire_id": None,
+    "http_targets": [],
+    "overlap": None,
+    "serial": False,
+    "ack_timeout_ms": None,
+    "standing": None,
+}
+
+
+def speaks_protocol(headers: Headers) -> bool:
+    """Whether these headers hold a request."""
+    return any(name in PROTOCOL for name, _ in headers)
+
+
+def read_headers(record: SourceRecord) -> Request | Rejection:
+    """The request that a record's headers hold, or why there is none."""
+    _, _, key, value, headers = record
+    fields: dict[str, Any] = {**EMPTY, "key": key, "payload": value}
+    kept: list[Header] = []
+    kinds: list[str] = []
+    for name, given in headers or ():
+        if name not in PROTOCOL:
+            if name not in ORIGIN and name != SIGNATURE:
+                kept.append({"name": name, "value": given})
+            continue
+        problem = _read(name, given, fields, kinds)
+        if problem is not None:
+            return problem
+    fields["headers"] = kept
+    stamp = stamp_of(headers)
+    if stamp is not None:
+        fields["tenant"] = stamp
+    return _whole(fields, kinds)
+
+
+def _read(
+    name: str, given: bytes | None, fields: dict[str, Any], kinds: list[str]
+) -> Rejection | None:
+    try:
+        text = (given or b"").decode()
+        if name in TEXTS:
+            fields[TEXTS[name]] = text
+            return None
+        kinds.append(name)
+        if len(kinds) == 1:
+            # A second one is refused anyway: thousands of them are not worth reading.
+            kind, field = WHEN[name]
+            fields["kind"], fields[field] = kind, _READERS[name](text)
+    except UnicodeDecodeError:
+        return Rejection("bad_header", f"Header {name} is no UTF-8: {given!r:.80}.")
+    except ValueError as error:
+        return Rejection("bad_header", f"Header {name}: {error}")
+    return None
+
+
+def _whole(fields: dict[str, Any], kinds: list[str]) -> Request | Rejection:
+    if "tenant" not in fields:
+        return Rejection("no_tenant", "Header belfry-tenant is missing: it names the tenant.")
+    if "schedule_id" not in fields:
+        return Rejection("bad_schedule_id", "Header belfry-id is missing: it names the schedule.")
+    fields["action"] = fields["action"].upper()
+    if fields["action"] == "ACK":
+        return _acknowledgement(fields)
+    if fields["action"] in ("UPSERT", "CREATE"):
+        if not kinds:
+            return Rejection("no_instant", f"One of {', '.join(WHEN)} has to say when.")
+        if len(kinds) > 1:
+            return Rejection("several_instants", f"{' and '.join(kinds[:2])} contradict: keep one.")
+    request: Request = fields  # type: ignore[assignment]  # TEXTS and WHEN name its fields
+    return request
+
+
+def _acknowledgement(fields: dict[str, Any]) -> Request | Rejection:
+    """An ACK names its fire as the fired record does, in a header that else is the user's."""
+    given = [each["value"] for each in fields["headers"] if each["name"] == FIRE_ID]
+    try:
+        fields["fire_id"] = (given[-1] or b"").decode() if given else None
+    except UnicodeDecodeError:
+        return Rejection("bad_header", f"Header {FIRE_ID} is no UTF-8: {given[-1]!r:.80}.")
+    request: Request = fields  # type: ignore[assignment]  # TEXTS and WHEN name its fields
+    return request

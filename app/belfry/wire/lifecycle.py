@@ -1,0 +1,117 @@
+"""`LifecycleEvent`: the record that says what became of a request, an occurrence or a delivery."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any, Final, NamedTuple
+
+from belfry.schedules.outcomes import Outcome
+from belfry.wire import catalogue
+from belfry.wire.catalogue import RecordReader
+
+NAME = "LifecycleEvent"
+
+
+@dataclass(slots=True, kw_only=True)
+class LifecycleEvent:
+    """Fields of the schema, in its order; instants in epoch milliseconds."""
+
+    tenant: str
+    schedule_id: str
+    outcome: Outcome
+    request_id: str | None = None
+    fire_id: str | None = None
+    version: int | None = None
+    at: int
+    due_at: int | None = None
+    code: str | None = None
+    reason: str | None = None
+    target: str | None = None
+    attempt: int | None = None
+    source_topic: str | None = None
+    source_partition: int | None = None
+    source_offset: int | None = None
+
+
+_FIELDS = tuple(field.name for field in fields(LifecycleEvent))
+
+
+def encode_lifecycle(event: LifecycleEvent) -> bytes:
+    """Body of a lifecycle event (no frame)."""
+    return catalogue.encode(NAME, {name: getattr(event, name) for name in _FIELDS})
+
+
+def decode_lifecycle(body: bytes, reader: RecordReader | None = None) -> LifecycleEvent:
+    """A lifecycle event, written with the schema of `reader` (ours where none is given).
+
+    An outcome that is newer than this release reads as UNKNOWN.  Raises `MalformedError`.
+    """
+    record = (reader or catalogue.own_reader(NAME)).read(body)
+    record["outcome"] = Outcome(record["outcome"])
+    return LifecycleEvent(**record)
+
+
+def asked_in(body: bytes, at: int = 0) -> tuple[bytes, bytes, bytes] | None:
+    """Tenant, schedule and request id of an event, without reading the rest; None without an id.
+
+    Only for what this release wrote: who waits for verdicts passes by the records of all others.
+    IndexError for bytes that are no event.
+    """
+    tenant, at = _text(body, at)
+    schedule_id, at = _text(body, at)
+    _, at = _number(body, at)
+    branch, at = _number(body, at)
+    return None if branch == 0 else (tenant, schedule_id, _text(body, at)[0])
+
+
+def _text(body: bytes, at: int) -> tuple[bytes, int]:
+    size, at = _number(body, at)
+    return body[at : at + size], at + size
+
+
+def _number(body: bytes, at: int) -> tuple[int, int]:
+    """A number of Avro's that is not negative, and where the next byte lies."""
+    number = shift = 0
+    while True:
+        byte = body[at]
+        at += 1
+        number |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return number >> 1, at
+        shift += 7
+
+
+class Headline(NamedTuple):
+    """What the head of a lifecycle event says: all that an index of events needs."""
+
+    tenant: bytes
+    schedule_id: bytes
+    outcome: Outcome
+    at_ms: int
+    due_ms: int | None
+
+
+_OUTCOMES: Final = tuple(Outcome)
+
+
+def headline(body: bytes) -> Headline:
+    """The head of an event that this release wrote; IndexError for bytes that are none."""
+    tenant, at = _text(body, 0)
+    schedule_id, at = _text(body, at)
+    outcome, at = _number(body, at)
+    for _ in ("request_id", "fire_id"):
+        branch, at = _number(body, at)
+        if branch:
+            _, at = _text(body, at)
+    branch, at = _number(body, at)
+    if branch:
+        _, at = _number(body, at)
+    at_ms, at = _number(body, at)
+    branch, at = _number(body, at)
+    due_ms = _number(body, at)[0] if branch else None
+    return Headline(tenant, schedule_id, _OUTCOMES[outcome], at_ms, due_ms)
+
+
+def encode_record(record: dict[str, Any]) -> bytes:
+    """Body of a decoded event, in this release's schema."""
+    return catalogue.encode(NAME, record)

@@ -1,0 +1,50 @@
+"""`TenantPolicy` records: bytes of the topic of policies to values and back."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any, Final
+
+from belfry.schedules.policy import TenantPolicy, problems
+from belfry.schedules.targets import HttpTarget
+from belfry.schedules.targets import target_of as http_target
+from belfry.wire import catalogue
+from belfry.wire.catalogue import RecordReader
+
+__all__ = [
+    "HttpTarget",
+    "TenantPolicy",
+    "decode_policy",
+    "encode_policy",
+    "http_target",
+    "policy_of",
+    "problems",
+]
+
+NAME: Final = "TenantPolicy"
+
+
+def encode_policy(policy: TenantPolicy) -> bytes:
+    """Body of a policy (no frame)."""
+    targets = [_target_record(target) for target in policy.http_targets]
+    return catalogue.encode(NAME, {**asdict(policy), "http_targets": targets})
+
+
+def decode_policy(body: bytes, reader: RecordReader | None = None) -> TenantPolicy:
+    """A policy, written with the schema of `reader` (ours where none is given).
+
+    Raises `MalformedError`; `problems` judges what was read.
+    """
+    return policy_of((reader or catalogue.own_reader(NAME)).read(body))
+
+
+def policy_of(record: dict[str, Any]) -> TenantPolicy:
+    """A policy from a decoded record."""
+    targets = tuple(map(http_target, record["http_targets"]))
+    lists = {name: tuple(record[name]) for name in ("allowed_hosts", "former_spreads")}
+    return TenantPolicy(**{**record, "http_targets": targets, **lists})
+
+
+def _target_record(target: HttpTarget) -> dict[str, Any]:
+    headers = [{"name": name, "value": value} for name, value in target.headers]
+    return {**asdict(target), "headers": headers}

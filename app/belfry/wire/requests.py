@@ -1,0 +1,208 @@
+"""Bytes of a source record to a request, or to the reason why it is none.
+
+The hot path of ingest.  Three shapes come in: Avro in one of three frames, the header protocol, and
+a null value whose key is ``tenant/schedule_id`` (cancel).  Decoding uses the writer's schema and
+ours; where they are the same, fastavro reads without resolution, and never with logical types.
+No input raises: whatever the bytes are, the answer is a `Request` or a `Rejection`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from io import BytesIO
+from typing import Any, Final
+
+from fastavro import parse_schema, schemaless_reader
+from fastavro.read import SchemaResolutionError
+
+from belfry.schedules.rejections import Rejection
+from belfry.schedules.request import PlainRequest, Request
+from belfry.wire import catalogue, framing
+from belfry.wire.headers import EMPTY, read_headers, speaks_protocol
+from belfry.wire.quick import read_plain
+from belfry.wire.record import SourceRecord, stamp_of
+from belfry.wire.safety import MAX_VALUE_BYTES, unsafe_reason
+
+NAME: Final = "ScheduleRequest"
+
+# What a schema reference is known to stand for: a pair to read with, or a verdict.
+Reading = tuple[Any, Any] | Rejection
+Reference = int | bytes
+
+
+class RequestReader:
+    """Decodes records; learns writers' schemas from the shell, which asks the registry."""
+
+    def __init__(self) -> None:
+        self._ours = catalogue.plain(NAME)
+        self._single_object = framing.single_object(NAME)
+        self._readings: dict[Reference, Reading] = {catalogue.fingerprint(NAME): (self._ours, None)}
+        # Ids (as they lie in a value) whose writer's schema is ours: those may be plain.
+        self._own: set[bytes] = set()
+
+    def unknown_schemas(self, records: Iterable[SourceRecord]) -> set[Reference]:
+        """References in these records that `learn` or `refuse` have to settle before `read`."""
+        heads = {value[:5] for _, _, _, value, _ in records if value and value[0] == 0}
+        found: set[Reference] = {
+            int.from_bytes(head[1:], "big") for head in heads if len(head) == 5
+        }
+        for _, _, _, value, headers in records:
+            if headers and value is not None:
+                frame = framing.read_frame(value, headers)
+                if frame.kind in (framing.Kind.HEADER, framing.Kind.PREFIX):
+                    found.add(frame.reference)
+        return found - self._readings.keys()
+
+    def learn(self, reference: Reference, writer: dict[str, Any]) -> None:
+        """Remember the writer's schema behind a reference, or that it is not to be decoded."""
+        reading = self._reading(writer)
+        self._readings[reference] = reading
+        if not isinstance(reading, Rejection) and reading[1] is None and isinstance(reference, int):
+            self._own.add(reference.to_bytes(4, "big"))
+
+    def refuse(self, reference: Reference, rejection: Rejection) -> None:
+        """Reject what carries this reference until `forget`."""
+        self._readings[reference] = rejection
+
+    def forget(self, reference: Reference) -> None:
+        """Ask again for this reference."""
+        self._readings.pop(reference, None)
+
+    def _reading(self, writer: dict[str, Any]) -> Reading:
+        unsafe = unsafe_reason(writer)
+        if unsafe is not None:
+            return Rejection("schema_unsafe", f"The writer's schema is not decoded: {unsafe}.")
+        try:
+            if catalogue.fingerprint_of(writer) == catalogue.fingerprint(NAME):
+                return (self._ours, None)
+            return (parse_schema(catalogue.without_logical_types(writer)), self._ours)
+        except Exception as error:  # noqa: BLE001  # whatever fastavro makes of a stranger's schema
+            return Rejection("schema_not_a_request", f"The writer's schema is unreadable: {error}")
+
+    def read(self, record: SourceRecord) -> Request | Rejection | PlainRequest:
+        """The request in a record, or why there is none.  Never raises."""
+        _, _, _, value, headers = record
+        if not headers and value is not None and len(value) <= MAX_VALUE_BYTES:
+            plain = self._read_plain(value)
+            if plain is not None:
+                return plain
+        return self.read_whole(record)
+
+    def _read_plain(self, value: bytes) -> PlainRequest | None:
+        if value[:1] == b"\0":
+            own = value[1:5] in self._own
+            return read_plain(value, framing.PREFIX_BYTES) if own else None
+        if value.startswith(self._single_object):
+            return read_plain(value, framing.SINGLE_OBJECT_BYTES)
+        return None
+
+    def read_whole(self, record: SourceRecord) -> Request | Rejection:
+        """The request in a record with all of its fields, or why there is none.  Never raises.
+
+        One that came in on its tenant's own topic is that tenant's, whatever it claims itself.
+        """
+        request = self._read_claim(record)
+        stamp = stamp_of(record[4])
+        if stamp is not None and not isinstance(request, Rejection):
+            request["tenant"] = stamp
+        return request
+
+    def _read_claim(self, record: SourceRecord) -> Request | Rejection:
+        _, _, key, value, headers = record
+        if headers and speaks_protocol(headers):
+            return read_headers(record)
+        if value is None:
+            return _cancel(key)
+        if len(value) > MAX_VALUE_BYTES:
+            return Rejection(
+                "request_too_large",
+                f"{len(value)} bytes; at most {MAX_VALUE_BYTES} are decoded: store the content"
+                " elsewhere and schedule its address (claim check).",
+            )
+        frame = framing.read_frame(value, headers)
+        if frame.kind is framing.Kind.UNFRAMED:
+            return Rejection(
+                "not_a_request",
+                f"The value starts with {value[:4].hex()!r}: neither Confluent's prefix (00), nor"
+                " single-object Avro (c301), nor are there belfry headers.",
+            )
+        return self._decode(frame.reference, frame.body)
+
+    def _decode(self, reference: Reference, body: bytes) -> Request | Rejection:
+        reading = self._readings.get(reference) or self._earlier(reference)
+        if reading is None:
+            return _unknown(reference)
+        if isinstance(reading, Rejection):
+            return reading
+        stream = BytesIO(body)
+        try:
+            request: Request = schemaless_reader(stream, *reading)  # type: ignore[assignment]
+        except EOFError:
+            # fastavro's own words name an address in memory; a reason is the same for every owner.
+            return Rejection(
+                "truncated",
+                f"{len(body)} bytes are no {NAME} of schema {_shown(reference)}: they end too"
+                " soon.",
+            )
+        except SchemaResolutionError as error:
+            return Rejection("schema_not_a_request", f"Not readable as {NAME}: {error}")
+        except Exception as error:  # noqa: BLE001  # EOF, Index, Unicode: what its C code meets
+            return Rejection(
+                "truncated",
+                f"{len(body)} bytes are no {NAME} of schema {_shown(reference)}:"
+                f" {type(error).__name__}: {error}",
+            )
+        left = len(body) - stream.tell()
+        if left:
+            return Rejection(
+                "truncated",
+                f"{left} of {len(body)} bytes follow the {NAME}: it was written with another"
+                f" schema than {_shown(reference)}, or cut and joined.",
+            )
+        return request
+
+    def _earlier(self, reference: Reference) -> Reading | None:
+        """An earlier release's own schema, which single-object encoding refers to."""
+        writer = catalogue.by_fingerprint(reference) if isinstance(reference, bytes) else None
+        if writer is None:
+            return None
+        self._readings[reference] = reading = self._reading(writer)
+        return reading
+
+
+def _cancel(key: bytes | None) -> Request | Rejection:
+    try:
+        tenant, slash, schedule_id = (key or b"").decode().partition("/")
+    except UnicodeDecodeError:
+        tenant, slash, schedule_id = "", "", ""
+    if not slash:
+        return Rejection(
+            "not_a_request",
+            f"A null value cancels, and its key has to be `tenant/schedule_id`; it is {key!r:.80}.",
+        )
+    fields: dict[str, Any] = {
+        **EMPTY,
+        "tenant": tenant,
+        "schedule_id": schedule_id,
+        "action": "CANCEL",
+    }
+    request: Request = fields  # type: ignore[assignment]
+    return request
+
+
+def _shown(reference: Reference) -> str:
+    return str(reference) if isinstance(reference, int) else reference.hex()
+
+
+def _unknown(reference: Reference) -> Rejection:
+    if isinstance(reference, bytes) and len(reference) == 8:
+        return Rejection(
+            "unknown_schema_fingerprint",
+            f"Fingerprint {_shown(reference)} is none of belfry's own schemas: write with the"
+            " bundled ScheduleRequest, or with a registry's prefix.",
+        )
+    return Rejection(
+        "unknown_schema_id",
+        f"The registry knows no schema {_shown(reference)}: register ScheduleRequest first, or"
+        " point producer and belfry at the same registry.",
+    )
