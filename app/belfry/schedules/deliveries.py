@@ -1,0 +1,148 @@
+"""What a delivery knows of itself: its targets, how often it was tried, and when to give it up.
+
+It travels beside the fired event, as the header `belfry-delivery`: JSON with its format first.  All
+that a dispatcher needs is there, so it keeps no state and asks for no policies.
+
+    fire ─► one delivery for each target of strategy ALL, each with an end of its own
+            one for all targets of FIRST_AVAILABLE, one for all of ROUND_ROBIN
+
+A retry carries the same state with the next number of attempt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from hashlib import blake2b
+from typing import Any, Final
+from zlib import crc32
+
+import orjson
+
+from belfry.schedules.policy import TenantPolicy
+from belfry.schedules.targets import HttpTarget, Strategy, encode_targets, targets_from
+
+FORMAT: Final = 1
+HEADER: Final = "belfry-delivery"
+# Retries are schedules of this tenant, and fire into the topic of deliveries.
+RETRIES: Final = "belfry-deliveries"
+RETRY_SHARDS: Final = 64
+
+MAX_ATTEMPTS: Final = 10
+INITIAL_MS: Final = 1_000
+LONGEST_MS: Final = 3_600_000
+MAX_AGE_MS: Final = 86_400_000
+_DOUBLINGS: Final = 40
+
+
+class UnknownDelivery(ValueError):
+    """A state that this version cannot read."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryState:
+    """One delivery: `number` tells those of a fire apart, `tell` asks for DELIVERED to be told.
+
+    One that `acks` acknowledges the fire when it arrives: something waits for it.
+    """
+
+    targets: tuple[HttpTarget, ...]
+    strategy: Strategy = "ALL"
+    number: int = 0
+    attempt: int = 1
+    attempts: int = MAX_ATTEMPTS
+    initial_ms: int = INITIAL_MS
+    max_ms: int = LONGEST_MS
+    age_ms: int = MAX_AGE_MS
+    hosts: tuple[str, ...] = ()
+    tell: bool = False
+    acks: bool = False
+
+    def next_attempt(self) -> DeliveryState:
+        """The state of the attempt that follows."""
+        return replace(self, attempt=self.attempt + 1)
+
+    def order(self, schedule_id: str, occurrence: int) -> tuple[HttpTarget, ...]:
+        """The targets of this attempt, in the order in which they are tried.
+
+        ROUND_ROBIN begins with the next one for each occurrence, and goes on to the next at a
+        retry; where schedules begin is spread over the targets.
+        """
+        if self.strategy != "ROUND_ROBIN":
+            return self.targets
+        turn = crc32(schedule_id.encode()) + occurrence
+        return (self.targets[(turn + self.attempt - 1) % len(self.targets)],)
+
+    def wait_ms(self, fire_id: str) -> int:
+        """How long to wait after this attempt failed: doubled each time, plus up to a quarter."""
+        doublings = min(self.attempt - 1, _DOUBLINGS)
+        wait_ms = min(self.initial_ms << doublings, max(self.max_ms, self.initial_ms))
+        return wait_ms + self._share(fire_id, wait_ms // 4)
+
+    def _share(self, fire_id: str, most: int) -> int:
+        """From 0 to `most`, spread evenly over fires and attempts, the same on every machine."""
+        key = f"{fire_id}/{self.number}/{self.attempt}".encode()
+        return int.from_bytes(blake2b(key, digest_size=8).digest(), "big") % (most + 1)
+
+
+def first_states(
+    targets: Sequence[HttpTarget], policy: TenantPolicy, *, tell: bool, acks: bool = False
+) -> tuple[bytes, ...]:
+    """The states of a fire's deliveries, encoded; none where there are no targets."""
+    together = [
+        tuple(target for target in targets if target.strategy == strategy)
+        for strategy in ("FIRST_AVAILABLE", "ROUND_ROBIN")
+    ]
+    alone = [(target,) for target in targets if target.strategy == "ALL"]
+    return tuple(
+        encode_state(replace(_first(number, each, policy), tell=tell, acks=acks))
+        for number, each in enumerate(each for each in (*alone, *together) if each)
+    )
+
+
+def _first(number: int, targets: tuple[HttpTarget, ...], policy: TenantPolicy) -> DeliveryState:
+    of_policy = policy.retry_max_attempts or MAX_ATTEMPTS
+    return DeliveryState(
+        targets,
+        targets[0].strategy,
+        number,
+        attempts=max(target.max_attempts or of_policy for target in targets),
+        initial_ms=_given(policy.retry_initial_ms, INITIAL_MS),
+        max_ms=_given(policy.retry_max_ms, LONGEST_MS),
+        age_ms=_given(policy.retry_max_age_ms, MAX_AGE_MS),
+        hosts=policy.allowed_hosts,
+    )
+
+
+def _given(value: int | None, default: int) -> int:
+    return default if value is None else value
+
+
+def encode_state(state: DeliveryState) -> bytes:
+    """The header's value."""
+    record: dict[str, Any] = {"v": FORMAT, **asdict(state)}
+    if not state.acks:
+        del record["acks"]
+    record["targets"] = orjson.Fragment(encode_targets(state.targets))
+    return orjson.dumps(record)
+
+
+def decode_state(encoded: bytes) -> DeliveryState:
+    """The state in a header's value; `UnknownDelivery` for what this version cannot read."""
+    try:
+        record = orjson.loads(encoded)
+        if record.pop("v") != FORMAT:
+            raise UnknownDelivery(f"{HEADER} is of another format: {encoded[:60]!r}")
+        targets = targets_from(record.pop("targets"))
+        hosts = tuple(record.pop("hosts"))
+        state = DeliveryState(targets, hosts=hosts, **record)
+        if not (targets and state.attempt >= 1):
+            raise UnknownDelivery(f"{HEADER} names no target: {encoded[:60]!r}")
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise UnknownDelivery(f"{HEADER} is no delivery's: {encoded[:60]!r} ({error})") from None
+    return state
+
+
+def retry_policy(topic: str) -> TenantPolicy:
+    """How the tenant of retries is treated: its events go to the topic of deliveries."""
+    return TenantPolicy(RETRIES, output_topic=topic, spread=RETRY_SHARDS)

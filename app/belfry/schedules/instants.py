@@ -1,0 +1,139 @@
+"""Texts for people to epoch milliseconds and back: instants and durations.
+
+An instant needs its offset from UTC: a local time alone means another instant on every machine,
+and none or two in the night when the clocks change.  What is finer than a millisecond is rounded
+up, because an event never fires before its instant.  A duration has a fixed length, so months and
+years are none.  What cannot be read raises a ValueError whose sentence shows what can.
+
+    2026-12-01T09:00:00Z    2026-12-01T10:00:00.250+01:00    1796115600000
+    250ms   30s   5m   1h30m   1.5d   PT5M   P1DT2H   300000
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta, timezone
+from fractions import Fraction
+from math import ceil
+from typing import Final
+
+from belfry.schedules.request import instant_problem
+
+MAX_TEXT: Final = 64
+INSTANT_EXAMPLES: Final = (
+    "an RFC 3339 date and time with its offset, such as 2026-12-01T09:00:00Z or"
+    " 2026-12-01T10:00:00.250+01:00, or epoch milliseconds, such as 1796115600000"
+)
+DURATION_EXAMPLES: Final = (
+    "units w d h m s ms from large to small, such as 250ms, 30s, 5m or 1h30m, ISO 8601, such as"
+    " PT5M or P1DT2H, or plain milliseconds, such as 300000"
+)
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND: Final = timedelta(milliseconds=1)
+_DIGITS: Final = re.compile(r"-?[0-9]{1,19}")
+_RFC3339: Final = re.compile(
+    r"([0-9]{4}-[0-9]{2}-[0-9]{2})[Tt ]([0-9]{2}:[0-9]{2}(?::[0-9]{2})?)(\.[0-9]{1,30})?"
+    r"(Z|z|[+-][0-9]{2}:[0-9]{2})?"
+)
+_NUMBER: Final = r"([0-9]{1,19}(?:\.[0-9]{1,19})?)"
+_SHORT: Final = re.compile(
+    "".join(f"(?:{_NUMBER}{unit})?" for unit in ("w", "d", "h", "m", "s", "ms"))
+)
+_ISO: Final = re.compile(
+    rf"P(?:{_NUMBER}W)?(?:{_NUMBER}D)?(?:T(?=[0-9])(?:{_NUMBER}H)?(?:{_NUMBER}M)?(?:{_NUMBER}S)?)?"
+)
+_UNIT_MS: Final = (604_800_000, 86_400_000, 3_600_000, 60_000, 1_000, 1)
+_CALENDAR: Final = re.compile(r"P[0-9.]+[YM].*|[0-9.]+(?:y|mo|years?|months?)\b.*", re.IGNORECASE)
+
+
+def parse_instant(text: str) -> int:
+    """Epoch milliseconds of an instant; ValueError when `text` is none.
+
+    Whether belfry takes such an instant is another question: see `check_instant`.
+    """
+    given = text.strip()
+    if _DIGITS.fullmatch(given):
+        return int(given)
+    match = _RFC3339.fullmatch(given) if len(given) <= MAX_TEXT else None
+    if match is None:
+        raise ValueError(f"{text[:MAX_TEXT]!r} is no instant: give {INSTANT_EXAMPLES}.")
+    date, clock, fraction, offset = match.groups()
+    if offset is None:
+        raise ValueError(
+            f"{text!r} has no offset from UTC, so it is another instant on every machine: append Z"
+            f" for UTC, as in {given}Z, or an offset, as in {given}+01:00."
+        )
+    try:
+        whole = datetime.fromisoformat(f"{date}T{clock}").replace(tzinfo=_zone(offset))
+    except ValueError as error:
+        raise ValueError(f"{text!r} is no instant: {error}. Give {INSTANT_EXAMPLES}.") from None
+    return (whole - _EPOCH) // _MILLISECOND + ceil(Fraction(fraction or 0) * 1000)
+
+
+def _zone(offset: str) -> timezone:
+    if offset in ("Z", "z"):
+        return UTC
+    hours, minutes = int(offset[1:3]), int(offset[4:6])
+    if hours > 23 or minutes > 59:
+        raise ValueError(f"offset {offset} is not between -23:59 and +23:59")
+    size = timedelta(hours=hours, minutes=minutes)
+    return timezone(-size if offset[0] == "-" else size)
+
+
+def parse_duration(text: str) -> int:
+    """Milliseconds of a duration, 0 or more; ValueError when `text` is none."""
+    given = text.strip()
+    if _DIGITS.fullmatch(given) and given[0] != "-":
+        return int(given)
+    match = _match_duration(given)
+    if match is None:
+        raise ValueError(
+            f"{text[:MAX_TEXT]!r} is no duration: {_duration_fault(given)}give {DURATION_EXAMPLES}."
+        )
+    numbers = (Fraction(number or 0) for number in match.groups())
+    return ceil(sum(n * unit for n, unit in zip(numbers, _UNIT_MS, strict=False)))
+
+
+def _match_duration(given: str) -> re.Match[str] | None:
+    if not given or len(given) > MAX_TEXT:
+        return None
+    match = _SHORT.fullmatch(given) or _ISO.fullmatch(given.upper())
+    return match if match is not None and any(match.groups()) else None
+
+
+def _duration_fault(given: str) -> str:
+    if given.startswith("-"):
+        return "it is negative; "
+    if _CALENDAR.fullmatch(given):
+        return "months and years have no fixed length; "
+    return ""
+
+
+def format_instant(ms: int) -> str:
+    """RFC 3339 in UTC with milliseconds, such as ``2026-12-01T09:00:00.000Z``.
+
+    Beyond the years 1 to 9999, which RFC 3339 cannot write, the bare number; `parse_instant` reads
+    both back.
+    """
+    try:
+        instant = _EPOCH + ms * _MILLISECOND
+    except OverflowError:
+        return str(ms)
+    return instant.isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
+
+
+def format_duration(ms: int) -> str:
+    """Shortest exact text of a duration in whole units: ``90_000`` gives ``1m30s``."""
+    parts: list[str] = []
+    for unit_ms, unit in zip(_UNIT_MS[1:], ("d", "h", "m", "s", "ms"), strict=True):
+        count, ms = divmod(ms, unit_ms)
+        if count:
+            parts.append(f"{count}{unit}")
+    return "".join(parts) or "0s"
+
+
+def check_instant(ms: int, now_ms: int) -> str | None:
+    """Code of the rejection that an instant gets, or None when it is allowed."""
+    problem = instant_problem(ms, now_ms)
+    return None if problem is None else problem.code

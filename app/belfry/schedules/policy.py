@@ -1,0 +1,155 @@
+"""A tenant's policy: how the tenant is treated, and what is wrong with one that cannot be meant.
+
+Policies live long, so they are frozen; the defaults here are the schema's, and a test holds both
+together.  A policy may come from a newer release: `problems` says what this one would not carry out
+as meant, and such a policy must not be applied in part.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from math import isfinite
+from typing import Final, Literal
+
+from belfry.schedules.request import tenant_problem
+from belfry.schedules.targets import MAX_TARGETS, HttpTarget, allowed, problems_of
+
+TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
+MAX_SPREAD: Final = 1024
+MAX_FORMER: Final = 8
+SECRET_REF: Final = re.compile(r"(env:[A-Za-z_][A-Za-z0-9_]*|file:.+)")
+
+Delivery = Literal["PAYLOAD", "ENVELOPE", "UNKNOWN"]
+Guarantee = Literal["EXACTLY_ONCE", "AT_LEAST_ONCE", "UNKNOWN"]
+LifecycleLevel = Literal["ALL", "OUTCOMES", "FAILURES", "UNKNOWN"]
+Misfire = Literal["FIRE_ONCE", "FIRE_ALL", "SKIP", "UNKNOWN"]
+
+
+@dataclass(frozen=True, slots=True)
+class TenantPolicy:
+    """Fields of the schema, in its order; `TenantPolicy(tenant)` is the policy by default."""
+
+    tenant: str
+    output_topic: str | None = None
+    delivery: Delivery = "PAYLOAD"
+    cloudevents: bool = False
+    guarantee: Guarantee = "EXACTLY_ONCE"
+    spread: int = 1
+    lifecycle: LifecycleLevel = "FAILURES"
+    misfire: Misfire | None = None
+    look_back_ms: int = 86_400_000
+    max_pending: int | None = None
+    max_requests_per_second: float | None = None
+    max_fires_per_second: float | None = None
+    priority: int = 0
+    history_ms: int = 604_800_000
+    paused: bool = False
+    http_targets: tuple[HttpTarget, ...] = ()
+    retry_max_attempts: int | None = None
+    retry_initial_ms: int | None = None
+    retry_max_ms: int | None = None
+    retry_max_age_ms: int | None = None
+    allowed_hosts: tuple[str, ...] = ()
+    former_spreads: tuple[int, ...] = ()
+    removed: bool = False
+    signing_secret_ref: str | None = None
+
+
+def problems(policy: TenantPolicy) -> list[str]:
+    """Why the policy cannot be applied as it is meant; empty where it can."""
+    return [
+        *_bad_names(policy),
+        *_bad_symbols(policy),
+        *_bad_numbers(policy),
+        *_bad_targets(policy),
+    ]
+
+
+def _bad_names(policy: TenantPolicy) -> list[str]:
+    rejected = tenant_problem(policy.tenant)
+    found = [] if rejected is None else [rejected.reason]
+    topic = policy.output_topic
+    if topic is not None and (topic in (".", "..") or TOPIC.fullmatch(topic) is None):
+        found.append(
+            f"output_topic {topic[:260]!r} is no topic's name: 1-249 of A-Z a-z 0-9 . _ - are"
+            " allowed."
+        )
+    ref = policy.signing_secret_ref
+    if ref is not None and SECRET_REF.fullmatch(ref) is None:
+        found.append(
+            f"signing_secret_ref {ref[:60]!r} names no place of a secret: env:NAME or file:PATH;"
+            " never put the secret itself there."
+        )
+    return found
+
+
+def _bad_symbols(policy: TenantPolicy) -> list[str]:
+    given = {
+        "delivery": policy.delivery,
+        "guarantee": policy.guarantee,
+        "lifecycle": policy.lifecycle,
+        "misfire": policy.misfire,
+        "strategy": next((t.strategy for t in policy.http_targets if t.strategy == "UNKNOWN"), ""),
+    }
+    return [
+        f"{name} has a value that this release does not know: upgrade belfry, or set a value of"
+        " docs/schemas.md."
+        for name, value in given.items()
+        if value == "UNKNOWN"
+    ]
+
+
+def _bad_numbers(policy: TenantPolicy) -> list[str]:
+    bounds: dict[str, tuple[float | None, float]] = {
+        "spread": (policy.spread, 1),
+        "look_back_ms": (policy.look_back_ms, 0),
+        "max_pending": (policy.max_pending, 0),
+        "max_requests_per_second": (policy.max_requests_per_second, 0),
+        "max_fires_per_second": (policy.max_fires_per_second, 0),
+        "history_ms": (policy.history_ms, 0),
+        "retry_max_attempts": (policy.retry_max_attempts, 1),
+        "retry_initial_ms": (policy.retry_initial_ms, 0),
+        "retry_max_ms": (policy.retry_max_ms, 0),
+        "retry_max_age_ms": (policy.retry_max_age_ms, 0),
+    }
+    found = [
+        f"{name} is {value}; at least {least} is allowed."
+        for name, (value, least) in bounds.items()
+        if value is not None and not (isfinite(value) and value >= least)
+    ]
+    if policy.spread > MAX_SPREAD:
+        found.append(f"spread is {policy.spread}; at most {MAX_SPREAD} shards are allowed.")
+    return found + _bad_former(policy)
+
+
+def _bad_former(policy: TenantPolicy) -> list[str]:
+    """Former spreads form a way that every request goes; it may get longer, never loop."""
+    former = policy.former_spreads
+    found = []
+    if not all(1 <= spread <= MAX_SPREAD for spread in former):
+        found.append(f"former_spreads {list(former)} are not all from 1 to {MAX_SPREAD}.")
+    if len(former) > MAX_FORMER:
+        found.append(
+            f"{len(former)} former_spreads; at most {MAX_FORMER} are asked for each request:"
+            " leave out those under which nothing is pending any more."
+        )
+    if policy.spread in former or len(set(former)) != len(former):
+        found.append(
+            f"spread {policy.spread} after {list(former)} comes back to a value; take one that the"
+            " tenant has not had, or leave out those under which nothing is pending any more."
+        )
+    return found
+
+
+def _bad_targets(policy: TenantPolicy) -> list[str]:
+    found = [problem for target in policy.http_targets for problem in problems_of(target)]
+    if len(policy.http_targets) > MAX_TARGETS:
+        found.append(f"{len(policy.http_targets)} http_targets; at most {MAX_TARGETS} are allowed.")
+    found += [
+        f"The host of {target.url[:200]!r} is none of allowed_hosts: add it there, or leave the"
+        " target out."
+        for target in policy.http_targets
+        if target.host and not allowed(target.host, policy.allowed_hosts)
+    ]
+    return found

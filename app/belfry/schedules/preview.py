@@ -1,0 +1,178 @@
+"""What a rule will do, told before it is asked for: in words, in instants, with warnings.
+
+`preview` takes a request as it would be sent, so that a command line without a broker and an API
+show the same.  What the engine would refuse is refused here, except a rule that is never due: that
+is worth seeing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+from typing import Final, NamedTuple
+
+from cron_descriptor import Options, get_description
+
+from belfry.schedules.checks import trigger_problem
+from belfry.schedules.instants import format_duration, format_instant
+from belfry.schedules.rejections import Rejection
+from belfry.schedules.request import Request
+from belfry.schedules.rule import RECURRING, rule_of
+from belfry.schedules.triggers import Trigger, trigger_by
+from belfry.schedules.triggers.cron import Cron
+from belfry.schedules.triggers.expression import normalized
+from belfry.schedules.triggers.turns import Effect, Turn, turns
+from belfry.schedules.triggers.zones import END_S, UnknownZone, zone
+
+MOST: Final = 10_000
+MOST_TURNS: Final = 3
+SECOND_MS: Final = 1000
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND: Final = timedelta(milliseconds=1)
+_EFFECTS: Final = {
+    Effect.MADE_UP: "does not exist; it fires once, at {instant}, when the clock has gone forward",
+    Effect.PASSED_OVER: "does not exist; it is passed over, and the cadence goes on",
+    Effect.ONCE: "comes twice; it fires the first time only",
+    Effect.TWICE: "comes twice; it fires each time",
+}
+
+
+class Occurrence(NamedTuple):
+    """One instant of a rule: its number, epoch milliseconds, and the wall clock's time then."""
+
+    number: int
+    scheduled_ms: int
+    local: str
+
+
+class Warned(NamedTuple):
+    """Something to know before asking for a rule; `code` is for programs."""
+
+    code: str
+    text: str
+
+
+class Preview(NamedTuple):
+    """A rule in words, its next instants, and what to know about them."""
+
+    words: str
+    timezone: str
+    occurrences: list[Occurrence]
+    warnings: list[Warned]
+
+
+def preview(
+    request: Request, now_ms: int, count: int, shown_in: str | None = None
+) -> Preview | Rejection:
+    """The next `count` instants (1 to `MOST`) of a request's rule, as if it were accepted now.
+
+    Local times are those of the expression's zone, or else of `shown_in`, or else of UTC.
+    """
+    problem = trigger_problem(request, now_ms)
+    if problem is not None and problem.code != "never_fires":
+        return problem
+    name = request["timezone"] if request["kind"] == "CRON" else None
+    name = name or shown_in or "UTC"
+    try:
+        place = zone(name)
+    except UnknownZone as unknown:
+        return Rejection("bad_timezone", f"timezone {unknown}")
+    trigger = trigger_by(rule_of(request))
+    limit = min(count, request["max_fires"] or count, MOST)
+    occurrences = [
+        Occurrence(number, due_ms, local_time(due_ms, place.offset(due_ms // 1000)))
+        for number, due_ms in enumerate(islice(_instants(request, trigger, now_ms), limit))
+    ]
+    warnings = list(_warnings(request, trigger, occurrences, now_ms))
+    return Preview(_words(request), name, occurrences, warnings)
+
+
+def local_time(ms: int, offset_s: int) -> str:
+    """An instant as RFC 3339 with this offset from UTC."""
+    wall = _EPOCH + ms * _MILLISECOND + timedelta(seconds=offset_s)
+    sign, size = ("-", -offset_s) if offset_s < 0 else ("+", offset_s)
+    text = wall.replace(tzinfo=None).isoformat(timespec="milliseconds")
+    return f"{text}{sign}{size // 3600:02}:{size // 60 % 60:02}"
+
+
+def _instants(request: Request, trigger: Trigger, now_ms: int) -> Iterator[int]:
+    """Instants up to the last that a calendar can show."""
+    if request["kind"] in RECURRING:
+        due_ms = trigger.first_ms(now_ms)
+        while due_ms is not None and due_ms < END_S * 1000:
+            yield due_ms
+            due_ms = trigger.after_ms(due_ms)
+    elif request["kind"] == "AT":
+        yield request["at"] or 0
+    else:
+        yield now_ms + (request["delay_ms"] or 0)
+
+
+def _words(request: Request) -> str:
+    kind = request["kind"]
+    if kind == "AT":
+        words = f"Once, at {format_instant(request['at'] or 0)}"
+    elif kind == "AFTER":
+        words = f"Once, {format_duration(request['delay_ms'] or 0)} after Kafka has the request"
+    elif kind == "EVERY":
+        words = f"Every {format_duration(request['interval_ms'] or 0)}"
+    else:
+        words = f"{_cron_words(request['cron'] or '')}, {request['timezone'] or 'UTC'}"
+    return words + "".join(_bounds(request))
+
+
+def _cron_words(text: str) -> str:
+    options = Options()
+    options.use_24hour_time_format = True
+    try:
+        return str(get_description(normalized(text), options))
+    except Exception:  # noqa: BLE001  # words are a courtesy: the expression itself is right
+        return f"By the expression {text}"
+
+
+def _bounds(request: Request) -> Iterator[str]:
+    start_at, end_at, max_fires = request["start_at"], request["end_at"], request["max_fires"]
+    if start_at is not None:
+        yield f", from {format_instant(start_at)}"
+    if end_at is not None:
+        yield f", up to {format_instant(end_at)}"
+    if max_fires is not None:
+        yield f", {max_fires} times" if max_fires > 1 else ", once"
+    if request["jitter_ms"]:
+        yield f", up to {format_duration(request['jitter_ms'])} later each time"
+
+
+def _warnings(
+    request: Request, trigger: Trigger, shown: list[Occurrence], now_ms: int
+) -> Iterator[Warned]:
+    if not shown:
+        yield Warned("never_fires", "It is never due: no instant lies between now and its end.")
+    if request["kind"] == "EVERY" and (request["interval_ms"] or 0) < SECOND_MS:
+        yield Warned("very_frequent", "It is due more often than once a second.")
+    if request["kind"] == "AT" and (request["at"] or 0) <= now_ms:
+        yield Warned("in_the_past", "The instant is in the past: it fires at once.")
+    if isinstance(trigger, Cron):
+        yield from _cron_warnings(trigger, now_ms)
+
+
+def _cron_warnings(trigger: Cron, now_ms: int) -> Iterator[Warned]:
+    expression = trigger.clock.expression
+    if expression.either_day:
+        yield Warned(
+            "either_day",
+            "Both the day of month and the day of week are given: a day that is one of the two is"
+            " enough. A field that begins with * makes it both.",
+        )
+    end_ms = trigger.rule.end_at
+    until = 1 << 60 if end_ms is None else end_ms // 1000
+    touched = turns(trigger.clock, now_ms // 1000, until)
+    for turn in touched[:MOST_TURNS]:
+        yield _turn_warning(turn)
+
+
+def _turn_warning(turn: Turn) -> Warned:
+    when = (_EPOCH + timedelta(seconds=turn.wall)).strftime("%Y-%m-%d %H:%M")
+    effect = _EFFECTS[turn.effect].format(instant=format_instant(turn.second * 1000))
+    gone = turn.effect in (Effect.MADE_UP, Effect.PASSED_OVER)
+    return Warned("clock_gap" if gone else "clock_repeat", f"{when} on the wall {effect}.")

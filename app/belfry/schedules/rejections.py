@@ -1,0 +1,67 @@
+"""Why a request is refused: a value with a stable code, never an exception on the hot path.
+
+A reason says what was given, what is wrong, what is allowed and what to do.  The codes are part of
+the contract (`belfry-error-code`); `docs/rejections.md` explains each.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+CODES: Final = {
+    "not_a_request": "The value is neither framed Avro nor does it come with belfry headers.",
+    "truncated": "The value ends in the middle of its Avro record.",
+    "unknown_schema_id": "The registry does not know the schema id in front of the value.",
+    "unknown_schema_fingerprint": "The single-object fingerprint is none of belfry's.",
+    "schema_unavailable": "The registry did not answer within its limit.",
+    "schema_not_a_request": "The writer's schema cannot be read as a ScheduleRequest.",
+    "schema_unsafe": "The writer's schema is recursive or holds empty items, a bomb to decode.",
+    "request_too_large": "The request is larger than belfry decodes.",
+    "no_tenant": "The request names no tenant.",
+    "bad_tenant": "The tenant's name is not allowed.",
+    "bad_schedule_id": "The schedule's id is not allowed.",
+    "bad_header": "A belfry header cannot be read.",
+    "bad_request_id": "The request's id is not allowed.",
+    "unknown_action": "The action is not one of those that this version knows.",
+    "unknown_kind": "The kind is not one of those that this version knows.",
+    "bad_fire_id": "An acknowledgement names no fire.",
+    "no_instant": "The request does not say when.",
+    "several_instants": "The request says when in more than one way.",
+    "instant_in_seconds": "The instant looks like seconds; belfry counts milliseconds.",
+    "instant_too_far": "The instant is more than 100 years away.",
+    "bad_jitter": "The jitter is negative or longer than a year.",
+    "bad_delay": "The delay is negative or longer than 100 years.",
+    "bad_interval": "The interval is not positive, or longer than 100 years.",
+    "bad_cron": "The cron expression cannot be read.",
+    "bad_timezone": "The time zone is no IANA name.",
+    "bad_window": "The bounds contradict each other, or belong to another kind.",
+    "bad_max_fires": "The number of fires is not positive.",
+    "bad_max_lateness": "The longest lateness is negative or longer than 100 years.",
+    "unknown_misfire": "The misfire policy is not one of those that this version knows.",
+    "unknown_overlap": "The overlap policy is not one of those that this version knows.",
+    "no_group": "A serial event has no group that could wait for it.",
+    "bad_ack_timeout": "The acknowledgement's time-out is not positive, or longer than a year.",
+    "bad_target": "An HTTP target cannot be posted to as it is written.",
+    "target_not_allowed": "The tenant's policy does not allow the host of an HTTP target.",
+    "bad_standing": "An imported schedule's standing contradicts its rule.",
+    "never_fires": "The rule has no instant from now on.",
+    "bad_fields": "A field is longer than allowed.",
+    "payload_too_large": "The fired event would not fit the output topic.",
+    "misrouted": "The request was re-routed once and still is not at its home.",
+    "tenant_held": "Nothing fires of the tenant at the moment: its topic, or its policy.",
+    "too_many_requests": "The tenant sends more requests a second than its policy allows.",
+    "too_many_pending": "The tenant has as many pending schedules as its policy allows.",
+    "group_of_spread_tenant": "A tenant that is spread over shards cannot keep groups in order.",
+    "unknown_tenant": "The tenant has no policy, and this belfry takes no unknown ones.",
+    "tenant_removed": "The tenant was removed.",
+    "unsigned": "The tenant has to sign its requests, and this one shows no signature.",
+    "bad_signature": "The signature was not made with the tenant's secret over this record.",
+    "tenant_collides": "The tenant's topic name collides with another tenant's.",
+}
+
+
+class Rejection(NamedTuple):
+    """A refused request: `code` for programs, `reason` for people."""
+
+    code: str
+    reason: str

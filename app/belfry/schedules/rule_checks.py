@@ -1,0 +1,184 @@
+"""Checks of what makes a schedule recur, and of what is said about lateness."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from belfry.schedules.policy import TenantPolicy
+from belfry.schedules.rejections import Rejection
+from belfry.schedules.request import YEAR_MS, YEARS_100_MS, Request, instant_problem
+from belfry.schedules.rule import OVERLAPS, POLICIES, RECURRING, rule_of
+from belfry.schedules.targets import allowed, list_problem, target_of
+from belfry.schedules.triggers import CronMistake, UnknownZone, trigger_by
+from belfry.schedules.triggers.expression import SHAPE, expression
+from belfry.schedules.triggers.zones import zone
+
+MAX_SHOWN: Final = 200
+MAX_NUMBER: Final = (1 << 31) - 1
+_BOUNDS: Final = ("start_at", "end_at", "max_fires")
+
+
+def recurring_problem(request: Request, now_ms: int) -> Rejection | None:
+    """Why the rule of a request of kind EVERY or CRON is not allowed, or None."""
+    own = _interval_problem if request["kind"] == "EVERY" else _cron_problem
+    found = own(request) or _window_problem(request, now_ms)
+    if found is not None or request["standing"] is not None:
+        # What is imported has its next instant, perhaps its last one and overdue.
+        return found
+    fires = trigger_by(rule_of(request)).first_ms(now_ms) is not None
+    return None if fires else _never_fires(request)
+
+
+def one_shot_problem(request: Request) -> Rejection | None:
+    """Why a request of kind AT or AFTER holds what only recurring ones can have, or None."""
+    for name in _BOUNDS:
+        if request[name] is not None:
+            return Rejection(
+                "bad_window",
+                f"{name} is set, and kind {request['kind']} fires once: leave it empty, or use kind"
+                " EVERY or CRON.",
+            )
+    return None
+
+
+def lateness_problem(request: Request) -> Rejection | None:
+    """Why what a request says about late occurrences is not allowed, or None."""
+    limit_ms, misfire = request["max_lateness_ms"], request["misfire"]
+    if limit_ms is not None and not 0 <= limit_ms <= YEARS_100_MS:
+        return Rejection(
+            "bad_max_lateness",
+            f"max_lateness_ms {limit_ms} is not allowed: 0 to {YEARS_100_MS} (100 years).",
+        )
+    if misfire is not None and misfire not in POLICIES[1:]:
+        return Rejection(
+            "unknown_misfire", f"misfire {misfire!r} is not known: {', '.join(POLICIES[1:])}."
+        )
+    return None
+
+
+def acknowledgement_problem(request: Request) -> Rejection | None:
+    """Why what a request says about acknowledgements is not allowed, or None."""
+    overlap, timeout_ms = request["overlap"], request["ack_timeout_ms"]
+    if overlap is not None and overlap not in OVERLAPS[1:]:
+        return Rejection(
+            "unknown_overlap", f"overlap {overlap!r} is not known: {', '.join(OVERLAPS[1:])}."
+        )
+    if overlap is not None and request["kind"] not in RECURRING:
+        return Rejection(
+            "bad_window",
+            f"overlap is set, and kind {request['kind']} fires once: leave it empty, or use kind"
+            " EVERY or CRON.",
+        )
+    if request["serial"] and not request["group"]:
+        return Rejection(
+            "no_group", "serial lets a group wait, and the request has none: set the field `group`."
+        )
+    if timeout_ms is not None and not 1 <= timeout_ms <= YEAR_MS:
+        return Rejection(
+            "bad_ack_timeout",
+            f"ack_timeout_ms {timeout_ms} is not allowed: 1 to {YEAR_MS} (one year).",
+        )
+    return None
+
+
+def targets_problem(request: Request) -> Rejection | None:
+    """Why the HTTP targets of a request are not allowed, or None."""
+    given = request["http_targets"]
+    found = list_problem([target_of(each) for each in given]) if given else None
+    return None if found is None else Rejection("bad_target", found)
+
+
+def host_problem(targets: list[dict[str, Any]], policy: TenantPolicy) -> Rejection | None:
+    """Why a tenant's policy does not allow the hosts of these targets, or None."""
+    for target in map(target_of, targets):
+        if not allowed(target.host, policy.allowed_hosts):
+            return Rejection(
+                "target_not_allowed",
+                f"Host {target.host!r} of a target is none that the policy of tenant"
+                f" {policy.tenant} allows ({', '.join(policy.allowed_hosts)[:MAX_SHOWN]}): use one"
+                " of those, or ask for it in allowed_hosts.",
+            )
+    return None
+
+
+def standing_problem(request: Request, now_ms: int) -> Rejection | None:
+    """Why the standing that an import brings along is not allowed, or None."""
+    standing = request["standing"]
+    if standing is None:
+        return None
+    found = instant_problem(standing["next_at"], now_ms, "standing.next_at")
+    if found is not None:
+        return found
+    end_at = request["end_at"]
+    if end_at is not None and standing["next_at"] > end_at:
+        return Rejection(
+            "bad_standing", f"standing.next_at {standing['next_at']} is after end_at {end_at}."
+        )
+    most = request["max_fires"] or MAX_NUMBER
+    if 0 <= standing["occurrence"] < most and 1 <= standing["version"] <= MAX_NUMBER:
+        return None
+    return Rejection(
+        "bad_standing",
+        f"standing.occurrence {standing['occurrence']} with version {standing['version']} is not"
+        f" allowed: an occurrence from 0 to {most - 1}, a version from 1 to {MAX_NUMBER}.",
+    )
+
+
+def _interval_problem(request: Request) -> Rejection | None:
+    interval_ms = request["interval_ms"]
+    if interval_ms is None:
+        return Rejection("no_instant", "Kind EVERY needs the field `interval_ms` (milliseconds).")
+    if not 1 <= interval_ms <= YEARS_100_MS:
+        return Rejection(
+            "bad_interval",
+            f"interval_ms {interval_ms} is not allowed: 1 to {YEARS_100_MS} (100 years).",
+        )
+    return None
+
+
+def _cron_problem(request: Request) -> Rejection | None:
+    text, timezone = request["cron"], request["timezone"]
+    if text is None:
+        return Rejection("no_instant", f"Kind CRON needs the field `cron`: {SHAPE}.")
+    try:
+        expression(text)
+    except CronMistake as mistake:
+        return Rejection(
+            "bad_cron",
+            f"cron {text[:MAX_SHOWN]!r} cannot be read at character {mistake.position + 1}:"
+            f" {mistake}.",
+        )
+    try:
+        zone(timezone or "UTC")
+    except UnknownZone as unknown:
+        return Rejection("bad_timezone", f"timezone {unknown}")
+    return None
+
+
+def _window_problem(request: Request, now_ms: int) -> Rejection | None:
+    start_at, end_at, max_fires = request["start_at"], request["end_at"], request["max_fires"]
+    for name, instant in (("start_at", start_at), ("end_at", end_at)):
+        found = None if instant is None else instant_problem(instant, now_ms, name)
+        if found is not None:
+            return found
+    if start_at is not None and end_at is not None and end_at < start_at:
+        return Rejection(
+            "bad_window", f"end_at {end_at} is before start_at {start_at}: nothing lies between."
+        )
+    if max_fires is not None and not 1 <= max_fires <= MAX_NUMBER:
+        return Rejection(
+            "bad_max_fires",
+            f"max_fires {max_fires} is not allowed: 1 to {MAX_NUMBER}; leave it empty for no"
+            " limit.",
+        )
+    return None
+
+
+def _never_fires(request: Request) -> Rejection:
+    end_at = request["end_at"]
+    until = "in the next 50 years" if end_at is None else f"from now up to end_at {end_at}"
+    return Rejection(
+        "never_fires",
+        f"The schedule is never due {until}: preview the rule (`belfry schedule preview`), or move"
+        " its end.",
+    )

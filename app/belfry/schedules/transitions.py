@@ -1,0 +1,69 @@
+"""What a request does to a schedule: the transition table.
+
+The table is the whole truth; the one in `engine/README.md` is generated from it.
+"""
+
+from __future__ import annotations
+
+from enum import Enum, StrEnum
+from typing import Final
+
+
+class State(StrEnum):
+    """Where a schedule stands when a request arrives."""
+
+    ABSENT = "ABSENT"
+    PENDING = "PENDING"
+    PAUSED = "PAUSED"
+    OVER = "OVER"
+
+    # Looked up per request: Enum's own hash is a Python function, the text's is not.
+    __hash__ = str.__hash__
+
+
+class Step(Enum):
+    """What the engine does then."""
+
+    BEGIN = "a new life, ACCEPTED"
+    REPLACE = "a new version, UPDATED; or UNCHANGED"
+    END = "the schedule goes, CANCELLED"
+    PAUSE = "it waits no more for its instant, PAUSED"
+    RESUME = "it waits again, RESUMED"
+    EXTRA = "an extra fire, TRIGGERED"
+    ACKNOWLEDGE = "its fire is awaited no more, UPDATED; or UNCHANGED"
+    ACKNOWLEDGE_LAST = "its last fire is awaited no more, UPDATED; or NOT_FOUND"
+    UNCHANGED = "UNCHANGED"
+    CONFLICT = "CONFLICT"
+    TOO_LATE = "TOO_LATE"
+    NOT_FOUND = "NOT_FOUND"
+
+
+_ROWS: Final[dict[str, tuple[Step, Step, Step, Step]]] = {
+    # action: ABSENT, PENDING, PAUSED, OVER
+    "UPSERT": (Step.BEGIN, Step.REPLACE, Step.REPLACE, Step.BEGIN),
+    "CREATE": (Step.BEGIN, Step.CONFLICT, Step.CONFLICT, Step.BEGIN),
+    "CANCEL": (Step.NOT_FOUND, Step.END, Step.END, Step.TOO_LATE),
+    "PAUSE": (Step.NOT_FOUND, Step.PAUSE, Step.UNCHANGED, Step.TOO_LATE),
+    "RESUME": (Step.NOT_FOUND, Step.UNCHANGED, Step.RESUME, Step.TOO_LATE),
+    "TRIGGER": (Step.NOT_FOUND, Step.EXTRA, Step.EXTRA, Step.TOO_LATE),
+    "ACK": (Step.ACKNOWLEDGE_LAST, Step.ACKNOWLEDGE, Step.ACKNOWLEDGE, Step.ACKNOWLEDGE),
+}
+TABLE: Final[dict[tuple[State, str], Step]] = {
+    (state, action): step
+    for action, steps in _ROWS.items()
+    for state, step in zip(State, steps, strict=True)
+}
+
+
+def table() -> str:
+    """The table as Markdown, actions down and states across, for the engine's README."""
+    actions = list(dict.fromkeys(action for _, action in TABLE))
+    lines = [_cells("request", *(state.value for state in State)), "|---" * (len(State) + 1) + "|"]
+    for action in actions:
+        steps = (TABLE[state, action].value for state in State)
+        lines.append(_cells(f"`{action}`", *steps))
+    return "\n".join(lines)
+
+
+def _cells(*texts: str) -> str:
+    return f"| {' | '.join(texts)} |"

@@ -1,0 +1,58 @@
+"""What every trigger answers: when first, when next, and what was passed over meanwhile."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+from belfry.schedules.rule import Rule
+
+
+class Trigger(ABC):
+    """The nominal instants (epoch ms) of a rule, strictly increasing, within its bounds.
+
+    A trigger depends on its rule and on `zones.VERSION` alone and remembers nothing that matters,
+    so one may serve all schedules of its rule.  How often a schedule has fired is not its affair:
+    `max_fires` is for the caller to count.
+    """
+
+    def __init__(self, rule: Rule) -> None:
+        self.rule = rule
+
+    @abstractmethod
+    def first_ms(self, accepted_ms: int) -> int | None:
+        """The first instant of a schedule that was accepted then, or None where there is none."""
+
+    @abstractmethod
+    def after_ms(self, nominal_ms: int) -> int | None:
+        """The instant that follows this one, or None where it was the last."""
+
+    @abstractmethod
+    def latest_ms(self, after_ms: int, until_ms: int) -> tuple[int, int]:
+        """The last instant after `after_ms` and up to `until_ms`, and how many there are.
+
+        Where there are none, it is `after_ms` itself, and 0.
+        """
+
+    def holds(self, nominal_ms: int) -> bool:
+        """Whether a pending instant still is what the rule says, by today's time zone data."""
+        return self.rederived_ms(nominal_ms, nominal_ms - 1) == nominal_ms
+
+    def rederived_ms(self, nominal_ms: int, accepted_ms: int) -> int | None:  # noqa: ARG002  # CRON's
+        """What a pending instant is by today's time zone data; itself where that changed nothing.
+
+        The answer lies after `accepted_ms`: the instant of the acceptance, or of the last fire.
+        """
+        return nominal_ms
+
+    def same_cadence(self, other: Trigger) -> bool:
+        """Whether both have the same rhythm, so that an update need not start anew.
+
+        Bounds that end a schedule (`end_at`, `max_fires`) and what becomes of late occurrences are
+        no part of it.
+        """
+        return self.cadence == other.cadence
+
+    @property
+    def cadence(self) -> tuple[object, ...]:
+        """All that the rhythm depends on."""
+        return (self.rule.kind,)

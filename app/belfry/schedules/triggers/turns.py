@@ -1,0 +1,56 @@
+"""What changed clocks do to an expression: told before they are changed."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+from belfry.schedules.triggers.cron import Clock
+from belfry.schedules.triggers.zones import END_S, Stretch
+
+LONGEST_S: Final = 400 * 86_400
+
+
+class Effect(StrEnum):
+    """What becomes of the times that a change of the clock touches."""
+
+    MADE_UP = "made up"  # They do not exist; one instant at the end of the gap stands for all.
+    PASSED_OVER = "passed over"  # They do not exist, and nothing stands for them.
+    ONCE = "once"  # They come twice and count the first time.
+    TWICE = "twice"  # They come twice and count each time.
+
+
+class Turn(NamedTuple):
+    """A change of the clock at `second` of UTC; `wall` is the first time on the wall it touches."""
+
+    second: int
+    wall: int
+    effect: Effect
+
+
+def turns(clock: Clock, from_second: int, until_second: int) -> list[Turn]:
+    """The changes of the clock in this time that touch an instant, at most 400 days ahead."""
+    found: list[Turn] = []
+    until = min(until_second, from_second + LONGEST_S, END_S)
+    stretch = clock.zone.at(from_second)
+    while stretch.end < until:
+        following = clock.zone.at(stretch.end)
+        turn = _turn(clock, stretch, following)
+        if turn is not None:
+            found.append(turn)
+        stretch = following
+    return found
+
+
+def _turn(clock: Clock, stretch: Stretch, following: Stretch) -> Turn | None:
+    old, new = stretch.end + stretch.offset, stretch.end + following.offset
+    first = clock.expression.next_wall(min(old, new))
+    if first is None or first >= max(old, new):
+        return None
+    if new < old:
+        effect = Effect.ONCE if clock.expression.fixed else Effect.TWICE
+    elif clock.fires_at_gap(stretch, following):
+        effect = Effect.MADE_UP
+    else:
+        effect = Effect.PASSED_OVER
+    return Turn(stretch.end, first, effect)
