@@ -1,0 +1,97 @@
+"""Catching up: schedules that fire each occurrence they missed, slowly and after everybody else.
+
+A rate per partition keeps a week of missed seconds from filling the output topics at once, and a
+step gives catching up the room that live events leave, or a little where they leave none.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Final
+
+from belfry.engine.effects import Effects
+from belfry.engine.firing import RULE
+from belfry.engine.ruled import Ruled, next_row, plan_of
+from belfry.engine.waiting import Waiting
+from belfry.schedules.tenant import Tenant, Tenants
+from belfry.store.records import IN_CATCH_UP, decode_row
+from belfry.store.schedules import ScheduleStore
+
+PER_SECOND: Final = 2_000
+# How long unused rate is saved up, and how soon a spent one is looked at again.
+SAVED_MS: Final = 100
+SOON_MS: Final = 10
+LEAST_SHARE: Final = 16
+
+
+class CatchUp:
+    """Fires the lines of those that catch up, at most `PER_SECOND` occurrences a second."""
+
+    def __init__(
+        self, store: ScheduleStore, tenants: Tenants, waiting: Waiting, ruled: Ruled
+    ) -> None:
+        self._store = store
+        self._tenants = tenants
+        self._waiting = waiting
+        self._ruled = ruled
+        self._left = 0
+        self._filled_ms = 0
+
+    @property
+    def next_ms(self) -> int | None:
+        """When there is something to fire, or None."""
+        ready = any(not self._tenants.of_bytes(name).stopped for name in self._waiting.catch_up)
+        return self._filled_ms + SOON_MS if ready else None
+
+    def fire(self, now_ms: int, room: int, effects: Effects) -> None:
+        """Fire late occurrences, as many as there is room and rate for."""
+        self._fill(now_ms)
+        left = budget = min(room, self._left)
+        ready = [n for n in self._waiting.catch_up if not self._tenants.of_bytes(n).stopped]
+        for turn, name in enumerate(ready):
+            share = -(-left // (len(ready) - turn))
+            if share > 0:
+                left -= self._fire_of(name, share, now_ms)
+                effects.moved = True
+        self._left -= budget - left
+
+    def _fill(self, now_ms: int) -> None:
+        passed_ms = min(max(now_ms - self._filled_ms, 0), SAVED_MS)
+        self._left = min(self._left + passed_ms * PER_SECOND // 1000, PER_SECOND * SAVED_MS // 1000)
+        self._filled_ms = now_ms
+
+    def _fire_of(self, name: bytes, share: int, now_ms: int) -> int:
+        """Fire a tenant's share; the number of its fires."""
+        tenant = self._tenants.of_bytes(name)
+        rows = list(islice(self._store.line(IN_CATCH_UP, name), share))
+        if not rows:
+            # They joined in this step.
+            return 0
+        self._store.clear(rows)
+        fired = 0
+        for turn, (_, record) in enumerate(rows):
+            burst = max(1, (share - fired) // (len(rows) - turn))
+            fired += self._fire_some(record, tenant, burst, now_ms)
+        self._waiting.shrink(name, len(rows), IN_CATCH_UP)
+        return fired
+
+    def _fire_some(self, record: bytes, tenant: Tenant, burst: int, now_ms: int) -> int:
+        """Fire a schedule's next few late occurrences, and put it where it waits then."""
+        self._store.added -= 1
+        row = decode_row(record)
+        plan = plan_of(row[RULE])
+        fired = 0
+        while fired < burst and now_ms - row[0] > plan.limit_ms:
+            if self._ruled.too_old(row, plan, tenant):
+                following = self._ruled.pass_over(row, record, plan, tenant)
+            else:
+                following = self._ruled.fire(row, record, plan, tenant)
+                fired += 1
+            if following is None:
+                return fired
+            row, record = next_row(row, following), following[3]
+        if now_ms - row[0] > plan.limit_ms:
+            self._waiting.hold(row, record, IN_CATCH_UP)
+        else:
+            self._waiting.keep_again(row, record)
+        return fired

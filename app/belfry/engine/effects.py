@@ -1,0 +1,70 @@
+"""What one step of a partition wants to happen: all of it in one transaction, or none.
+
+Made per event, so entries are plain tuples; the shell produces them and never looks inside.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from belfry.schedules.outcomes import Outcome
+from belfry.store.records import Manifest
+from belfry.wire.lifecycle import LifecycleEvent
+from belfry.wire.record import Headers
+
+# topic, key, group or None, value, headers
+Fired = tuple[str, bytes, bytes | None, bytes | None, Headers]
+
+# key, body of the FiredEvent (the frame comes before it), headers
+Delivered = tuple[bytes, bytes, Headers]
+
+
+class Rejected(NamedTuple):
+    """A refused record, as received, with the headers that say why."""
+
+    key: bytes | None
+    value: bytes | None
+    headers: Headers
+
+
+class Rerouted(NamedTuple):
+    """A stray on its way to its home partition."""
+
+    partition: int
+    key: bytes | None
+    value: bytes | None
+    headers: Headers
+
+
+@dataclass(slots=True)
+class Effects:
+    """One step's effects; `manifest` says where the partition stands after it.
+
+    `rows` are changelog records by key (None: tombstone), the last one of a key wins.  `unframed`
+    are tenants whose envelopes were made before their head was known: such a step is not committed.
+    `loose` are topics whose fired records need not be in the transaction, only be there before it.
+    """
+
+    rows: dict[bytes, bytes | None] = field(default_factory=dict)
+    fired: list[Fired] = field(default_factory=list)
+    deliveries: list[Delivered] = field(default_factory=list)
+    fire_ids: list[bytes] = field(default_factory=list)
+    lateness_ms: list[int] = field(default_factory=list)
+    lifecycle: list[LifecycleEvent] = field(default_factory=list)
+    rejected: list[Rejected] = field(default_factory=list)
+    rerouted: list[Rerouted] = field(default_factory=list)
+    outcomes: Counter[Outcome] = field(default_factory=Counter)
+    rejections: Counter[str] = field(default_factory=Counter)
+    tenants: set[str] = field(default_factory=set)
+    unframed: set[str] = field(default_factory=set)
+    loose: set[str] = field(default_factory=set)
+    rederived: int = 0
+    moved: bool = False
+    manifest: Manifest | None = None
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is nothing to commit."""
+        return not (self.moved or self.rows or self.fired)

@@ -1,0 +1,226 @@
+"""Firing: due rows to fired records, markers and outcomes.
+
+    backlog (held back, late)  ┐                         ┌ fired record   (tenant's topic)
+    timeline (due by now)      ┴─► one chunk per step ──►│ marker         (changelog, for a day)
+                                                         └ FIRED outcome  (if the tenant wants it)
+
+A tenant's backlog leaves before its timeline, both in due order; while some of a backlog is left,
+what comes due of that tenant joins it.  Held tenants' events wait in the backlog, others fire.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from belfry.engine.deliveries import deliver, fired_event
+from belfry.engine.effects import Effects
+from belfry.engine.gates import GROUP, group_gate
+from belfry.engine.plain_fires import PlainFires
+from belfry.engine.queues import SHORT_STEP, Queues
+from belfry.engine.waiting import SCHEDULE_ID, TENANT, Waiting
+from belfry.firing.due import Reach, due_chunk
+from belfry.schedules.identity import extra_fire_id, fire_id
+from belfry.schedules.outcomes import Outcome
+from belfry.schedules.rule import has_targets
+from belfry.schedules.tenant import Delivery, Tenant, Tenants
+from belfry.store.keys import line_due
+from belfry.store.records import (
+    ENDED_FIRED,
+    Pending,
+    PendingRow,
+    decode_headers,
+    decode_row,
+    encode_marker,
+)
+from belfry.store.schedules import ScheduleStore
+from belfry.wire.fired import FiredEvent, encode_fired
+from belfry.wire.instants import rfc3339
+from belfry.wire.lifecycle import LifecycleEvent
+from belfry.wire.record import Headers
+
+if TYPE_CHECKING:
+    from belfry.engine.ruled import Ruled
+
+EXTRA: Final = -1
+CE_VERSION: Final = "ce_specversion"
+RULE: Final = 16
+
+
+class Firing:
+    """Fires what is due in one partition's store."""
+
+    def __init__(
+        self, store: ScheduleStore, tenants: Tenants, waiting: Waiting, ruled: Ruled
+    ) -> None:
+        self._store = store
+        self._tenants = tenants
+        self._waiting = waiting
+        self._plain = PlainFires(store, tenants, waiting)
+        self._ruled = ruled
+        self.queues = Queues(store, tenants, waiting)
+
+    def fire_due(self, reach: Reach, now_ms: int, at_most: int, effects: Effects) -> Reach:
+        """Fire at most `at_most` events due up to `now_ms`; returns how far that reaches."""
+        self._waiting.edge_ms = max(now_ms, reach.newest_ms)
+        self._waiting.reach = reach
+        self._ruled.begin(now_ms, effects)
+        room = at_most
+        if self._waiting.backlog:
+            first_ms = self._store.first_due_ms(reach.cursor)
+            share = self.queues.room(at_most, first_ms, now_ms)
+            room -= self._fire_backlog(reach, now_ms, share, effects)
+            if self._waiting.heads:
+                room = min(room, SHORT_STEP)
+        timeline = self._store.timeline(reach.cursor, now_ms)
+        chunk = due_chunk(timeline, reach, now_ms, max(1, room))
+        self._store.clear(chunk.rows)
+        for record in self._plain.fire(chunk.rows, now_ms, effects):
+            self._plain.forget(self._leave_timeline(record, now_ms, effects))
+        return chunk.reach
+
+    def _leave_timeline(self, record: bytes, now_ms: int, effects: Effects) -> bytes:
+        """Fire or judge a due row, or hold it back; its tenant, who may be held up by it."""
+        row = decode_row(record)
+        tenant = self._tenants.of_bytes(row[TENANT])
+        if tenant.aside or row[TENANT] in self._waiting.backlog:
+            self._waiting.hold(row, record)
+            self._store.added -= 1
+            effects.moved = True
+        elif not self._held_behind(row, record, effects):
+            if row[RULE]:
+                self._ruled.leave(row, record, tenant, row[0])
+            else:
+                self._fire(row, tenant, now_ms, effects)
+        return row[TENANT]
+
+    def _held_behind(self, row: PendingRow, record: bytes, effects: Effects) -> bool:
+        """Whether the gate of a row's group held it back."""
+        gates = self._waiting.gates
+        if not row[GROUP] or row[TENANT] not in gates.tenants or gates.passes(row):
+            return False
+        gates.hold(group_gate(row), row, record)
+        self._store.added -= 1
+        effects.moved = True
+        return True
+
+    def _fire_backlog(self, reach: Reach, now_ms: int, at_most: int, effects: Effects) -> int:
+        fired = 0
+        for turn, turns in self.queues.turns(reach, now_ms):
+            if fired >= at_most:
+                break
+            rows = self.queues.peek(turn, (at_most - fired) // turns)
+            left = self._leave_backlog(rows, turn.tenant, now_ms, effects)
+            self._store.clear(rows[:left])
+            self.queues.took(turn, rows, left, now_ms)
+            fired += left
+            if left or not (rows or turn.name in self._waiting.heads):
+                self._waiting.shrink(turn.name, left)
+        return fired
+
+    def _leave_backlog(
+        self, rows: list[tuple[bytes, bytes]], tenant: Tenant, now_ms: int, effects: Effects
+    ) -> int:
+        """Fire rows of a tenant's backlog, up to one that has to let another pass; how many."""
+        self._waiting.begin_turn()
+        for number, (key, record) in enumerate(rows):
+            row = decode_row(record)
+            placed = row if row[0] == (place_ms := line_due(key)) else (place_ms, *row[1:])
+            if self._waiting.overtakes(placed):
+                return number
+            if self._held_behind(placed, record, effects):
+                continue
+            if row[RULE]:
+                self._ruled.leave(row, record, tenant, place_ms)
+            else:
+                self._fire(row, tenant, now_ms, effects)
+        return len(rows)
+
+    def _fire(self, row: PendingRow, tenant: Tenant, now_ms: int, effects: Effects) -> None:
+        name = row[TENANT] + b"/" + row[SCHEDULE_ID]
+        identity = fire_id(name, row[4], row[5], row[1])
+        emit(row, tenant, (identity, now_ms), effects)
+        marker = encode_marker((ENDED_FIRED, now_ms, row[0], row[4], row[5], row[6] + 1))
+        effects.rows[name] = self._store.writes[b"k" + name] = marker
+        self._store.added -= 1
+        if Outcome.FIRED in tenant.written:
+            event = told(row, tenant, Outcome.FIRED, now_ms)
+            event.fire_id = identity.decode()
+            effects.lifecycle.append(event)
+
+
+def told(row: PendingRow, tenant: Tenant, outcome: Outcome, now_ms: int) -> LifecycleEvent:
+    """What is told of an occurrence."""
+    pending = Pending._make(row)
+    return LifecycleEvent(
+        tenant=tenant.name,
+        schedule_id=pending.schedule_id.decode(),
+        outcome=outcome,
+        version=pending.version,
+        at=now_ms,
+        due_at=pending.due_ms,
+    )
+
+
+def fire_extra(row: Pending, tenant: Tenant, position: int, now_ms: int, effects: Effects) -> bytes:
+    """Fire the extra occurrence that a TRIGGER at source offset `position` asked for."""
+    name = b"%b/%b" % (row.tenant, row.schedule_id)
+    identity = extra_fire_id(name, row.life, row.version, position)
+    extra = row._replace(nominal_ms=now_ms, due_ms=now_ms, occurrence=EXTRA)
+    emit(extra, tenant, (identity, now_ms), effects)
+    return identity
+
+
+def emit(
+    row: PendingRow, tenant: Tenant, fire: tuple[bytes, int], effects: Effects, missed: int = 0
+) -> None:
+    """Add the fired record of a fire (its id, its instant) to the effects.
+
+    It may stand for occurrences that were missed.
+    """
+    (due_ms, nominal_ms, _, _, _, _, occurrence, _, _, _,
+     _, schedule_id, group, _, key, given, rule, value) = row  # fmt: skip
+    identity, now_ms = fire
+    headers: Headers = [
+        ("belfry-fire-id", identity),
+        ("belfry-schedule-id", schedule_id),
+        ("belfry-scheduled-at", rfc3339(nominal_ms)),
+        ("belfry-occurrence", b"0" if occurrence == 0 else b"%d" % occurrence),
+    ]
+    if missed:
+        headers.append(("belfry-missed", b"%d" % missed))
+    if given:
+        headers = decode_headers(given) + headers
+    if tenant.dressed or has_targets(rule):
+        event = fired_event(Pending._make(row), tenant, fire, missed)
+        value = _dress(event, tenant, headers, effects)
+        if tenant.hooks or has_targets(rule):
+            deliver(row, tenant, event, headers, effects)
+    if key is None:
+        key = group or schedule_id
+    if tenant.loose:
+        effects.loose.add(tenant.topic)
+    effects.fired.append((tenant.topic, key, group or None, value, headers))
+    effects.fire_ids.append(identity)
+    effects.lateness_ms.append(now_ms - due_ms)
+
+
+def _dress(event: FiredEvent, tenant: Tenant, headers: Headers, effects: Effects) -> bytes | None:
+    """The value of a fired record that is more than the user's bytes; adds to its headers."""
+    if tenant.cloudevents and not any(name == CE_VERSION for name, _ in headers):
+        headers += _cloudevent(event, tenant)
+    if tenant.delivery is not Delivery.ENVELOPE:
+        return event.payload
+    if not tenant.envelope_head:
+        effects.unframed.add(tenant.name)
+    return tenant.envelope_head + encode_fired(event)
+
+
+def _cloudevent(event: FiredEvent, tenant: Tenant) -> Headers:
+    """Headers of Kafka's binding of CloudEvents, binary mode."""
+    return [
+        (CE_VERSION, b"1.0"),
+        ("ce_id", event.fire_id.encode()),
+        ("ce_source", b"/belfry/" + tenant.name_bytes),
+        ("ce_type", (event.event_type or "io.belfry.fired").encode()),
+        ("ce_time", rfc3339(event.scheduled_at)),
+    ]

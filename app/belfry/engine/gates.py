@@ -1,0 +1,250 @@
+"""Gates: what waits until a fire is acknowledged.
+
+    serial fire      closes the gate of its group      others of the group are held behind it
+    overlap SKIP     closes the schedule's own gate    what comes due meanwhile is given up
+    overlap QUEUE    closes the schedule's own gate    the schedule is held behind it
+
+            fires               acknowledged, or time is over            nothing is held any more
+    open ──────────► closed ─────────────────────────────► draining ──────────────────────► open
+                       ▲                                      │ a serial one of them fires
+                       └──────────────────────────────────────┘
+
+While a gate drains, what it holds back moves to its tenant's backlog in due order, up to the next
+serial one; what comes due meanwhile is held behind it, unless it is due before all that is held.
+
+A fire that is awaited is a record of the changelog.  Which gates are closed, and what they hold
+back, follows from these records: it is counted here, and counted anew after a rollback.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import Final, NamedTuple
+
+from belfry.engine.effects import Effects
+from belfry.schedules.triggers import trigger_of
+from belfry.store import keys
+from belfry.store.records import (
+    CLOSES_GROUP,
+    CLOSES_OWN,
+    IN_BACKLOG,
+    IN_GATED,
+    Awaited,
+    PendingRow,
+    decode_awaited,
+    decode_row,
+    encode_awaited,
+    encode_place,
+)
+from belfry.store.schedules import ScheduleStore
+
+SEQ: Final = 3
+VERSION: Final = 5
+TENANT: Final = 10
+SCHEDULE_ID: Final = 11
+GROUP: Final = 12
+RULE: Final = 16
+# Rows that leave a gate at once: those behind them wait no longer than a step.
+MOST_AT_ONCE: Final = 200
+NOWHERE: Final = (-(2**62), 0)
+
+Spot = tuple[int, int]
+Held = tuple[PendingRow, bytes]
+
+
+class Gate(NamedTuple):
+    """A tenant's gate: that of a group (``g…``), or of one schedule (``s…``)."""
+
+    tenant: bytes
+    name: bytes
+
+
+class Drain(NamedTuple):
+    """How far a gate is drained: where what it still holds begins, and what left it last."""
+
+    first: Spot
+    last_name: bytes = b""
+    last_place: bytes = b""
+
+
+def group_gate(row: PendingRow) -> Gate:
+    """The gate of a row's group."""
+    return Gate(row[TENANT], b"g" + row[GROUP])
+
+
+def own_gate(row: PendingRow) -> Gate:
+    """The gate of a schedule of its own."""
+    return Gate(row[TENANT], b"s" + row[SCHEDULE_ID])
+
+
+class Gates:
+    """The gates of one partition's store."""
+
+    def __init__(self, store: ScheduleStore) -> None:
+        self._store = store
+        self._closed: dict[Gate, bytes] = {}
+        self._draining: dict[Gate, Drain] = {}
+        self._joined: dict[Gate, Spot] = {}
+        self._awaits = False
+        self._until_ms: int | None = None
+        # Tenants some of whose groups wait, and how many: their fires are not plain.
+        self.tenants: dict[bytes, int] = {}
+
+    def restart(self) -> None:
+        """Count anew what is stored: the last steps were not committed."""
+        self._closed.clear()
+        self._draining.clear()
+        self.tenants.clear()
+        for key, record in self._store.awaited():
+            for gate in _gates_of(key, decode_awaited(record)):
+                self._shut(gate)
+                self._closed[gate] = key
+        for each in self._store.gates():
+            gate = Gate(*each)
+            if gate not in self._closed:
+                self._shut(gate)
+                self._draining[gate] = Drain(NOWHERE)
+        self._awaits = True
+        self.committed()
+
+    def committed(self) -> None:
+        """The step is in the store."""
+        self._joined.clear()
+        if self._awaits:
+            self._until_ms = next((until_ms for until_ms, _ in self._store.untils()), None)
+            self._awaits = self._until_ms is not None
+
+    def next_ms(self, soon_ms: int) -> int | None:
+        """When there is something to do, or None; at `soon_ms` where it is to be done at once."""
+        if any(self._has_left(drain) for drain in self._draining.values()):
+            return soon_ms if self._until_ms is None else min(soon_ms, self._until_ms)
+        return self._until_ms
+
+    def passes(self, row: PendingRow) -> bool:
+        """Whether a due row of a group may leave, as far as its group's gate is concerned."""
+        gate = group_gate(row)
+        if gate in self._closed:
+            return False
+        drain = self._draining.get(gate)
+        return drain is None or (row[0], row[SEQ]) < drain.first
+
+    def is_closed(self, gate: Gate) -> bool:
+        """Whether a fire that closed this gate is still awaited."""
+        return gate in self._closed
+
+    def hold(self, gate: Gate, row: PendingRow, record: bytes) -> None:
+        """Put a due record behind a gate."""
+        spot = (row[0], row[SEQ])
+        name = row[TENANT] + b"/" + row[SCHEDULE_ID]
+        self._store.put(name, record, (IN_GATED, *spot), gate.name)
+        self._joined[gate] = min(spot, self._joined.get(gate, spot))
+
+    def close(
+        self, row: PendingRow, fire: tuple[bytes, int], terms: tuple[int, int], effects: Effects
+    ) -> None:
+        """Await the acknowledgement of a fire (its id, its instant), and close what waits for it.
+
+        The terms are what it closes, and how long it is awaited (ms).
+        """
+        (identity, now_ms), (closes, wait_ms) = fire, terms
+        awaited = Awaited(
+            closes, now_ms, now_ms + wait_ms, row[0], row[VERSION], row[SCHEDULE_ID], row[GROUP]
+        )
+        key, record = keys.awaited_key(row[TENANT], identity), encode_awaited(awaited)
+        effects.rows[key] = record
+        self._store.put_awaited(key, record)
+        self._awaits = True
+        for gate in _gates_of(key, awaited):
+            if gate not in self._closed and self._draining.pop(gate, None) is None:
+                self._shut(gate)
+            self._closed[gate] = key
+
+    def awaited(self, key: bytes) -> Awaited | None:
+        """The fire under a changelog key, if it is still to be acknowledged."""
+        record = self._store.named(key)
+        return None if record is None else decode_awaited(record)
+
+    def overdue(self, now_ms: int) -> Iterator[tuple[bytes, Awaited]]:
+        """Some of the fires that were not acknowledged in time, with their changelog keys."""
+        if self._until_ms is None or self._until_ms > now_ms:
+            return
+        for until_ms, key in islice(self._store.untils(), MOST_AT_ONCE):
+            awaited = self.awaited(key)
+            if until_ms <= now_ms and awaited is not None:
+                yield key, awaited
+
+    def open(self, key: bytes, effects: Effects) -> list[Held]:
+        """Await a fire no longer; what its gates let go, for the tenant's backlog."""
+        record = self._store.named(key)
+        assert record is not None, "what is opened was awaited"
+        self._store.drop_awaited(key, record)
+        effects.rows[key] = None
+        let_go: list[Held] = []
+        for gate in _gates_of(key, decode_awaited(record)):
+            if self._closed.get(gate) == key:
+                del self._closed[gate]
+                self._draining[gate] = Drain(NOWHERE)
+                let_go += self._drain(gate)
+        return let_go
+
+    def drain(self) -> list[Held]:
+        """What all gates that are no longer closed let go, for the backlogs of their tenants."""
+        let_go: list[Held] = []
+        for gate, drain in list(self._draining.items()):
+            if self._has_left(drain):
+                let_go += self._drain(gate)
+        return let_go
+
+    def _drain(self, gate: Gate) -> list[Held]:
+        """Let the next rows go, up to a serial one; where none is left, the gate is open."""
+        joined = self._joined.get(gate)
+        let_go: list[Held] = []
+        last: tuple[bytes, bytes] = b"", b""
+        ends = False
+        for key, record in self._store.gated(*gate):
+            spot = keys.line_place(key)
+            if key in self._store.writes:
+                continue
+            if ends or (joined is not None and joined < spot) or len(let_go) == MOST_AT_ONCE:
+                first = spot if joined is None else min(joined, spot)
+                self._draining[gate] = Drain(first, *last)
+                return let_go
+            row = decode_row(record)
+            self._store.writes[key] = None
+            self._store.added -= 1
+            # Its place is where it was held: a record for a run of late ones waits for its own.
+            let_go.append(((spot[0], *row[1:]), record))
+            last = row[TENANT] + b"/" + row[SCHEDULE_ID], encode_place(IN_BACKLOG, *spot)
+            ends = bool(trigger_of(row[RULE]).rule.serial)
+        if joined is not None:
+            self._draining[gate] = Drain(joined, *last)
+            return let_go
+        del self._draining[gate]
+        self._unshut(gate)
+        return let_go
+
+    def _has_left(self, drain: Drain) -> bool:
+        """Whether what a gate let go last has left the backlog, so that more may follow."""
+        return not drain.last_name or self._store.named(drain.last_name) != drain.last_place
+
+    def _shut(self, gate: Gate) -> None:
+        if gate.name[:1] == b"g":
+            self.tenants[gate.tenant] = self.tenants.get(gate.tenant, 0) + 1
+
+    def _unshut(self, gate: Gate) -> None:
+        if gate.name[:1] == b"g":
+            self.tenants[gate.tenant] -= 1
+            if not self.tenants[gate.tenant]:
+                del self.tenants[gate.tenant]
+
+
+def _gates_of(key: bytes, awaited: Awaited) -> list[Gate]:
+    """What an awaited fire keeps closed."""
+    tenant = key[len(keys.AWAITED_PREFIX) : key.rindex(b"/")]
+    gates = []
+    if awaited.closes & CLOSES_GROUP:
+        gates.append(Gate(tenant, b"g" + awaited.group))
+    if awaited.closes & CLOSES_OWN:
+        gates.append(Gate(tenant, b"s" + awaited.schedule_id))
+    return gates

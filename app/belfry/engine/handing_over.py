@@ -1,0 +1,72 @@
+"""Handing over: requests of a tenant's own input topic go to where the tenant lives.
+
+A consumer never sees who produced a record, so on the shared topic anybody may claim to be any
+tenant.  On `belfry.schedules.<tenant>` the broker's ACLs say who may write, and the topic says
+whose request it is.  Each record goes on as it is, with the place of its first arrival and that
+tenant in its headers.  Nothing is decoded here: the verdict falls at the home.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from belfry.engine.effects import Effects, Rerouted
+from belfry.engine.intake import MAX_STRAY_BYTES
+from belfry.engine.verdicts import Place, Verdicts
+from belfry.schedules.rejections import Rejection
+from belfry.store.ordered_map import MemoryMap
+from belfry.store.schedules import ScheduleStore
+from belfry.wire.claims import signature
+from belfry.wire.record import ORIGIN, SIGNATURE, Origin, SourceRecord, handed_over, size_of
+from belfry.wire.requests import RequestReader
+
+
+class Inlet(NamedTuple):
+    """A partition of a tenant's own input topic; what is handed over is signed with a secret."""
+
+    place: Place
+    tenant: str
+    secret: bytes = b""
+
+    @property
+    def home(self) -> int:
+        """The partition at which the tenant's requests are handed over."""
+        return self.place.homes.of(self.tenant)
+
+
+def hand_over(
+    records: Sequence[SourceRecord], inlet: Inlet, now_ms: int, effects: Effects
+) -> Effects:
+    """Send requests of an inlet on, in their order; what is too large to go on is refused."""
+    place, home = inlet.place, inlet.home
+    for record in records:
+        offset, timestamp_ms, key, value, _ = record
+        if size_of(record) > MAX_STRAY_BYTES:
+            _refuse(record, inlet, now_ms, effects)
+            continue
+        origin = Origin(place.topic, place.partition, offset, timestamp_ms, rerouted=False)
+        headers = handed_over(record, origin, inlet.tenant)
+        if inlet.secret:
+            shown = signature(inlet.secret, inlet.tenant, key, value, headers)
+            headers.append((SIGNATURE, shown))
+        effects.rerouted.append(Rerouted(home, key, value, headers))
+    return effects
+
+
+def _refuse(record: SourceRecord, inlet: Inlet, now_ms: int, effects: Effects) -> None:
+    """Refuse a request that is too large, and tell of it if it can be read as it is."""
+    offset, timestamp_ms, key, value, headers = record
+    kept = [(name, given) for name, given in headers or () if name not in ORIGIN]
+    record = (offset, timestamp_ms, key, value, kept)
+    request = RequestReader().read_whole(record)
+    named = None if isinstance(request, Rejection) else request
+    if named is not None:
+        named["tenant"] = inlet.tenant
+    reason = (
+        f"The request takes {size_of(record)} bytes; {MAX_STRAY_BYTES} can be handed over from"
+        f" {inlet.place.topic}. Store its content elsewhere and schedule the address (claim check)."
+    )
+    rejection = Rejection("request_too_large", reason)
+    verdicts = Verdicts(inlet.place, ScheduleStore(MemoryMap()))
+    verdicts.reject(record, named, rejection, now_ms, effects)

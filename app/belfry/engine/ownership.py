@@ -1,0 +1,78 @@
+"""Ownership of a partition: the states of a take-over, as a table.
+
+The order is what makes a take-over safe: the fence comes before the end of the changelog is asked
+for, and firing comes after everything that the source held has been taken in.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final
+
+
+class Ownership(StrEnum):
+    """Where a worker stands with a partition."""
+
+    IDLE = "idle"
+    CATCHING_UP = "catching up with the changelog"
+    FENCING = "fencing the former owner"
+    REPLAYING = "replaying the changelog's end"
+    TAKING_IN = "taking in waiting requests"
+    FIRING = "firing"
+    STOPPED = "stopped"
+
+
+class Event(StrEnum):
+    """What moves it on."""
+
+    ASSIGNED = "assigned"
+    CAUGHT_UP = "caught up"
+    FENCED = "former owner fenced"
+    REPLAYED = "replayed up to the end"
+    TAKEN_IN = "waiting requests taken in"
+    UNKNOWN = "failed, or a commit's result unknown"
+    REVOKED = "revoked"
+    FENCED_OFF = "fenced off by the next owner"
+
+
+TABLE: Final[dict[tuple[Ownership, Event], Ownership]] = {
+    (Ownership.IDLE, Event.ASSIGNED): Ownership.CATCHING_UP,
+    (Ownership.CATCHING_UP, Event.CAUGHT_UP): Ownership.FENCING,
+    (Ownership.FENCING, Event.FENCED): Ownership.REPLAYING,
+    (Ownership.REPLAYING, Event.REPLAYED): Ownership.TAKING_IN,
+    (Ownership.TAKING_IN, Event.TAKEN_IN): Ownership.FIRING,
+    **{
+        (state, Event.UNKNOWN): Ownership.IDLE
+        for state in Ownership
+        if state not in (Ownership.IDLE, Ownership.STOPPED)
+    },
+    **{
+        (state, event): Ownership.STOPPED
+        for state in Ownership
+        if state is not Ownership.STOPPED
+        for event in (Event.REVOKED, Event.FENCED_OFF)
+    },
+}
+
+
+def after(state: Ownership, event: Event) -> Ownership:
+    """The state that an event leads to; AssertionError where it cannot happen."""
+    following = TABLE.get((state, event))
+    assert following is not None, f"{event} cannot happen while {state}"
+    return following
+
+
+def diagram() -> str:
+    """The table as a Mermaid state diagram, for this room's README."""
+    lines = ["stateDiagram-v2", "    [*] --> IDLE"]
+    for (state, event), following in TABLE.items():
+        if following is Ownership.STOPPED or event is Event.UNKNOWN:
+            continue
+        lines.append(f"    {state.name} --> {following.name}: {event}")
+    stops = f"{Event.REVOKED} or {Event.FENCED_OFF}"
+    lines += [
+        f"    FIRING --> IDLE: {Event.UNKNOWN} (from any state)",
+        f"    FIRING --> STOPPED: {stops} (from any state)",
+        "    STOPPED --> [*]",
+    ]
+    return "\n".join(lines)

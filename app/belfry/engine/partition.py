@@ -1,0 +1,204 @@
+"""The engine of one partition: requests in, due events out, one step at a time.
+
+    accept(batch, now)      requests to verdicts           ┐ effects of one step,
+    fire_due(now, at_most)  what is due to fired records   ┘ one transaction
+    committed(…)            the transaction is in the log: write the same locally
+    aborted()               it is not: forget the step
+
+A step fires first and accepts then: the due scan reads only what is committed, and a cancel that
+arrives with the fire comes too late.  The engine never looks at a clock and never waits.
+"""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+
+from belfry.engine.catch_up import LEAST_SHARE, CatchUp
+from belfry.engine.effects import Effects
+from belfry.engine.firing import Firing
+from belfry.engine.intake import Intake
+from belfry.engine.limits import Limits
+from belfry.engine.plain import Instants, PlainIntake
+from belfry.engine.removal import Removal
+from belfry.engine.ruled import Ruled
+from belfry.engine.timeouts import TimeOuts
+from belfry.engine.verdicts import Place, Verdicts
+from belfry.engine.waiting import Waiting
+from belfry.engine.zone_change import ZoneChange
+from belfry.firing.due import Reach
+from belfry.schedules.tenant import Tenants
+from belfry.store import keys
+from belfry.store.records import Manifest, encode_manifest
+from belfry.store.schedules import ScheduleStore, StoredState
+from belfry.store.sweep import Sweep
+from belfry.wire.batch import SourceBatch
+from belfry.wire.requests import RequestReader
+
+NO_MANIFEST = Manifest(0, 0, 0, 0, 0, 0, b"")
+
+
+class GapInSource(Exception):
+    """A batch does not begin where the last one ended: read again from the stored position."""
+
+
+class PartitionEngine:
+    """Schedules of one partition; `store` holds exactly what `manifest` says."""
+
+    def __init__(
+        self, place: Place, store: ScheduleStore, reader: RequestReader, tenants: Tenants
+    ) -> None:
+        stored = store.state()
+        self.manifest = NO_MANIFEST if stored is None else stored.manifest
+        self._store = store
+        self._reader = reader
+        self._reach = Reach.at(self.manifest.watermark_ms)
+        self._waiting = Waiting(store, self._reach)
+        self._zones = ZoneChange(store, self._waiting)
+        ruled = Ruled(store, self._waiting, self._zones)
+        self._firing = Firing(store, tenants, self._waiting, ruled)
+        self._time_outs = TimeOuts(tenants, self._waiting)
+        self._catch_up = CatchUp(store, tenants, self._waiting, ruled)
+        verdicts = Verdicts(place, store)
+        self._limits = Limits(store)
+        self._intake = Intake(place, store, tenants, self._waiting, verdicts, self._limits)
+        self._plain = PlainIntake(place, store, tenants, self._waiting)
+        self._sweep = Sweep(store)
+        self._removal = Removal(store, tenants, self._waiting)
+        self._next_due_ms = store.first_due_ms(self._reach.cursor)
+        self._effects = Effects()
+        self._position = self.manifest.position
+        self._step_reach = self._reach
+
+    @property
+    def position(self) -> int:
+        """The source offset that the next batch has to begin with."""
+        return self._position
+
+    @property
+    def pending(self) -> int:
+        """Number of schedules that wait."""
+        return self.manifest.pending
+
+    def begin_at(self, position: int) -> None:
+        """Start at this source offset: the partition never had an owner."""
+        assert self.manifest is NO_MANIFEST, "a partition that has state has its position"
+        self.manifest = NO_MANIFEST._replace(position=position)
+        self._position = position
+
+    def claim(self, settings: bytes | None) -> Effects:
+        """The first step of an owner: a manifest of its own, and the settings if none are kept."""
+        if settings is not None:
+            self._effects.rows[keys.SETTINGS_KEY] = settings
+            self._store.set_named(keys.SETTINGS_KEY, settings)
+            if not self._zones.under_way:
+                self._zones.settle(self._effects)
+        self._effects.moved = True
+        return self._effects
+
+    def next_due_ms(self) -> int | None:
+        """Instant of the next event to fire, None for none; in the past where a backlog waits.
+
+        A backlog may hold what is due up to the reach, so it waits for a clock that went back.
+        """
+        due_ms, queues = self._next_due_ms, self._firing.queues
+        if queues.waits:
+            held_ms = max(self._reach.newest_ms, self._waiting.held_up_to_ms)
+            due_ms = held_ms if due_ms is None else min(held_ms, due_ms)
+        again_ms = self._catch_up.next_ms if self._waiting.catch_up else None
+        gates_ms = self._waiting.gates.next_ms(self._reach.newest_ms)
+        known = (due_ms, queues.next_ms(), again_ms, gates_ms)
+        return min([each for each in known if each is not None], default=None)
+
+    def oldest_due_ms(self) -> int | None:
+        """Due instant of the first event of the timeline, None for none."""
+        return self._next_due_ms
+
+    def fire_due(self, now_ms: int, at_most: int) -> Effects:
+        """Fire at most `at_most` events that are due by `now_ms`; the first half of a step."""
+        empty = self._next_due_ms is None or self._next_due_ms > now_ms
+        if empty and now_ms > self._reach.watermark_ms:
+            # Nothing lies between the watermark and now, so this needs no transaction.
+            self._reach = self._step_reach = Reach.at(now_ms)
+        due_ms = self.next_due_ms()
+        if due_ms is not None and due_ms <= now_ms:
+            reach = self._firing.fire_due(self._reach, now_ms, at_most, self._effects)
+            if self._waiting.catch_up:
+                left = at_most - len(self._effects.fired)
+                self._catch_up.fire(now_ms, max(left, at_most // LEAST_SHARE), self._effects)
+            self._waiting.settle(reach)
+            self._time_outs.settle(now_ms, self._effects)
+            self._step_reach = reach
+        return self._effects
+
+    def accept(self, batch: SourceBatch, now_ms: int) -> Effects:
+        """Take a batch of requests in; the second half of a step."""
+        if batch.start != self._position:
+            raise GapInSource(
+                f"expected offset {self._position}, the batch begins at {batch.start}"
+            )
+        self._intake.begin(now_ms, self._step_reach.watermark_ms)
+        self._waiting.reach = self._step_reach
+        read, effects = self._reader.read, self._effects
+        requests = [read(record) for record in batch.records]
+        for tenant in self._firing.queues.crowds.crowding(requests, batch.start):
+            self._waiting.set_apart(tenant)
+        instants = Instants(now_ms, self._step_reach.watermark_ms)
+        for record, request in self._plain.keep(batch.records, requests, instants, effects):
+            whole = self._reader.read_whole(record) if type(request) is tuple else request
+            self._intake.take(record, whole, effects)
+        effects.moved = effects.moved or batch.next_position != self._position
+        self._position = batch.next_position
+        return effects
+
+    def sweep(self, now_ms: int, at_most: int) -> Effects:
+        """Forget markers and verdicts whose time is over, among the next `at_most` rows."""
+        self._sweep.sweep(now_ms, at_most, self._effects)
+        self._firing.queues.crowds.forget(now_ms)
+        self._removal.sweep(now_ms, at_most, self._effects)
+        self._waiting.reach = self._step_reach
+        self._zones.sweep(at_most, self._effects)
+        return self._effects
+
+    def seal(self, owner_epoch: int) -> Manifest:
+        """The manifest of the step: what it did, and where the partition stands after it."""
+        effects, before = self._effects, self.manifest
+        digest = blake2b(b"".join(effects.fire_ids), digest_size=16).digest()
+        effects.manifest = Manifest(
+            txn_seq=before.txn_seq + 1,
+            owner_epoch=owner_epoch,
+            position=self._position,
+            watermark_ms=max(before.watermark_ms, self._step_reach.watermark_ms),
+            pending=before.pending + self._store.added,
+            fired=len(effects.fire_ids),
+            digest=digest,
+        )
+        effects.rows[keys.manifest_key(effects.manifest.txn_seq)] = encode_manifest(
+            effects.manifest
+        )
+        return effects.manifest
+
+    def committed(self, changelog_offset: int, now_ms: int) -> None:
+        """The step's transaction is in the log up to `changelog_offset`: make it so here."""
+        manifest = self._effects.manifest
+        assert manifest is not None, "a step is sealed before it is committed"
+        self._limits.committed()
+        self._firing.queues.committed()
+        self._store.commit(StoredState(changelog_offset, now_ms, manifest))
+        self._waiting.gates.committed()
+        self.manifest = manifest
+        self._reach = self._step_reach
+        self._next_due_ms = self._store.first_due_ms(self._reach.cursor)
+        self._effects = Effects()
+
+    def aborted(self) -> None:
+        """The step's transaction was rolled back: forget it."""
+        self._store.discard()
+        self._waiting.restart()
+        self._limits.aborted()
+        self._firing.queues.aborted()
+        self._removal.restart()
+        self._sweep.restart()
+        self._zones.restart()
+        self._effects = Effects()
+        self._position = self.manifest.position
+        self._step_reach = self._reach

@@ -1,0 +1,118 @@
+"""Plain requests: most of what comes in, kept in one loop over the batch.
+
+A plain request asks for a new schedule of a known tenant at its home, with nothing special about
+it.  It is kept here without the values that pass between the steps of `Intake.take`, which means
+the same; a property test holds the two to the same effects.  Whatever is not plain, or turns out to
+meet a schedule that exists, is left to `take`, in the order of the batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, NamedTuple
+
+from belfry.engine.effects import Effects
+from belfry.engine.steps import RECORD_OVERHEAD_BYTES
+from belfry.engine.verdicts import Place
+from belfry.engine.waiting import Waiting
+from belfry.schedules.identity import life_of
+from belfry.schedules.outcomes import Outcome
+from belfry.schedules.request import MAX_TEXT_BYTES, PLAIN_BYTES, SECONDS_LIMIT, YEARS_100_MS
+from belfry.schedules.tenant import Tenants
+from belfry.store.records import encode_plain
+from belfry.store.schedules import ScheduleStore
+from belfry.wire.record import SourceRecord
+
+NO_ROOM: Final = -1
+
+
+class Instants(NamedTuple):
+    """The step's instant, and how far the timeline has been emptied (epoch ms)."""
+
+    now_ms: int
+    watermark_ms: int
+
+
+class PlainIntake:
+    """Keeps the plain requests of one partition's batches."""
+
+    def __init__(
+        self, place: Place, store: ScheduleStore, tenants: Tenants, waiting: Waiting
+    ) -> None:
+        self._waiting = waiting
+        self._partition = place.partition
+        self._first_life = life_of(place.partition, 0)
+        self._store = store
+        self._tenants = tenants
+
+    def keep(
+        self,
+        records: Sequence[SourceRecord],
+        requests: Sequence[Any],
+        instants: Instants,
+        effects: Effects,
+    ) -> Iterator[tuple[SourceRecord, Any]]:
+        """Keep the plain ones; yields each other (record, request) when its turn has come."""
+        now_ms, earliest_ms = instants.now_ms, max(instants.watermark_ms + 1, SECONDS_LIMIT)
+        latest_ms, first_life = now_ms + YEARS_100_MS, self._first_life
+        names = [_name(request) for request in requests]
+        found = self._store.prefetch([name for name in names if name])
+        careful = _any_odd_id(requests)
+        put = self._waiting.keep_plain if self._waiting.heads else self._store.put_timeline
+        writes, rows = self._store.writes, effects.rows
+        rooms: dict[bytes, int] = {}
+        kept_of: set[bytes] = set()
+        count = 0
+        for record, request, name in zip(records, requests, names, strict=True):
+            if not name:
+                yield record, request
+                continue
+            tenant, schedule_id, due_ms, event_type, group, _, _ = request
+            if (
+                not earliest_ms <= due_ms <= latest_ms
+                or name in writes
+                or found[name] is not None
+                or (careful and not _is_plain(schedule_id))
+                or (group is not None and not _is_plain(group))
+                or (event_type is not None and not _is_plain(event_type))
+            ):
+                yield record, request
+                continue
+            seq = record[0]
+            kept = encode_plain(request, now_ms, seq, first_life + seq)
+            if len(kept) > (rooms.get(tenant) or self._room(tenant, rooms)):
+                yield record, request
+                continue
+            put(name, kept, due_ms, seq)
+            rows[name[1:]] = kept
+            kept_of.add(tenant)
+            count += 1
+        if count:
+            effects.outcomes[Outcome.ACCEPTED] += count
+            effects.tenants.update([self._tenants.of_bytes(name).name for name in kept_of])
+
+    def _room(self, name: bytes, rooms: dict[bytes, int]) -> int:
+        """Bytes that a record of this tenant may have; none where it needs the general way."""
+        tenant = self._tenants.known(name)
+        if tenant is None:
+            return NO_ROOM
+        told = tenant.signs or Outcome.ACCEPTED in tenant.written
+        plain = tenant.home == self._partition and not told
+        rooms[name] = tenant.max_record_bytes - RECORD_OVERHEAD_BYTES if plain else NO_ROOM
+        return rooms[name]
+
+
+def _name(request: Any) -> bytes:
+    """Where the store keeps a plain request's schedule; empty for one that is not plain."""
+    return b"k%b/%b" % request[:2] if type(request) is tuple else b""
+
+
+def _any_odd_id(requests: Sequence[Any]) -> bool:
+    """Whether any id is empty or holds what is not plain: then each is looked at."""
+    ids = [request[1] for request in requests if type(request) is tuple]
+    return b"" in ids or bool(b"".join(ids).translate(None, PLAIN_BYTES))
+
+
+def _is_plain(text: bytes) -> bool:
+    """Whether a text needs no closer look."""
+    return 0 < len(text) <= MAX_TEXT_BYTES and not text.translate(None, PLAIN_BYTES)

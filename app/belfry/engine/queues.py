@@ -1,0 +1,145 @@
+"""Whose turn it is: tenants with a backlog, and how many events each may fire in a step.
+
+Who is held has no turn.  The rest come by priority, and share a step's room among equals.  A
+tenant's rate is looked at here, and so is the due instant where a tenant is apart: its line holds
+events that are not due yet, and fires only what the timeline has been emptied up to, so that an
+event which waited there from before comes first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby, islice
+from typing import Final, NamedTuple
+
+from belfry.engine.waiting import Waiting
+from belfry.firing.crowds import Crowds
+from belfry.firing.due import Reach
+from belfry.firing.rates import Rate
+from belfry.schedules.tenant import Tenant, Tenants
+from belfry.store import keys
+from belfry.store.records import IN_BACKLOG
+from belfry.store.schedules import ScheduleStore
+
+FIRE_BURST_MS: Final = 100.0
+# A step that others wait for is over soon.
+SHORT_STEP: Final = 2_000
+SOON_MS: Final = 500
+ALL: Final = 2**62
+
+Rows = list[tuple[bytes, bytes]]
+
+
+class Turn(NamedTuple):
+    """A tenant whose backlog may fire now."""
+
+    name: bytes
+    tenant: Tenant
+    until_ms: int
+    most: int
+
+
+class Queues:
+    """Gives turns to the backlogs of one partition."""
+
+    def __init__(self, store: ScheduleStore, tenants: Tenants, waiting: Waiting) -> None:
+        self._store = store
+        self._tenants = tenants
+        self._waiting = waiting
+        self._rate = Rate(FIRE_BURST_MS)
+        self.crowds = Crowds()
+
+    def next_ms(self) -> int | None:
+        """When the next tenant that is apart may fire; None for never."""
+        found = [
+            self._ready_ms(name, head)
+            for name, head in self._waiting.heads.items()
+            if name in self._waiting.backlog and not self._tenants.of_bytes(name).stopped
+        ]
+        return min(found, default=None)
+
+    @property
+    def waits(self) -> bool:
+        """Whether a tenant that is neither held nor apart has a backlog to fire."""
+        found = False
+        for name in self._waiting.backlog:
+            tenant = self._tenants.of_bytes(name)
+            if tenant.queued:
+                self._waiting.set_apart(name)
+            elif not tenant.stopped and name not in self._waiting.heads:
+                found = True
+        return found
+
+    def room(self, at_most: int, next_due_ms: int | None, now_ms: int) -> int:
+        """How many events backlogs may fire in a step: what others need is left to them."""
+        if next_due_ms is None or next_due_ms > now_ms + SOON_MS:
+            return at_most
+        return max(1, min(at_most // 2, SHORT_STEP))
+
+    def turns(self, reach: Reach, now_ms: int) -> Iterator[tuple[Turn, int]]:
+        """Each turn, with the number of turns of its priority that are left, itself included."""
+        found = [self._turn(name, reach, now_ms) for name in self._waiting.backlog]
+        ready = [turn for turn in found if turn is not None]
+        if any(turn.tenant.terms.policy.priority for turn in ready):
+            ready.sort(key=_priority)
+        for _, equals in groupby(ready, key=_priority):
+            level = list(equals)
+            for place, turn in enumerate(level):
+                yield turn, len(level) - place
+
+    def peek(self, turn: Turn, share: int) -> Rows:
+        """The next rows of a turn; `took` says how many of them have left."""
+        head = self._waiting.heads.get(turn.name)
+        start = b"" if head is None else keys.line_key(keys.BACKLOG_PREFIX, turn.name, head, 0)
+        rows = self._store.line_until(IN_BACKLOG, turn.name, start, turn.until_ms)
+        return list(islice(rows, max(1, min(share, turn.most))))
+
+    def took(self, turn: Turn, rows: Rows, left: int, now_ms: int) -> None:
+        """So many of these rows have left: what that means for the turns to come."""
+        if turn.name in self._waiting.heads:
+            self._move_head(turn, rows, left)
+        limit = turn.tenant.terms.policy.max_fires_per_second
+        if limit is not None and left:
+            self._rate.take(turn.name, limit, now_ms, left)
+
+    def committed(self) -> None:
+        """What a step took stays taken."""
+        self._rate.committed()
+
+    def aborted(self) -> None:
+        """Give back what a step took."""
+        self._rate.aborted()
+
+    def _turn(self, name: bytes, reach: Reach, now_ms: int) -> Turn | None:
+        tenant = self._tenants.of_bytes(name)
+        if tenant.stopped:
+            return None
+        limit = tenant.terms.policy.max_fires_per_second
+        most = ALL if limit is None else self._rate.room(name, limit, now_ms)
+        head = self._waiting.heads.get(name)
+        if most < 1 or (head is not None and head > reach.watermark_ms):
+            return None
+        return Turn(name, tenant, ALL if head is None else reach.watermark_ms, most)
+
+    def _move_head(self, turn: Turn, rows: Rows, left: int) -> None:
+        """Nothing of the line is due before its first committed row, or what joins in this step."""
+        heads = self._waiting.heads
+        if rows:
+            due_ms = keys.line_due(rows[min(left, len(rows) - 1)][0])
+            heads[turn.name] = min(due_ms, self._waiting.put_back_ms or due_ms)
+            return
+        first_ms = self._store.first_of_line_ms(IN_BACKLOG, turn.name, heads[turn.name])
+        heads[turn.name] = ALL if first_ms is None else first_ms
+        if first_ms is None and not turn.tenant.queued:
+            # The crowd has gone; the tenant's next events wait in the timeline again.
+            del heads[turn.name]
+
+    def _ready_ms(self, name: bytes, head: int) -> int:
+        limit = self._tenants.of_bytes(name).terms.policy.max_fires_per_second
+        if limit is None:
+            return head
+        return int(min(ALL, max(head, self._rate.ready_ms(name, limit) + 1)))
+
+
+def _priority(turn: Turn) -> int:
+    return -turn.tenant.terms.policy.priority

@@ -1,0 +1,325 @@
+"""Schedules with a rule: what recurs, and what says how late it may be.
+
+    due row ─► in time?  ── fires ──────────────────────────► next occurrence, in the same step
+                 │ late                                        │    └ none left: COMPLETED, a marker
+                 ├ FIRE_ONCE   the last late one fires ────────┤
+                 ├ SKIP        none fires ─────────────────────┤
+                 └ FIRE_ALL    joins its tenant's catch-up     │
+                                                               └► changelog row of the same name
+
+Firing and the next occurrence are one change of one row, so neither can be without the other.  What
+a policy gives up is counted as MISSED.  Occurrences are numbered by fires: what is given up leaves
+no gap.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Final
+
+from belfry.engine.effects import Effects
+from belfry.engine.firing import RULE, emit, told
+from belfry.engine.gates import own_gate
+from belfry.engine.waiting import SCHEDULE_ID, SEQ, TENANT, Waiting
+from belfry.engine.zone_change import ZoneChange
+from belfry.schedules.identity import fire_id
+from belfry.schedules.instants import format_instant
+from belfry.schedules.jitter import jitter_ms
+from belfry.schedules.misfire import (
+    FIRE_ALL,
+    FIRE_ONCE,
+    SKIP,
+    LateRun,
+    Spread,
+    late_run,
+    policy_of,
+    run_up_to,
+)
+from belfry.schedules.outcomes import Outcome
+from belfry.schedules.rule import DEFAULT_ACK_TIMEOUT_MS, without_targets
+from belfry.schedules.tenant import Tenant
+from belfry.schedules.triggers import trigger_of
+from belfry.store.records import (
+    CLOSES_GROUP,
+    CLOSES_OWN,
+    ENDED_COMPLETED,
+    ENDED_FIRED,
+    ENDED_MISSED,
+    IN_CATCH_UP,
+    PendingRow,
+    encode_marker,
+    next_record,
+)
+from belfry.store.schedules import ScheduleStore
+
+NOMINAL: Final = 1
+LIFE: Final = 4
+VERSION: Final = 5
+OCCURRENCE: Final = 6
+KIND: Final = 7
+JITTER: Final = 9
+GROUP: Final = 12
+
+NEVER: Final = 1 << 62
+QUEUE_ONE: Final = "QUEUE_ONE"
+# Occurrences of one schedule that leave in one step: an interval may be shorter than a step.
+MOST_AT_ONCE: Final = 100
+
+# What follows an occurrence: due instant, nominal instant, number of the next fire, record.
+Next = tuple[int, int, int, bytes]
+
+
+class Plan:
+    """A rule as firing asks for it; shared by all schedules of the rule."""
+
+    __slots__ = (
+        *("after_ms", "awaits", "limit_ms", "max_fires", "overlap", "recurs", "rule", "trigger"),
+    )
+
+    def __init__(self, encoded_rule: bytes) -> None:
+        self.trigger = trigger_of(encoded_rule)
+        self.rule = self.trigger.rule
+        self.recurs = self.rule.recurs
+        self.after_ms = self.trigger.after_ms
+        limit_ms = self.rule.lateness_limit_ms
+        self.limit_ms = NEVER if limit_ms is None else limit_ms
+        self.max_fires = self.rule.max_fires or NEVER
+        # What becomes of what is due while its last fire is awaited; empty where that is no matter.
+        self.overlap = self.rule.overlap if self.rule.overlap in (SKIP, QUEUE_ONE) else ""
+        closes = CLOSES_GROUP * bool(self.rule.serial) | CLOSES_OWN * bool(self.overlap)
+        # What a fire closes, and how long its acknowledgement is awaited; None: it is not.
+        wait_ms = self.rule.ack_timeout_ms or DEFAULT_ACK_TIMEOUT_MS
+        self.awaits = (closes, wait_ms) if closes else None
+
+
+_plan_of = lru_cache(maxsize=65_536)(Plan)
+
+
+def plan_of(encoded_rule: bytes) -> Plan:
+    """The plan of a rule as it lies in a pending record; shared, so never change it."""
+    return _plan_of(without_targets(encoded_rule))
+
+
+class Ruled:
+    """Fires rows that have a rule; `begin` says in which step."""
+
+    def __init__(self, store: ScheduleStore, waiting: Waiting, zones: ZoneChange) -> None:
+        self._store = store
+        self._waiting = waiting
+        self._zones = zones
+        self._now_ms = 0
+        self._place_ms = 0
+        self._effects = Effects()
+
+    def begin(self, now_ms: int, effects: Effects) -> None:
+        """What leaves from now on leaves at this instant, into these effects."""
+        self._now_ms, self._effects = now_ms, effects
+
+    def leave(self, row: PendingRow, record: bytes, tenant: Tenant, place_ms: int) -> None:
+        """Fire a due row that was taken from its place, or judge it, and keep what follows.
+
+        Its place may be later than its due instant: that of the last of a run, which fires for it.
+        """
+        self._store.added -= 1
+        self._place_ms = place_ms
+        if self._zones.under_way:
+            found = self._zones.derived(row, record, self._effects)
+            if found is not None and found[0][0] > self._waiting.edge_ms:
+                self._waiting.keep_again(*found)
+                return
+            row, record = found or (row, record)
+        plan = plan_of(row[RULE])
+        for _ in range(MOST_AT_ONCE):
+            following = self._turn(row, record, plan, tenant)
+            if following is None:
+                return
+            due_ms, _, _, record = following
+            if due_ms > self._waiting.edge_ms:
+                name = b"k%b/%b" % (row[TENANT], row[SCHEDULE_ID])
+                self._store.put_timeline(name, record, due_ms, row[SEQ])
+                return
+            row = next_row(row, following)
+            if row[GROUP]:
+                # Those of its group that are due between the two come first.
+                self._waiting.hold_again(row, record)
+                return
+        self._waiting.keep_again(row, record)
+
+    def _turn(self, row: PendingRow, record: bytes, plan: Plan, tenant: Tenant) -> Next | None:
+        """One occurrence, or a run of late ones; what follows, if there is anything to keep."""
+        if plan.overlap and self._waiting.gates.is_closed(own_gate(row)):
+            return self._overlap(row, record, plan, tenant)
+        if row[GROUP] and self._place_ms > row[0]:
+            run_here = run_up_to(plan.trigger, row[NOMINAL], self._place_ms, _spread(row))
+            return self._fire_for(run_here, (row, record), plan, tenant)
+        if plan.overlap == QUEUE_ONE and (run := self._queue(row, plan, tenant)) is not None:
+            return self._fire_for(run, (row, record), plan, tenant)
+        if self._now_ms - row[0] <= plan.limit_ms:
+            return self.fire(row, record, plan, tenant)
+        policy = policy_of(plan.rule, tenant.misfire)
+        if not plan.recurs:
+            return self._late_one_shot(row, record, plan, tenant, policy)
+        if policy == FIRE_ALL:
+            return self._catch_up(row, record, plan, tenant)
+        return self._late_run(row, record, plan, tenant, policy)
+
+    def fire(
+        self, row: PendingRow, record: bytes, plan: Plan, tenant: Tenant, missed: int = 0
+    ) -> Next | None:
+        """Fire one occurrence; what follows, or None where the schedule is over."""
+        name = row[TENANT] + b"/" + row[SCHEDULE_ID]
+        identity = fire_id(name, row[LIFE], row[VERSION], row[NOMINAL])
+        emit(row, tenant, (identity, self._now_ms), self._effects, missed)
+        if plan.awaits is not None:
+            fire = identity, self._now_ms
+            self._waiting.gates.close(row, fire, plan.awaits, self._effects)
+        if Outcome.FIRED in tenant.written:
+            event = told(row, tenant, Outcome.FIRED, self._now_ms)
+            event.fire_id = identity.decode()
+            self._effects.lifecycle.append(event)
+        occurrence = row[OCCURRENCE] + 1
+        following_ms = plan.after_ms(row[NOMINAL]) if occurrence < plan.max_fires else None
+        if following_ms is None:
+            self._end(row, ENDED_COMPLETED if plan.recurs else ENDED_FIRED, occurrence, tenant)
+            return None
+        return self._next(row, record, following_ms, occurrence)
+
+    def _next(self, row: PendingRow, record: bytes, following_ms: int, occurrence: int) -> Next:
+        name = row[TENANT] + b"/" + row[SCHEDULE_ID]
+        jitter = row[JITTER]
+        due_ms = following_ms + (jitter_ms(name, following_ms, jitter) if jitter else 0)
+        kept = next_record(record, due_ms, following_ms, occurrence)
+        self._effects.rows[name] = kept
+        return due_ms, following_ms, occurrence, kept
+
+    def _end(self, row: PendingRow, how: int, occurrence: int, tenant: Tenant) -> None:
+        name = row[TENANT] + b"/" + row[SCHEDULE_ID]
+        marker = encode_marker((how, self._now_ms, row[0], row[LIFE], row[VERSION], occurrence))
+        self._effects.rows[name] = marker
+        self._store.set_named(name, marker)
+        if how == ENDED_COMPLETED:
+            self._effects.outcomes[Outcome.COMPLETED] += 1
+            if Outcome.COMPLETED in tenant.written:
+                event = told(row, tenant, Outcome.COMPLETED, self._now_ms)
+                self._effects.lifecycle.append(event)
+
+    # -- what is late ----------------------------------------------------------------------------
+
+    def _late_one_shot(
+        self, row: PendingRow, record: bytes, plan: Plan, tenant: Tenant, policy: str
+    ) -> Next | None:
+        if policy != SKIP:
+            return self.fire(row, record, plan, tenant)
+        self.give_up(row, tenant, 1, f"to {format_instant(row[NOMINAL])}")
+        self._end(row, ENDED_MISSED, row[OCCURRENCE], tenant)
+        return None
+
+    def _late_run(
+        self, row: PendingRow, record: bytes, plan: Plan, tenant: Tenant, policy: str
+    ) -> Next | None:
+        """Fire the last of a late run for all of it, or none."""
+        run = late_run(plan.trigger, row[NOMINAL], self._now_ms - plan.limit_ms, _spread(row))
+        if policy == FIRE_ONCE:
+            return self._fire_for(run, (row, record), plan, tenant)
+        self.give_up(row, tenant, run.number, f"to {format_instant(run.last_ms)}")
+        return self._go_on(row, record, run.following_ms, tenant)
+
+    def _fire_for(
+        self, run: LateRun, first: tuple[PendingRow, bytes], plan: Plan, tenant: Tenant
+    ) -> Next | None:
+        """Fire the last of a run, which begins with this row, for all of it.
+
+        In a group it waits for its place: what is due before the last of the run comes first.
+        """
+        row, record = first
+        due_ms = _spread(row).due_ms(run.last_ms)
+        if row[GROUP] and due_ms > max(row[0], self._place_ms):
+            self._waiting.hold_again((due_ms, *row[1:]), record)
+            self._effects.moved = True
+            return None
+        if run.number > 1:
+            end = f"on: the one of {format_instant(run.last_ms)} fires for them"
+            self.give_up(row, tenant, run.number - 1, end)
+        last = (due_ms, run.last_ms, *row[2:])
+        return self.fire(last, record, plan, tenant, run.number - 1)
+
+    # -- what is due while the last fire is awaited ----------------------------------------------
+
+    def _overlap(self, row: PendingRow, record: bytes, plan: Plan, tenant: Tenant) -> Next | None:
+        """Hold an occurrence back until the last fire is acknowledged, or give it up."""
+        if plan.overlap == QUEUE_ONE:
+            self._waiting.gates.hold(own_gate(row), row, record)
+            self._effects.moved = True
+            return None
+        run = late_run(plan.trigger, row[NOMINAL], self._now_ms + 1, _spread(row))
+        end = f"to {format_instant(run.last_ms)}: the last fire is not acknowledged"
+        self.give_up(row, tenant, run.number, end, "overlap")
+        return self._go_on(row, record, run.following_ms, tenant)
+
+    def _queue(self, row: PendingRow, plan: Plan, tenant: Tenant) -> LateRun | None:
+        """The run up to now, where several are due and one fires for all of them."""
+        following_ms = plan.after_ms(row[NOMINAL])
+        if following_ms is None or following_ms > self._now_ms:
+            return None
+        spread = _spread(row)
+        run = late_run(plan.trigger, row[NOMINAL], self._now_ms + 1, spread)
+        late = self._now_ms - spread.due_ms(run.last_ms) > plan.limit_ms
+        given_up = late and policy_of(plan.rule, tenant.misfire) == SKIP
+        return None if given_up or run.number == 1 else run
+
+    def _go_on(
+        self, row: PendingRow, record: bytes, following_ms: int | None, tenant: Tenant
+    ) -> Next | None:
+        """What follows occurrences that were given up."""
+        if following_ms is None:
+            self._end(row, ENDED_COMPLETED, row[OCCURRENCE], tenant)
+            return None
+        return self._next(row, record, following_ms, row[OCCURRENCE])
+
+    def _catch_up(self, row: PendingRow, record: bytes, plan: Plan, tenant: Tenant) -> Next | None:
+        """Line a schedule up that fires each of its late occurrences, when there is time for it.
+
+        One with a group stays where the group's order is kept.
+        """
+        if self.too_old(row, plan, tenant):
+            return self.pass_over(row, record, plan, tenant)
+        if row[GROUP] or plan.overlap:
+            return self.fire(row, record, plan, tenant)
+        self._waiting.hold(row, record, IN_CATCH_UP)
+        self._effects.moved = True
+        return None
+
+    def too_old(self, row: PendingRow, plan: Plan, tenant: Tenant) -> bool:
+        """Whether an occurrence lies further back than its tenant looks."""
+        return row[0] < self._now_ms - max(tenant.look_back_ms, plan.limit_ms)
+
+    def pass_over(self, row: PendingRow, record: bytes, plan: Plan, tenant: Tenant) -> Next | None:
+        """Give up the occurrences that are too old; what follows them."""
+        floor_ms = self._now_ms - max(tenant.look_back_ms, plan.limit_ms)
+        run = late_run(plan.trigger, row[NOMINAL], floor_ms, _spread(row))
+        self.give_up(row, tenant, run.number, f"to {format_instant(run.last_ms)}")
+        return self._go_on(row, record, run.following_ms, tenant)
+
+    def give_up(
+        self, row: PendingRow, tenant: Tenant, number: int, end: str, code: str = "late"
+    ) -> None:
+        """Count occurrences from this one on that will not fire; `end` says how far, in words."""
+        self._effects.outcomes[Outcome.MISSED] += number
+        if Outcome.MISSED not in tenant.written:
+            return
+        event = told(row, tenant, Outcome.MISSED, self._now_ms)
+        event.code = code
+        several = "occurrence" if number == 1 else "occurrences"
+        first = format_instant(row[NOMINAL])
+        event.reason = f"{number} {several} did not fire, from {first} {end}"
+        self._effects.lifecycle.append(event)
+
+
+def _spread(row: PendingRow) -> Spread:
+    return Spread(row[TENANT] + b"/" + row[SCHEDULE_ID], row[JITTER])
+
+
+def next_row(row: PendingRow, following: Next) -> PendingRow:
+    """The row of the occurrence that follows."""
+    due_ms, nominal_ms, occurrence, _ = following
+    return (due_ms, nominal_ms, *row[2:OCCURRENCE], occurrence, *row[KIND:])

@@ -1,0 +1,158 @@
+"""Where schedules wait: the timeline, their tenant's backlog, or the line of those catching up.
+
+    due later                            timeline
+    due up to the reach, held back       backlog of its tenant   in due order, before the timeline
+    due whenever, of a tenant apart      backlog of its tenant   in due order, when its turn is
+    late, and each late one is to fire   catch-up of its tenant  when nothing else is to be done
+    due, and an earlier fire is awaited  behind a gate           when the gate lets it go
+
+`reach` is how far the step has emptied the timeline: what is due before it must not go there, for
+the scan has passed.  While a step fires, its reach is not known yet; what comes due again before
+`edge_ms` is set aside, and put where it belongs at the step's end.
+
+A tenant is *apart* while it crowds the timeline, or where its policy asks for it: then all of its
+events wait in its backlog, and `heads` holds an instant before which none of them is due.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from belfry.engine.gates import Gates, Held
+from belfry.firing.due import Reach
+from belfry.store.keys import timeline_key
+from belfry.store.records import IN_BACKLOG, IN_CATCH_UP, PendingRow, decode_place
+from belfry.store.schedules import ScheduleStore
+
+SEQ: Final = 3
+TENANT: Final = 10
+SCHEDULE_ID: Final = 11
+LINES: Final = (IN_BACKLOG, IN_CATCH_UP)
+
+
+class Waiting:
+    """Puts records of one partition's store where they wait, and counts each tenant's lines."""
+
+    def __init__(self, store: ScheduleStore, reach: Reach) -> None:
+        self._store = store
+        self._again: list[tuple[PendingRow, bytes]] = []
+        self.reach = reach
+        self.edge_ms = 0
+        self.backlog: dict[bytes, int] = {}
+        self.catch_up: dict[bytes, int] = {}
+        self.held_up_to_ms = 0
+        self._first_again: tuple[int, int] | None = None
+        self.heads: dict[bytes, int] = {}
+        self.gates = Gates(store)
+        self.restart()
+
+    def restart(self) -> None:
+        """Count anew what is stored: the last steps were not committed."""
+        self.backlog = self._store.line_sizes(IN_BACKLOG)
+        self.catch_up = self._store.line_sizes(IN_CATCH_UP)
+        self.held_up_to_ms = 0
+        self._again.clear()
+        self.gates.restart()
+        for tenant in self.backlog.keys() - self.heads.keys():
+            if self._store.first_of_line_ms(IN_BACKLOG, tenant, self.reach.newest_ms + 1):
+                self.heads[tenant] = 0
+        # Nothing is known of the rest but that none is due before the beginning of time.
+        self.heads.update(dict.fromkeys(self.heads.keys() & self.backlog.keys(), 0))
+
+    def set_apart(self, tenant: bytes) -> None:
+        """Let the tenant's further events wait in its backlog, however far they are away."""
+        self.heads.setdefault(tenant, 0)
+
+    def keep(self, row: PendingRow, record: bytes) -> None:
+        """Put a record into the timeline, or the backlog if its time is over or it is apart."""
+        if timeline_key(row[0], row[SEQ]) >= self.reach.cursor and row[TENANT] not in self.heads:
+            name = row[TENANT] + b"/" + row[SCHEDULE_ID]
+            self._store.put_timeline(b"k" + name, record, row[0], row[SEQ])
+        else:
+            self.hold(row, record)
+
+    def keep_plain(self, name: bytes, record: bytes, due_ms: int, seq: int) -> None:
+        """The same for a plain request, where some tenants are apart; `name` is the local key."""
+        tenant = name[1 : name.index(b"/")]
+        if tenant not in self.heads:
+            self._store.put_timeline(name, record, due_ms, seq)
+            return
+        self._store.put(name[1:], record, (IN_BACKLOG, due_ms, seq))
+        self.backlog[tenant] = self.backlog.get(tenant, 0) + 1
+        self.heads[tenant] = min(self.heads[tenant], due_ms)
+
+    def keep_again(self, row: PendingRow, record: bytes) -> None:
+        """Keep a record at the end of the step: it is due before `edge_ms`."""
+        self._again.append((row, record))
+
+    def hold_again(self, row: PendingRow, record: bytes) -> None:
+        """Put a record of a group into the backlog at once, for others must not overtake it.
+
+        It may be due later than the step's reach, so the backlog waits for that instant, should the
+        clock go back.
+        """
+        self.let_go([(row, record)])
+        place = (row[0], row[SEQ])
+        self._first_again = min(place, self._first_again or place)
+
+    def let_go(self, held: list[Held]) -> None:
+        """Put records that a gate no longer holds into the backlog: before what comes due now."""
+        for row, record in held:
+            self.hold(row, record)
+            if row[TENANT] not in self.heads:
+                self.held_up_to_ms = max(self.held_up_to_ms, row[0])
+
+    @property
+    def put_back_ms(self) -> int | None:
+        """Due instant of the first row that was put back in this turn."""
+        return None if self._first_again is None else self._first_again[0]
+
+    def begin_turn(self) -> None:
+        """What leaves from now on leaves a tenant's backlog, in order."""
+        self._first_again = None
+
+    def overtakes(self, row: PendingRow) -> bool:
+        """Whether a row of a backlog has to let others pass.
+
+        They are one that was put back in this turn, or what the timeline still holds: a row that
+        was put back may be due later than the reach.
+        """
+        if row[TENANT] not in self.heads and timeline_key(row[0], row[SEQ]) >= self.reach.cursor:
+            return True
+        return self._first_again is not None and self._first_again < (row[0], row[SEQ])
+
+    def settle(self, reach: Reach) -> None:
+        """The step has emptied the timeline so far: put what was set aside in its place."""
+        self.reach = reach
+        for row, record in self._again:
+            self.keep(row, record)
+        self._again.clear()
+
+    def hold(self, row: PendingRow, record: bytes, line: int = IN_BACKLOG) -> None:
+        """Put a record that is due into its tenant's backlog, or another line."""
+        name = row[TENANT] + b"/" + row[SCHEDULE_ID]
+        self._store.put(name, record, (line, row[0], row[SEQ]))
+        sizes = self._line(line)
+        sizes[row[TENANT]] = sizes.get(row[TENANT], 0) + 1
+        if line == IN_BACKLOG and row[0] < self.heads.get(row[TENANT], 0):
+            self.heads[row[TENANT]] = row[0]
+
+    def left(self, tenant: bytes, place: bytes) -> None:
+        """Count one that left its place without a fire."""
+        where = decode_place(place)[0]
+        if where not in LINES:
+            return
+        sizes = self._line(where)
+        sizes[tenant] -= 1
+        if not sizes[tenant]:
+            del sizes[tenant]
+
+    def shrink(self, tenant: bytes, gone: int, line: int = IN_BACKLOG) -> None:
+        """Count what left a line; who has more goes to the end, so that others come first."""
+        sizes = self._line(line)
+        left = sizes.pop(tenant) - gone
+        if left > 0 and gone:
+            sizes[tenant] = left
+
+    def _line(self, line: int) -> dict[bytes, int]:
+        return self.backlog if line == IN_BACKLOG else self.catch_up
