@@ -1,0 +1,1 @@
+"""What is due now: the scan from the watermark, and the guard that watches the clock."""

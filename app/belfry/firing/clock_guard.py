@@ -1,0 +1,165 @@
+"""The clock guard: which instant may be taken for *now*, and whether to fire at all.
+
+The wall clock is compared with the monotonic clock (a step) and with the broker's append time (a
+skew).  A probe is a record whose send instant, append instant and acknowledgement are known:
+
+    local   ──sent────────────────────acknowledged──►
+    broker  ─────────appended───────────────────────►
+
+    sent − appended ≤ skew ≤ acknowledged − appended
+
+The lower bound falls short of the true skew (local ahead of broker) by the time that the record
+travels, and a single slow record may fall short by much.  The upper bound never does.  So the skew
+is taken to be the larger of the two: the largest lower bound, or the least upper bound less the
+time that every fired record is under way.  Firing when ``local − max(0, skew) ≥ due`` then appends
+no record before its due instant by the broker's clock.  Where the clocks agree and the broker
+answers quickly, that costs nothing.  Beyond `tolerance_ms` firing pauses until a fresh probe shows
+a sane clock.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+PROBE_AGE_MS: Final = 30_000
+# Bounds are remembered for one to two such spans: longer, and clocks that drift outlive them.
+SPAN_MS: Final = 60_000
+# Whole milliseconds of two clocks, read within one of each other.
+NOISE_MS: Final = 2
+# A fired record is under way for longer, from the look at the clock to its append.
+ON_THE_WAY_MS: Final = 2
+# Bounds that lie further apart are worth another probe, up to so many.
+VAGUE_MS: Final = 20
+SEVERAL: Final = 5
+
+
+class Bounds(NamedTuple):
+    """The skew lies between these, by so many probes; in ms."""
+
+    least: int
+    most: int
+    probes: int = 1
+
+    def moved(self, step_ms: int) -> Bounds:
+        """The same after the local clock was set."""
+        return Bounds(self.least + step_ms, self.most + step_ms, self.probes)
+
+    def narrowed(self, by: Bounds | None) -> Bounds:
+        """What both say."""
+        if by is None:
+            return self
+        least, most = max(self.least, by.least), min(self.most, by.most)
+        return Bounds(least, most, self.probes + by.probes)
+
+    def denies(self, other: Bounds) -> bool:
+        """Whether both cannot be true: one of the clocks was set, or went too fast."""
+        return self.least - other.most > NOISE_MS or other.least - self.most > NOISE_MS
+
+
+class ClockGuard:
+    """Watches one worker's clock; instants in epoch ms, monotonic readings in ms."""
+
+    def __init__(self, tolerance_ms: int) -> None:
+        self._tolerance_ms = tolerance_ms
+        # Of the present span and the one before.
+        self._young: Bounds | None = None
+        self._old: Bounds | None = None
+        self._span_ms = 0
+        self._proven_ms = 0
+        self._offset_ms: int | None = None
+        self._trusted_offset_ms: int | None = None
+        self._stepped_ms = 0
+        self._probed_at_ms: int | None = None
+        self.paused_because = "the clock has not been compared with the broker's yet"
+
+    @property
+    def skew_ms(self) -> int:
+        """How far the local clock may be ahead of the broker's: as proven, and stepped since."""
+        return self._proven_ms + max(0, self._stepped_ms)
+
+    @property
+    def may_fire(self) -> bool:
+        """Whether the clock is trusted."""
+        return not self.paused_because
+
+    def now_ms(self, wall_ms: int) -> int:
+        """The instant up to which events may fire when the wall clock reads `wall_ms`."""
+        return wall_ms - self.skew_ms
+
+    def observe(self, wall_ms: int, monotonic_ms: int) -> None:
+        """Look at both clocks: a step of the wall clock pauses firing until the next probe.
+
+        Steps count from the last probe, so that several small ones are as good as a large one; one
+        that pauses nothing holds firing back by as much, until a probe shows what it was.
+        """
+        self._offset_ms = wall_ms - monotonic_ms
+        if self._trusted_offset_ms is None:
+            self._trusted_offset_ms = self._offset_ms
+        step_ms = self._offset_ms - self._trusted_offset_ms
+        self._stepped_ms = step_ms if abs(step_ms) > NOISE_MS else 0
+        if abs(step_ms) > self._tolerance_ms and self.may_fire:
+            self._distrust(f"the clock stepped by {step_ms} ms")
+
+    def wants_probe(self, monotonic_ms: int) -> bool:
+        """Whether the clock should be compared with the broker's now."""
+        if self.paused_because or self._stepped_ms or self._probed_at_ms is None:
+            return True
+        return monotonic_ms - self._probed_at_ms >= PROBE_AGE_MS or self._vague
+
+    def probed(
+        self, sent_ms: int, appended_ms: int, acknowledged_ms: int, acknowledged_at_ms: int
+    ) -> None:
+        """A record sent at `sent_ms` was appended at `appended_ms` by the broker's clock.
+
+        `acknowledged_at_ms` is the monotonic reading beside `acknowledged_ms`: what was measured
+        before a step that somebody has seen meanwhile is moved by it.  Before the first look at
+        both clocks a probe proves nothing: the clock may have stepped since it was sent, and
+        nobody would see it.
+        """
+        if self._offset_ms is None:
+            return
+        late_step_ms = self._offset_ms - (acknowledged_ms - acknowledged_at_ms)
+        found = Bounds(sent_ms - appended_ms, acknowledged_ms - appended_ms)
+        if abs(late_step_ms) > NOISE_MS:
+            found = found.moved(late_step_ms)
+        step_ms, self._stepped_ms = self._stepped_ms, 0
+        self._probed_at_ms = acknowledged_at_ms
+        self._trusted_offset_ms = self._offset_ms
+        if max(found.least, -found.most) > self._tolerance_ms:
+            self._forget()
+            side = "ahead of" if found.least > 0 else "behind"
+            self.paused_because = (
+                f"the clock is {max(found.least, -found.most)} ms {side} the broker's;"
+                f" {self._tolerance_ms} ms are allowed: synchronise both with NTP"
+            )
+            return
+        self._learn(found, step_ms)
+        self.paused_because = ""
+
+    @property
+    def _vague(self) -> bool:
+        young = self._young
+        return young is not None and young.probes < SEVERAL and young.most - young.least > VAGUE_MS
+
+    def _learn(self, found: Bounds, step_ms: int) -> None:
+        """Join a probe with those before it, which are as old as the clock that they measured."""
+        young, old = self._young, self._old
+        if step_ms:
+            young, old = young and young.moved(step_ms), old and old.moved(step_ms)
+        assert self._probed_at_ms is not None
+        if self._probed_at_ms - self._span_ms >= SPAN_MS:
+            young, old, self._span_ms = None, young, self._probed_at_ms
+        if any(each is not None and found.denies(each) for each in (young, old)):
+            young = old = None
+        self._young, self._old = found.narrowed(young), old
+        both = self._young.narrowed(old)
+        self._proven_ms = max(0, both.least, both.most - ON_THE_WAY_MS)
+
+    def _forget(self) -> None:
+        self._young = self._old = None
+        self._proven_ms = 0
+
+    def _distrust(self, why: str) -> None:
+        self._forget()
+        self._probed_at_ms = None
+        self.paused_because = why
