@@ -1,0 +1,4 @@
+"""Who owns which partition and who stands by: the group's leader computes it from what all say.
+
+Pure: the same members in give the same shares out, on whichever worker leads the group.
+"""

@@ -1,0 +1,63 @@
+"""What an assignment is made of: members with weights and racks, and what each of them holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+NO_RACK: Final = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A worker as the group's leader sees it.
+
+    `owns` are partitions that it owns, each with the epoch of its ownership: where two claim one,
+    the higher epoch is right.  `warm` are those that it follows closely enough to be promoted.
+    A member that is `leaving` gets nothing, unless all are.
+    """
+
+    name: str
+    weight: int = 1
+    rack: str = NO_RACK
+    leaving: bool = False
+    owns: Mapping[int, int] = field(default_factory=dict)
+    warm: frozenset[int] = frozenset()
+
+    def holds(self, partition: int) -> bool:
+        """Whether it could go on with a partition without reading all of its changelog."""
+        return partition in self.owns or partition in self.warm
+
+
+@dataclass(slots=True)
+class Share:
+    """What one member gets."""
+
+    owns: list[int] = field(default_factory=list)
+    stands_by: list[int] = field(default_factory=list)
+
+
+def able(members: list[Member]) -> list[Member]:
+    """Those that may be given something, in the order of their names."""
+    staying = [member for member in members if not member.leaving]
+    return sorted(staying, key=lambda member: member.name)
+
+
+def quotas(count: int, members: list[Member], held: Mapping[str, int]) -> dict[str, int]:
+    """`count` divided by weight; what does not divide goes where most is held already."""
+    # A group of spare workers only still has to own everything.
+    weights = {m.name: m.weight for m in members}
+    if not any(weights.values()):
+        weights = dict.fromkeys(weights, 1)
+    total = sum(weights.values())
+    exact = {name: count * weight / total for name, weight in weights.items()}
+    found = {name: int(share) for name, share in exact.items()}
+    left = count - sum(found.values())
+    eager = sorted(
+        (name for name in exact if weights[name]),
+        key=lambda n: (-(exact[n] - found[n]), -held.get(n, 0), n),
+    )
+    for name in eager[:left]:
+        found[name] += 1
+    return found

@@ -1,0 +1,84 @@
+"""Two ways to choose owners, behind one interface: `even` (the default) and `hashed`.
+
+`even` gives each member as many partitions as its weight says, and moves only what must move: a
+member keeps what it owns up to its quota, and what is free goes to members that are warm.  `hashed`
+depends on names and weights alone, so that an owner can be told without asking anybody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from hashlib import blake2b
+from math import log
+from typing import Final, Protocol
+
+from belfry.balance.members import Member, quotas
+
+
+class Assigner(Protocol):
+    """Chooses an owner for each partition."""
+
+    def __call__(self, partitions: Sequence[int], members: Sequence[Member]) -> dict[int, str]:
+        """Owner of each partition; `members` are able, sorted by name and at least one."""
+
+
+def even(partitions: Sequence[int], members: Sequence[Member]) -> dict[int, str]:
+    """As many for each as its weight says, keeping what is owned and preferring who is warm."""
+    present = _present_owners(partitions, members)
+    held = {m.name: sum(1 for name in present.values() if name == m.name) for m in members}
+    room = quotas(len(partitions), list(members), held)
+    owners: dict[int, str] = {}
+    for member in members:
+        mine = [p for p in partitions if present.get(p) == member.name]
+        for partition in _kept(mine, room[member.name], members, member):
+            owners[partition] = member.name
+            room[member.name] -= 1
+    free = [p for p in partitions if p not in owners]
+    # Who can be served by few warm members chooses first.
+    free.sort(key=lambda p: (sum(m.holds(p) for m in members), p))
+    for partition in free:
+        best = min(
+            (m for m in members if room[m.name] > 0),
+            key=lambda m: (not m.holds(partition), -room[m.name], m.name),
+        )
+        owners[partition] = best.name
+        room[best.name] -= 1
+    return owners
+
+
+def _present_owners(partitions: Sequence[int], members: Sequence[Member]) -> dict[int, str]:
+    """Who owns each partition now: of several that say so, the one with the highest epoch."""
+    found: dict[int, tuple[int, str]] = {}
+    for member in members:
+        for partition, epoch in member.owns.items():
+            if partition not in found or epoch > found[partition][0]:
+                found[partition] = epoch, member.name
+    return {p: found[p][1] for p in partitions if p in found}
+
+
+def _kept(mine: list[int], quota: int, members: Sequence[Member], member: Member) -> Sequence[int]:
+    """Which of its partitions a member keeps: first those that nobody else is warm for."""
+
+    def others_warm(partition: int) -> int:
+        return sum(m.holds(partition) for m in members if m is not member)
+
+    return sorted(mine, key=lambda p: (others_warm(p), p))[:quota]
+
+
+def hashed(partitions: Sequence[int], members: Sequence[Member]) -> dict[int, str]:
+    """Rendezvous hashing: each partition to the member with the highest score for it."""
+    bearing = [m for m in members if m.weight] or list(members)
+    return {
+        partition: max(bearing, key=lambda m: (_score(partition, m), m.name)).name
+        for partition in partitions
+    }
+
+
+def _score(partition: int, member: Member) -> float:
+    """Higher with more weight: -weight / ln(u), u uniform in (0, 1) by hash."""
+    digest = blake2b(f"{partition}/{member.name}".encode(), digest_size=8).digest()
+    uniform = (int.from_bytes(digest, "big") + 1) / (2**64 + 2)
+    return -max(member.weight, 1) / log(uniform)
+
+
+ASSIGNERS: Final[dict[str, Assigner]] = {"even": even, "hash": hashed}

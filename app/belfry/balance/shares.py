@@ -1,0 +1,58 @@
+"""The whole assignment: owners by an assigner, then standbys beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from belfry.balance.members import NO_RACK, Member, Share, able, quotas
+from belfry.balance.owners import Assigner
+
+
+def shares(
+    partitions: Sequence[int],
+    members: Sequence[Member],
+    assigner: Assigner,
+    standbys: Mapping[int, int],
+) -> dict[str, Share]:
+    """What each member gets; `standbys` is how many each partition should have, 0 if absent."""
+    found = {member.name: Share() for member in members}
+    staying = able(list(members))
+    if not staying:
+        return found
+    owners = assigner(partitions, staying)
+    for partition in partitions:
+        found[owners[partition]].owns.append(partition)
+    most = min(max(standbys.values(), default=0), len(staying) - 1)
+    wanted = {p: min(count, most) for p, count in standbys.items() if p in owners}
+    held = {m.name: sum(1 for p in wanted if m.holds(p)) for m in staying}
+    room = quotas(sum(wanted.values()), [_unweighted(m) for m in staying], held)
+    for number in range(most):
+        for partition in (p for p in partitions if wanted.get(p, 0) > number):
+            best = _standby(partition, owners[partition], staying, found, room)
+            found[best].stands_by.append(partition)
+            room[best] -= 1
+    return found
+
+
+def _unweighted(member: Member) -> Member:
+    """Standing by costs each worker the same, and spare workers (weight 0) are made for it."""
+    return Member(member.name)
+
+
+def _standby(
+    partition: int,
+    owner: str,
+    members: Sequence[Member],
+    found: Mapping[str, Share],
+    room: Mapping[str, int],
+) -> str:
+    """Who stands by: another rack first, then room, then who is warm, then the most room."""
+    rack = next(m.rack for m in members if m.name == owner)
+    free = (m for m in members if m.name != owner and partition not in found[m.name].stands_by)
+
+    def rank(member: Member) -> tuple[bool, bool, bool, int, str]:
+        beside = rack != NO_RACK and member.rack == rack
+        left = room[member.name]
+        return beside, left <= 0, not member.holds(partition), -left, member.name
+
+    return min(free, key=rank).name

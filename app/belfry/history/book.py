@@ -1,0 +1,110 @@
+"""The history at rest: records by time and by schedule, counters by the hour.
+
+Records and the offset behind them go into the store in one batch, so each record is counted once,
+whatever a crash takes away.  A book may hold what a partition left behind that is followed by
+another worker now; who asks says which partitions count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from itertools import islice
+from typing import NamedTuple
+
+from belfry.history import counters, layout
+from belfry.history.layout import HOUR_MS, Place
+from belfry.store.ordered_map import OrderedMap, Range
+from belfry.wire.lifecycle import Headline
+
+
+class Note(NamedTuple):
+    """One lifecycle record: its offset, what its head says, and its body without a frame."""
+
+    offset: int
+    head: Headline
+    body: bytes
+
+
+class Book:
+    """One worker's history; written by one thread, read by any."""
+
+    def __init__(self, rows: OrderedMap) -> None:
+        self._rows = rows
+
+    def position(self, partition: int) -> int | None:
+        """The offset to read next, None where nothing was read yet."""
+        stored = self._rows.get(layout.position_key(partition))
+        return None if stored is None else layout.read_offset(stored)
+
+    def add(self, partition: int, notes: Iterable[Note], next_offset: int) -> None:
+        """Keep records of a partition, and go on behind them."""
+        writes: dict[bytes, bytes | None] = {}
+        counted: dict[bytes, list[int]] = {}
+        for offset, head, body in notes:
+            place = Place(head.at_ms, partition, offset)
+            writes[layout.by_time(head.tenant, place)] = body
+            writes[layout.by_schedule(head.tenant, head.schedule_id, place)] = b""
+            key = layout.counters_key(head.tenant, head.at_ms // HOUR_MS, partition)
+            if key not in counted:
+                counted[key] = self._counters(key)
+            late_ms = None if head.due_ms is None else head.at_ms - head.due_ms
+            counters.count(counted[key], head.outcome, late_ms)
+        writes.update((key, counters.pack(value)) for key, value in counted.items())
+        writes[layout.position_key(partition)] = layout.pack_offset(next_offset)
+        self._rows.write(writes)
+
+    def _counters(self, key: bytes) -> list[int]:
+        stored = self._rows.get(key)
+        return counters.empty() if stored is None else counters.unpack(stored)
+
+    def of_tenant(
+        self, tenant: bytes, start: Place, until_ms: int, partitions: Collection[int]
+    ) -> Iterator[tuple[Place, bytes]]:
+        """A tenant's records by time, from a place on."""
+        low, high = layout.time_range(tenant, start, until_ms)
+        for key, body in self._rows.scan(low, high):
+            place = layout.place_in(key)
+            if place.partition in partitions:
+                yield place, body
+
+    def of_schedule(
+        self, tenant: bytes, schedule_id: bytes, start: Place, until_ms: int
+    ) -> Iterator[tuple[Place, bytes]]:
+        """One schedule's records by time, from a place on."""
+        for low, high in layout.schedule_ranges(tenant, schedule_id, start, until_ms):
+            for key, _ in self._rows.scan(low, high):
+                place = layout.place_in(key)
+                body = self._rows.get(layout.by_time(tenant, place))
+                if body is not None:
+                    yield place, body
+
+    def statistics(
+        self, tenant: bytes, from_ms: int, until_ms: int, partitions: Collection[int]
+    ) -> dict[int, list[int]]:
+        """Counters of the hours that a range touches, by the hour's first instant."""
+        found: dict[int, list[int]] = {}
+        low, high = layout.hour_range(tenant, from_ms, until_ms)
+        for key, stored in self._rows.scan(low, high):
+            hour, partition = layout.hour_in(key)
+            if partition in partitions:
+                counters.add(
+                    found.setdefault(hour * HOUR_MS, counters.empty()), counters.unpack(stored)
+                )
+        return found
+
+    def tenants(self) -> Iterator[tuple[bytes, int]]:
+        """Tenants that have records, each with the instant of its first."""
+        start = b"h"
+        while True:
+            first = list(islice(self._rows.scan(start, b"i"), 1))
+            if not first:
+                return
+            key = first[0][0]
+            tenant = layout.tenant_in(key)
+            yield tenant, layout.place_in(key).at_ms
+            start = b"h%b\1" % tenant
+
+    def forget(self, tenant: bytes, before_ms: int) -> None:
+        """Drop a tenant's records that are older than an instant."""
+        cleared: list[Range] = layout.forgotten(tenant, before_ms)
+        self._rows.write({}, cleared)

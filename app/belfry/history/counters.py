@@ -1,0 +1,72 @@
+"""What is counted of a tenant, hour by hour, from its lifecycle records."""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import Final
+
+from belfry.schedules.outcomes import Outcome
+
+IN_TIME_MS: Final = 1_000
+NAMES: Final = (
+    *("requests", "accepted", "fires", "within_1s", "missed"),
+    *("completed", "delivered", "failed"),
+)
+_PACKED: Final = Struct(">8Q")
+_AT: Final = {name: place for place, name in enumerate(NAMES)}
+_REFUSED: Final = frozenset(
+    {Outcome.REJECTED, Outcome.CONFLICT, Outcome.NOT_FOUND, Outcome.TOO_LATE}
+)
+_OF_OCCURRENCES: Final = {
+    Outcome.FIRED: "fires",
+    Outcome.MISSED: "missed",
+    Outcome.COMPLETED: "completed",
+    Outcome.DELIVERED: "delivered",
+    Outcome.FAILED: "failed",
+}
+
+
+def empty() -> list[int]:
+    """Counters that have counted nothing."""
+    return [0] * len(NAMES)
+
+
+def count(counters: list[int], outcome: Outcome, late_ms: int | None) -> None:
+    """Count one record; `late_ms` is how late an occurrence fired."""
+    name = _OF_OCCURRENCES.get(outcome)
+    if name is None:
+        counters[_AT["requests"]] += 1
+        counters[_AT["accepted"]] += outcome not in _REFUSED
+        return
+    counters[_AT[name]] += 1
+    if outcome is Outcome.FIRED and late_ms is not None and late_ms <= IN_TIME_MS:
+        counters[_AT["within_1s"]] += 1
+
+
+def add(counters: list[int], more: list[int]) -> None:
+    """Add counters up."""
+    for place, value in enumerate(more):
+        counters[place] += value
+
+
+def pack(counters: list[int]) -> bytes:
+    """Counters at rest."""
+    return _PACKED.pack(*counters)
+
+
+def unpack(stored: bytes) -> list[int]:
+    """Counters as they were packed."""
+    return list(_PACKED.unpack(stored))
+
+
+def shown(counters: list[int]) -> dict[str, int | float | None]:
+    """Counters by name, and two shares; null where there is nothing to divide by."""
+    found: dict[str, int | float | None] = dict(zip(NAMES, counters, strict=True))
+    fires, missed = counters[_AT["fires"]], counters[_AT["missed"]]
+    found["success_rate"] = _share(fires, fires + missed)
+    found["share_within_1s"] = _share(counters[_AT["within_1s"]], fires)
+    return found
+
+
+def _share(part: int, whole: int) -> float | None:
+    return round(part / whole, 6) if whole else None

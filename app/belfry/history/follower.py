@@ -1,0 +1,194 @@
+"""Reads the lifecycle topic into the book: those partitions that this worker answers for.
+
+Partition *p* of the lifecycle topic is followed by whoever holds the home *p* mod homes, so the
+worker that holds a schedule's partition need not be the one that has its history, but each record
+is followed by one.  The reader takes its time: after each batch it rests for as long as the batch
+took, so that it never has more than half of what firing would like to have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from threading import Event, Thread
+from time import monotonic
+from typing import Any, Final
+
+import structlog
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Message, TopicPartition
+
+from belfry.client.decoding import Decoder
+from belfry.client.kafka import Cluster
+from belfry.history.book import Book, Note
+from belfry.settings import Settings
+from belfry.wire.lifecycle import Headline, encode_record, headline
+from belfry.worker.rocks import Damaged, RocksMap, wipe
+
+BATCH: Final = 500
+WAIT_S: Final = 0.2
+BATCH_S: Final = 0.005
+LOOK_S: Final = 0.5
+SWEEP_S: Final = 60.0
+FLUSH_S: Final = 20.0
+AGAIN_S: Final = 2.0
+
+log = structlog.get_logger(__name__)
+
+
+class Follower:
+    """Keeps a book up to date in a thread of its own."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        head: bytes,
+        held: Callable[[], list[int]],
+        retention_ms: Callable[[bytes], int],
+        now_ms: Callable[[], float],
+    ) -> None:
+        """`held` are the homes of this worker, `retention_ms` is how long a tenant remembers."""
+        self._topic = settings.topic("lifecycle")
+        self._group = f"{settings.cluster.app_id}-history"
+        self._path = settings.data_dir / "history"
+        self._homes = 1
+        self._head = head
+        self._held = held
+        self._retention_ms = retention_ms
+        self._now_ms = now_ms
+        properties = settings.kafka_properties()
+        self._cluster = Cluster(properties.pop("bootstrap.servers"), properties)
+        self._decoder = Decoder("LifecycleEvent", only=True)
+        self._rows: RocksMap | None = None
+        self.book: Book | None = None
+        self.partitions = 0
+        self.followed: frozenset[int] = frozenset()
+        self._swept = self._flushed = monotonic()
+        self._stopping = Event()
+        self._thread = Thread(target=self._run, name="belfry-history", daemon=True)
+
+    def start(self, homes: int) -> None:
+        """Begin to follow; `homes` is the number of homes of all schedules."""
+        self._homes = homes
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop, and close the book."""
+        self._stopping.set()
+        if self._thread.is_alive():
+            self._thread.join()
+        self.book = None
+        if self._rows is not None:
+            self._rows.close()
+            self._rows = None
+
+    def home_of(self, partition: int) -> int:
+        """The home whose holder follows a partition of the topic."""
+        return partition % self._homes
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                if self._rows is None:
+                    self._rows = _opened(self._path)
+                    self.book = Book(self._rows)
+                self._follow(self.book or Book(self._rows), self._rows)
+            except Damaged as error:
+                log.warning("the history is damaged and is read anew", reason=str(error))
+                self._drop()
+            except Exception as error:  # noqa: BLE001  # history never ends a worker
+                log.warning("the history is not followed", reason=str(error))
+                self._stopping.wait(AGAIN_S)
+
+    def _drop(self) -> None:
+        self.book, rows, self._rows = None, self._rows, None
+        if rows is not None:
+            rows.close()
+        wipe(self._path)
+
+    def _follow(self, book: Book, rows: RocksMap) -> None:
+        consumer = self._cluster.consumer(self._group, from_beginning=True)
+        self.followed = frozenset()
+        try:
+            self.partitions = len(self._cluster.partitions(consumer, self._topic))
+            looked = 0.0
+            while not self._stopping.is_set():
+                if monotonic() - looked >= LOOK_S:
+                    looked = monotonic()
+                    self._assign(consumer, book)
+                    self._chores(book, rows)
+                self._take(consumer, book)
+        finally:
+            consumer.close()
+
+    def _assign(self, consumer: Consumer, book: Book) -> None:
+        held = set(self._held())
+        wanted = frozenset(p for p in range(self.partitions) if self.home_of(p) in held)
+        if wanted == self.followed:
+            return
+        places = []
+        for partition in sorted(wanted):
+            position = book.position(partition)
+            start = OFFSET_BEGINNING if position is None else position
+            places.append(TopicPartition(self._topic, partition, start))
+        consumer.assign(places)
+        self.followed = wanted
+
+    def _take(self, consumer: Consumer, book: Book) -> None:
+        first = consumer.poll(WAIT_S)
+        if first is None:
+            return
+        began = monotonic()
+        by_partition: dict[int, list[Message]] = {}
+        for message in (first, *consumer.consume(BATCH - 1, BATCH_S)):
+            error = message.error()
+            if error is not None:
+                if error.fatal():
+                    raise KafkaException(error)
+                continue
+            by_partition.setdefault(message.partition() or 0, []).append(message)
+        for partition, messages in by_partition.items():
+            notes = [note for message in messages if (note := self._note(message)) is not None]
+            book.add(partition, notes, (messages[-1].offset() or 0) + 1)
+        self._stopping.wait(min(monotonic() - began, 0.05))
+
+    def _note(self, message: Message) -> Note | None:
+        """What is kept of a record; None for what is no lifecycle event."""
+        value: Any = message.value()
+        if value is None:
+            return None
+        body = value[len(self._head) :] if value.startswith(self._head) else None
+        try:
+            if body is None:
+                record = self._decoder.record(value)
+                if record is None:
+                    return None
+                body = encode_record(record)
+            head: Headline = headline(body)
+        except (IndexError, ValueError):
+            return None
+        return Note(message.offset() or 0, head, body)
+
+    def _chores(self, book: Book, rows: RocksMap) -> None:
+        now = monotonic()
+        if now - self._flushed >= FLUSH_S:
+            self._flushed = now
+            rows.flush()
+        if now - self._swept >= SWEEP_S:
+            self._swept = now
+            self.sweep(book)
+
+    def sweep(self, book: Book) -> None:
+        """Drop what is older than its tenant wants, once a hundredth of it is."""
+        for tenant, first_ms in book.tenants():
+            keep_ms = self._retention_ms(tenant)
+            before_ms = int(self._now_ms()) - keep_ms
+            if first_ms < before_ms - keep_ms // 100:
+                book.forget(tenant, before_ms)
+
+
+def _opened(path: Path) -> RocksMap:
+    try:
+        return RocksMap(path)
+    except Damaged:
+        wipe(path)
+        return RocksMap(path)

@@ -1,0 +1,124 @@
+"""Keys of the history's store; all numbers are big-endian, so that bytes sort as numbers do.
+
+    h | tenant \\0 | at i64 | partition u16 | offset u64           the record: by time
+    s | tenant \\0 | day u16 | id \\0 | at, partition, offset       nothing: by schedule
+    c | tenant \\0 | hour u32 | partition u16                      counters of an hour
+    m | partition u16                                             offset to read next
+
+The time comes before the schedule's id, so that what is too old is a range in each of them.  A
+tenant holds no zero byte, nor does an id, and the day bounds what a look at one schedule seeks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from struct import Struct
+from typing import Final, NamedTuple
+
+DAY_MS: Final = 86_400_000
+HOUR_MS: Final = 3_600_000
+LAST_DAY: Final = 0xFFFF
+
+_PLACE: Final = Struct(">qHQ")
+_DAY: Final = Struct(">H")
+_HOUR: Final = Struct(">IH")
+_OFFSET: Final = Struct(">Q")
+
+
+class Place(NamedTuple):
+    """Where a record stands in time: total over all partitions of the lifecycle topic."""
+
+    at_ms: int
+    partition: int
+    offset: int
+
+
+def by_time(tenant: bytes, place: Place) -> bytes:
+    """Key of a record."""
+    return b"h%b\0%b" % (tenant, _PLACE.pack(*place))
+
+
+def by_schedule(tenant: bytes, schedule_id: bytes, place: Place) -> bytes:
+    """Key under which a schedule finds its record."""
+    return _of_day(tenant, schedule_id, place.at_ms // DAY_MS) + _PLACE.pack(*place)
+
+
+def place_in(key: bytes) -> Place:
+    """The place at the end of either key."""
+    return Place(*_PLACE.unpack_from(key, len(key) - _PLACE.size))
+
+
+def after(place: Place) -> Place:
+    """The place that follows directly."""
+    return place._replace(offset=place.offset + 1)
+
+
+def time_range(tenant: bytes, start: Place, until_ms: int) -> tuple[bytes, bytes]:
+    """Keys of a tenant's records from a place on, before an instant."""
+    return by_time(tenant, start), by_time(tenant, Place(until_ms, 0, 0))
+
+
+def schedule_ranges(
+    tenant: bytes, schedule_id: bytes, start: Place, until_ms: int
+) -> Iterator[tuple[bytes, bytes]]:
+    """The same for one schedule: a range for each day."""
+    first, last = start.at_ms // DAY_MS, min((until_ms - 1) // DAY_MS, LAST_DAY)
+    for day in range(max(first, 0), last + 1):
+        low = max(start, Place(day * DAY_MS, 0, 0))
+        high = min(Place(until_ms, 0, 0), Place((day + 1) * DAY_MS, 0, 0))
+        prefix = _of_day(tenant, schedule_id, day)
+        yield prefix + _PLACE.pack(*low), prefix + _PLACE.pack(*high)
+
+
+def _of_day(tenant: bytes, schedule_id: bytes, day: int) -> bytes:
+    return b"s%b\0%b%b\0" % (tenant, _DAY.pack(min(max(day, 0), LAST_DAY)), schedule_id)
+
+
+def counters_key(tenant: bytes, hour: int, partition: int) -> bytes:
+    """Key of the counters of an hour and a partition."""
+    return b"c%b\0%b" % (tenant, _HOUR.pack(hour, partition))
+
+
+def hour_in(key: bytes) -> tuple[int, int]:
+    """Hour and partition of a key of counters."""
+    hour, partition = _HOUR.unpack_from(key, len(key) - _HOUR.size)
+    return hour, partition
+
+
+def hour_range(tenant: bytes, from_ms: int, until_ms: int) -> tuple[bytes, bytes]:
+    """Keys of a tenant's counters of the hours that a range touches."""
+    last = -(-until_ms // HOUR_MS)
+    return counters_key(tenant, from_ms // HOUR_MS, 0), counters_key(tenant, last, 0)
+
+
+def position_key(partition: int) -> bytes:
+    """Key of the offset to read next."""
+    return b"m%b" % _DAY.pack(partition)
+
+
+def pack_offset(offset: int) -> bytes:
+    """An offset at rest."""
+    return _OFFSET.pack(offset)
+
+
+def read_offset(stored: bytes) -> int:
+    """An offset as it was packed."""
+    found: int = _OFFSET.unpack(stored)[0]
+    return found
+
+
+def forgotten(tenant: bytes, before_ms: int) -> list[tuple[bytes, bytes]]:
+    """The ranges that hold what is older than an instant; the other two by whole days and hours."""
+    return [
+        (by_time(tenant, Place(0, 0, 0)), by_time(tenant, Place(before_ms, 0, 0))),
+        (
+            b"s%b\0%b" % (tenant, _DAY.pack(0)),
+            b"s%b\0%b" % (tenant, _DAY.pack(before_ms // DAY_MS)),
+        ),
+        (counters_key(tenant, 0, 0), counters_key(tenant, before_ms // HOUR_MS, 0)),
+    ]
+
+
+def tenant_in(key: bytes) -> bytes:
+    """The tenant of a key by time."""
+    return key[1 : key.index(b"\0", 1)]

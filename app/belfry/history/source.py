@@ -1,0 +1,26 @@
+"""The history as HTTP sees it: a book, and the partitions of the topic that it follows now."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from belfry.history.book import Book
+
+
+class History(Protocol):
+    """One worker's history; every property is quick and may be asked from any thread."""
+
+    @property
+    def book(self) -> Book | None:
+        """What is kept; None before it is open."""
+
+    @property
+    def partitions(self) -> int:
+        """Partitions of the lifecycle topic; 0 before they are known."""
+
+    @property
+    def followed(self) -> frozenset[int]:
+        """Those that this worker answers for."""
+
+    def home_of(self, partition: int) -> int:
+        """The home whose holder follows a partition of the topic."""

@@ -1,0 +1,4 @@
+"""Schedules at rest: key layout, records, and the ordered map that holds them.
+
+The format is specified in `README.md` of this room, with a worked example.
+"""

@@ -1,0 +1,68 @@
+"""The port that stores hide behind: an ordered map of bytes that takes a batch in one piece.
+
+`MemoryMap` serves tests and the simulator; the RocksDB adapter is `worker/rocks.py`.  One suite,
+`tests/conformance`, holds for both.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Protocol
+
+Range = tuple[bytes, bytes]
+
+
+class OrderedMap(Protocol):
+    """Bytes to bytes, in byte order."""
+
+    def get(self, key: bytes) -> bytes | None:
+        """The value of a key, or None."""
+
+    def get_many(self, keys: Sequence[bytes]) -> Sequence[bytes | None]:
+        """The values of keys, in their order."""
+
+    def scan(self, start: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """Pairs from `start` (inclusive) up to `end` (exclusive), in order."""
+
+    def write(self, writes: Mapping[bytes, bytes | None], cleared: Sequence[Range] = ()) -> None:
+        """Clear the ranges [start, end), then put or (None) delete: all of it or nothing."""
+
+
+class MemoryMap:
+    """An ordered map in memory."""
+
+    def __init__(self) -> None:
+        self._values: dict[bytes, bytes] = {}
+        self._keys: list[bytes] = []
+
+    def get(self, key: bytes) -> bytes | None:
+        """The value of a key, or None."""
+        return self._values.get(key)
+
+    def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        """The values of keys, in their order."""
+        return [self._values.get(key) for key in keys]
+
+    def scan(self, start: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """Pairs from `start` (inclusive) up to `end` (exclusive), of the map as it is now."""
+        keys = self._keys[bisect_left(self._keys, start) : bisect_left(self._keys, end)]
+        return iter([(key, self._values[key]) for key in keys])
+
+    def write(self, writes: Mapping[bytes, bytes | None], cleared: Sequence[Range] = ()) -> None:
+        """Clear the ranges [start, end), then put or (None) delete."""
+        for start, end in cleared:
+            low, high = bisect_left(self._keys, start), bisect_left(self._keys, end)
+            for key in self._keys[low:high]:
+                del self._values[key]
+            del self._keys[low:high]
+        for key, value in writes.items():
+            self._put(key, value)
+
+    def _put(self, key: bytes, value: bytes | None) -> None:
+        if value is not None:
+            if key not in self._values:
+                self._keys.insert(bisect_left(self._keys, key), key)
+            self._values[key] = value
+        elif self._values.pop(key, None) is not None:
+            del self._keys[bisect_left(self._keys, key)]

@@ -1,0 +1,366 @@
+"""Records of the changelog and the local store; a version byte first, in every one.
+
+    pending   a schedule that waits: the head (numbers), the definition (what the user asked for)
+    marker    a schedule that is over: fired, cancelled, completed; kept for a day, then a tombstone
+    verdict   what became of a request that has an id; kept for an hour
+    manifest  what one transaction did: one per transaction, numbered without gaps
+    awaited   a fire that is to be acknowledged, until it is or its time-out is over
+    zones     by which version of the time zone data the instants were found
+    place     (local only) where the pending record of a schedule lies
+
+Frozen numbers: `FORMAT`, the row letters, the struct layouts.  A change of any of them is a new
+`FORMAT`, and a reader that meets one that it does not know stops its partition (`UnknownFormat`).
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import Final, NamedTuple
+
+from belfry.schedules.request import PlainRequest
+
+FORMAT: Final = 1
+PENDING: Final = 1
+MARKER: Final = 2
+VERDICT: Final = 3
+MANIFEST: Final = 4
+PLACE: Final = 5
+AWAITED: Final = 6
+ZONES: Final = 7
+
+KIND_CODES: Final = {"AT": 0, "AFTER": 1, "EVERY": 2, "CRON": 3}
+
+AT: Final = KIND_CODES["AT"]
+
+# format, row, kind, flags, due, nominal, accepted, seq, life, version, occurrence
+_HEAD: Final = Struct(">BBBBqqqQQII")
+# when, jitter, lengths: tenant, id, group, type; then key, headers, extra, payload
+_DEFINITION: Final = Struct(">qqBBBBiIIi")
+_BOTH: Final = Struct(">BBBBqqqQQIIqqBBBBiIIi")
+DEFINITION_AT: Final = _HEAD.size
+_INSTANTS: Final = Struct(">qq")
+CONTENT_AT: Final = _BOTH.size
+# Of the same bytes, what a plain schedule needs to fire.
+_PLAIN: Final = Struct(">4sqq16xQII16xBBBBiIIi")
+_PLAIN_HEADS: Final = frozenset(bytes((FORMAT, PENDING, KIND_CODES[k], 0)) for k in ("AT", "AFTER"))
+_MARKER: Final = Struct(">BBBBqqQII")
+_VERDICT: Final = Struct(">BBBBqqI")
+_MANIFEST: Final = Struct(">BBHQIqqQI16s")
+_PLACE: Final = Struct(">BBBBqQ")
+_AWAITED: Final = Struct(">BBBBqqqIBB")
+
+pack_place: Final = _PLACE.pack
+
+IN_TIMELINE: Final = 0
+IN_BACKLOG: Final = 1
+IN_PAUSED: Final = 2
+IN_CATCH_UP: Final = 3
+IN_GATED: Final = 4
+
+# What a fire keeps closed until it is acknowledged.
+CLOSES_GROUP: Final = 1
+CLOSES_OWN: Final = 2
+
+# Flags of a pending record.
+PAUSED: Final = 1
+FLAGS_AT: Final = 3
+
+ENDED_FIRED: Final = 0
+ENDED_CANCELLED: Final = 1
+ENDED_COMPLETED: Final = 2
+ENDED_MISSED: Final = 3
+
+
+class UnknownFormat(Exception):
+    """A record that this version cannot read: the partition has to stop, not to guess."""
+
+
+class Pending(NamedTuple):
+    """A schedule that waits.  Texts are UTF-8 bytes; empty means absent for group and type."""
+
+    due_ms: int
+    nominal_ms: int
+    accepted_ms: int
+    seq: int
+    life: int
+    version: int
+    occurrence: int
+    kind: int
+    when: int
+    jitter_ms: int
+    tenant: bytes
+    schedule_id: bytes
+    group: bytes
+    event_type: bytes
+    key: bytes | None
+    headers: bytes
+    extra: bytes
+    payload: bytes | None
+
+
+# A `Pending` without its name: made once per event, where building the class would show.
+PendingRow = tuple[
+    int, int, int, int, int, int, int, int, int, int,
+    bytes, bytes, bytes, bytes, bytes | None, bytes, bytes, bytes | None,
+]  # fmt: skip
+
+
+# due, nominal, life, version; tenant, id, group, key, payload
+PlainRow = tuple[
+    int, int, int, int, bytes, bytes, bytes | None, bytes | None, bytes | None
+]  # fmt: skip
+
+
+class Marker(NamedTuple):
+    """A schedule that is over: how, when it ended, and what it was."""
+
+    how: int
+    ended_ms: int
+    due_ms: int
+    life: int
+    version: int
+    occurrence: int
+
+
+class Verdict(NamedTuple):
+    """What became of a request that has an id: `outcome` is the outcome's name."""
+
+    outcome: str
+    at_ms: int
+    due_ms: int | None
+    version: int | None
+    code: str
+
+
+class Awaited(NamedTuple):
+    """A fire that is to be acknowledged: what it keeps closed, when it fired, and until when."""
+
+    closes: int
+    fired_ms: int
+    until_ms: int
+    due_ms: int
+    version: int
+    schedule_id: bytes
+    group: bytes
+
+
+class Manifest(NamedTuple):
+    """What one transaction did, and where the partition stands after it."""
+
+    txn_seq: int
+    owner_epoch: int
+    position: int
+    watermark_ms: int
+    pending: int
+    fired: int
+    digest: bytes
+
+
+def encode_pending(row: PendingRow, flags: int = 0) -> bytes:
+    """The record of a waiting schedule; a plain tuple in the order of `Pending` will do."""
+    (due_ms, nominal_ms, accepted_ms, seq, life, version, occurrence, kind, when, jitter_ms,
+     tenant, schedule_id, group, event_type, key, headers, extra, payload) = row  # fmt: skip
+    head = _BOTH.pack(
+        FORMAT, PENDING, kind, flags, due_ms, nominal_ms, accepted_ms, seq, life, version,
+        occurrence, when, jitter_ms, len(tenant), len(schedule_id), len(group), len(event_type),
+        -1 if key is None else len(key), len(headers), len(extra),
+        -1 if payload is None else len(payload),
+    )  # fmt: skip
+    return b"".join(
+        (head, tenant, schedule_id, group, event_type, key or b"", headers, extra, payload or b"")
+    )
+
+
+def encode_plain(request: PlainRequest, accepted_ms: int, seq: int, life: int) -> bytes:
+    """The record of a plain request's schedule: that of `encode_pending`, with less to pass on."""
+    tenant, schedule_id, due_ms, event_type, group, key, payload = request
+    group, event_type = group or b"", event_type or b""
+    head = _BOTH.pack(
+        FORMAT, PENDING, AT, 0, due_ms, due_ms, accepted_ms, seq, life, 1, 0, due_ms, 0,
+        len(tenant), len(schedule_id), len(group), len(event_type),
+        -1 if key is None else len(key), 0, 0, -1 if payload is None else len(payload),
+    )  # fmt: skip
+    return b"".join((head, tenant, schedule_id, group, event_type, key or b"", payload or b""))
+
+
+def decode_row(record: bytes) -> PendingRow:
+    """The waiting schedule in a record, as a plain tuple in the order of `Pending`."""
+    (_, _, kind, _, due, nominal, accepted, seq, life, version, occurrence, when, jitter,
+     tenant_n, id_n, group_n, type_n, key_n, headers_n, extra_n, payload_n,
+    ) = _BOTH.unpack_from(record)  # fmt: skip
+    a = CONTENT_AT + tenant_n
+    b = a + id_n
+    c = b + group_n
+    d = c + type_n
+    e = d + (key_n if key_n > 0 else 0)
+    f = e + headers_n
+    g = f + extra_n
+    return (
+        due, nominal, accepted, seq, life, version, occurrence, kind, when, jitter,
+        record[CONTENT_AT:a], record[a:b], record[b:c], record[c:d],
+        None if key_n < 0 else record[d:e], record[e:f], record[f:g],
+        None if payload_n < 0 else record[g:],
+    )  # fmt: skip
+
+
+def decode_plain(record: bytes) -> PlainRow | None:
+    """What the fire of a plain schedule needs of its record; None where it needs more."""
+    (head, due, nominal, life, version, occurrence, tenant_n, id_n, group_n, type_n, key_n,
+     headers_n, extra_n, payload_n) = _PLAIN.unpack_from(record)  # fmt: skip
+    if head not in _PLAIN_HEADS or headers_n or extra_n or occurrence:
+        return None
+    a = CONTENT_AT + tenant_n
+    b = a + id_n
+    c = b + group_n
+    d = c + type_n
+    e = d + (key_n if key_n > 0 else 0)
+    return (
+        due, nominal, life, version, record[CONTENT_AT:a], record[a:b],
+        record[b:c] if group_n else None,
+        None if key_n < 0 else record[d:e], None if payload_n < 0 else record[e:],
+    )  # fmt: skip
+
+
+def decode_pending(record: bytes) -> Pending:
+    """The waiting schedule in a record."""
+    return Pending._make(decode_row(record))
+
+
+def paused(record: bytes) -> bool:
+    """Whether the schedule in a pending record is paused."""
+    return bool(record[FLAGS_AT] & PAUSED)
+
+
+def with_flags(record: bytes, flags: int) -> bytes:
+    """The same pending record with other flags."""
+    return b"%b%c%b" % (record[:FLAGS_AT], flags, record[FLAGS_AT + 1 :])
+
+
+def next_record(record: bytes, due_ms: int, nominal_ms: int, occurrence: int) -> bytes:
+    """The same pending record, of an occurrence that follows."""
+    instants, number = _INSTANTS.pack(due_ms, nominal_ms), occurrence.to_bytes(4, "big")
+    return b"".join((record[:4], instants, record[20:48], number, record[DEFINITION_AT:]))
+
+
+def same_definition(one: bytes, other: bytes) -> bool:
+    """Whether two pending records hold the same definition, whatever their instants."""
+    return one[2] == other[2] and one[DEFINITION_AT:] == other[DEFINITION_AT:]
+
+
+def encode_headers(headers: list[tuple[bytes, bytes | None]]) -> bytes:
+    """User headers: for each the name's length, the name, the value's length (-1: null), it."""
+    parts: list[bytes] = []
+    for name, value in headers:
+        size = -1 if value is None else len(value)
+        parts += (len(name).to_bytes(2, "big"), name, size.to_bytes(4, "big", signed=True))
+        if value:
+            parts.append(value)
+    return b"".join(parts)
+
+
+def decode_headers(encoded: bytes) -> list[tuple[str, bytes | None]]:
+    """User headers in their order, repeats and nulls kept."""
+    headers: list[tuple[str, bytes | None]] = []
+    at = 0
+    while at < len(encoded):
+        start = at + 2
+        at = start + int.from_bytes(encoded[at:start], "big")
+        name = encoded[start:at].decode()
+        size = int.from_bytes(encoded[at : at + 4], "big", signed=True)
+        at += 4
+        headers.append((name, None if size < 0 else encoded[at : at + size]))
+        at += max(size, 0)
+    return headers
+
+
+def encode_marker(row: tuple[int, int, int, int, int, int]) -> bytes:
+    """The record of a schedule that is over; a plain tuple in the order of `Marker` will do."""
+    how, ended_ms, due_ms, life, version, occurrence = row
+    return _MARKER.pack(FORMAT, MARKER, how, 0, ended_ms, due_ms, life, version, occurrence)
+
+
+def decode_marker(record: bytes) -> Marker:
+    """The end of a schedule in a record."""
+    _, _, how, _, ended_ms, due_ms, life, version, occurrence = _MARKER.unpack(record)
+    return Marker(how, ended_ms, due_ms, life, version, occurrence)
+
+
+def encode_verdict(row: Verdict) -> bytes:
+    """The record of a request's verdict."""
+    outcome = row.outcome.encode()
+    due_ms = -1 if row.due_ms is None else row.due_ms
+    head = _VERDICT.pack(FORMAT, VERDICT, len(outcome), 0, row.at_ms, due_ms, row.version or 0)
+    return head + outcome + row.code.encode()
+
+
+def decode_verdict(record: bytes) -> Verdict:
+    """A request's verdict in a record."""
+    _, _, size, _, at_ms, due_ms, version = _VERDICT.unpack_from(record)
+    end = _VERDICT.size + size
+    return Verdict(
+        record[_VERDICT.size : end].decode(),
+        at_ms,
+        None if due_ms < 0 else due_ms,
+        version or None,
+        record[end:].decode(),
+    )
+
+
+def encode_manifest(row: Manifest) -> bytes:
+    """The record of a transaction."""
+    return _MANIFEST.pack(FORMAT, MANIFEST, 0, *row)
+
+
+def decode_manifest(record: bytes) -> Manifest:
+    """The transaction in a record."""
+    check_format(record)
+    return Manifest(*_MANIFEST.unpack(record)[3:])
+
+
+def encode_place(where: int, due_ms: int, seq: int, gate: bytes = b"") -> bytes:
+    """Where a pending record lies, its due instant and sequence; behind which gate, if any."""
+    return _PLACE.pack(FORMAT, PLACE, where, 0, due_ms, seq) + gate
+
+
+def decode_place(record: bytes) -> tuple[int, int, int]:
+    """Where, due instant (epoch ms), sequence."""
+    _, _, where, _, due_ms, seq = _PLACE.unpack_from(record)
+    return where, due_ms, seq
+
+
+def gate_in(place: bytes) -> bytes:
+    """The gate behind which a record at this place is held."""
+    return place[_PLACE.size :]
+
+
+def encode_awaited(row: Awaited) -> bytes:
+    """The record of a fire that is to be acknowledged."""
+    closes, fired_ms, until_ms, due_ms, version, schedule_id, group = row
+    head = _AWAITED.pack(
+        FORMAT, AWAITED, closes, 0, fired_ms, until_ms, due_ms, version, len(schedule_id),
+        len(group),
+    )  # fmt: skip
+    return head + schedule_id + group
+
+
+def decode_awaited(record: bytes) -> Awaited:
+    """The fire in a record that is to be acknowledged."""
+    _, _, closes, _, fired_ms, until_ms, due_ms, version, size, _ = _AWAITED.unpack_from(record)
+    end = _AWAITED.size + size
+    schedule_id, group = record[_AWAITED.size : end], record[end:]
+    return Awaited(closes, fired_ms, until_ms, due_ms, version, schedule_id, group)
+
+
+def encode_zones(version: str) -> bytes:
+    """The record of the time zone data by which a partition's instants were found."""
+    return bytes((FORMAT, ZONES)) + version.encode()
+
+
+def check_format(record: bytes) -> int:
+    """The row letter of a record; raises `UnknownFormat` for what this version cannot read."""
+    if len(record) < 2 or record[0] != FORMAT or not PENDING <= record[1] <= ZONES:
+        raise UnknownFormat(
+            f"A record starts with {record[:2].hex()!r}; this version reads format {FORMAT}, rows"
+            f" {PENDING} to {ZONES}. Run the version that wrote it, or a newer one."
+        )
+    return record[1]

@@ -1,0 +1,146 @@
+"""Replay: a changelog's records folded into a store, checked for holes.
+
+Each transaction ends with its manifest, so the fold is written transaction by transaction, and with
+it how far it has come (`Progress`): a replay that was cut short goes on where it was.  A long
+stretch without manifests (compaction keeps the last few thousand) is cut anywhere; the rows since
+the last manifest are counted, and the next one has to come.
+
+While a replay is under way the store has progress and no state; `finish` makes the one the other.
+At the end three things have to hold, or there is a hole and the store is not to be used: nothing
+follows the last manifest, the manifests are numbered without gaps (as far back as compaction keeps
+them), and the number of waiting schedules is the one that the last manifest says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import islice
+
+from belfry.store import keys
+from belfry.store.progress import Progress, load, save
+from belfry.store.records import IN_BACKLOG, Manifest, decode_pending
+from belfry.store.schedules import ScheduleStore, StoredState, due_and_seq
+
+Change = tuple[bytes, bytes | None]
+MOST_BUFFERED = 200_000
+SETTLE_ROWS = 10_000
+
+
+class HoleInChangelog(Exception):
+    """Replay did not lead to what the manifests say: forget the store and rebuild it."""
+
+
+class Replay:
+    """Folds changelog batches into a store that starts as it lies on disk, or empty."""
+
+    def __init__(self, store: ScheduleStore) -> None:
+        begun = load(store)
+        self._store = store
+        self.manifest = begun.manifest
+        self.begun = begun.offset > 0
+        self.offset = begun.offset
+        self._pending = begun.pending
+        self._newest_gap = begun.newest_gap
+        self._loose = begun.loose
+        self._buffer: list[Change] = []
+        self._buffered: list[int] = []
+
+    @property
+    def settings(self) -> bytes | None:
+        """The cluster settings that the state was kept with, as far as the changelog was read."""
+        return self._store.named(keys.SETTINGS_KEY)
+
+    def apply(
+        self, changes: Sequence[Change], offsets: Sequence[int], next_offset: int, now_ms: int
+    ) -> None:
+        """Fold the next changes, which lie at `offsets` and end before `next_offset`."""
+        self._buffer.extend(changes)
+        self._buffered.extend(offsets)
+        cut = _after_last_manifest(self._buffer)
+        if cut == 0 and len(self._buffer) > MOST_BUFFERED:
+            cut = len(self._buffer)
+        if cut:
+            upto = self._buffered[cut - 1] + 1
+            self._fold(self._buffer[:cut])
+            del self._buffer[:cut], self._buffered[:cut]
+        if not self._buffer:
+            upto = next_offset
+        elif not cut:
+            return
+        self.offset = upto
+        save(self._store, self._progress(now_ms))
+
+    def _progress(self, now_ms: int) -> Progress:
+        return Progress(
+            self.offset, now_ms, self._pending, self._newest_gap, self._loose, self.manifest
+        )
+
+    def _fold(self, changes: Sequence[Change]) -> None:
+        for manifest in self._store.replay(changes):
+            before = self.manifest
+            if before is not None and manifest.txn_seq != before.txn_seq + 1:
+                if manifest.txn_seq <= before.txn_seq:
+                    raise HoleInChangelog(_gap(before.txn_seq, manifest.txn_seq))
+                self._newest_gap = before.txn_seq, manifest.txn_seq
+            self.manifest = manifest
+        self._pending += self._store.added
+        ended = changes[-1][0].startswith(keys.MANIFEST_PREFIX)
+        self._loose = 0 if ended else self._loose + len(changes)
+
+    def check(self) -> None:
+        """Raise HoleInChangelog unless the fold is what the last manifest says."""
+        loose = self._loose + len(self._buffer)
+        if loose:
+            raise HoleInChangelog(f"{loose} records follow the last manifest")
+        if self.manifest is None:
+            return
+        oldest_kept = self.manifest.txn_seq - keys.MANIFEST_SLOTS + 1
+        if self._newest_gap[0] >= max(0, oldest_kept):
+            raise HoleInChangelog(_gap(*self._newest_gap))
+        if self._pending != self.manifest.pending:
+            raise HoleInChangelog(
+                f"{self._pending} schedules wait here, {self.manifest.pending} by the manifest of"
+                f" transaction {self.manifest.txn_seq}"
+            )
+
+    def finish(self, now_ms: int) -> None:
+        """Check for holes, then move what is overdue to the backlog."""
+        self.check()
+        if self.manifest is None:
+            self._store.rows.write({keys.META_REPLAY: None})
+        else:
+            self._settle(self.manifest, now_ms)
+
+    def _settle(self, manifest: Manifest, now_ms: int) -> None:
+        """What is due up to the watermark and still waits was in the backlog: put it there."""
+        state = StoredState(self.offset, now_ms, manifest)
+        self._store.writes[keys.META_REPLAY] = None
+        self._store.commit(state)
+        while True:
+            rows = list(
+                islice(
+                    self._store.timeline(keys.TIMELINE_PREFIX, manifest.watermark_ms), SETTLE_ROWS
+                )
+            )
+            if not rows:
+                return
+            for key, record in rows:
+                self._store.writes[key] = None
+                self._store.put(_name(record), record, (IN_BACKLOG, *due_and_seq(record)))
+            self._store.commit(state)
+
+
+def _after_last_manifest(changes: Sequence[Change]) -> int:
+    for at in range(len(changes), 0, -1):
+        if changes[at - 1][0].startswith(keys.MANIFEST_PREFIX):
+            return at
+    return 0
+
+
+def _name(record: bytes) -> bytes:
+    row = decode_pending(record)
+    return b"%b/%b" % (row.tenant, row.schedule_id)
+
+
+def _gap(before: int, after: int) -> str:
+    return f"transaction {after} follows transaction {before}"

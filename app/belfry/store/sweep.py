@@ -1,0 +1,49 @@
+"""The sweep: markers and verdicts whose time is over become tombstones, a few rows at a time.
+
+Whoever reads a row judges its age, so the sweep may be slow; it only gives space back.  It walks
+the named rows round and round instead of keeping an index of ends, which would cost every fire.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Protocol
+
+from belfry.store import keys
+from belfry.store.records import MARKER, VERDICT, decode_marker, decode_verdict
+from belfry.store.schedules import ScheduleStore
+
+MARKER_MS = 24 * 3_600_000
+REQUEST_ID_MS = 3_600_000
+
+
+class Rows(Protocol):
+    """What takes the tombstones: the effects of a step."""
+
+    rows: dict[bytes, bytes | None]
+
+
+class Sweep:
+    """Walks the named rows of a store."""
+
+    def __init__(self, store: ScheduleStore) -> None:
+        self._store = store
+        self._cursor = keys.NAMED_PREFIX
+
+    def restart(self) -> None:
+        """Begin again: the last steps were not committed."""
+        self._cursor = keys.NAMED_PREFIX
+
+    def sweep(self, now_ms: int, at_most: int, effects: Rows) -> None:
+        """Look at the next `at_most` rows and end those whose time is over at `now_ms`."""
+        rows = list(islice(self._store.rows.scan(self._cursor, keys.NAMED_END), at_most))
+        for key, row in rows:
+            if self._over(row, now_ms) and key not in self._store.writes:
+                effects.rows[key[1:]] = None
+                self._store.writes[key] = None
+        self._cursor = rows[-1][0] + b"\0" if len(rows) == at_most else keys.NAMED_PREFIX
+
+    def _over(self, row: bytes, now_ms: int) -> bool:
+        if row[1] == MARKER:
+            return now_ms - decode_marker(row).ended_ms >= MARKER_MS
+        return row[1] == VERDICT and now_ms - decode_verdict(row).at_ms >= REQUEST_ID_MS
