@@ -1,0 +1,28 @@
+"""Under which subject a topic's schema stands: Confluent's strategies, by their names there.
+
+| strategy | subject of `io.belfry.ScheduleRequest` on `belfry.schedules` |
+|---|---|
+| `TOPIC` | `belfry.schedules-value` |
+| `RECORD` | `io.belfry.ScheduleRequest` |
+| `TOPIC_RECORD` | `belfry.schedules-io.belfry.ScheduleRequest` |
+
+Readers go by the id in a record, so a strategy matters to whoever registers, and to nobody else.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+from belfry.wire.catalogue import full_name
+
+Strategy = Literal["TOPIC", "RECORD", "TOPIC_RECORD"]
+TOPIC: Final = "TOPIC"
+
+
+def subject_of(topic: str, name: str, strategy: Strategy = TOPIC) -> str:
+    """Subject of a topic's values, which are records of ours of this name."""
+    if strategy == "RECORD":
+        return full_name(name)
+    if strategy == "TOPIC_RECORD":
+        return f"{topic}-{full_name(name)}"
+    return f"{topic}-value"

@@ -1,0 +1,76 @@
+"""What a worker does about the registry before it begins: publish, or check and say.
+
+Where workers may register, they publish belfry's schemas, and wait for a registry that is still
+starting.  Where they may not, they compare and say what is wrong, then begin all the same: readers
+of prefixed requests wait for a registry that is away, and nothing else does.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from belfry.registry.answers import RegistryError, RegistryUnreachableError
+from belfry.registry.client import Registry
+from belfry.registry.subjects import CARRIED, check_all, publish_all, subject_for
+from belfry.settings import Settings
+from belfry.wire import framing
+
+AGAIN_S: Final = 1.0
+Tell = Callable[[str], object]
+
+
+class Frames(NamedTuple):
+    """What stands before a record that a worker writes: the registry's id, or a fingerprint."""
+
+    request: bytes
+    lifecycle: bytes
+    deliveries: bytes
+
+
+WITHOUT: Final = Frames(
+    framing.single_object("ScheduleRequest"),
+    framing.single_object("LifecycleEvent"),
+    framing.single_object("FiredEvent"),
+)
+
+
+def frames(
+    registry: Registry,
+    settings: Settings,
+    tell: Tell,
+    sleep: Callable[[float], object] = time.sleep,
+) -> Frames:
+    """Frames for what a worker writes; single-object ones where the registry has no id for them.
+
+    `tell` gets each problem as a sentence.  Raises `RegistryError` where a worker may register and
+    the registry refuses, or does not answer for as long as the settings wait.
+    """
+    wanted = {short: CARRIED[short] for short in ("schedules", "lifecycle", "deliveries")}
+    subjects = {short: subject_for(settings, short, name) for short, name in wanted.items()}
+    if settings.registry_auto_register:
+        ids = _published(registry, settings, tell, sleep)
+        return Frames(*(framing.prefix(ids[subject]) for subject in subjects.values()))
+    try:
+        for problem in check_all(registry, settings):
+            tell(problem)
+        found = [registry.id_of(subjects[short], name) for short, name in wanted.items()]
+    except RegistryError as error:
+        tell(str(error))
+        return WITHOUT
+    made = zip(found, WITHOUT, strict=True)
+    return Frames(*(bare if each is None else framing.prefix(each) for each, bare in made))
+
+
+def _published(
+    registry: Registry, settings: Settings, tell: Tell, sleep: Callable[[float], object]
+) -> dict[str, int]:
+    tries = max(1, int(settings.registry_wait_ms / 1000 / AGAIN_S))
+    for _ in range(tries - 1):
+        try:
+            return publish_all(registry, settings)
+        except RegistryUnreachableError as error:
+            tell(str(error))
+            sleep(AGAIN_S)
+    return publish_all(registry, settings)

@@ -1,0 +1,93 @@
+"""Which topic carries which of our schemas, and under which subject (`naming`).
+
+Fired events of envelope tenants have a subject per tenant topic; it is registered when the tenant
+first fires, as the tenants are not known before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from belfry.registry.client import Registry
+from belfry.registry.naming import subject_of
+from belfry.settings import Settings, property_name
+
+Look = Callable[[int | bytes], Any]
+
+CARRIED: Final = {
+    "schedules": "ScheduleRequest",
+    "lifecycle": "LifecycleEvent",
+    "tenants": "TenantPolicy",
+    "deliveries": "FiredEvent",
+}
+
+
+def subject_for(settings: Settings, short: str, name: str) -> str:
+    """Subject of one of belfry's topics by the strategy of the settings."""
+    return subject_of(settings.topic(short), name, settings.registry_subjects)
+
+
+def subjects(settings: Settings) -> dict[str, str]:
+    """Subjects that a belfry of these settings needs, and the name of the schema of each."""
+    return {subject_for(settings, short, name): name for short, name in CARRIED.items()}
+
+
+def open_registry(settings: Settings) -> Registry | None:
+    """The configured registry, or None where there is none."""
+    if settings.schema_registry_url is None:
+        return None
+    properties = {property_name(key): value for key, value in settings.registry.items()}
+    return Registry(settings.schema_registry_url, properties)
+
+
+def publish_all(registry: Registry, settings: Settings) -> dict[str, int]:
+    """Register all of our schemas; gives the id of each subject.
+
+    Raises `RegistryError` at the first subject that could not be registered.
+    """
+    return {
+        subject: registry.publish(subject, name) for subject, name in subjects(settings).items()
+    }
+
+
+def check_all(registry: Registry, settings: Settings) -> list[str]:
+    """What is wrong with the registry's subjects, as sentences; empty where all is fine."""
+    return [
+        problem
+        for subject, name in subjects(settings).items()
+        for problem in registry.check(subject, name)
+    ]
+
+
+def fired_event_id(registry: Registry, settings: Settings, topic: str) -> int | None:
+    """Schema id to write `FiredEvent` to an envelope tenant's topic with.
+
+    Where belfry may not register, and nobody did for this topic, the id that the deliveries topic
+    has is taken: readers go by the id alone.  None where neither is registered.
+    """
+    name = CARRIED["deliveries"]
+    wanted = registry.id_for_writing(
+        subject_of(topic, name, settings.registry_subjects),
+        name,
+        may_register=settings.registry_auto_register,
+    )
+    if wanted is not None:
+        return wanted
+    general = subject_for(settings, "deliveries", name)
+    return registry.id_for_writing(general, name, may_register=False)
+
+
+def look_in(registry: Registry | None) -> Look | None:
+    """Writers' schemas by id or GUID, as a decoder asks for them; None without a registry."""
+    if registry is None:
+        return None
+
+    def look(reference: int | bytes) -> Any:
+        if isinstance(reference, int):
+            found = registry.writer_schema(reference)
+        else:
+            found = registry.writer_schema_by_guid(reference)
+        return found if isinstance(found, dict) else None
+
+    return look
