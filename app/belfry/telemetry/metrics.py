@@ -1,0 +1,254 @@
+"""Metrics: their names and meanings, and one object that counts.
+
+`FAMILIES` is the list that the contract, `docs/metrics.md` and the dashboards rely on.  Counting is
+meant for once per transaction, never once per event.  The registry is injected, so two workers in
+one process (as in tests) count apart.
+
+Invariants: units are seconds; no schedule id and no tenant is ever a label, for a label's values
+live as long as the process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple, TypeVar
+
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    disable_created_metrics,
+    generate_latest,
+)
+
+from belfry import __version__
+from belfry.telemetry.bulk import BulkHistogram
+
+# A millisecond to ten minutes; what waits longer shows in the oldest due instant.
+LATENESS_BOUNDS_MS: Final = (
+    *(1, 2, 5, 10, 20, 50, 100, 200, 500),
+    *(1_000, 2_000, 5_000, 10_000, 30_000, 60_000, 300_000, 600_000),
+)
+TRANSACTION_BOUNDS: Final = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10)
+RECOVERY_BOUNDS: Final = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
+
+
+class Family(NamedTuple):
+    """One metric: its public name, its kind, what it means and its labels."""
+
+    name: str
+    kind: str
+    meaning: str
+    labels: tuple[str, ...] = ()
+
+
+FAMILIES: Final = (
+    Family("belfry_requests_total", "counter", "Verdicts on requests, by outcome.", ("outcome",)),
+    Family("belfry_rejected_total", "counter", "Refused requests, by error code.", ("code",)),
+    Family("belfry_fired_total", "counter", "Events fired in committed transactions."),
+    Family("belfry_missed_total", "counter", "Occurrences given up by their misfire policy."),
+    Family("belfry_unacknowledged_total", "counter", "Fires not acknowledged in time."),
+    Family("belfry_rederived_total", "counter", "Occurrences that new time zone data has moved."),
+    Family("belfry_completed_total", "counter", "Recurring schedules that fired their last."),
+    Family(
+        "belfry_deliveries_total",
+        "counter",
+        "Attempts at HTTP deliveries, by what followed: DELIVERED, RETRIED or FAILED.",
+        ("outcome",),
+    ),
+    Family(
+        "belfry_fire_lateness_seconds",
+        "histogram",
+        "Time from the due instant of an event to the instant it was fired.",
+    ),
+    Family(
+        "belfry_pending_schedules",
+        "gauge",
+        "Schedules that wait for their next due instant.",
+        ("partition",),
+    ),
+    Family(
+        "belfry_oldest_due_seconds",
+        "gauge",
+        "How long the oldest due event has been waiting to fire; 0 when none is overdue.",
+        ("partition",),
+    ),
+    Family(
+        "belfry_ingest_lag_records",
+        "gauge",
+        "Requests in the log that have no verdict yet.",
+        ("partition",),
+    ),
+    Family(
+        "belfry_changelog_lag_records",
+        "gauge",
+        "Changelog offsets that a take-over or a standby of this worker has still to read.",
+        ("partition",),
+    ),
+    Family(
+        "belfry_transaction_seconds",
+        "histogram",
+        "Duration of a transaction, from its first record to the answer to its commit.",
+    ),
+    Family(
+        "belfry_recovery_seconds",
+        "histogram",
+        "Time from getting a partition to its first step.",
+    ),
+    Family(
+        "belfry_partition_owned",
+        "gauge",
+        "1 for a partition that this worker owns, 0 for one that it gave away.",
+        ("partition",),
+    ),
+    Family(
+        "belfry_clock_skew_seconds",
+        "gauge",
+        "This machine's clock minus the broker's; positive when it is ahead.",
+    ),
+    Family(
+        "belfry_firing_paused",
+        "gauge",
+        "1 while firing is paused because the clock cannot be trusted.",
+    ),
+    Family("belfry_build_info", "gauge", "Always 1; the label tells the version.", ("version",)),
+)
+
+_Kind = TypeVar("_Kind", Counter, Gauge, Histogram)
+
+
+class Metrics:
+    """The metrics of one worker, in the registry that it is given."""
+
+    def __init__(self, registry: CollectorRegistry, version: str = __version__) -> None:
+        """Register every family; names that the registry holds already are an error."""
+        # Each counter would get a second series with its birth, under a name nobody promised.
+        disable_created_metrics()
+        self._registry = registry
+        self._requests = self._make(Counter, "belfry_requests_total")
+        self._rejected = self._make(Counter, "belfry_rejected_total")
+        self._fired = self._make(Counter, "belfry_fired_total")
+        self._missed = self._make(Counter, "belfry_missed_total")
+        self._unacknowledged = self._make(Counter, "belfry_unacknowledged_total")
+        self._rederived = self._make(Counter, "belfry_rederived_total")
+        self._completed = self._make(Counter, "belfry_completed_total")
+        self._deliveries = self._make(Counter, "belfry_deliveries_total")
+        for outcome in ("DELIVERED", "RETRIED", "FAILED"):
+            self._deliveries.labels(outcome)
+        self._lateness = BulkHistogram(
+            *_described("belfry_fire_lateness_seconds"), LATENESS_BOUNDS_MS
+        )
+        registry.register(self._lateness)
+        self._pending = self._make(Gauge, "belfry_pending_schedules")
+        self._oldest_due = self._make(Gauge, "belfry_oldest_due_seconds")
+        self._lag = self._make(Gauge, "belfry_ingest_lag_records")
+        self._unread = self._make(Gauge, "belfry_changelog_lag_records")
+        self._transaction = self._make(
+            Histogram, "belfry_transaction_seconds", buckets=TRANSACTION_BOUNDS
+        )
+        self._recovery = self._make(Histogram, "belfry_recovery_seconds", buckets=RECOVERY_BOUNDS)
+        self._owned = self._make(Gauge, "belfry_partition_owned")
+        self._skew = self._make(Gauge, "belfry_clock_skew_seconds")
+        self._paused = self._make(Gauge, "belfry_firing_paused")
+        self._make(Gauge, "belfry_build_info").labels(version).set(1)
+
+    def _make(self, kind: type[_Kind], name: str, **options: Any) -> _Kind:
+        family = _BY_NAME[name]
+        return kind(name, family.meaning, family.labels, registry=self._registry, **options)
+
+    def expect(self, outcomes: Iterable[str]) -> None:
+        """Show these outcomes as 0 from the start, so that the first one is seen as a rise."""
+        for outcome in outcomes:
+            self._requests.labels(outcome)
+
+    def requests(self, outcomes: Mapping[str, int]) -> None:
+        """Count the verdicts of one transaction: outcome to number of requests."""
+        for outcome, count in outcomes.items():
+            self._requests.labels(outcome).inc(count)
+
+    def rejected(self, codes: Mapping[str, int]) -> None:
+        """Count the refusals of one transaction: error code to number of requests."""
+        for code, count in codes.items():
+            self._rejected.labels(code).inc(count)
+
+    def delivered(self, outcome: str, count: int) -> None:
+        """Count attempts at deliveries that one transaction told of."""
+        self._deliveries.labels(outcome).inc(count)
+
+    def fired(self, lateness_ms: Sequence[int]) -> None:
+        """Count the events of one committed transaction, each with its lateness."""
+        self._fired.inc(len(lateness_ms))
+        self._lateness.add(lateness_ms)
+
+    def given_up(self, missed: int, completed: int) -> None:
+        """Count the missed occurrences and the completed schedules of one transaction."""
+        self._missed.inc(missed)
+        self._completed.inc(completed)
+
+    def unacknowledged(self, fires: int) -> None:
+        """Count fires that were not acknowledged in time."""
+        self._unacknowledged.inc(fires)
+
+    def rederived(self, occurrences: int) -> None:
+        """Count pending occurrences that new time zone data has moved."""
+        self._rederived.inc(occurrences)
+
+    def transaction(self, seconds: float) -> None:
+        """Count one transaction and how long it was open."""
+        self._transaction.observe(seconds)
+
+    def recovery(self, seconds: float) -> None:
+        """Count one partition that was taken over, and how long it took."""
+        self._recovery.observe(seconds)
+
+    def partition(
+        self,
+        partition: int,
+        *,
+        pending: int,
+        oldest_due_seconds: float,
+        ingest_lag_records: int,
+    ) -> None:
+        """Show the figures of an owned partition."""
+        label = str(partition)
+        self._owned.labels(label).set(1)
+        self._pending.labels(label).set(pending)
+        self._oldest_due.labels(label).set(max(0.0, oldest_due_seconds))
+        self._lag.labels(label).set(ingest_lag_records)
+
+    def partition_lost(self, partition: int) -> None:
+        """Take back the figures of a partition: its new owner shows them."""
+        label = str(partition)
+        self._owned.labels(label).set(0)
+        for gauge in (self._pending, self._oldest_due, self._lag):
+            gauge.remove_by_labels({"partition": label})
+
+    def unread(self, left: Mapping[int, int]) -> None:
+        """Show what is still to be read of the changelogs: partition to number of offsets."""
+        self._unread.clear()
+        for partition, records in left.items():
+            self._unread.labels(str(partition)).set(max(0, records))
+
+    def clock_skew(self, seconds: float) -> None:
+        """Show how far this machine's clock is ahead of the broker's."""
+        self._skew.set(seconds)
+
+    def firing_paused(self, *, paused: bool) -> None:
+        """Show whether the clock guard holds back firing."""
+        self._paused.set(1 if paused else 0)
+
+    def value(self, name: str) -> float:
+        """Present value of a metric without labels; 0 before it was first counted."""
+        return self._registry.get_sample_value(name) or 0.0
+
+    def exposition(self) -> bytes:
+        """All metrics in the text format of Prometheus."""
+        return generate_latest(self._registry)
+
+
+_BY_NAME: Final = {family.name: family for family in FAMILIES}
+
+
+def _described(name: str) -> tuple[str, str]:
+    return name, _BY_NAME[name].meaning

@@ -1,0 +1,120 @@
+"""The group's assignor: belfry's choice of owners and standbys in aiokafka's clothes.
+
+Whichever worker leads the group computes the shares of all (`belfry.balance`) from what each said
+when it joined, and sends everybody the whole roster.  aiokafka wants a class with class methods, so
+each worker makes one that knows its group.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from aiokafka.cluster import ClusterMetadata
+from aiokafka.coordinator.assignors.abstract import AbstractPartitionAssignor
+from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
+from aiokafka.coordinator.protocol import (
+    ConsumerProtocolMemberAssignment,
+    ConsumerProtocolMemberMetadata,
+)
+
+from belfry.balance.members import Share
+from belfry.balance.owners import Assigner
+from belfry.balance.roster import Roster, Seat, Standing, read_standing
+from belfry.balance.shares import shares
+from belfry.worker.group import Group
+
+NAME: Final = "belfry"
+VERSION: Final = 0
+
+
+def assignor_of(
+    group: Group, assigner: Assigner, homes: int, standbys: int
+) -> type[AbstractPartitionAssignor]:
+    """A class for aiokafka: `homes` partitions keep state, and each should have `standbys`."""
+
+    class BelfryAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # untyped
+        """Owners by `assigner`, standbys beside them."""
+
+        name = NAME
+
+        @classmethod
+        def assign(
+            cls, cluster: ClusterMetadata, members: Mapping[str, ConsumerProtocolMemberMetadata]
+        ) -> dict[str, ConsumerProtocolMemberAssignment]:
+            """What each member gets; only the leader is asked."""
+            topics = sorted({topic for m in members.values() for topic in m.subscription})
+            topic = topics[0]
+            partitions = sorted(cluster.partitions_for_topic(topic) or ())
+            standings = _by_name({m: read_standing(d.user_data, m) for m, d in members.items()})
+            found = shares(
+                partitions,
+                [standing.member(name) for name, (_, standing) in standings.items()],
+                assigner,
+                {p: standbys for p in partitions if p < homes},
+            )
+            roster = _roster(standings, found).encode()
+            return {
+                member: ConsumerProtocolMemberAssignment(
+                    VERSION, [(topic, found[name].owns)], roster
+                )
+                for name, (member, _) in standings.items()
+            }
+
+        @classmethod
+        def metadata(cls, topics: Iterable[str]) -> ConsumerProtocolMemberMetadata:
+            """What this member says when it joins."""
+            return ConsumerProtocolMemberMetadata(VERSION, list(topics), group.standing().encode())
+
+        @classmethod
+        def on_assignment(cls, assignment: ConsumerProtocolMemberAssignment) -> None:
+            """The leader has answered."""
+            group.seated(assignment.user_data)
+
+    return BelfryAssignor
+
+
+def plain_of(group: Group) -> type[RoundRobinPartitionAssignor]:
+    """aiokafka's own assignor, for a group with members that do not know belfry's."""
+
+    class PlainAssignor(RoundRobinPartitionAssignor):  # type: ignore[misc]  # untyped
+        """Round robin: no standbys, and no roster."""
+
+        @classmethod
+        def on_assignment(cls, assignment: ConsumerProtocolMemberAssignment) -> None:
+            """The leader has answered without a roster."""
+            group.seated(assignment.user_data)
+
+    return PlainAssignor
+
+
+def _by_name(standings: Mapping[str, Standing]) -> dict[str, tuple[str, Standing]]:
+    """Member and standing by the worker's name, or by the member's where a name is not its own.
+
+    Names are what `hash` goes by, so they are the workers'.  After a crash the group may hold a
+    dead member of the same name for a session.
+    """
+    times = Counter(standing.worker for standing in standings.values())
+    return {
+        (standing.worker if times[standing.worker] == 1 else member): (member, standing)
+        for member, standing in standings.items()
+    }
+
+
+def _roster(standings: Mapping[str, tuple[str, Standing]], found: Mapping[str, Share]) -> Roster:
+    return Roster(
+        tuple(
+            Seat(
+                standing.worker,
+                standing.version,
+                standing.http,
+                standing.weight,
+                standing.rack,
+                standing.leaving,
+                tuple(found[name].owns),
+                tuple(found[name].stands_by),
+            )
+            for name, (_, standing) in standings.items()
+        )
+    )

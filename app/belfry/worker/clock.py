@@ -1,0 +1,36 @@
+"""The one place where a worker looks at a clock."""
+
+from __future__ import annotations
+
+import time
+from typing import Final
+
+# Readings that lie further apart than this are not of one moment.
+CLOSE_MS: Final = 1.0
+ATTEMPTS: Final = 5
+
+
+class SystemClock:
+    """Wall clock and monotonic clock of this machine, in milliseconds."""
+
+    def wall_ms(self) -> float:
+        """Epoch milliseconds."""
+        return time.time_ns() / 1e6
+
+    def monotonic_ms(self) -> float:
+        """Milliseconds since some instant; never steps."""
+        return time.monotonic_ns() / 1e6
+
+    def both_ms(self) -> tuple[float, float]:
+        """Wall and monotonic clock of one moment.
+
+        Another thread may come between the two readings, and that would look like a step: so they
+        are read again until they lie close together, or that has failed a few times.
+        """
+        for _ in range(ATTEMPTS):
+            before_ms = self.monotonic_ms()
+            wall_ms = self.wall_ms()
+            after_ms = self.monotonic_ms()
+            if after_ms - before_ms < CLOSE_MS:
+                break
+        return wall_ms, after_ms

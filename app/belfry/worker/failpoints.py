@@ -1,0 +1,48 @@
+"""Failpoints: named steps at which a test may end, stop or hurt this very process.
+
+``BELFRY_FAILPOINT=S5:kill`` ends the process with SIGKILL the first time that step S5 is reached;
+``S5:stop`` stops it (SIGSTOP), ``S5:term`` asks it to stop, ``S5:kill:12`` waits for the twelfth
+time; ``S5:hang`` holds the step for a second, so that what is queued gets to the broker, and then
+ends the process.
+
+Steps: S0-S5 and S7-S9 of a step, R1-R4 of a take-over; S6, an EndTxn that is sent and not answered,
+lies inside librdkafka and can only be seen from the wire.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from typing import Final
+
+SIGNALS: Final = {
+    "kill": signal.SIGKILL,
+    "stop": signal.SIGSTOP,
+    "term": signal.SIGTERM,
+    "hang": signal.SIGKILL,
+}
+HANG_S: Final = 1.0
+
+
+class Failpoints:
+    """Reaches failpoints; `spec` is ``STEP:SIGNAL[:COUNT]`` or empty."""
+
+    def __init__(self, spec: str = "") -> None:
+        step, _, rest = spec.partition(":")
+        name, _, count = rest.partition(":")
+        if spec and name not in SIGNALS:
+            raise ValueError(f"failpoint {spec!r}: {name!r} is none of {', '.join(SIGNALS)}")
+        self._step = step
+        self._signal = SIGNALS.get(name)
+        self._hold_s = HANG_S if name == "hang" else 0.0
+        self._left = int(count or 1)
+
+    def reach(self, step: str) -> None:
+        """Do what the specification says, if it is this step's turn."""
+        if step != self._step or self._signal is None:
+            return
+        self._left -= 1
+        if self._left == 0:
+            time.sleep(self._hold_s)
+            os.kill(os.getpid(), self._signal)

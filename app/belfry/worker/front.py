@@ -1,0 +1,82 @@
+"""What a connected worker gives to HTTP: the desk for writes, its holdings, and the directory.
+
+They need Kafka, and the port does not: it answers from the first second, and this opens the rest
+behind it as soon as the topics can be read.
+"""
+
+from __future__ import annotations
+
+from threading import Event, Thread
+from typing import Final
+
+import structlog
+
+from belfry.api.desk import Desk, Frames
+from belfry.api.parts import Open, Parts
+from belfry.client.errors import BelfryError
+from belfry.history.follower import Follower
+from belfry.schedules.policy import TenantPolicy
+from belfry.worker.directory import Directory
+from belfry.worker.group import Group
+from belfry.worker.holdings import Holdings
+from belfry.worker.owners import Owners
+from belfry.worker.ownership_kit import Kit
+from belfry.worker.policy_desk import PolicyDesk
+
+AGAIN_S: Final = 1.0
+HISTORY_MS: Final = TenantPolicy("").history_ms
+
+log = structlog.get_logger(__name__)
+
+
+class Front:
+    """Opens the parts of HTTP, and closes them."""
+
+    def __init__(self, kit: Kit, parts: Parts, frames: Frames, group: Group) -> None:
+        settings = kit.settings
+        self._kit = kit
+        self._parts = parts
+        self._desk = Desk(settings, frames, kit.tenants.secret_of)
+        self._directory = Directory(group, settings.http_advertised_url or "")
+        self._history = Follower(
+            settings, frames[1], self._held, self._retention_ms, kit.clock.wall_ms
+        )
+        self._policies = PolicyDesk(settings, kit.policies)
+        self._holdings: Holdings | None = None
+        self._stopping = Event()
+        self._thread = Thread(target=self._open, name="belfry-front", daemon=True)
+
+    def start(self, owners: Owners) -> None:
+        """Begin to open; returns at once."""
+        self._holdings = Holdings(owners, self._kit.tenants, self._kit.partitions)
+        self._history.start(self._kit.partitions)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Give threads and connections back."""
+        self._stopping.set()
+        self._thread.join()
+        self._history.stop()
+        self._desk.stop()
+
+    def _held(self) -> list[int]:
+        return [] if self._holdings is None else self._holdings.held()
+
+    def _retention_ms(self, tenant: bytes) -> int:
+        terms = self._kit.policies.terms_of(tenant.decode(errors="replace"))
+        return HISTORY_MS if terms is None else terms.policy.history_ms
+
+    def _open(self) -> None:
+        assert self._holdings is not None
+        while not self._stopping.is_set():
+            try:
+                self._desk.start()
+            except BelfryError as error:
+                log.warning("HTTP takes no requests yet", reason=str(error))
+                self._stopping.wait(AGAIN_S)
+            else:
+                opened = Open(
+                    self._desk, self._holdings, self._directory, self._history, self._policies
+                )
+                self._parts.open(opened)
+                return

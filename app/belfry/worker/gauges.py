@@ -1,0 +1,61 @@
+"""Counts and gauges of the partitions' loops, kept by one transaction at a time."""
+
+from __future__ import annotations
+
+from threading import Lock
+from typing import Final
+
+import structlog
+
+from belfry.engine.effects import Effects
+from belfry.schedules.outcomes import Outcome
+from belfry.telemetry.metrics import Metrics
+
+log = structlog.get_logger(__name__)
+
+# Outcomes of fires and deliveries, which are no verdicts of requests.
+NOT_OF_REQUESTS: Final = frozenset(
+    {Outcome.FIRED, Outcome.MISSED, Outcome.COMPLETED, Outcome.DELIVERED, Outcome.FAILED}
+)
+
+
+class Gauges:
+    """The metrics as the partitions' threads write them; safe from any of them."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+        self._lock = Lock()
+
+    def committed(self, effects: Effects, seconds: float) -> None:
+        """Count a committed step."""
+        requests = {
+            str(outcome): count
+            for outcome, count in effects.outcomes.items()
+            if outcome not in NOT_OF_REQUESTS
+        }
+        with self._lock:
+            self._metrics.transaction(seconds)
+            if requests:
+                self._metrics.requests(requests)
+            if effects.rejections:
+                self._metrics.rejected(effects.rejections)
+            missed, completed = (
+                effects.outcomes[Outcome.MISSED],
+                effects.outcomes[Outcome.COMPLETED],
+            )
+            if missed or completed:
+                self._metrics.given_up(missed, completed)
+            if effects.outcomes[Outcome.FAILED]:
+                self._metrics.unacknowledged(effects.outcomes[Outcome.FAILED])
+            if effects.rederived:
+                self._metrics.rederived(effects.rederived)
+            if effects.lateness_ms:
+                self._metrics.fired(effects.lateness_ms)
+
+    def recovered(self, seconds: float) -> None:
+        """Count a take-over and how long it took."""
+        self._metrics.recovery(seconds)
+
+    def lost(self, partition: int) -> None:
+        """Take the gauges of a partition away."""
+        self._metrics.partition_lost(partition)

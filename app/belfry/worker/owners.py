@@ -1,0 +1,249 @@
+"""The partitions of this worker: owned, stood by for, or on their way out.
+
+One thread brings what runs in line with what the group has said, so that the group's callback
+returns at once.  Three things go beyond what the group says, and the fence makes all of them safe:
+
+- what stays assigned through a rebalance goes on firing;
+- what is assigned to another goes on until that one fences it;
+- a standby whose owner is silent takes over at once, and the group follows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from threading import Event, Lock, Thread
+from time import monotonic
+from typing import Final
+
+import structlog
+
+from belfry.balance.roster import BEATS_OF_SILENCE, Roster, beat_ms
+from belfry.engine.ownership import Ownership
+from belfry.worker.group import Group
+from belfry.worker.ownership_kit import Kit
+from belfry.worker.runner import HEARTBEAT_MS, PartitionRunner
+from belfry.worker.standby import Standby
+
+LOOK_S: Final = 0.5
+STOP_S: Final = 15.0
+RANK_MS: Final = 1_000.0
+STEADY_S: Final = 300.0
+
+log = structlog.get_logger(__name__)
+
+
+class Owners:
+    """Runners and standbys of this worker."""
+
+    def __init__(self, kit: Kit, group: Group) -> None:
+        self._kit = kit
+        self._group = group
+        self._lock = Lock()
+        self._assigned: set[int] = set()
+        self._runners: dict[int, PartitionRunner] = {}
+        self._standbys: dict[int, Standby] = {}
+        self._ended_at: dict[int, float] = {}
+        self._hasty: dict[int, tuple[int, float]] = {}
+        self._changed = Event()
+        self._stopping = Event()
+        self._thread = Thread(target=self._run, name="belfry-owners", daemon=True)
+        self.answered = False
+        group.holdings = self._holdings
+
+    def start(self) -> None:
+        """Begin to follow the group."""
+        self._thread.start()
+
+    def assign(self, partitions: Iterable[int]) -> None:
+        """These partitions, and no others, are this worker's; standbys are in the roster."""
+        with self._lock:
+            self._assigned = set(partitions)
+            self._ended_at.clear()
+            # Who was fenced off before owns anew by the group's word.
+            ended = [key for key, runner in self._runners.items() if not runner.alive]
+            for key in ended:
+                del self._runners[key]
+        for key in ended:
+            self._kit.metrics.lost(key)
+        self.answered = True
+        self._changed.set()
+
+    def stop(self) -> None:
+        """Give all partitions up: each finishes its step."""
+        self._stopping.set()
+        self._changed.set()
+        self._thread.join()
+
+    def runners(self) -> list[PartitionRunner]:
+        """Runners of owned partitions and of those on their way out, by partition."""
+        with self._lock:
+            return [self._runners[key] for key in sorted(self._runners)]
+
+    def runner(self, partition: int) -> PartitionRunner | None:
+        """The runner of one partition, if there is one; quick, for readers in other threads."""
+        return self._runners.get(partition)
+
+    def standbys(self) -> list[Standby]:
+        """Partitions that are stood by for."""
+        with self._lock:
+            return [self._standbys[key] for key in sorted(self._standbys)]
+
+    def assigned(self) -> set[int]:
+        """What the group has assigned."""
+        with self._lock:
+            return set(self._assigned)
+
+    def await_idle(self, limit_s: float) -> None:
+        """Wait until no partition is owned here any more, or the time is over."""
+        deadline = monotonic() + limit_s
+        for runner in self.runners():
+            runner.join(max(0.0, deadline - monotonic()))
+
+    @property
+    def working(self) -> bool:
+        """Whether the thread that follows the group is there."""
+        return self._thread.is_alive() or not self.answered
+
+    def _holdings(self) -> tuple[dict[int, int], tuple[int, ...]]:
+        owns = {r.partition: r.epoch for r in self.runners() if r.alive and r.epoch is not None}
+        warm = tuple(s.partition for s in self.standbys() if s.warm)
+        return owns, warm
+
+    # -- the thread ------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            self._changed.wait(LOOK_S)
+            self._changed.clear()
+            try:
+                self._reconcile(self.assigned(), self._group.roster)
+            except Exception:
+                log.exception("partitions not brought in line; trying again")
+        self._end_standbys(set(), set())
+        self._end_all()
+
+    def _reconcile(self, mine: set[int], roster: Roster) -> None:
+        for runner in self.runners():
+            runner.rightful = runner.partition in mine
+            runner.early = runner.early and not runner.rightful
+            if not runner.alive and not runner.rightful:
+                self._drop(runner)
+        beside = set(roster.seat(self._group.worker).stands_by) - mine
+        starting = {partition for partition in mine if self._may_run(partition)}
+        self._end_standbys((beside | mine) - starting, starting)
+        for partition in starting:
+            self._run_one(partition, rightful=True)
+        for partition in sorted(beside | (mine - starting)):
+            self._stand_by(partition, roster, watched=partition in beside)
+        self._set_beats(roster)
+
+    def _drop(self, runner: PartitionRunner) -> None:
+        """A runner that had no right to the partition any more has ended."""
+        with self._lock:
+            self._runners.pop(runner.partition, None)
+        self._kit.metrics.lost(runner.partition)
+        # Whoever fenced an owner in haste, and was fenced by it, has more patience next time.
+        times, _ = self._hasty.get(runner.partition, (0, 0.0))
+        if runner.early:
+            self._hasty[runner.partition] = times + 1, monotonic()
+
+    def _may_run(self, partition: int) -> bool:
+        """Whether an assigned partition is to be taken over now."""
+        running = self._runners.get(partition)
+        return running is None or (not running.alive and self._may_restart(running))
+
+    def _run_one(self, partition: int, rightful: bool) -> None:
+        with self._lock:
+            standby = self._standbys.pop(partition, None)
+        warm = None if standby is None else standby.hand_over()
+        runner = PartitionRunner(partition, self._kit, warm)
+        runner.rightful, runner.early = rightful, not rightful
+        with self._lock:
+            self._runners[partition] = runner
+            runner.start()
+
+    def _stand_by(self, partition: int, roster: Roster, watched: bool) -> None:
+        running = self._runners.get(partition)
+        if running is not None and running.alive:
+            return
+        standby = self._standbys.get(partition)
+        if standby is None:
+            standby = Standby(partition, self._kit, self._alarmed)
+            with self._lock:
+                self._standbys[partition] = standby
+            standby.start()
+        standby.watch(self._patience_ms(partition, roster) if watched else None)
+        if standby.silent:
+            log.warning("taking over ahead of the group", partition=partition)
+            self._run_one(partition, rightful=False)
+
+    def _alarmed(self, _partition: int) -> None:
+        self._changed.set()
+
+    def _patience_ms(self, partition: int, roster: Roster) -> float | None:
+        """For how long the owner may be silent; None where it never agreed to show that it lives.
+
+        The second standby waits for the first one, and who was wrong lately waits longer.
+        """
+        limit_ms = self._kit.settings.silence_limit_ms
+        owner = roster.owner(partition)
+        if not limit_ms or owner is None:
+            return None
+        patience_ms = max(limit_ms, BEATS_OF_SILENCE * beat_ms(len(owner.owns)))
+        times, since = self._hasty.get(partition, (0, 0.0))
+        if times and monotonic() - since > STEADY_S:
+            del self._hasty[partition]
+            times = 0
+        waits_ms: float = patience_ms * float(2**times) + RANK_MS * roster.rank(
+            self._group.worker, partition
+        )
+        longest_ms = max(patience_ms, 2.0 * self._kit.settings.session_timeout_ms)
+        return min(waits_ms, longest_ms)
+
+    def _set_beats(self, roster: Roster) -> None:
+        """Show signs of life where somebody listens, or where a successor is to come."""
+        runners = self.runners()
+        often_ms = float(beat_ms(len(runners)))
+        listened = roster.stood_by()
+        for runner in runners:
+            heard = runner.partition in listened or not runner.rightful
+            runner.beat_ms = often_ms if heard else HEARTBEAT_MS
+
+    def _may_restart(self, ended: PartitionRunner) -> bool:
+        """Whether a partition that ended by itself is to be tried again.
+
+        Fenced off means that another owner is alive: try again only if the group has not moved
+        the partition within a session.
+        """
+        if ended.state is not Ownership.STOPPED:
+            return True
+        since = self._ended_at.setdefault(ended.partition, monotonic())
+        if monotonic() - since < self._kit.settings.session_timeout_ms / 1000:
+            return False
+        del self._ended_at[ended.partition]
+        return True
+
+    # -- ends ------------------------------------------------------------------------------------
+
+    def _end_standbys(self, kept: set[int], promoted: set[int]) -> None:
+        """End all but these; the promoted are only asked to, and are handed over afterwards."""
+        leaving = [standby for standby in self.standbys() if standby.partition not in kept]
+        for standby in leaving:
+            standby.ask_to_stop()
+        for standby in leaving:
+            if standby.partition not in promoted:
+                standby.stop()
+                with self._lock:
+                    self._standbys.pop(standby.partition, None)
+
+    def _end_all(self) -> None:
+        leaving = self.runners()
+        for runner in leaving:
+            runner.stop()
+        for runner in leaving:
+            if not runner.join(STOP_S):
+                log.error("a partition's thread does not end", partition=runner.partition)
+                continue
+            with self._lock:
+                self._runners.pop(runner.partition, None)
+            self._kit.metrics.lost(runner.partition)

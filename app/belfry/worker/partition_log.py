@@ -1,0 +1,161 @@
+"""Reading one partition of a topic, `read_committed`, without a group.
+
+The next offset to ask for is told with every batch, also where only control records passed, so
+that "read to the end" never waits for a record that does not come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from belfry.wire.record import Headers
+
+REQUEST_S: Final = 10.0
+
+
+class LostRange(Exception):
+    """The log no longer holds an offset that is still to be read."""
+
+
+class PartitionLog:
+    """A reader of one partition from a position on."""
+
+    def __init__(self, properties: dict[str, Any], topic: str, partition: int) -> None:
+        self._properties = {
+            **properties,
+            "group.id": "belfry-reads-without-a-group",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "auto.offset.reset": "error",
+        }
+        self._consumer = Consumer({**self._properties, "isolation.level": "read_committed"})
+        self._name = TopicPartition(topic, partition)
+        self.position = 0
+
+    def seek(self, offset: int) -> None:
+        """Read from this offset on; LostRange if the log begins later."""
+        low, high = self.ends()
+        if offset > high:
+            raise LostRange(
+                f"{self._name.topic}/{self._name.partition} ends at offset {high}, but offset"
+                f" {offset} was read before: this is another topic, or it was created anew"
+            )
+        if offset < low:
+            raise LostRange(
+                f"{self._name.topic}/{self._name.partition} begins at offset {low}; offsets"
+                f" {offset} to {low - 1} are gone before they were read"
+            )
+        self.position = offset
+        self._consumer.assign([TopicPartition(self._name.topic, self._name.partition, offset)])
+
+    def ends(self) -> tuple[int, int]:
+        """First offset of the log, and the first one that an open transaction holds back."""
+        return self._ends(self._consumer)
+
+    def log_end(self) -> int:
+        """The offset after the last record, whether an open transaction holds it back or not.
+
+        Asked over a connection of its own, so any thread may, while another one reads.
+        """
+        consumer = Consumer({**self._properties, "isolation.level": "read_uncommitted"})
+        try:
+            return self._ends(consumer)[1]
+        finally:
+            consumer.close()
+
+    def _ends(self, consumer: Consumer) -> tuple[int, int]:
+        try:
+            ends = consumer.get_watermark_offsets(self._name, REQUEST_S, cached=False)
+        except KafkaException as error:
+            raise ConnectionError(f"{self._name.topic}: {error.args[0].str()}") from error
+        if ends is None:
+            raise ConnectionError(f"{self._name.topic}: no answer within {REQUEST_S} s")
+        low, high = ends
+        return low, high
+
+    def read(self, at_most: int, wait_s: float) -> list[Message]:
+        """The next records, at most `at_most`; `position` moves behind them."""
+        first = self._consumer.poll(wait_s)
+        if first is None:
+            return []
+        messages = [first, *self._consumer.consume(at_most - 1, 0.002)] if at_most > 1 else [first]
+        records = [message for message in messages if message.error() is None]
+        if len(records) != len(messages):
+            self._pass_ends(messages)
+        if records:
+            last = records[-1].offset()
+            assert last is not None
+            self.position = max(self.position, last + 1)
+        return records
+
+    def _pass_ends(self, messages: list[Message]) -> None:
+        for message in messages:
+            error = message.error()
+            if error is None:
+                continue
+            if error.code() == KafkaError._PARTITION_EOF:
+                self.position = max(self.position, message.offset() or 0)
+            elif error.code() == KafkaError._AUTO_OFFSET_RESET:
+                raise LostRange(f"{self._name.topic}/{self._name.partition}: {error.str()}")
+            elif error.fatal() or not error.retriable():
+                raise ConnectionError(f"{self._name.topic}: {error.str()}")
+
+    def read_until(self, end: int, at_most: int) -> Iterator[list[Message]]:
+        """Batches up to the offset `end`."""
+        while self.position < end:
+            records = self.read(at_most, 0.1)
+            if records or self.position >= end:
+                yield records
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._consumer.close()
+
+
+class LogEnds:
+    """Where logs end, open transactions included; one connection, for any thread."""
+
+    def __init__(self, properties: dict[str, Any]) -> None:
+        self._consumer = Consumer(
+            {
+                **properties,
+                "group.id": "belfry-reads-without-a-group",
+                "enable.auto.commit": False,
+                "isolation.level": "read_uncommitted",
+            }
+        )
+
+    def end(self, topic: str, partition: int, wait_s: float) -> int:
+        """The offset after the last record; ConnectionError where nobody answers in time."""
+        name = TopicPartition(topic, partition)
+        try:
+            ends = self._consumer.get_watermark_offsets(name, wait_s, cached=False)
+        except KafkaException as error:
+            raise ConnectionError(f"{topic}: {error.args[0].str()}") from error
+        if ends is None:
+            raise ConnectionError(f"{topic}: no answer within {wait_s} s")
+        return ends[1]
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._consumer.close()
+
+
+def headers_of(messages: list[Message]) -> list[Headers | None]:
+    """Headers of records; those with a name that is no UTF-8 come back as one that says so.
+
+    confluent-kafka leaves such an error pending and hands out a list with a hole, which may end the
+    process when it is touched.  `map` looks for pending errors after each call, where a plain call
+    does not, and each message is asked once only.
+    """
+    found: list[Headers | None] = []
+    calls: Any = map(Message.headers, messages)
+    for _ in messages:
+        try:
+            found.append(next(calls))
+        except (SystemError, UnicodeDecodeError):
+            found.append([("belfry-unreadable", b"a header name of this record is no UTF-8")])
+    return found

@@ -1,0 +1,252 @@
+"""Policies of tenants: the compacted topic `belfry.tenants`, read to its end and then followed.
+
+A worker fires nothing before it has read all policies that were there when it asked (`start`), and
+asks again whenever it has taken a partition over (`catch_up`), so that it never treats a tenant by
+less than its predecessor knew.  A change reaches every worker with the next fetch.
+
+A policy stays bytes until its tenant is met: most of a hundred thousand tenants have nothing to do
+with this worker.  A policy that this release would not carry out as meant stops its tenant's fires,
+visibly, instead of being applied in part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from threading import Event, Thread
+from time import monotonic
+from typing import Any, Final
+
+import structlog
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
+
+from belfry.client.decoding import Decoder
+from belfry.registry.client import Registry
+from belfry.registry.subjects import look_in
+from belfry.schedules.deliveries import RETRIES, retry_policy
+from belfry.schedules.policy import TenantPolicy, problems
+from belfry.schedules.rejections import Rejection
+from belfry.schedules.tenant import Tenants, Terms
+from belfry.settings import Settings
+from belfry.wire.policies import policy_of
+from belfry.wire.record import Headers
+from belfry.worker.outputs import Outputs
+from belfry.worker.partition_log import headers_of
+from belfry.worker.secrets import secrets_at
+
+READ_RECORDS: Final = 10_000
+WAIT_S: Final = 0.2
+REQUEST_S: Final = 10.0
+CATCH_UP_S: Final = 30.0
+
+log = structlog.get_logger(__name__)
+
+Stored = tuple[bytes, Headers | None]
+
+
+class Policies:
+    """All policies, and the thread that follows them."""
+
+    def __init__(
+        self, settings: Settings, tenants: Tenants, outputs: Outputs, registry: Registry | None
+    ) -> None:
+        self._tenants = tenants
+        self._outputs = outputs
+        self._closed = settings.unknown_tenants == "closed"
+        self._topic = settings.topic("tenants")
+        self._deliveries = settings.topic("deliveries")
+        self._decoder = Decoder("TenantPolicy", look_in(registry), only=True)
+        self._stored: dict[str, Stored] = {}
+        self._positions: dict[int, int] = {}
+        self._properties = {
+            "fetch.wait.max.ms": 100,
+            **settings.kafka_properties(),
+            "group.id": "belfry-reads-without-a-group",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "isolation.level": "read_committed",
+            "auto.offset.reset": "earliest",
+        }
+        self._consumer = Consumer(self._properties)
+        self._stopping = Event()
+        self._moved = Event()
+        self._thread = Thread(target=self._run, name="belfry-policies", daemon=True)
+        tenants.terms_of = self.terms_of
+
+    def start(self) -> None:
+        """Read all policies, then follow."""
+        started = monotonic()
+        partitions = self._consumer.list_topics(self._topic, REQUEST_S).topics[self._topic]
+        self._positions = dict.fromkeys(partitions.partitions, 0)
+        self._consumer.assign(
+            [TopicPartition(self._topic, each, OFFSET_BEGINNING) for each in self._positions]
+        )
+        self._thread.start()
+        self._catch_up_patiently(started + CATCH_UP_S)
+        log.info("policies read", policies=len(self._stored), seconds=monotonic() - started)
+
+    def _catch_up_patiently(self, deadline: float) -> None:
+        """A topic that was made this moment has leaders that do not know it yet."""
+        while True:
+            try:
+                return self.catch_up()
+            except ConnectionError:
+                if monotonic() > deadline:
+                    raise
+            self._stopping.wait(WAIT_S)
+
+    def stop(self) -> None:
+        """Follow no more."""
+        self._stopping.set()
+        if self._thread.is_alive():
+            self._thread.join()
+        self._consumer.close()
+
+    def catch_up(self) -> None:
+        """Wait until all that is in the topic now has been read; ConnectionError if it is not."""
+        ends = self._ends()
+        deadline = monotonic() + CATCH_UP_S
+        while any(self._positions[each] < end for each, end in ends.items()):
+            if monotonic() > deadline:
+                raise ConnectionError(f"{self._topic} was not read to its end in {CATCH_UP_S} s")
+            self._moved.clear()
+            self._moved.wait(WAIT_S)
+
+    def names(self) -> list[str]:
+        """Tenants that have a policy, in order."""
+        return sorted(self._stored.copy())
+
+    def has(self, name: str) -> bool:
+        """Whether a tenant of this name has a policy."""
+        return name in self._stored
+
+    def terms_of(self, name: str) -> Terms | None:
+        """How a tenant of this name is treated; None for the defaults."""
+        if name == RETRIES:
+            # belfry's own: retries of deliveries are its schedules, whatever the topic says.
+            return Terms(retry_policy(self._deliveries))
+        stored = self._stored.get(name)
+        if stored is not None:
+            return self._terms(name, stored)
+        if not self._closed:
+            return None
+        return self._tenants.defaults(name)._replace(refused=_unknown(name), barred=UNKNOWN)
+
+    def _terms(self, name: str, stored: Stored) -> Terms:
+        record = self._decoder.record(*stored)
+        found = ["its record is no TenantPolicy."]
+        policy: TenantPolicy | None = None
+        if record is not None:
+            policy = policy_of(record)
+            found = problems(policy)
+            if policy.tenant != name:
+                found.append(f"it is about tenant {policy.tenant[:100]!r}, under another's key.")
+        if policy is None or found:
+            why = f"its policy cannot be carried out: {' '.join(found)}"
+            log.error("policy not applied: the tenant's events wait", tenant=name, reason=why)
+            return self._tenants.defaults(name)._replace(barred=why)
+        secrets = self._secrets(policy)
+        if policy.removed:
+            return Terms(policy, _removed(name), REMOVED, secrets)
+        return Terms(policy, secrets=secrets)
+
+    def _secrets(self, policy: TenantPolicy) -> tuple[bytes, ...]:
+        """The secrets that the tenant may sign with; none where they cannot be read."""
+        if policy.signing_secret_ref is None:
+            return ()
+        try:
+            return secrets_at(policy.signing_secret_ref)
+        except (OSError, ValueError) as error:
+            log.critical(
+                "a tenant's secret cannot be read: its requests are refused",
+                tenant=policy.tenant, reason=str(error),
+            )  # fmt: skip
+            return ()
+
+    # -- the thread ------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                self._read()
+            except Exception as error:  # noqa: BLE001  # the cluster is away: the next read tells
+                log.warning("policies not read", reason=str(error))
+                self._stopping.wait(WAIT_S)
+
+    def _read(self) -> None:
+        first = self._consumer.poll(WAIT_S)
+        if first is None:
+            return
+        messages = [first, *self._consumer.consume(READ_RECORDS, 0.005)]
+        records = [each for each in messages if each.error() is None]
+        changed: dict[str, Stored | None] = {}
+        for message, headers in zip(records, headers_of(records), strict=True):
+            value = message.value()
+            key = (message.key() or b"").decode(errors="replace")
+            changed[key] = None if value is None else (value, headers)
+        self._apply(changed)
+        for message in messages:
+            self._pass(message)
+        self._moved.set()
+
+    def _apply(self, changed: dict[str, Stored | None]) -> None:
+        for name, stored in changed.items():
+            if stored is None:
+                self._stored.pop(name, None)
+            else:
+                self._stored[name] = stored
+        for name in self._met(changed):
+            self._outputs.treat(self.terms_of(name) or self._tenants.defaults(name))
+
+    def _met(self, names: Iterable[str]) -> list[str]:
+        """Those of these tenants that this worker has to do with."""
+        return [name for name in names if self._tenants.known(name.encode()) is not None]
+
+    def _pass(self, message: Any) -> None:
+        error = message.error()
+        partition, offset = message.partition(), message.offset()
+        if error is None:
+            self._positions[partition] = max(self._positions[partition], offset + 1)
+        elif error.code() == KafkaError._PARTITION_EOF:
+            self._positions[partition] = max(self._positions[partition], offset)
+        else:
+            log.warning("policies not read", reason=error.str())
+
+    def _ends(self) -> dict[int, int]:
+        """Where the topic ends now; asked by a client of its own, while the other one reads.
+
+        A new one each time: one that knew a leader's epoch before the broker's restart would ask
+        with it for ever, and one that is shared must not go while another thread waits for it.
+        """
+        asking = Consumer({**self._properties, "isolation.level": "read_uncommitted"})
+        try:
+            return {each: self._end(asking, each) for each in self._positions}
+        except KafkaException as error:
+            raise ConnectionError(f"{self._topic}: no answer: {error.args[0].str()}") from error
+        finally:
+            asking.close()
+
+    def _end(self, asking: Consumer, partition: int) -> int:
+        place = TopicPartition(self._topic, partition)
+        ends = asking.get_watermark_offsets(place, REQUEST_S, cached=False)
+        if ends is None:
+            raise ConnectionError(f"{self._topic}: no answer within {REQUEST_S} s")
+        return ends[1]
+
+
+UNKNOWN: Final = "it has no policy, and unknown tenants are not served"
+REMOVED: Final = "it was removed"
+
+
+def _unknown(name: str) -> Rejection:
+    return Rejection(
+        "unknown_tenant",
+        f"Tenant {name!r} has no policy, and this belfry serves known tenants alone"
+        f" (BELFRY_UNKNOWN_TENANTS=closed): run `belfry tenant set {name}` first.",
+    )
+
+
+def _removed(name: str) -> Rejection:
+    return Rejection(
+        "tenant_removed",
+        f"Tenant {name!r} was removed; `belfry tenant set {name}` brings it back.",
+    )

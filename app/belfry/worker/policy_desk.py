@@ -1,0 +1,47 @@
+"""Policies for HTTP: read from what this worker follows, written by way of the topic."""
+
+from __future__ import annotations
+
+from belfry.client.kafka import Cluster
+from belfry.client.schemas import RegisteredSchemas
+from belfry.client.tenants import TenantPolicies
+from belfry.schedules.policy import TenantPolicy
+from belfry.settings import Settings, property_name
+from belfry.worker.policies import Policies
+
+
+class PolicyDesk:
+    """Implements `belfry.api.policies.Policies` on the policies that a worker follows."""
+
+    def __init__(self, settings: Settings, followed: Policies) -> None:
+        self._followed = followed
+        properties = settings.kafka_properties()
+        cluster = Cluster(properties.pop("bootstrap.servers"), properties)
+        schemas = None
+        if settings.schema_registry_url is not None:
+            given = {property_name(key): value for key, value in settings.registry.items()}
+            schemas = RegisteredSchemas(settings.schema_registry_url, given)
+        self._written = TenantPolicies(cluster, settings.cluster.topic_prefix, schemas)
+
+    def names(self) -> list[str]:
+        """Tenants that have a policy, in order; quick."""
+        return self._followed.names()
+
+    def policy(self, tenant: str) -> TenantPolicy | None:
+        """A tenant's policy; quick."""
+        if not self._followed.has(tenant):
+            return None
+        terms = self._followed.terms_of(tenant)
+        return None if terms is None else terms.policy
+
+    def put(self, policy: TenantPolicy) -> None:
+        """Write a policy; blocks.  Raises `BadPolicy` or `Unavailable`."""
+        self._written.put(policy)
+
+    def remove(self, tenant: str) -> None:
+        """Forget a policy; blocks.  Raises `Unavailable`."""
+        self._written.remove(tenant)
+
+    def is_used(self, tenant: str) -> bool:
+        """Whether the tenant may have schedules already; blocks."""
+        return self._written.is_known(tenant)

@@ -1,0 +1,170 @@
+"""RocksDB behind the ordered-map port.
+
+The write-ahead log is off: the changelog is the log.  What a crash takes with it is replayed from
+the changelog, from the offset that lies in the same store; memtables reach the disk in the order of
+their writes, so the store is always the fold of a prefix.  Opening therefore replays nothing, and
+does not hold up the other threads of the process.
+
+A block that fails its checksum must never look like an absent row.  Reads by name say so, but
+RocksDB's iterator just ends there, so every store holds one key behind all others (`LAST`): a scan
+that runs off the end without meeting it has met damage.  A damaged store removes itself when it is
+closed, and is rebuilt from the changelog.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from shutil import rmtree
+from typing import Any
+
+from rocksdict import (
+    BlockBasedOptions,
+    Cache,
+    DBCompactionStyle,
+    DBCompressionType,
+    Options,
+    Rdict,
+    WriteBatch,
+    WriteOptions,
+)
+
+from belfry.store.ordered_map import Range
+
+MEMTABLE_BYTES = 8 * 1024 * 1024
+CACHE_BYTES = 8 * 1024 * 1024
+LAST = b"\xff"
+
+
+class Damaged(Exception):
+    """The store on disk is not what was written: close it, and rebuild it from the changelog."""
+
+
+def _options() -> Options:
+    options = Options(raw_mode=True)
+    options.create_if_missing(True)
+    options.set_write_buffer_size(MEMTABLE_BYTES)
+    options.set_max_write_buffer_number(3)
+    # Rows come in by time and by name, and most leave soon: merging few large runs rewrites them
+    # half as often as levels do.  A schedule's life is too short to pay for compressing it.
+    options.set_compaction_style(DBCompactionStyle.universal())
+    options.set_level_zero_file_num_compaction_trigger(8)
+    options.set_compression_type(DBCompressionType.none())
+    options.set_keep_log_file_num(2)
+    options.set_max_open_files(256)
+    table = BlockBasedOptions()
+    table.set_block_cache(Cache(CACHE_BYTES))
+    table.set_bloom_filter(10, False)
+    options.set_block_based_table_factory(table)
+    return options
+
+
+class RocksMap:
+    """An ordered map on disk."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._damaged = False
+        path.mkdir(parents=True, exist_ok=True)
+        self._db = Rdict(str(path), _options())
+        self._unlogged: Any = WriteOptions()
+        self._unlogged.disable_wal = True  # type: ignore[method-assign,assignment]
+        try:
+            self.write({LAST: b""})
+        except Damaged:
+            # RocksDB compacts in the background from the first moment on, and meets damage there.
+            self.close()
+            raise
+
+    def get(self, key: bytes) -> bytes | None:
+        """The value of a key, or None."""
+        try:
+            value: bytes | None = self._db.get(key)
+        except Exception as error:
+            raise self._meaning_of(error) from error
+        return value
+
+    def get_many(self, keys: Sequence[bytes]) -> Sequence[bytes | None]:
+        """The values of keys, in their order."""
+        try:
+            values: list[bytes | None] = list(self._db.get(list(keys)) or ())
+        except Exception as error:
+            raise self._meaning_of(error) from error
+        return values
+
+    def scan(self, start: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """Pairs from `start` (inclusive) up to `end` (exclusive, at most `LAST`), in order.
+
+        The iterator is made here, not at the first pair: it sees the store as it is now.
+        """
+        rows: Any = self._db.items(from_key=start)
+        return self._until(end, rows)
+
+    def _until(self, end: bytes, rows: Any) -> Iterator[tuple[bytes, bytes]]:
+        for key, value in rows:
+            if key >= end:
+                return
+            yield key, value
+        self._damaged = True
+        raise Damaged(f"{self._path}: a scan up to {end!r} ends amid the store")
+
+    def write(self, writes: Mapping[bytes, bytes | None], cleared: Sequence[Range] = ()) -> None:
+        """Clear the ranges [start, end), then put or (None) delete: all of it or nothing."""
+        batch = WriteBatch(raw_mode=True)
+        for start, end in cleared:
+            batch.delete_range(start, end)
+        put, delete = batch.put, batch.delete
+        for key, value in writes.items():
+            if value is None:
+                delete(key)
+            else:
+                put(key, value)
+        try:
+            self._db.write(batch, self._unlogged)
+        except Exception as error:
+            raise self._meaning_of(error) from error
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the store has not been closed; for readers in other threads."""
+        return "_db" in vars(self)
+
+    def flush(self) -> None:
+        """Begin to put the memtable on disk, so that less is to be replayed."""
+        try:
+            self._db.flush(False)
+        except Exception as error:
+            raise self._meaning_of(error) from error
+
+    def close(self) -> None:
+        """Flush and close; what is damaged is removed instead."""
+        try:
+            self._db.close()
+        except Exception as error:
+            if not isinstance(self._meaning_of(error), Damaged):
+                raise
+        # A store that could not be flushed stays open, and locked, until it is let go.
+        del self._db
+        if self._damaged:
+            wipe(self._path)
+
+    def _meaning_of(self, error: Exception) -> Exception:
+        if not str(error).startswith("Corruption"):
+            return error
+        self._damaged = True
+        return Damaged(f"{self._path}: {error}")
+
+
+def wipe(path: Path) -> None:
+    """Remove a store that is not to be used."""
+    rmtree(path, ignore_errors=True)
+
+
+class NoRows:
+    """In place of a store, for a partition that keeps no state."""
+
+    def flush(self) -> None:
+        """Nothing is kept."""
+
+    def close(self) -> None:
+        """Nothing is open."""

@@ -1,0 +1,362 @@
+"""The loop of one owned partition: a thread that takes over, takes requests in, and fires.
+
+wait for a batch or the next due instant ─► fire_due ─► accept ─► one transaction ─► committed
+                                                                      ├ Aborted: once more
+                                                                      ├ Unknown: take over anew
+                                                                      └ Fenced:  stop
+
+A runner is *rightful* while the group assigns the partition to this worker.  One that is not goes
+on until its successor fences it: the former owner in a move, or a standby that fenced a silent
+owner before the group noticed.  It never takes over a second time.
+"""
+
+from __future__ import annotations
+
+from queue import Empty, SimpleQueue
+from threading import Event as Flag
+from threading import Thread
+from typing import Final
+
+import structlog
+
+from belfry.engine.effects import Effects
+from belfry.engine.ownership import Event, Ownership, after
+from belfry.engine.partition import GapInSource, PartitionEngine
+from belfry.telemetry.limited import LimitedLogger
+from belfry.wire.batch import SourceBatch
+from belfry.worker.outcome import Aborted, Fenced, Unknown
+from belfry.worker.ownership_kit import Kit, Owned, Refused, Term
+from belfry.worker.reading import Reading
+from belfry.worker.standby import Warm
+from belfry.worker.transactions import Receipt
+
+LONGEST_WAIT_S: Final = 1.0
+SWEEP_ROWS: Final = 500
+SWEEP_EVERY_MS: Final = 1_000
+HEARTBEAT_MS: Final = 30_000.0
+PAUSE_AFTER_ERROR_S: Final = 0.5
+PAUSE_AFTER_ABORT_S: Final = 0.05
+FLUSH_EVERY_MS: Final = 20_000
+LONGEST_HAND_OVER_MS: Final = 10_000
+FRESH_END_MS: Final = 250
+MOST_ENDS: Final = 6
+
+log = structlog.get_logger(__name__)
+
+
+class PartitionRunner:
+    """Owns one partition in a thread of its own, until stopped or fenced off."""
+
+    def __init__(self, partition: int, kit: Kit, warm: Warm | None = None) -> None:
+        self.partition = partition
+        self.rightful = True
+        self.early = False
+        self.beat_ms = HEARTBEAT_MS
+        self.reading = Reading()
+        self.failing_since_ms: float | None = None
+        self.state = Ownership.IDLE
+        self.problem = ""
+        self.owned: Owned | None = None
+        self._kit = kit
+        self._warm = warm
+        self._clock = kit.clock
+        self._mail: SimpleQueue[tuple[int, SourceBatch] | None] = SimpleQueue()
+        self._stopping = Flag()
+        self._term = 0
+        self._log = log.bind(partition=partition)
+        # A fault that stays would write a line a second; these say the first few and then sums.
+        self._faults = LimitedLogger(self._log, clock=lambda: kit.clock.monotonic_ms() / 1000)
+        self._thread = Thread(target=self._run, name=f"belfry-partition-{partition}", daemon=True)
+        self._waiting: SourceBatch | None = None
+        self._turned_ms = kit.clock.monotonic_ms()
+        self._swept_ms = self._beaten_ms = self._flushed_ms = self._arrived_ms = 0.0
+
+    # -- from other threads ----------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Begin to take over."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ask the thread to finish its step and give the partition up."""
+        self._stopping.set()
+        self._mail.put(None)
+
+    def join(self, timeout_s: float) -> bool:
+        """Wait for the end of the thread; False if it did not come in time."""
+        self._thread.join(timeout_s)
+        return not self._thread.is_alive()
+
+    def deliver(self, term: int, batch: SourceBatch) -> None:
+        """Hand a batch over; those of an earlier term of this owner are not taken in."""
+        self._mail.put((term, batch))
+
+    @property
+    def alive(self) -> bool:
+        """Whether the thread runs."""
+        return self._thread.is_alive()
+
+    def turned_ms_ago(self, now_ms: float) -> float:
+        """For how long the loop of an owned partition has not come round."""
+        return now_ms - self._turned_ms if self.owned is not None else 0.0
+
+    @property
+    def epoch(self) -> int | None:
+        """Epoch of the present ownership, None while there is none."""
+        owned = self.owned
+        return None if owned is None else owned.epoch
+
+    # -- the thread ------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                self._one_term()
+            except Unknown as error:
+                self._faults.warning(
+                    "unknown", "commit result unknown: taking over anew", cause=str(error)
+                )
+            except Fenced as error:
+                # In an orderly move that is how it ends; otherwise somebody should know.
+                told = self._log.warning if self.rightful else self._log.info
+                told("fenced off by another owner", reason=str(error))
+                self._move(Event.FENCED_OFF)
+                break
+            except Refused as error:
+                self.problem = str(error)
+                self._kit.refused(self.problem)
+                break
+            except Exception as error:  # noqa: BLE001  # whatever it is, the changelog has the state
+                self.problem = f"{type(error).__name__}: {error}"
+                self._faults.error(
+                    "starts over", "the partition starts over", cause=self.problem, exc_info=True
+                )
+            finally:
+                self._give_up()
+            if self.state not in (Ownership.IDLE, Ownership.STOPPED):
+                self._move(Event.UNKNOWN)
+            if not self.rightful:
+                break
+            if self.failing_since_ms is None:
+                self.failing_since_ms = self._clock.monotonic_ms()
+            self._stopping.wait(PAUSE_AFTER_ERROR_S)
+        if self.state is not Ownership.STOPPED:
+            self._move(Event.REVOKED)
+        self._log.info("partition given up")
+
+    def _one_term(self) -> None:
+        self._term += 1
+        self._waiting = None
+        self._move(Event.ASSIGNED)
+        started_ms = self._clock.monotonic_ms()
+        term = self._term
+        warm, self._warm = self._warm, None
+        self.owned = owned = self._kit.take_over(
+            Term(
+                self.partition,
+                self._move if not self.rightful else self._move_while_rightful,
+                lambda batch: self._kit.hand_over(self, term, batch),
+                self.reading,
+                lambda: self._mail.put(None),
+                warm,
+            )
+        )
+        engine = owned.engine
+        # The claim is also the first measurement of the clock, which needs a look at it before.
+        self._look_at_clocks()
+        while not self._commit(engine, engine.claim(owned.new_settings)):
+            self._stopping.wait(PAUSE_AFTER_ERROR_S)
+        self._move(Event.REPLAYED)
+        self._told_taken_over(started_ms, warm=warm is not None)
+        self._arrived_ms = self._clock.monotonic_ms()
+        owned.source.start()
+        deadline_ms = self._clock.monotonic_ms() + self._kit.settings.catch_up_limit_ms
+        while not self._stopping.is_set():
+            if self.state is Ownership.TAKING_IN and (
+                self._taken_in(owned) or self._clock.monotonic_ms() >= deadline_ms
+            ):
+                self._move(Event.TAKEN_IN)
+                self.problem = ""
+                self._log.info("partition fires", pending=engine.pending, position=engine.position)
+            self._step(owned)
+
+    def _told_taken_over(self, started_ms: float, *, warm: bool) -> None:
+        seconds = (self._clock.monotonic_ms() - started_ms) / 1000
+        self._kit.metrics.recovered(seconds)
+        self._log.info(
+            "partition taken over",
+            seconds=round(seconds, 3),
+            records=self.reading.records,
+            warm=warm,
+            by_the_group=self.rightful,
+        )
+
+    def _taken_in(self, owned: Owned) -> bool:
+        """Whether what the source holds has been taken in, up to an end that is not old.
+
+        Taking in may take seconds, in which cancels come of what will be overdue at its end: they
+        count.  A flood that outruns this owner does not hold up firing for long.
+        """
+        if owned.engine.position < owned.source_end:
+            return False
+        if owned.inlets is not None and not owned.inlets.caught_up:
+            # What tenants' own topics hold is handed over first, behind what was the end.
+            return False
+        now_ms = self._clock.monotonic_ms()
+        if now_ms - owned.end_asked_ms <= FRESH_END_MS or owned.ends_asked >= MOST_ENDS:
+            return True
+        owned.source_end, owned.end_asked_ms = owned.source.log_end(), now_ms
+        owned.ends_asked += 1
+        return owned.engine.position >= owned.source_end
+
+    def _step(self, owned: Owned) -> None:
+        if owned.source.failure is not None:
+            raise owned.source.failure
+        self._await_work(owned)
+        self._turned_ms = self._clock.monotonic_ms()
+        engine, clock, guard = owned.engine, self._clock, self._kit.guard
+        wall_ms = self._look_at_clocks()
+        effects: Effects | None = None
+        if self.state is Ownership.FIRING and guard.may_fire:
+            effects = engine.fire_due(
+                int(guard.now_ms(int(wall_ms))), self._kit.settings.fire_chunk
+            )
+            self._kit.failpoints.reach("S0")
+        batch = self._ready_batch(owned)
+        if batch is not None:
+            effects = self._accept(owned, batch, int(wall_ms))
+        effects = self._chores(owned, effects, clock.monotonic_ms())
+        if effects is None or effects.empty or self._commit(engine, effects):
+            self._settle(owned, batch)
+
+    def _look_at_clocks(self) -> float:
+        wall_ms, monotonic_ms = self._clock.both_ms()
+        self._kit.guard.observe(int(wall_ms), int(monotonic_ms))
+        return wall_ms
+
+    def _settle(self, owned: Owned, batch: SourceBatch | None) -> None:
+        if batch is not None:
+            self._waiting = None
+            owned.source.taken()
+
+    def _await_work(self, owned: Owned) -> None:
+        """Wait for a batch, the next due instant, or a second, whichever comes first."""
+        if self._waiting is not None:
+            # Its schemas are asked for: fire meanwhile, and look again soon.
+            self._stopping.wait(min(self._due_in_s(owned), 0.02))
+            return
+        try:
+            mail = self._mail.get(timeout=self._due_in_s(owned))
+        except Empty:
+            self._miss_no_batch(owned)
+            return
+        if mail is not None and mail[0] == self._term:
+            self._waiting, self._arrived_ms = mail[1], self._clock.monotonic_ms()
+
+    def _miss_no_batch(self, owned: Owned) -> None:
+        """What was read ahead has to arrive: a lost batch leaves a gap, but only to the next one.
+
+        Where no further request comes, or the reader waits for room, nothing else would tell.
+        """
+        now_ms = self._clock.monotonic_ms()
+        if owned.source.end <= owned.engine.position:
+            self._arrived_ms = now_ms
+        elif now_ms - self._arrived_ms > LONGEST_HAND_OVER_MS:
+            raise Unknown(
+                f"requests up to offset {owned.source.end} were read, but after"
+                f" {LONGEST_HAND_OVER_MS} ms those from offset {owned.engine.position} on have"
+                " not arrived: a batch is missing"
+            )
+
+    def _due_in_s(self, owned: Owned) -> float:
+        due_ms = owned.engine.next_due_ms()
+        guard = self._kit.guard
+        longest_s = min(LONGEST_WAIT_S, self.beat_ms / 1000)
+        if due_ms is None or self.state is not Ownership.FIRING or not guard.may_fire:
+            return longest_s
+        left_ms = due_ms - (self._clock.wall_ms() - guard.skew_ms)
+        return min(max(left_ms / 1000, 0.0), longest_s)
+
+    def _ready_batch(self, owned: Owned) -> SourceBatch | None:
+        batch = self._waiting
+        if batch is None or not owned.resolver.ready(batch.records):
+            return None
+        return batch
+
+    def _accept(self, owned: Owned, batch: SourceBatch, wall_ms: int) -> Effects:
+        try:
+            return owned.engine.accept(batch, wall_ms)
+        except GapInSource as error:
+            raise Unknown(f"a batch is missing: {error}") from error
+
+    def _chores(self, owned: Owned, effects: Effects | None, now_ms: float) -> Effects | None:
+        """Sweep now and then; a manifest every half minute, or beat, proves clock and fence."""
+        if not owned.keeps_state:
+            return effects
+        if now_ms - self._swept_ms >= SWEEP_EVERY_MS:
+            self._swept_ms = now_ms
+            effects = owned.engine.sweep(int(self._clock.wall_ms()), SWEEP_ROWS)
+        beats = now_ms - self._beaten_ms >= self.beat_ms or self._kit.guard.wants_probe(int(now_ms))
+        if beats or (owned.inlets is not None and owned.inlets.wanted):
+            effects = owned.engine.claim(None)
+        if now_ms - self._flushed_ms >= FLUSH_EVERY_MS:
+            self._flushed_ms = now_ms
+            owned.rows.flush()
+        return effects
+
+    def _commit(self, engine: PartitionEngine, effects: Effects) -> bool:
+        """Make a step true; False if it was rolled back and is to be done again."""
+        owned = self.owned
+        assert owned is not None
+        started_ms = self._clock.monotonic_ms()
+        try:
+            self._kit.outputs.prepare(effects)
+            engine.seal(owned.epoch)
+            receipt = owned.producer.commit(effects)
+        except Aborted as error:
+            engine.aborted()
+            if self.failing_since_ms is None:
+                self.failing_since_ms = self._clock.monotonic_ms()
+            self._kit.outputs.hold(error.topics)
+            self._faults.warning(
+                "rolled back", "step rolled back", cause=str(error), topics=error.topics
+            )
+            self._stopping.wait(PAUSE_AFTER_ABORT_S)
+            return False
+        self._kit.failpoints.reach("S8")
+        engine.committed(receipt.next_offset, int(receipt.acknowledged_ms))
+        self._kit.failpoints.reach("S9")
+        self._after(effects, receipt, started_ms)
+        return True
+
+    def _after(self, effects: Effects, receipt: Receipt, started_ms: float) -> None:
+        self._beaten_ms = self._clock.monotonic_ms()
+        self.failing_since_ms = None
+        if self.owned is not None and self.owned.inlets is not None:
+            self.owned.inlets.begin()
+        if receipt.appended_ms is not None:
+            self._kit.guard.probed(
+                int(receipt.sent_ms),
+                receipt.appended_ms,
+                int(receipt.acknowledged_ms),
+                int(receipt.acknowledged_at_ms),
+            )
+        self._kit.metrics.committed(effects, (self._beaten_ms - started_ms) / 1000)
+
+    def _give_up(self) -> None:
+        owned, self.owned = self.owned, None
+        if owned is not None:
+            owned.close()
+        warm, self._warm = self._warm, None
+        if warm is not None:
+            warm.close()
+
+    def _move_while_rightful(self, event: Event) -> None:
+        """Fence nobody off once the group has given the partition to another worker."""
+        if event is Event.CAUGHT_UP and not self.rightful:
+            raise Fenced("the group moved the partition before it was taken over")
+        self._move(event)
+
+    def _move(self, event: Event) -> None:
+        self.state = after(self.state, event)
+        self._log.debug("ownership", state=str(self.state), because=str(event))

@@ -1,0 +1,63 @@
+"""Has an owner fallen silent?  Told only when everybody else was heard well all the time.
+
+An owner that somebody stands by shows a sign of life in its changelog every few hundred
+milliseconds: a committed step, or an open transaction that grows.  A standby that sees none for
+`patience_ms` may fence it and fire: the fence makes that safe, and patience only decides how often
+it is done for nothing.  So silence counts from the last sign of life, and anew whenever the broker
+did not answer promptly or this process itself was not there to look.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+PROMPT_MS: Final = 250.0
+LOOK_EVERY_MS: Final = 100.0
+LONGEST_GAP_MS: Final = 600.0
+
+
+class Silence:
+    """Measures how long an owner has been silent; instants come in, monotonic milliseconds."""
+
+    def __init__(self, patience_ms: float, now_ms: float) -> None:
+        self.patience_ms = patience_ms
+        self._quiet_since_ms = now_ms
+        self._was_here_ms = now_ms
+        self._looked_ms = now_ms
+        self._end = -1
+
+    def here(self, now_ms: float) -> None:
+        """This process runs; if it did not for a while, nobody can be called silent."""
+        if now_ms - self._was_here_ms > LONGEST_GAP_MS:
+            self._quiet_since_ms = now_ms
+        self._was_here_ms = now_ms
+
+    def heard(self, now_ms: float) -> None:
+        """A step of the owner has come."""
+        self._quiet_since_ms = now_ms
+
+    def wants_look(self, now_ms: float) -> bool:
+        """Whether to ask the broker where the log ends: a third into the patience and after."""
+        quiet_ms = now_ms - self._quiet_since_ms
+        return quiet_ms >= self.patience_ms / 3 and now_ms - self._looked_ms >= LOOK_EVERY_MS
+
+    def looked(self, asked_ms: float, now_ms: float, position: int, end: int) -> None:
+        """The log was read up to `position` and ends at `end`; when that was asked and answered.
+
+        What lies between is an open transaction: a sign of life when it grows, and none when a dead
+        owner has left it.
+        """
+        self._looked_ms = now_ms
+        if end > max(self._end, position):
+            self._quiet_since_ms = asked_ms
+        self._end = end
+        if now_ms - asked_ms > PROMPT_MS:
+            self._quiet_since_ms = now_ms
+
+    def unanswered(self, now_ms: float) -> None:
+        """The broker did not answer: the silence may be its own."""
+        self._looked_ms = self._quiet_since_ms = now_ms
+
+    def over(self, now_ms: float) -> bool:
+        """Whether the patience is over."""
+        return now_ms - self._quiet_since_ms >= self.patience_ms

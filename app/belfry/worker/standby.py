@@ -1,0 +1,204 @@
+"""Standing by for a partition: its changelog followed warm, and its owner watched.
+
+A thread reads the changelog as the owner writes it and folds it into the local store, checked for
+holes.  On promotion it hands all of it over (`Warm`): store, replay, reader and a producer that
+knows the cluster.  Then only what the owner wrote last is left to be read.
+
+Where the owner shows signs of life by agreement (`watch`), a standby that hears none for long
+enough tells so and ends; whoever started it promotes it, ahead of the group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from threading import Event as Flag
+from threading import Thread
+from typing import TYPE_CHECKING, Any, Final
+
+import structlog
+
+from belfry.store.records import UnknownFormat
+from belfry.store.replay import HoleInChangelog, Replay
+from belfry.worker.partition_log import LostRange, PartitionLog
+from belfry.worker.reading import Reading
+from belfry.worker.rocks import Damaged, RocksMap
+from belfry.worker.silence import Silence
+
+if TYPE_CHECKING:
+    from belfry.worker.ownership_kit import Kit
+    from belfry.worker.transactions import PartitionProducer
+
+READ_RECORDS: Final = 20_000
+WAIT_S: Final = 0.1
+# Small batches cost more than they are worth: the rest is read on promotion.
+GATHER_S: Final = 0.05
+FLUSH_EVERY_MS: Final = 20_000
+PAUSE_AFTER_ERROR_S: Final = 1.0
+NEAR_RECORDS: Final = 20_000
+LOOK_S: Final = 1.0
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(slots=True)
+class Warm:
+    """What a standby hands over: the next owner goes on with it."""
+
+    rows: RocksMap
+    replay: Replay
+    changelog: PartitionLog
+    producer: PartitionProducer
+
+    def close(self) -> None:
+        """Close all of it."""
+        self.changelog.close()
+        self.producer.close()
+        self.rows.close()
+
+
+class Standby:
+    """Follows one partition until stopped, promoted or alarmed."""
+
+    def __init__(self, partition: int, kit: Kit, alarm: Callable[[int], None]) -> None:
+        self.partition = partition
+        self.problem = ""
+        self.silent = False
+        self.reading = Reading()
+        self._kit = kit
+        self._clock = kit.clock
+        self._alarm = alarm
+        self._patience_ms: float | None = None
+        self._warm: Warm | None = None
+        self._stopping = Flag()
+        self._flushed_ms = 0.0
+        self._log = log.bind(partition=partition)
+        self._thread = Thread(target=self._run, name=f"belfry-standby-{partition}", daemon=True)
+
+    def start(self) -> None:
+        """Begin to follow."""
+        self._thread.start()
+
+    def watch(self, patience_ms: float | None) -> None:
+        """Tell when the owner has been silent for so long; None: leave that to the group."""
+        self._patience_ms = patience_ms
+
+    @property
+    def warm(self) -> bool:
+        """Whether it is close enough to its owner to be promoted at once."""
+        return self._warm is not None and self.reading.end - self.reading.position < NEAR_RECORDS
+
+    @property
+    def alive(self) -> bool:
+        """Whether the thread runs."""
+        return self._thread.is_alive()
+
+    def ask_to_stop(self) -> None:
+        """Stop soon; several are asked before the first is waited for."""
+        self._stopping.set()
+
+    def stop(self) -> None:
+        """Stop following; the store is closed when this returns."""
+        warm = self.hand_over()
+        if warm is not None:
+            warm.close()
+
+    def hand_over(self) -> Warm | None:
+        """Stop following and give what there is away; None where nothing usable is open."""
+        self._stopping.set()
+        if self._thread.is_alive():
+            self._thread.join()
+        warm, self._warm = self._warm, None
+        return warm
+
+    def _run(self) -> None:
+        while not self._stopping.is_set() and not self.silent:
+            try:
+                self._follow()
+            except (Damaged, HoleInChangelog, LostRange) as error:
+                self._drop(str(error))
+                self._kit.forget(self.partition, str(error))
+            except UnknownFormat as error:
+                # Only another version can go on with this partition, so nothing is thrown away.
+                self._drop(str(error))
+            except Exception as error:  # noqa: BLE001  # whatever it is, the changelog has it all
+                self._drop(f"{type(error).__name__}: {error}")
+        if self.silent:
+            self._log.warning("the owner is silent", patience_ms=self._patience_ms)
+            self._alarm(self.partition)
+
+    def _drop(self, why: str) -> None:
+        if why != self.problem:
+            self._log.warning("a standby starts over", reason=why)
+        self.problem = why
+        warm, self._warm = self._warm, None
+        if warm is not None:
+            warm.close()
+        self._stopping.wait(PAUSE_AFTER_ERROR_S)
+
+    def _follow(self) -> None:
+        warm = self._kit.open_warm(self.partition)
+        low, end = warm.changelog.ends()
+        start = warm.replay.offset if warm.replay.begun else low
+        self.reading.started(start, end)
+        try:
+            warm.changelog.seek(start)
+        except BaseException:
+            warm.close()
+            raise
+        self._warm = warm
+        self._flushed_ms = self._clock.monotonic_ms()
+        silence = Silence(self._patience_ms or 0.0, self._clock.monotonic_ms())
+        while not self._stopping.is_set():
+            self._read(warm, silence)
+            if self._patience_ms is not None and self._silent(warm, silence):
+                self.silent = True
+                return
+
+    def _read(self, warm: Warm, silence: Silence) -> None:
+        before = warm.changelog.position
+        try:
+            messages = warm.changelog.read(READ_RECORDS, WAIT_S)
+        except ConnectionError:
+            # The cluster is away: what was read stays, and the silence is not the owner's.
+            silence.unanswered(self._clock.monotonic_ms())
+            self._stopping.wait(WAIT_S)
+            return
+        now_ms = self._clock.monotonic_ms()
+        silence.here(now_ms)
+        if warm.changelog.position == before:
+            return
+        silence.heard(now_ms)
+        offsets: Any = [m.offset() for m in messages]
+        changes = [(m.key() or b"", m.value()) for m in messages]
+        position = warm.changelog.position
+        warm.replay.apply(changes, offsets, position, int(self._clock.wall_ms()))
+        self._kit.failpoints.reach("B1")
+        reading = self.reading
+        reading.position, reading.records = position, reading.records + len(changes)
+        if position >= reading.end:
+            reading.end = position
+            if self.problem:
+                self.problem = ""
+            self._stopping.wait(GATHER_S)
+        if now_ms - self._flushed_ms >= FLUSH_EVERY_MS:
+            self._flushed_ms = now_ms
+            reading.end = max(reading.end, warm.changelog.ends()[1])
+            warm.rows.flush()
+
+    def _silent(self, warm: Warm, silence: Silence) -> bool:
+        """Whether the owner has shown no sign of life for as long as was agreed."""
+        now_ms = self._clock.monotonic_ms()
+        assert self._patience_ms is not None
+        silence.patience_ms = self._patience_ms
+        if silence.wants_look(now_ms):
+            try:
+                end = self._kit.log_ends.end(self._kit.outlets.changelog, self.partition, LOOK_S)
+            except ConnectionError:
+                silence.unanswered(self._clock.monotonic_ms())
+                return False
+            now_ms, asked_ms = self._clock.monotonic_ms(), now_ms
+            silence.here(now_ms)
+            silence.looked(asked_ms, now_ms, warm.changelog.position, end)
+        # An owner that has never written a manifest may still be on its way to its first.
+        return self.warm and warm.replay.manifest is not None and silence.over(now_ms)

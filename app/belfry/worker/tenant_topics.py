@@ -1,0 +1,61 @@
+"""Tenants' own input topics: which there are, and who reads them.
+
+A topic `belfry.schedules.<tenant>` is read by whoever owns the partition at which the tenant lives.
+Topics are found while the output topics are looked at, so one that is made later is found within
+seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import structlog
+
+from belfry.engine.handing_over import Inlet
+from belfry.engine.verdicts import Place
+from belfry.schedules.identity import Homes
+from belfry.schedules.request import tenant_problem
+
+log = structlog.get_logger(__name__)
+
+NOTHING: Final[frozenset[Inlet]] = frozenset()
+
+
+class TenantTopics:
+    """The inlets of each home partition; read from any thread, replaced as a whole."""
+
+    def __init__(self, prefix: str, homes: Homes) -> None:
+        self._prefix = prefix
+        self._homes = homes
+        self._inlets: dict[int, frozenset[Inlet]] = {}
+        self._misnamed: set[str] = set()
+
+    def of(self, home: int) -> frozenset[Inlet]:
+        """Inlets of the tenants that live at a partition."""
+        return self._inlets.get(home, NOTHING)
+
+    def look(self, topics: Mapping[str, Any]) -> None:
+        """Learn from the cluster's metadata which topics there are."""
+        found: dict[int, set[Inlet]] = {}
+        for name, topic in topics.items():
+            if not name.startswith(self._prefix) or topic.error is not None:
+                continue
+            tenant = name.removeprefix(self._prefix)
+            if tenant_problem(tenant) is not None:
+                self._say_misnamed(name)
+                continue
+            places = [Place(name, partition, self._homes) for partition in topic.partitions]
+            found.setdefault(self._homes.of(tenant), set()).update(
+                Inlet(place, tenant) for place in places
+            )
+        self._inlets = {home: frozenset(inlets) for home, inlets in found.items()}
+
+    def _say_misnamed(self, topic: str) -> None:
+        if topic not in self._misnamed:
+            self._misnamed.add(topic)
+            log.warning(
+                "topic not read: what follows the prefix is no tenant's name",
+                topic=topic,
+                prefix=self._prefix,
+            )

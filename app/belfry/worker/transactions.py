@@ -1,0 +1,230 @@
+"""One transaction per step: fired records, outcomes, strays, changelog and manifest, or nothing.
+
+One producer and one `transactional.id` per partition, used by that partition's thread alone.
+`open` fences the former owner and ends its open transaction.  `commit` tells three ends apart:
+committed, `Aborted` for certain, and `Unknown`, after which this producer is never used again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from belfry.engine.effects import Effects, Fired
+from belfry.schedules.identity import partition_of
+from belfry.wire.lifecycle import encode_lifecycle
+from belfry.worker.clock import SystemClock
+from belfry.worker.failpoints import Failpoints
+from belfry.worker.loose import LooseProducer
+from belfry.worker.outcome import Aborted, Fenced, Unknown
+
+COMMIT_S: Final = 9.5
+INIT_S: Final = 30.0
+CONNECT_S: Final = 10.0
+_FENCED: Final = {
+    KafkaError._FENCED,
+    KafkaError.INVALID_PRODUCER_EPOCH,
+    KafkaError.PRODUCER_FENCED,
+}
+_PURGED: Final = {KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT}
+
+
+@dataclass(frozen=True, slots=True)
+class Outlets:
+    """Topics that every partition writes to, and the frame of lifecycle records."""
+
+    changelog: str
+    schedules: str
+    rejected: str
+    lifecycle: str
+    lifecycle_head: bytes
+    deliveries: str
+    deliveries_head: bytes
+    partitions_of: Callable[[str], int]
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What every producer of a worker shares."""
+
+    outlets: Outlets
+    clock: SystemClock
+    failpoints: Failpoints
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """A committed step: the changelog offset after it, and when its manifest was sent,
+    appended (by the broker's clock, None without a manifest) and acknowledged, in epoch ms; the
+    acknowledgement by the monotonic clock as well."""
+
+    next_offset: int
+    sent_ms: float
+    appended_ms: int | None
+    acknowledged_ms: float
+    acknowledged_at_ms: float
+
+
+class PartitionProducer:
+    """The transactional producer of one partition."""
+
+    def __init__(
+        self,
+        properties: dict[str, Any],
+        partition: int,
+        surroundings: Surroundings,
+    ) -> None:
+        self._properties = properties
+        self._producer = Producer(properties)
+        self._loose: LooseProducer | None = None
+        self._partition = partition
+        self._outlets = surroundings.outlets
+        self._clock = surroundings.clock
+        self._failpoint = surroundings.failpoints.reach
+        self._acknowledged: tuple[Message, float, float] | None = None
+        self._refused: dict[str, str] = {}
+        self._watchful = False
+
+    def connect(self) -> None:
+        """Learn of the cluster ahead of time, so that `open` finds its way at once."""
+        try:
+            self._producer.list_topics(self._outlets.changelog, CONNECT_S)
+        except KafkaException as error:
+            raise ConnectionError(f"{self._outlets.changelog}: {error.args[0].str()}") from error
+
+    def open(self) -> None:
+        """Fence the former owner; from now on only this producer can commit."""
+        self._failpoint("R1")
+        try:
+            self._producer.init_transactions(INIT_S)
+        except KafkaException as error:
+            raise self._end_of(error, during="init_transactions") from error
+
+    def commit(self, effects: Effects) -> Receipt:
+        """Make a sealed step's effects true in one transaction."""
+        self._acknowledged, self._refused = None, {}
+        try:
+            self._failpoint("S1")
+            self._producer.begin_transaction()
+            self._produce_outputs(effects)
+            self._failpoint("S3")
+            sent_ms = self._record(effects)
+            if effects.loose and self._loose is not None:
+                self._loose.settle()
+            self._failpoint("S5")
+            self._producer.commit_transaction(COMMIT_S)
+            self._failpoint("S7")
+        except (KafkaException, BufferError) as error:
+            raise self._roll_back(error) from error
+        self._watchful = False
+        return self._receipt(sent_ms)
+
+    def _produce_outputs(self, effects: Effects) -> None:
+        produce: Any = self._producer.produce
+        outlets = self._outlets
+        watch: dict[str, Any] = {"on_delivery": self._on_output} if self._watchful else {}
+        fired = self._send_loose(effects) if effects.loose else effects.fired
+        for topic, key, group, value, headers in fired:
+            if group is None:
+                produce(topic, value, key, headers=headers, **watch)
+            else:
+                home = partition_of(group, outlets.partitions_of(topic))
+                produce(topic, value, key, partition=home, headers=headers, **watch)
+        for name, body, headers in effects.deliveries:
+            produce(outlets.deliveries, outlets.deliveries_head + body, name, headers=headers)
+        self._failpoint("S2")
+        for rejected in effects.rejected:
+            produce(outlets.rejected, rejected.value, rejected.key, headers=rejected.headers)
+        for stray in effects.rerouted:
+            produce(
+                outlets.schedules,
+                stray.value,
+                stray.key,
+                partition=stray.partition,
+                headers=stray.headers,
+            )
+        for event in effects.lifecycle:
+            about = f"{event.tenant}/{event.schedule_id}".encode(errors="replace")
+            produce(outlets.lifecycle, outlets.lifecycle_head + encode_lifecycle(event), about)
+
+    def _send_loose(self, effects: Effects) -> list[Fired]:
+        """Send what need not be in the transaction; the fired records that have to be."""
+        if self._loose is None:
+            self._loose = LooseProducer(self._properties, self._outlets.partitions_of)
+        loose = effects.loose
+        self._loose.send(each for each in effects.fired if each[0] in loose)
+        return [each for each in effects.fired if each[0] not in loose]
+
+    def _record(self, effects: Effects) -> float:
+        """Put into the transaction what makes this step the partition's next state."""
+        # The manifest was added last, and its acknowledgement gives offset and append time.
+        rows = [{"key": key, "value": value} for key, value in effects.rows.items()]
+        manifest = rows.pop()
+        topic = self._outlets.changelog
+        if rows:
+            taken = self._producer.produce_batch(topic, rows, partition=self._partition)
+            if taken != len(rows):
+                raise BufferError(f"the producer's queue took {taken} of {len(rows)} rows")
+        sent_ms = self._clock.wall_ms()
+        self._producer.produce(
+            topic,
+            manifest["value"],
+            manifest["key"],
+            partition=self._partition,
+            on_delivery=self._on_manifest,
+        )
+        self._failpoint("S4")
+        return sent_ms
+
+    def _on_manifest(self, error: KafkaError | None, message: Message) -> None:
+        if error is None:
+            self._acknowledged = (message, *self._clock.both_ms())
+
+    def _on_output(self, error: KafkaError | None, message: Message) -> None:
+        # What was purged was not refused: it was in the same transaction as what was.
+        if error is not None and error.code() not in _PURGED:
+            self._refused[message.topic() or ""] = error.str()
+
+    def _receipt(self, sent_ms: float) -> Receipt:
+        if self._acknowledged is None:
+            raise Unknown("the manifest was committed without an acknowledgement")
+        message, wall_ms, monotonic_ms = self._acknowledged
+        offset = message.offset()
+        assert offset is not None
+        return Receipt(offset + 1, sent_ms, message.timestamp()[1], wall_ms, monotonic_ms)
+
+    def _roll_back(self, error: KafkaException | BufferError) -> Exception:
+        if isinstance(error, KafkaException):
+            end = self._end_of(error, during="a transaction")
+            if not isinstance(end, Aborted):
+                return end
+        if self._loose is not None:
+            self._refused |= self._loose.refused
+            self._loose.start_over()
+        try:
+            self._producer.abort_transaction(COMMIT_S)
+        except KafkaException as second:
+            return self._end_of(second, during="abort_transaction", final=True)
+        self._watchful = True
+        return Aborted(str(error), dict(self._refused))
+
+    def _end_of(self, error: KafkaException, during: str, final: bool = False) -> Exception:
+        """What an error means: fenced, rolled back for certain, or unknown."""
+        cause = error.args[0]
+        if cause.code() in _FENCED:
+            return Fenced(f"{during}: {cause.str()}")
+        if not final and not cause.fatal() and cause.txn_requires_abort():
+            return Aborted(cause.str())
+        if not final and not cause.fatal() and not cause.retriable() and during == "a transaction":
+            # Refused before anything was sent, such as a record that is too large to queue.
+            return Aborted(cause.str())
+        return Unknown(f"{during}: {cause.str()}")
+
+    def close(self) -> None:
+        """Give the producer up; an open transaction is left to the next owner's fence."""
+        self._producer.purge()
+        if self._loose is not None:
+            self._loose.close()

@@ -1,0 +1,111 @@
+"""What HTTP may know of this worker."""
+
+from __future__ import annotations
+
+from belfry.api.view import PartitionView, Readiness, StandbyView, WorkerIdentity
+from belfry.balance.roster import Roster
+from belfry.engine.ownership import Ownership
+from belfry.firing.clock_guard import ClockGuard
+from belfry.telemetry.metrics import Metrics
+from belfry.worker.clock import SystemClock
+from belfry.worker.group import Group
+from belfry.worker.owners import Owners
+from belfry.worker.process import WorkerProcess
+from belfry.worker.runner import PartitionRunner
+
+CATCHING_UP = Ownership.CATCHING_UP
+REPLAYING = Ownership.REPLAYING
+
+
+class View:
+    """A worker's state; there from the first second, filled as the worker comes up."""
+
+    def __init__(self, identity: WorkerIdentity, clock: SystemClock, metrics: Metrics) -> None:
+        self.identity = identity
+        self.owners: Owners | None = None
+        self.guard: ClockGuard | None = None
+        self.group: Group | None = None
+        self.process: WorkerProcess | None = None
+        self.starting = "the worker starts"
+        self._clock = clock
+        self._metrics = metrics
+
+    def live(self) -> bool:
+        """Partitions that fail start over by themselves; a thread that stands still does not."""
+        return self.process is None or self.process.live()
+
+    def roster(self) -> Roster:
+        """Who owns what, as the group's leader told."""
+        return Roster() if self.group is None else self.group.roster
+
+    def standbys(self) -> list[StandbyView]:
+        """The partitions that this worker stands by for."""
+        found = [] if self.owners is None else self.owners.standbys()
+        return [
+            StandbyView(s.partition, s.warm, s.reading.end - s.reading.position, s.problem)
+            for s in found
+        ]
+
+    def readiness(self) -> Readiness:
+        """Whether every owned partition fires, and what is missing where one does not."""
+        if self.owners is None or not self.owners.answered:
+            return Readiness(ready=False, problems=[self.starting], started=False)
+        assigned = self.owners.assigned()
+        views = [self._partition(runner) for runner in self.owners.runners()]
+        problems = [] if assigned <= {view.partition for view in views} else ["taking over"]
+        if self.guard is not None and not self.guard.may_fire and assigned:
+            problems.append(f"firing is paused: {self.guard.paused_because}")
+        if self.process is not None and self.process.self_check.reason:
+            problems.append(f"unfit: {self.process.self_check.reason}")
+        ready = not problems and all(view.missing is None for view in views)
+        return Readiness(ready=ready, partitions=views, problems=problems)
+
+    def refresh(self) -> None:
+        """Bring the gauges up to date, before they are scraped."""
+        if self.owners is None or self.guard is None:
+            return
+        runners = self.owners.runners()
+        for view in [self._partition(runner) for runner in runners if runner.owned]:
+            late_ms = 0.0
+            if view.oldest_due_ms is not None:
+                late_ms = self._clock.wall_ms() - view.oldest_due_ms
+            self._metrics.partition(
+                view.partition,
+                pending=view.pending,
+                oldest_due_seconds=late_ms / 1000,
+                ingest_lag_records=view.ingest_lag_records,
+            )
+        # One that was given up meanwhile took its gauges away before they were set anew above.
+        still = {runner.partition for runner in self.owners.runners() if runner.owned}
+        for gone in {runner.partition for runner in runners} - still:
+            self._metrics.partition_lost(gone)
+        self._metrics.unread(self._unread(self.owners))
+        self._metrics.clock_skew(self.guard.skew_ms / 1000)
+        self._metrics.firing_paused(paused=not self.guard.may_fire)
+
+    def _unread(self, owners: Owners) -> dict[int, int]:
+        """Offsets of the changelogs that take-overs and standbys have still to read."""
+        left = {s.partition: s.reading.end - s.reading.position for s in owners.standbys()}
+        for runner in owners.runners():
+            if runner.state in (CATCHING_UP, REPLAYING):
+                left[runner.partition] = runner.reading.end - runner.reading.position
+        return left
+
+    def _partition(self, runner: PartitionRunner) -> PartitionView:
+        owned, missing = runner.owned, None
+        if runner.state is not Ownership.FIRING:
+            missing = runner.problem or f"{runner.state}"
+            if runner.state in (CATCHING_UP, REPLAYING):
+                missing += f": {runner.reading.sentence()}"
+        if owned is None:
+            return PartitionView(runner.partition, str(runner.state), missing=missing)
+        engine = owned.engine
+        return PartitionView(
+            runner.partition,
+            str(runner.state),
+            pending=engine.pending,
+            position=engine.position,
+            oldest_due_ms=engine.oldest_due_ms(),
+            ingest_lag_records=max(0, owned.source.end - engine.position),
+            missing=missing,
+        )
