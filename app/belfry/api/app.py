@@ -1,0 +1,98 @@
+"""The HTTP application: routes, guard, problem documents and the page.
+
+A factory: nothing is at module level, so two workers in one process answer apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from time import time
+from typing import Final
+
+from fastapi import APIRouter, FastAPI
+from starlette.responses import FileResponse
+from starlette.staticfiles import StaticFiles
+
+from belfry import __version__
+from belfry.api import problems
+from belfry.api.access import Gate
+from belfry.api.callers import Callers
+from belfry.api.cluster import cluster_routes
+from belfry.api.document import describe
+from belfry.api.guard import Guard, Limits
+from belfry.api.health import health_routes
+from belfry.api.history import history_routes
+from belfry.api.parts import Parts
+from belfry.api.previews import preview_routes
+from belfry.api.reading import Reads
+from belfry.api.schedules import schedule_routes
+from belfry.api.tenants import tenant_routes
+from belfry.api.view import WorkerView
+from belfry.console import ASSETS, PAGE
+from belfry.telemetry.metrics import Metrics
+
+PER_SECOND: Final = 5_000.0
+DESCRIPTION: Final = (
+    "Schedules events with Kafka, without knowing Kafka. Any worker answers for any tenant. Errors"
+    " are RFC 9457 problem documents; instants are RFC 3339 with an offset or epoch milliseconds."
+)
+
+
+def create_app(
+    view: WorkerView,
+    metrics: Metrics,
+    more: Iterable[APIRouter] = (),
+    parts: Parts | None = None,
+    bounds: tuple[Limits, float] = (Limits(), PER_SECOND),
+) -> FastAPI:
+    """The application that shows the worker behind `view`; `more` adds routes to it.
+
+    `bounds` are the limits of the port and the requests a second of one caller.
+    """
+    limits, per_second = bounds
+    parts = parts or Parts(Gate(), None, _now_ms)
+    callers, reads = Callers(parts, per_second), Reads(parts)
+    # FastAPI's own documentation pages load scripts from elsewhere; /openapi.json stays.
+    app = FastAPI(
+        title="belfry",
+        version=__version__,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        lifespan=_closing(parts),
+    )
+    app.add_middleware(Guard, limits=limits)
+    problems.install(app)
+    app.state.routers = (
+        health_routes(view, metrics),
+        cluster_routes(view, metrics, parts, callers),
+        history_routes(parts, reads, callers),
+        schedule_routes(parts, reads, callers),
+        tenant_routes(parts, callers),
+        preview_routes(parts, callers),
+        *more,
+    )
+    for routes in app.state.routers:
+        app.include_router(routes)
+
+    @app.get("/", include_in_schema=False)
+    async def page() -> FileResponse:
+        return FileResponse(PAGE)
+
+    app.mount("/console", StaticFiles(directory=ASSETS))
+    describe(app, DESCRIPTION)
+    return app
+
+
+def _now_ms() -> float:
+    return time() * 1000
+
+
+def _closing(parts: Parts) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
+    @asynccontextmanager
+    async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+        yield
+        await parts.peers.close()
+
+    return lifespan

@@ -1,0 +1,253 @@
+"""What callers send: JSON in the names of `ScheduleRequest`, strictly read.
+
+Bytes come as ``…_text``, ``…_base64`` or, for payloads, ``payload_json``; instants as RFC 3339 with
+an offset or as epoch milliseconds.  Which kind of schedule it is may be left out: one of `at`,
+`delay_ms`, `interval_ms` and `cron` says it.  An unknown name is refused, never ignored.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from binascii import Error as BinasciiError
+from typing import Annotated, Any, Final, Literal, Self
+
+import orjson
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    JsonValue,
+    StringConstraints,
+    WithJsonSchema,
+    model_validator,
+)
+
+from belfry.schedules.instants import parse_instant
+from belfry.schedules.targets import (
+    MAX_ATTEMPTS,
+    MAX_HEADERS,
+    MAX_TARGETS,
+    MAX_TIMEOUT_MS,
+    MAX_URL,
+)
+from belfry.wire.headers import EMPTY
+
+MOST_MS: Final = 2**53
+LONGEST_TEXT: Final = 255
+
+_KINDS: Final = {"at": "AT", "delay_ms": "AFTER", "interval_ms": "EVERY", "cron": "CRON"}
+
+
+def _instant(given: object) -> object:
+    """Epoch milliseconds of a text; a number is taken as it is."""
+    return parse_instant(given) if isinstance(given, str) else given
+
+
+def _base64(given: object) -> object:
+    if not isinstance(given, str):
+        return given
+    try:
+        b64decode(given, validate=True)
+    except (BinasciiError, ValueError) as error:
+        raise ValueError(
+            f"it is no base64 ({error}); encode the bytes as RFC 4648 says, with padding, such as"
+            " aGVsbG8="
+        ) from None
+    return given
+
+
+Instant = Annotated[
+    int,
+    BeforeValidator(_instant),
+    Field(ge=0, le=MOST_MS),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "string", "format": "date-time"},
+                {"type": "integer", "minimum": 0, "maximum": MOST_MS},
+            ],
+            "description": "RFC 3339 with an offset, or epoch milliseconds.",
+        }
+    ),
+]
+Milliseconds = Annotated[int, Field(ge=0, le=MOST_MS)]
+Text = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_TEXT)]
+Base64 = Annotated[
+    str,
+    BeforeValidator(_base64),
+    WithJsonSchema({"type": "string", "contentEncoding": "base64", "format": "byte"}),
+]
+RequestId = Annotated[
+    Text | None, Field(description="Name of the request: a repeat within an hour changes nothing.")
+]
+
+
+class Strict(BaseModel):
+    """No unknown names, no guessing at types."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class HeaderBody(Strict):
+    """One header of the event; neither value gives a null value."""
+
+    name: Annotated[str, StringConstraints(max_length=1024)]
+    value_text: str | None = None
+    value_base64: Base64 | None = None
+
+    @model_validator(mode="after")
+    def _one_value(self) -> Self:
+        _at_most_one(self, "value_text", "value_base64")
+        return self
+
+    def field(self) -> dict[str, Any]:
+        """The header as Avro has it."""
+        return {"name": self.name, "value": _bytes(self.value_text, self.value_base64)}
+
+
+class TargetHeaderBody(Strict):
+    """One HTTP header of a target."""
+
+    name: Annotated[str, StringConstraints(min_length=1, max_length=256)]
+    value: Annotated[str, StringConstraints(max_length=4096)] = ""
+
+
+class TargetBody(Strict):
+    """Where the event is posted to."""
+
+    url: Annotated[str, StringConstraints(min_length=1, max_length=MAX_URL)]
+    timeout_ms: Annotated[int, Field(ge=1, le=MAX_TIMEOUT_MS)] = 10_000
+    max_attempts: Annotated[int, Field(ge=0, le=MAX_ATTEMPTS)] = Field(
+        0, description="0 takes the tenant's."
+    )
+    secret_ref: Text | None = Field(None, description="Name of the secret that signs.")
+    headers: Annotated[list[TargetHeaderBody], Field(max_length=MAX_HEADERS)] = Field(
+        default_factory=list
+    )
+    strategy: Literal["ALL", "FIRST_AVAILABLE", "ROUND_ROBIN"] = "ALL"
+
+
+class TriggerBody(Strict):
+    """When an event is due."""
+
+    kind: Literal["AT", "AFTER", "EVERY", "CRON"] | None = Field(
+        None, description="May be left out: the field that says when tells it."
+    )
+    at: Instant | None = None
+    delay_ms: Milliseconds | None = Field(None, description="From when Kafka has the request.")
+    interval_ms: Milliseconds | None = None
+    cron: Annotated[str, StringConstraints(max_length=LONGEST_TEXT)] | None = None
+    timezone: Text | None = Field(None, description="IANA zone that `cron` is read in; UTC.")
+    start_at: Instant | None = None
+    end_at: Instant | None = Field(None, description="The last instant that may be due.")
+    max_fires: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = None
+    jitter_ms: Milliseconds | None = None
+
+    @model_validator(mode="after")
+    def _says_when_once(self) -> Self:
+        given = [name for name in _KINDS if getattr(self, name) is not None]
+        if len(given) != 1:
+            raise ValueError(
+                f"exactly one of {', '.join(_KINDS)} says when; given: {', '.join(given) or 'none'}"
+            )
+        if self.kind is not None and self.kind != _KINDS[given[0]]:
+            raise ValueError(
+                f"kind {self.kind} does not go with {given[0]}: leave kind out, or make it"
+                f" {_KINDS[given[0]]}"
+            )
+        return self
+
+    def kind_given(self) -> str:
+        """The kind that the body asks for."""
+        return next(kind for name, kind in _KINDS.items() if getattr(self, name) is not None)
+
+
+TRIGGER_FIELDS: Final = tuple(name for name in TriggerBody.model_fields if name != "kind")
+SAME_FIELDS: Final = (
+    *TRIGGER_FIELDS,
+    *(
+        "misfire",
+        "max_lateness_ms",
+        "overlap",
+        "serial",
+        "ack_timeout_ms",
+        "event_type",
+        "group",
+        "expected_version",
+    ),
+    *("request_id", "reason"),
+)
+
+
+class DefinitionBody(TriggerBody):
+    """What to send, and when."""
+
+    misfire: Literal["FIRE_ONCE", "FIRE_ALL", "SKIP"] | None = None
+    max_lateness_ms: Milliseconds | None = None
+    overlap: Literal["ALLOW", "SKIP", "QUEUE_ONE"] | None = None
+    serial: bool = False
+    ack_timeout_ms: Milliseconds | None = None
+    event_type: Text | None = None
+    group: Text | None = Field(None, description="Events of one group keep their due order.")
+    key_text: str | None = Field(None, description="Key of the event; else the group, else the id.")
+    key_base64: Base64 | None = None
+    payload_text: str | None = None
+    payload_base64: Base64 | None = None
+    payload_json: JsonValue = Field(None, description="Sent as JSON without spaces.")
+    headers: Annotated[list[HeaderBody], Field(max_length=256)] = Field(default_factory=list)
+    http_targets: Annotated[list[TargetBody], Field(max_length=MAX_TARGETS)] = Field(
+        default_factory=list, description="Where the event is posted to besides the topic."
+    )
+    expected_version: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = None
+    request_id: RequestId = None
+    reason: Annotated[str, StringConstraints(max_length=2000)] | None = None
+
+    @model_validator(mode="after")
+    def _one_form_each(self) -> Self:
+        _at_most_one(self, "key_text", "key_base64")
+        _at_most_one(self, "payload_text", "payload_base64", "payload_json")
+        return self
+
+    def fields(self) -> dict[str, Any]:
+        """The request as Avro has it, without tenant, schedule and action."""
+        return {
+            **EMPTY,
+            **{name: getattr(self, name) for name in SAME_FIELDS},
+            "kind": self.kind_given(),
+            "key": _bytes(self.key_text, self.key_base64),
+            "payload": self._payload(),
+            "headers": [header.field() for header in self.headers],
+            "http_targets": [target.model_dump() for target in self.http_targets],
+        }
+
+    def _payload(self) -> bytes | None:
+        if "payload_json" in self.model_fields_set:
+            try:
+                return orjson.dumps(self.payload_json)
+            except orjson.JSONEncodeError as error:
+                raise ValueError(f"payload_json cannot be written as JSON: {error}") from None
+        return _bytes(self.payload_text, self.payload_base64)
+
+
+class ScheduleBody(DefinitionBody):
+    """A schedule to create."""
+
+    schedule_id: str = Field(
+        description="1-255 bytes of UTF-8 without control characters, such as `order/4711`.",
+        min_length=1,
+        max_length=LONGEST_TEXT,
+        json_schema_extra={"pattern": "^[^\\u0000-\\u001f\\u007f-\\u009f]+$"},
+    )
+
+
+def _bytes(text: str | None, base64: str | None) -> bytes | None:
+    if base64 is not None:
+        return b64decode(base64)
+    return None if text is None else text.encode()
+
+
+def _at_most_one(body: BaseModel, *names: str) -> None:
+    given = [name for name in names if name in body.model_fields_set]
+    if len(given) > 1:
+        raise ValueError(f"{' and '.join(given)} say the same thing in two ways: keep one")

@@ -1,0 +1,59 @@
+"""Many schedules at once: JSON lines in, a line for each out, in their order.
+
+A line is judged by itself: one that is wrong takes none of the others with it.  At most
+`MOST_LINES` are taken; all are written to Kafka before the first verdict is waited for, so a
+thousand lines take little longer than one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from http import HTTPStatus
+from typing import Any, Final
+
+import orjson
+from starlette.requests import Request
+from starlette.responses import Response
+
+from belfry.api import shapes, writing
+from belfry.api.bodies import ScheduleBody
+from belfry.api.parsing import read_json
+from belfry.api.problems import Problem
+from belfry.api.writing import Writes, request_fields
+
+MOST_LINES: Final = 10_000
+AT_ONCE: Final = 2_000
+MEDIA_TYPE: Final = "application/x-ndjson"
+
+
+async def create_many(request: Request, tenant: str, writes: Writes, *, wait: bool) -> Response:
+    """Create a schedule for each line of the body."""
+    lines = [line for line in (await request.body()).split(b"\n") if line.strip()]
+    if len(lines) > MOST_LINES:
+        raise Problem(
+            HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+            f"{len(lines)} lines are more than one request takes: send at most {MOST_LINES}.",
+            "too_many_lines",
+        )
+    answers: list[bytes] = []
+    for start in range(0, len(lines), AT_ONCE):
+        some = lines[start : start + AT_ONCE]
+        answers += await asyncio.gather(*(_create(line, tenant, writes, wait) for line in some))
+    return Response(b"".join(answers), HTTPStatus.OK, media_type=MEDIA_TYPE)
+
+
+async def _create(line: bytes, tenant: str, writes: Writes, wait: bool) -> bytes:
+    schedule_id = None
+    try:
+        body = read_json(line, ScheduleBody)
+        schedule_id = body.schedule_id
+        fields = request_fields(tenant, schedule_id, "CREATE", body.fields())
+        verdict = writing.created(await writes.carry_out(fields, wait=wait))
+    except Problem as problem:
+        told: dict[str, Any] = {"schedule_id": schedule_id, "outcome": None, **problem.more}
+        return _line(problem.status_code, {**told, "detail": str(problem.detail)})
+    return _line(writing.status_of(verdict), shapes.verdict(verdict))
+
+
+def _line(status: int, told: dict[str, Any]) -> bytes:
+    return orjson.dumps({"status": int(status), **told}) + b"\n"

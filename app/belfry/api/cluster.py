@@ -1,0 +1,109 @@
+"""`/v1/cluster`: the workers, their partitions and what these wait for.
+
+The worker that is asked asks the others, as the group's roster names them, each for itself alone.
+One that does not answer in time is named, and holds nobody up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from http import HTTPStatus
+from typing import Annotated, Final
+
+from fastapi import APIRouter, Query
+from pydantic import Field, ValidationError
+
+from belfry import __version__
+from belfry.api.access import Principal, Role
+from belfry.api.answers import (
+    ClusterAnswer,
+    MemberAnswer,
+    ReadyAnswer,
+    StandbyAnswer,
+    WorkerAnswer,
+    instant,
+)
+from belfry.api.callers import Callers
+from belfry.api.document import problems
+from belfry.api.parts import Parts
+from belfry.api.peers import Target, Unreachable
+from belfry.api.queries import Known
+from belfry.api.view import WorkerView
+from belfry.balance.roster import Seat
+from belfry.telemetry.metrics import Metrics
+
+OTHERS_S: Final = 1.0
+ALONE: Final = Target("GET", "/v1/cluster", "alone=true")
+
+
+class ClusterAsked(Known):
+    """Who is to answer."""
+
+    alone: bool = Field(False, description="The worker that is asked, without asking the others.")
+
+
+ClusterQuery = Annotated[ClusterAsked, Query()]
+
+
+def cluster_routes(view: WorkerView, metrics: Metrics, parts: Parts, callers: Callers) -> APIRouter:
+    """Routes that show the cluster as the worker behind `view` and its peers know it."""
+    routes = APIRouter(prefix="/v1", tags=["cluster"])
+
+    @routes.get("/cluster", responses=problems(422, 429))
+    async def cluster(
+        query: ClusterQuery, caller: Principal = callers.who(Role.READ)
+    ) -> ClusterAnswer:
+        """Who owns what, and how each worker is; the one that is asked comes first."""
+        identity = view.identity
+        others = {} if query.alone else await _others(view, parts, caller)
+        found = [each for each in others.values() if each is not None]
+        return ClusterAnswer(
+            app_id=identity.app_id,
+            kafka_cluster_id=identity.kafka_cluster_id,
+            members=[MemberAnswer.of(seat) for seat in view.roster().seats],
+            standbys=[StandbyAnswer.of(standby) for standby in view.standbys()],
+            workers=[_worker(view, metrics), *found],
+            silent=[name for name, each in others.items() if each is None],
+        )
+
+    return routes
+
+
+async def _others(
+    view: WorkerView, parts: Parts, caller: Principal
+) -> dict[str, WorkerAnswer | None]:
+    """The other workers of the group by name; None for those that do not answer."""
+    mine = view.identity.worker_id
+    seats = [each for each in view.roster().seats if each.http and each.worker != mine]
+    answers = await asyncio.gather(*(_other(each, parts, caller) for each in seats))
+    return {seat.worker: answer for seat, answer in zip(seats, answers, strict=True)}
+
+
+async def _other(seat: Seat, parts: Parts, caller: Principal) -> WorkerAnswer | None:
+    try:
+        async with asyncio.timeout(OTHERS_S):
+            answer = await parts.peers.ask(seat.http, ALONE, caller, {})
+        if answer.status_code != HTTPStatus.OK:
+            return None
+        return ClusterAnswer.model_validate_json(bytes(answer.body)).workers[0]
+    except (Unreachable, TimeoutError, ValidationError, IndexError):
+        return None
+
+
+def _worker(view: WorkerView, metrics: Metrics) -> WorkerAnswer:
+    view.refresh()
+    ready = ReadyAnswer.of(view.readiness())
+    identity = view.identity
+    return WorkerAnswer(
+        ready=ready.ready,
+        problems=ready.problems,
+        partitions=ready.partitions,
+        worker_id=identity.worker_id,
+        version=__version__,
+        started_at=instant(identity.started_ms),
+        live=view.live(),
+        pending=sum(partition.pending for partition in ready.partitions),
+        fired=int(metrics.value("belfry_fired_total")),
+        clock_skew_seconds=metrics.value("belfry_clock_skew_seconds"),
+        firing_paused=bool(metrics.value("belfry_firing_paused")),
+    )

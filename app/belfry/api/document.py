@@ -1,0 +1,121 @@
+"""The OpenAPI document: what FastAPI cannot see for itself, and what it is to say.
+
+Answers are made as bytes and bodies are read by hand, so routes name their models here.  The
+committed copy is `docs/openapi.json`; a test compares the two.
+
+    python -m belfry.api.document > docs/openapi.json
+"""
+
+from __future__ import annotations
+
+import sys
+from http import HTTPStatus
+from typing import Any, Final
+
+import orjson
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+from pydantic import BaseModel
+from pydantic.json_schema import models_json_schema
+
+from belfry.api.problems import MEDIA_TYPE, ProblemAnswer
+
+REF: Final = "#/components/schemas/{model}"
+NDJSON: Final = "application/x-ndjson"
+# Whatever is asked for: who asks, from where, how much of it, and when.
+EVERYWHERE: Final = (401, 403, 408, 421)
+
+Responses = dict[int | str, dict[str, Any]]
+
+
+def with_answer(kind: type[BaseModel], *statuses: int) -> Responses:
+    """Responses that hold one model."""
+    content = {"application/json": {"schema": {"$ref": REF.format(model=kind.__name__)}}}
+    if kind not in _ANSWERS:
+        _ANSWERS.append(kind)
+    return {
+        status: {"description": HTTPStatus(status).phrase, "content": content}
+        for status in statuses
+    }
+
+
+_BODIES: Final[list[type[BaseModel]]] = []
+_ANSWERS: Final[list[type[BaseModel]]] = [ProblemAnswer]
+
+
+def bulk_answer(kind: type[BaseModel]) -> Responses:
+    """The 200 of a request that may be answered as a whole or in lines."""
+    found = with_answer(kind, 200)
+    found[200]["content"] = {
+        **found[200]["content"],
+        NDJSON: {"schema": {"type": "string", "description": "An object a line, with a status."}},
+    }
+    return found
+
+
+def problems(*statuses: int) -> Responses:
+    """Responses that are problem documents, with those that every route may give."""
+    content = {MEDIA_TYPE: {"schema": {"$ref": REF.format(model="ProblemAnswer")}}}
+    return {
+        status: {"description": HTTPStatus(status).phrase, "content": content}
+        for status in sorted({*statuses, *EVERYWHERE})
+    }
+
+
+def body_of(kind: type[BaseModel], *, bulk: bool = False) -> dict[str, Any]:
+    """The body of a route that reads it by hand."""
+    if kind not in _BODIES:
+        _BODIES.append(kind)
+    content: dict[str, Any] = {
+        "application/json": {"schema": {"$ref": REF.format(model=kind.__name__)}}
+    }
+    if bulk:
+        lines = "JSON lines: an object like that of application/json a line, at most 10 000."
+        content[NDJSON] = {"schema": {"type": "string", "description": lines}}
+    return {"requestBody": {"required": True, "content": content}}
+
+
+def describe(app: FastAPI, description: str) -> None:
+    """Make the application answer with the whole document."""
+
+    def openapi() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            found = get_openapi(
+                title=app.title,
+                version=app.version,
+                openapi_version="3.1.0",
+                description=description,
+                routes=app.routes,
+            )
+            schemas = found.setdefault("components", {}).setdefault("schemas", {})
+            schemas.update(_models("validation", tuple(_BODIES)))
+            schemas.update(_models("serialization", tuple(_ANSWERS)))
+            for unused in ("HTTPValidationError", "ValidationError"):
+                schemas.pop(unused, None)
+            app.openapi_schema = found
+        return app.openapi_schema
+
+    app.openapi = openapi  # type: ignore[method-assign]
+
+
+def _models(mode: Any, kinds: tuple[type[BaseModel], ...]) -> dict[str, Any]:
+    _, found = models_json_schema([(kind, mode) for kind in kinds], ref_template=REF)
+    models: dict[str, Any] = found["$defs"]
+    return models
+
+
+def document() -> bytes:
+    """The document of this release."""
+    from prometheus_client import CollectorRegistry
+
+    from belfry.api.app import create_app
+    from belfry.api.view import Nobody
+    from belfry.telemetry.metrics import Metrics
+
+    app = create_app(Nobody(), Metrics(CollectorRegistry()))
+    options = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE
+    return orjson.dumps(app.openapi(), option=options)
+
+
+if __name__ == "__main__":
+    sys.stdout.buffer.write(document())

@@ -1,0 +1,85 @@
+"""Dry runs: a copy of what a schedule would fire, marked as such, changing nothing.
+
+The copy is made by the holder of the partition, from the row that would fire, by the same code that
+fires it.  It is written by an ordinary producer: no transaction, no marker, no occurrence.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from http import HTTPStatus
+from typing import Final
+
+import orjson
+from starlette.requests import Request
+from starlette.responses import Response
+
+from belfry.api.access import Principal
+from belfry.api.desk import NotWritten
+from belfry.api.holdings import NotHeld
+from belfry.api.parts import RETRY_SOON, Parts
+from belfry.api.problems import Problem
+from belfry.api.reading import Reads
+from belfry.engine.effects import Effects, Fired
+from belfry.engine.firing import fire_extra
+from belfry.store.keys import schedule_key
+from belfry.store.lookup import Standing, standing_of
+
+MARK: Final = ("belfry-dry-run", b"true")
+
+
+class DryRuns:
+    """Fires copies; belongs to one event loop."""
+
+    def __init__(self, parts: Parts, reads: Reads) -> None:
+        self._parts = parts
+        self._reads = reads
+
+    async def fire(
+        self, request: Request, caller: Principal, tenant: str, schedule_id: str
+    ) -> Response:
+        """Write a copy of what a schedule would fire now."""
+        home = self._parts.ready.holdings.home_of(tenant, schedule_id)
+        name = schedule_key(tenant, schedule_id)
+        now_ms = int(self._parts.now_ms())
+        copies: list[Fired] = []
+
+        def look(partition: int) -> Response:
+            found = self._reads.read(partition, lambda rows: standing_of(rows, name, now_ms))
+            copies.append(self._copy(found, tenant, partition, now_ms))
+            return Response()
+
+        answer = await self._reads.answer(request, caller, home, look)
+        return await self._written(copies[0]) if copies else answer
+
+    def _copy(self, found: Standing | None, tenant: str, partition: int, now_ms: int) -> Fired:
+        if found is None:
+            raise Problem(
+                HTTPStatus.NOT_FOUND, f"Tenant {tenant} has no such schedule.", "not_found"
+            )
+        if found.pending is None:
+            detail = f"The schedule is over ({found.state}): there is nothing to fire."
+            raise Problem(HTTPStatus.CONFLICT, detail, "over")
+        known = self._parts.ready.holdings.tenant(tenant)
+        if known is None:
+            raise NotHeld(partition)
+        effects = Effects()
+        fire_extra(found.pending, known, now_ms, now_ms, effects)
+        return effects.fired[0]
+
+    async def _written(self, copy: Fired) -> Response:
+        try:
+            message = await asyncio.to_thread(self._parts.ready.desk.copy, copy, MARK)
+        except NotWritten as error:
+            detail = f"The copy was not written: {error}. Try again."
+            raise Problem(
+                HTTPStatus.SERVICE_UNAVAILABLE, detail, "not_written", RETRY_SOON
+            ) from None
+        headers = dict(copy[4])
+        told = {
+            "topic": message.topic(),
+            "partition": message.partition(),
+            "offset": message.offset(),
+            "fire_id": (headers.get("belfry-fire-id") or b"").decode(),
+        }
+        return Response(orjson.dumps(told), HTTPStatus.OK, None, "application/json")

@@ -1,0 +1,249 @@
+"""Who may talk to the HTTP port, from where, how much and for how long.
+
+Without authentication the port is bound to loopback.  That alone does not stop a web page whose own
+host name is made to resolve to 127.0.0.1, so the `Host` of each request has to be a name of this
+worker; and a page of another origin that posts here anyway is told by its `Origin`.  Sizes, times
+and the number of requests under way are bounded before anything is read, and every answer forbids
+the browser to load anything from elsewhere.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, MutableMapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from ipaddress import ip_address
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from belfry.api.problems import Problem
+
+API: Final = "/v1/"
+ANSWER_HEADERS: Final = {
+    "content-security-policy": "default-src 'self'; frame-ancestors 'none'; base-uri 'none'",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cache-control": "no-cache",
+}
+LINES: Final = ("application/x-ndjson", "application/jsonl", "application/json-lines")
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What the port lets in; `hosts` and `origins` are allowed besides names of this machine."""
+
+    hosts: frozenset[str] = frozenset()
+    origins: frozenset[str] = frozenset()
+    body_bytes: int = 1_100_000
+    bulk_bytes: int = 16_000_000
+    unwanted_bytes: int = 32_000_000
+    under_way: int = 1_000
+    body_s: float = 10.0
+    answer_s: float = 30.0
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host name or address means this machine and nothing else."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def host_name(header: str) -> str:
+    """Host part of a `Host` header: ``[::1]:8700`` gives ``::1``; empty when it is none."""
+    try:
+        return urlsplit(f"//{header}").hostname or ""
+    except ValueError:
+        return ""
+
+
+class Guard:
+    """ASGI middleware: refuses, bounds, and adds the headers of every answer."""
+
+    def __init__(self, app: ASGIApp, limits: Limits = Limits()) -> None:  # frozen
+        """Stand in front of `app`."""
+        self._app = app
+        self._limits = limits
+        self._under_way = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        body = _Body(receive, headers, self._limits)
+        answer = _Answer(send, body)
+        refusal = self._refusal(headers)
+        if refusal is not None:
+            await refusal.response(scope["path"])(scope, receive, answer)
+            return
+        if scope["path"].startswith(API) and scope.get("raw_path"):
+            # Names are decoded after the path has been split: an id may hold slashes.
+            scope = {**scope, "path": scope["raw_path"].decode("ascii", "replace")}
+        self._under_way += 1
+        try:
+            async with asyncio.timeout(self._limits.answer_s):
+                await self._app(scope, body.part, answer)
+        except TimeoutError:
+            if answer.begun:
+                raise
+            await _slow(self._limits.answer_s).response(scope["path"])(scope, receive, answer)
+        finally:
+            self._under_way -= 1
+
+    def _refusal(self, headers: Headers) -> Problem | None:
+        """Why a request is not looked at, or None."""
+        given = headers.get("host", "")
+        name = host_name(given)
+        if not is_loopback(name) and name.lower() not in self._limits.hosts:
+            return _foreign_host(given)
+        origin = headers.get("origin")
+        if origin is not None and not self._is_ours(origin, given):
+            return _foreign_origin(origin)
+        if self._under_way >= self._limits.under_way:
+            return _too_many(self._limits.under_way)
+        size = headers.get("content-length", "0")
+        most = _most_bytes(headers, self._limits)
+        if not size.isdecimal() or int(size) > most:
+            return _too_large(most)
+        return None
+
+    def _is_ours(self, origin: str, host: str) -> bool:
+        """Whether a page of this origin may ask: ours, or one that the settings name."""
+        if origin in self._limits.origins:
+            return True
+        try:
+            return urlsplit(origin).netloc.lower() == host.lower()
+        except ValueError:
+            return False
+
+
+class _Body:
+    """A request's body: its parts, as long as they come in time and are not too many."""
+
+    def __init__(self, receive: Receive, headers: Headers, limits: Limits) -> None:
+        self._receive = receive
+        self._limits = limits
+        self._most = _most_bytes(headers, limits)
+        self._taken = 0
+        self._more = True
+        # Its client sends nothing before it is asked to, and asking is not for the unwanted.
+        self._held_back = "expect" in headers
+
+    async def part(self) -> Message:
+        """The next part.
+
+        Raises:
+            Problem: when it does not come in time, or is one too many.
+        """
+        if not self._more:
+            return await self._receive()
+        self._held_back = False
+        try:
+            async with asyncio.timeout(self._limits.body_s):
+                message = await self._receive()
+        except TimeoutError:
+            self._more = False
+            raise _slow_body(self._limits.body_s) from None
+        self._count(message)
+        if self._taken > self._most:
+            raise _too_large(self._most)
+        return message
+
+    async def discard(self) -> None:
+        """Read what is left, for a client that reads its answer only when it has sent all."""
+        if self._held_back:
+            self._more = False
+        most = self._taken + self._limits.unwanted_bytes
+        try:
+            async with asyncio.timeout(self._limits.body_s):
+                while self._more and self._taken <= most:
+                    self._count(await self._receive())
+        except TimeoutError:
+            pass
+        finally:
+            self._more = False
+
+    def _count(self, message: Message) -> None:
+        self._taken += len(message.get("body", b""))
+        self._more = message.get("more_body", False)
+
+
+def _most_bytes(headers: Headers, limits: Limits) -> int:
+    kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+    return limits.bulk_bytes if kind in LINES else limits.body_bytes
+
+
+class _Answer:
+    """Sends, with the headers of every answer; knows whether it has begun."""
+
+    def __init__(
+        self, send: Callable[[MutableMapping[str, Any]], Awaitable[None]], body: _Body
+    ) -> None:
+        self._send = send
+        self._body = body
+        self.begun = False
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            await self._body.discard()
+            self.begun = True
+            headers = MutableHeaders(scope=message)
+            for name, value in ANSWER_HEADERS.items():
+                headers.setdefault(name, value)
+        await self._send(message)
+
+
+def _foreign_host(given: str) -> Problem:
+    return Problem(
+        HTTPStatus.MISDIRECTED_REQUEST,
+        f"Host {given[:200]!r} is not a name of this machine: use http://127.0.0.1 or"
+        " http://localhost; from elsewhere, use the advertised address, or a name that"
+        " BELFRY_HTTP_ALLOWED_HOSTS lists.",
+        "foreign_host",
+    )
+
+
+def _foreign_origin(given: str) -> Problem:
+    return Problem(
+        HTTPStatus.FORBIDDEN,
+        f"A page of {given[:200]!r} may not ask this worker; BELFRY_HTTP_ALLOWED_ORIGINS lists"
+        " those that may.",
+        "foreign_origin",
+    )
+
+
+def _too_many(most: int) -> Problem:
+    return Problem(
+        HTTPStatus.SERVICE_UNAVAILABLE,
+        f"{most} requests are under way already: try again.",
+        "busy",
+        {"retry-after": "1"},
+    )
+
+
+def _too_large(most: int) -> Problem:
+    return Problem(
+        HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+        f"The body is larger than {most} bytes. Send less at once, or store the content elsewhere"
+        " and schedule its address (claim check).",
+        "body_too_large",
+    )
+
+
+def _slow_body(seconds: float) -> Problem:
+    detail = f"A part of the body did not come within {seconds:g} s."
+    return Problem(HTTPStatus.REQUEST_TIMEOUT, detail, "slow_body", {"connection": "close"})
+
+
+def _slow(seconds: float) -> Problem:
+    detail = f"There is no answer within {seconds:g} s: try again."
+    return Problem(HTTPStatus.SERVICE_UNAVAILABLE, detail, "slow", {"retry-after": "1"})

@@ -1,0 +1,52 @@
+"""`/healthz/*` and `/metrics`: for orchestrators, load balancers and Prometheus."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+
+from fastapi import APIRouter, Response
+from prometheus_client import CONTENT_TYPE_LATEST
+
+from belfry.api.answers import HealthAnswer, ReadyAnswer
+from belfry.api.view import WorkerView
+from belfry.telemetry.metrics import Metrics
+
+
+def health_routes(view: WorkerView, metrics: Metrics) -> APIRouter:
+    """Routes that show the health of the worker behind `view`."""
+    routes = APIRouter(tags=["health"])
+
+    @routes.get("/healthz/live", responses={503: {"model": HealthAnswer}})
+    async def live(response: Response) -> HealthAnswer:
+        """Whether the process does its work; 503 asks for a restart."""
+        ok = view.live()
+        _mark(response, ok=ok)
+        detail = "The worker runs." if ok else "The worker has stopped; restart the process."
+        return HealthAnswer(ok=ok, detail=detail)
+
+    @routes.get("/healthz/startup", responses={503: {"model": HealthAnswer}})
+    async def startup(response: Response) -> HealthAnswer:
+        """Whether the group has answered this worker for the first time."""
+        ok = view.readiness().started
+        _mark(response, ok=ok)
+        detail = "The worker has joined its group." if ok else "Waiting for the consumer group."
+        return HealthAnswer(ok=ok, detail=detail)
+
+    @routes.get("/healthz/ready", responses={503: {"model": ReadyAnswer}})
+    async def ready(response: Response) -> ReadyAnswer:
+        """Whether the owned partitions fire; 503 says of each what is missing."""
+        readiness = view.readiness()
+        _mark(response, ok=readiness.ready)
+        return ReadyAnswer.of(readiness)
+
+    @routes.get("/metrics", response_class=Response)
+    async def metrics_page() -> Response:
+        """All metrics in the text format of Prometheus."""
+        view.refresh()
+        return Response(metrics.exposition(), media_type=CONTENT_TYPE_LATEST)
+
+    return routes
+
+
+def _mark(response: Response, *, ok: bool) -> None:
+    response.status_code = HTTPStatus.OK if ok else HTTPStatus.SERVICE_UNAVAILABLE

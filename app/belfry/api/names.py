@@ -1,0 +1,64 @@
+"""Names in paths: decoded once, and only after the path has been split.
+
+A schedule's id may hold slashes.  The guard leaves the paths of the API as they were written, so
+``order%2F4711`` is one segment, which cannot be taken for ``order/4711/pause``; an id whose last
+part is no action may also be written with plain slashes.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+from urllib.parse import unquote
+
+from fastapi import Path
+from pydantic import AfterValidator, BeforeValidator, WithJsonSchema
+
+from belfry.schedules.request import schedule_id_problem, tenant_problem
+
+TENANT_PATTERN: Final = r"^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$"
+
+
+def _decoded(given: object) -> object:
+    if not isinstance(given, str):
+        return given
+    try:
+        return unquote(given, errors="strict")
+    except UnicodeDecodeError:
+        raise ValueError("its percent-encoding is no UTF-8") from None
+
+
+def _tenant(name: str) -> str:
+    problem = tenant_problem(name)
+    if problem is not None:
+        raise ValueError(problem.reason)
+    return name
+
+
+def _schedule_id(name: str) -> str:
+    problem = schedule_id_problem(name)
+    if problem is not None:
+        raise ValueError(problem.reason)
+    return name
+
+
+TenantName = Annotated[
+    str,
+    BeforeValidator(_decoded),
+    AfterValidator(_tenant),
+    WithJsonSchema({"type": "string", "minLength": 1, "maxLength": 100, "pattern": TENANT_PATTERN}),
+    Path(description="Owner of the schedules."),
+]
+ScheduleName = Annotated[
+    str,
+    BeforeValidator(_decoded),
+    AfterValidator(_schedule_id),
+    WithJsonSchema(
+        {
+            "type": "string",
+            "minLength": 1,
+            "maxLength": 255,
+            "pattern": r"^[^\u0000-\u001f\u007f-\u009f]+$",
+        }
+    ),
+    Path(description="Name of the schedule; percent-encode its slashes."),
+]

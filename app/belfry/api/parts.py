@@ -1,0 +1,56 @@
+"""What the routes stand on: parts that the worker brings as it comes up.
+
+The port answers from the first second, when there is no Kafka yet; until `open` is called, whatever
+needs a part is answered 503, with what the worker waits for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from http import HTTPStatus
+
+from belfry.api.access import Gate
+from belfry.api.desk import Desk
+from belfry.api.directory import Directory
+from belfry.api.holdings import Holdings
+from belfry.api.peers import Passport, Peers
+from belfry.api.policies import Policies
+from belfry.api.problems import Problem
+from belfry.history.source import History
+
+RETRY_SOON = {"retry-after": "1"}
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """The parts of a worker that is connected."""
+
+    desk: Desk
+    holdings: Holdings
+    directory: Directory
+    history: History
+    policies: Policies
+
+
+class Parts:
+    """Gate and peers from the first second, the rest once the worker is connected."""
+
+    def __init__(self, gate: Gate, secret: str | None, now_ms: Callable[[], float]) -> None:
+        self.gate = gate
+        self.now_ms = now_ms
+        self.passport = Passport(secret, gate, now_ms)
+        self.peers = Peers(self.passport)
+        self._open: Open | None = None
+
+    def open(self, parts: Open) -> None:
+        """The worker is connected."""
+        self._open = parts
+
+    @property
+    def ready(self) -> Open:
+        """The parts of a connected worker; raises `Problem` before it is one."""
+        if self._open is None:
+            detail = "The worker is starting: it has not reached Kafka yet. Try again."
+            raise Problem(HTTPStatus.SERVICE_UNAVAILABLE, detail, "starting", RETRY_SOON)
+        return self._open

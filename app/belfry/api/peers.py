@@ -1,0 +1,153 @@
+"""Asking another worker, for a caller that asked this one.
+
+A forwarded request says on whose behalf it comes and when, signed with the secret that the workers
+share; the signature covers method, path, query and body.  Without authentication there is no secret
+either: then all workers are on one machine, and whoever reaches one reaches all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+from collections.abc import Callable
+from dataclasses import dataclass
+from hashlib import sha256
+from http import HTTPStatus
+from typing import Final
+
+import aiohttp
+import orjson
+from starlette.requests import Request
+from starlette.responses import Response
+from yarl import URL
+
+from belfry.api.access import ANYBODY, Gate, Principal, Role, forbidden, unauthorized
+
+FORWARDED: Final = "belfry-forwarded"
+NOT_HELD: Final = "belfry-not-held"
+AFTER: Final = "belfry-after"
+FRESH_MS: Final = 30_000
+CONNECT_S: Final = 1.0
+TOTAL_S: Final = 20.0
+PASSED_ON: Final = ("content-type", "accept", "if-match")
+HANDED_BACK: Final = ("content-type", "etag", "location", "retry-after", NOT_HELD)
+
+
+class Unreachable(Exception):
+    """The other worker did not answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What is asked of another worker."""
+
+    method: str
+    path: str
+    query: str
+    body: bytes = b""
+
+    @classmethod
+    async def of(cls, request: Request) -> Target:
+        """The same that a caller asked this worker for."""
+        raw: bytes = request.scope.get("raw_path") or request.scope["path"].encode()
+        body = await request.body()
+        return cls(request.method, raw.decode("ascii"), request.url.query, body)
+
+    def signed(self, secret: bytes, claim: str) -> str:
+        """The signature of a claim on this target."""
+        parts = (self.method, self.path, self.query, claim, sha256(self.body).hexdigest())
+        return hmac.new(secret, "\n".join(parts).encode(), sha256).hexdigest()
+
+
+class Passport:
+    """Signs whom a forwarded request is for, and reads what other workers signed."""
+
+    def __init__(self, secret: str | None, gate: Gate, now_ms: Callable[[], float]) -> None:
+        self._secret = secret.encode() if secret else None
+        self._gate = gate
+        self._now_ms = now_ms
+
+    @property
+    def can_travel(self) -> bool:
+        """Whether other workers would believe this one."""
+        return self._secret is not None or self._gate.is_open
+
+    def write(self, target: Target, principal: Principal) -> str:
+        """The header of a forwarded request."""
+        claim = orjson.dumps(
+            [principal.name, list(principal.tenants), principal.role, int(self._now_ms())]
+        ).decode("utf-8")
+        claim = claim.encode().hex()
+        signature = "" if self._secret is None else target.signed(self._secret, claim)
+        return f"{claim}.{signature}"
+
+    def read(self, given: str, target: Target) -> Principal:
+        """On whose behalf another worker asks; raises `Problem`."""
+        claim, _, signature = given.partition(".")
+        if self._secret is None:
+            if not self._gate.is_open:
+                raise forbidden("This worker has no BELFRY_HTTP_WORKER_SECRET, so it trusts none.")
+            return ANYBODY
+        if not hmac.compare_digest(target.signed(self._secret, claim), signature):
+            raise unauthorized(
+                f"The signature of {FORWARDED} is wrong: give all workers the same"
+                " BELFRY_HTTP_WORKER_SECRET; callers leave this header out."
+            )
+        name, tenants, role, at_ms = orjson.loads(bytes.fromhex(claim))
+        if abs(self._now_ms() - at_ms) > FRESH_MS:
+            raise unauthorized(f"{FORWARDED} is older than {FRESH_MS // 1000} s: check the clocks.")
+        return Principal(name, tuple(tenants), Role(role))
+
+
+class Peers:
+    """Connections to the other workers; belongs to one event loop."""
+
+    def __init__(self, passport: Passport) -> None:
+        self.passport = passport
+        self._session: aiohttp.ClientSession | None = None
+
+    async def ask(
+        self, url: str, target: Target, principal: Principal, headers: dict[str, str]
+    ) -> Response:
+        """Another worker's answer; raises `Unreachable`."""
+        given = {**headers, FORWARDED: self.passport.write(target, principal)}
+        address = url + target.path + (f"?{target.query}" if target.query else "")
+        # The path is signed and looked up as it was written, so nothing may quote it anew.
+        try:
+            async with self._open().request(
+                target.method,
+                URL(address, encoded=True),
+                data=target.body or None,
+                headers=given,
+                allow_redirects=False,
+            ) as answer:
+                content = await answer.read()
+                kept = {
+                    name: answer.headers[name] for name in HANDED_BACK if name in answer.headers
+                }
+                if NOT_HELD in answer.headers:
+                    kept[NOT_HELD] = answer.headers[NOT_HELD]
+                return Response(content, answer.status, kept)
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise Unreachable(f"{url}: {type(error).__name__} {error}") from error
+
+    def _open(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                timeout=aiohttp.ClientTimeout(total=TOTAL_S, sock_connect=CONNECT_S),
+                connector=aiohttp.TCPConnector(limit=200, limit_per_host=100),
+                auto_decompress=False,
+            )
+        return self._session
+
+    async def close(self) -> None:
+        """Close the connections."""
+        if self._session is not None:
+            await self._session.close()
+            # Connections close in the next round of the loop.
+            await asyncio.sleep(0)
+
+
+def is_misdirected(answer: Response) -> bool:
+    """Whether the other worker says that it does not hold what was asked for."""
+    return answer.status_code == HTTPStatus.MISDIRECTED_REQUEST and NOT_HELD in answer.headers

@@ -1,0 +1,105 @@
+"""`/v1/preview`: what a rule will do, told before it is asked for."""
+
+from __future__ import annotations
+
+import asyncio
+from http import HTTPStatus
+from typing import Any
+
+import orjson
+from fastapi import APIRouter, Request
+from pydantic import BaseModel, Field
+from starlette.responses import Response
+
+from belfry.api.access import Principal, Role
+from belfry.api.bodies import TRIGGER_FIELDS, Text, TriggerBody
+from belfry.api.callers import Callers
+from belfry.api.document import body_of, problems, with_answer
+from belfry.api.parsing import parsed
+from belfry.api.parts import Parts
+from belfry.api.problems import Problem
+from belfry.api.shapes import moment
+from belfry.schedules.preview import Preview, preview
+from belfry.schedules.rejections import Rejection
+from belfry.wire.headers import EMPTY
+
+
+class PreviewBody(TriggerBody):
+    """A rule, and how much of it to show."""
+
+    count: int = Field(10, ge=1, le=1000, description="Instants to show.")
+    shown_in: Text | None = Field(
+        None, description="IANA zone of the local times; that of `cron` where it has one; UTC."
+    )
+
+
+class OccurrenceAnswer(BaseModel):
+    """One instant of a rule."""
+
+    occurrence: int
+    scheduled_at: str
+    local: str
+
+
+class WarningAnswer(BaseModel):
+    """Something to know before asking for the rule."""
+
+    code: str
+    text: str
+
+
+class PreviewAnswer(BaseModel):
+    """A rule in words, its next instants, and what to know about them."""
+
+    words: str
+    timezone: str
+    occurrences: list[OccurrenceAnswer]
+    warnings: list[WarningAnswer]
+
+
+def preview_routes(parts: Parts, callers: Callers) -> APIRouter:
+    """The route of previews; it needs no broker."""
+    routes = APIRouter(prefix="/v1", tags=["preview"])
+
+    @routes.post(
+        "/preview",
+        response_model=None,
+        responses={
+            **with_answer(PreviewAnswer, 200),
+            **problems(400, 413, 415, 422, 429, 503),
+        },
+        openapi_extra=body_of(PreviewBody),
+    )
+    async def show(request: Request, _caller: Principal = callers.who(Role.READ)) -> Response:
+        """The next instants of a rule as if it were accepted now, in words, with warnings."""
+        body = await parsed(request, PreviewBody)
+        fields: Any = {
+            **EMPTY,
+            **{name: getattr(body, name) for name in TRIGGER_FIELDS},
+            "tenant": "preview",
+            "schedule_id": "preview",
+            "kind": body.kind_given(),
+        }
+        now_ms = int(parts.now_ms())
+        found = await asyncio.to_thread(preview, fields, now_ms, body.count, body.shown_in)
+        if isinstance(found, Rejection):
+            raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, found.reason, found.code)
+        return Response(orjson.dumps(_shown(found)), HTTPStatus.OK, None, "application/json")
+
+    return routes
+
+
+def _shown(found: Preview) -> dict[str, Any]:
+    return {
+        "words": found.words,
+        "timezone": found.timezone,
+        "occurrences": [
+            {
+                "occurrence": each.number,
+                "scheduled_at": moment(each.scheduled_ms),
+                "local": each.local,
+            }
+            for each in found.occurrences
+        ],
+        "warnings": [{"code": each.code, "text": each.text} for each in found.warnings],
+    }

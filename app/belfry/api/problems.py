@@ -1,0 +1,126 @@
+"""Errors as RFC 9457 problem documents, whatever raised them.
+
+No request ends a worker, and no answer shows a traceback: what is not the caller's fault is logged
+and answered with 500.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any, Final
+
+import orjson
+import structlog
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+from starlette.routing import Match
+
+MEDIA_TYPE: Final = "application/problem+json"
+
+log = structlog.get_logger(__name__)
+
+
+class Problem(HTTPException):
+    """An answer that is a problem; `code` is stable and for programs, `more` goes with it."""
+
+    def __init__(
+        self,
+        status: int,
+        detail: str,
+        code: str,
+        headers: Mapping[str, str] | None = None,
+        **more: Any,
+    ) -> None:
+        super().__init__(status, detail, dict(headers) if headers else None)
+        self.more = {"code": code, **more}
+
+    def response(self, instance: str) -> Response:
+        """The problem document."""
+        return problem(self.status_code, str(self.detail), instance, self.headers, **self.more)
+
+
+class ProblemAnswer(BaseModel):
+    """RFC 9457: what is wrong, and what to do."""
+
+    model_config = ConfigDict(extra="allow")
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    instance: str
+    code: str | None = Field(None, description="Stable, for programs.")
+
+
+def problem(
+    status: int,
+    detail: str,
+    instance: str,
+    headers: Mapping[str, str] | None = None,
+    **more: Any,
+) -> Response:
+    """A problem document; `more` adds members such as `code` or `errors`."""
+    document = {
+        "type": "about:blank",
+        "title": HTTPStatus(status).phrase,
+        "status": status,
+        "detail": detail,
+        "instance": instance,
+        **more,
+    }
+    return Response(orjson.dumps(document), status, headers, MEDIA_TYPE)
+
+
+def install(app: FastAPI) -> None:
+    """Answer every error of the application with a problem document."""
+    app.add_exception_handler(HTTPException, _refused)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(Exception, _failed)
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    if isinstance(error, Problem):
+        return error.response(request.url.path)
+    detail = str(error.detail)
+    if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+        return _not_allowed(request)
+    if error.status_code == HTTPStatus.NOT_FOUND and detail == HTTPStatus.NOT_FOUND.phrase:
+        detail = f"There is nothing at {request.url.path}; /openapi.json lists what there is."
+    return problem(error.status_code, detail, request.url.path, error.headers)
+
+
+def _not_allowed(request: Request) -> Response:
+    """All methods that the path has: the framework names those of one route alone."""
+    allowed = sorted(
+        {
+            method
+            for routes in request.app.state.routers
+            for route in routes.routes
+            if route.matches(request.scope)[0] is not Match.NONE
+            for method in getattr(route, "methods", None) or ()
+        }
+    )
+    detail = f"{request.method} is not for {request.url.path}; allowed: {', '.join(allowed)}."
+    status = HTTPStatus.METHOD_NOT_ALLOWED
+    return problem(status, detail, request.url.path, {"allow": ", ".join(allowed)})
+
+
+async def _invalid(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    errors = [
+        {"where": ".".join(map(str, found["loc"])), "message": found["msg"]}
+        for found in error.errors()
+    ]
+    detail = "; ".join(f"{found['where']}: {found['message']}" for found in errors)
+    return problem(HTTPStatus.UNPROCESSABLE_ENTITY, detail, request.url.path, errors=errors)
+
+
+async def _failed(request: Request, error: Exception) -> Response:
+    log.error("A request failed.", path=request.url.path, exc_info=error)
+    detail = "The worker failed to answer; its log holds the reason."
+    return problem(HTTPStatus.INTERNAL_SERVER_ERROR, detail, request.url.path)

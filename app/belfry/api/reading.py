@@ -1,0 +1,135 @@
+"""Reads go to the worker that holds the partition, whoever was asked.
+
+    held here? ─ yes ─► read the store
+        │ no
+        └─► who holds it, says the group ─► ask that worker ─ "not me" ─► look again, for a second
+                                                                 └─► 503, Retry-After
+
+A read that follows a write through the same worker sees it: the highest offset that was answered
+for travels along, and the holder waits until its store has it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from http import HTTPStatus
+from time import monotonic
+from typing import Final, TypeVar
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from belfry.api.access import Principal
+from belfry.api.holdings import NotHeld
+from belfry.api.parts import RETRY_SOON, Parts
+from belfry.api.peers import (
+    AFTER,
+    FORWARDED,
+    NOT_HELD,
+    PASSED_ON,
+    Target,
+    Unreachable,
+    is_misdirected,
+)
+from belfry.api.problems import Problem
+from belfry.store.lookup import Moving
+from belfry.store.ordered_map import OrderedMap
+
+PATIENCE_S: Final = 1.0
+PAUSE_S: Final = 0.05
+LOOK_S: Final = 0.001
+T = TypeVar("T")
+Look = Callable[[OrderedMap], T]
+
+
+class Reads:
+    """Finds the holder of a partition and lets it answer; belongs to one event loop."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._written: dict[int, int] = {}
+
+    def wrote(self, partition: int | None, offset: int | None) -> None:
+        """A write that lies there was answered for: later reads have to see it."""
+        if partition is not None and offset is not None:
+            self._written[partition] = max(offset, self._written.get(partition, -1))
+
+    async def answer(
+        self,
+        request: Request,
+        principal: Principal,
+        partition: int,
+        look: Callable[[int], Response],
+    ) -> Response:
+        """The answer of whoever holds a partition; `look` reads it here, raising `NotHeld`."""
+        deadline = monotonic() + PATIENCE_S
+        after = self._after(request, partition)
+        why = ""
+        while True:
+            try:
+                await self._applied(partition, after, deadline)
+                return look(partition)
+            except NotHeld:
+                if FORWARDED in request.headers:
+                    return _not_held(request, partition)
+                elsewhere = await self._elsewhere(request, principal, partition, after)
+                if isinstance(elsewhere, Response):
+                    return elsewhere
+                why = elsewhere
+            except Moving as error:
+                why = str(error)
+            if monotonic() > deadline:
+                raise _moving(partition, why)
+            await asyncio.sleep(PAUSE_S)
+
+    def read(self, partition: int, look: Look[T]) -> T:
+        """What `look` finds in a partition that is held here; raises `NotHeld`."""
+        return self._parts.ready.holdings.read(partition, look)
+
+    def _after(self, request: Request, partition: int) -> int:
+        told = request.headers.get(AFTER, "")
+        if told.isdecimal() and FORWARDED in request.headers:
+            return int(told)
+        return self._written.get(partition, -1)
+
+    async def _applied(self, partition: int, after: int, deadline: float) -> None:
+        """Wait until the store shows the request at this offset."""
+        holdings = self._parts.ready.holdings
+        while holdings.position(partition) <= after:
+            if monotonic() > deadline:
+                raise _moving(partition, f"the request at offset {after} is not applied yet")
+            await asyncio.sleep(LOOK_S)
+
+    async def _elsewhere(
+        self, request: Request, principal: Principal, partition: int, after: int
+    ) -> Response | str:
+        """The holder's answer, or why there is none."""
+        directory = self._parts.ready.directory
+        url = directory.holder(partition)
+        if url is None or url == directory.mine:
+            return "the group has not said who holds it"
+        if not self._parts.passport.can_travel:
+            return f"{url} holds it, and without BELFRY_HTTP_WORKER_SECRET it trusts nobody"
+        headers = {name: request.headers[name] for name in PASSED_ON if name in request.headers}
+        if after >= 0:
+            headers[AFTER] = str(after)
+        try:
+            target = await Target.of(request)
+            answer = await self._parts.peers.ask(url, target, principal, headers)
+        except Unreachable as error:
+            return str(error)
+        return f"{url} does not hold it any more" if is_misdirected(answer) else answer
+
+
+def _not_held(request: Request, partition: int) -> Response:
+    detail = f"Partition {partition} is not held by this worker."
+    refusal = Problem(
+        HTTPStatus.MISDIRECTED_REQUEST, detail, "not_held", {NOT_HELD: str(partition)}
+    )
+    return refusal.response(request.url.path)
+
+
+def _moving(partition: int, why: str) -> Problem:
+    detail = f"Partition {partition} is on its way to another worker ({why}). Try again."
+    return Problem(HTTPStatus.SERVICE_UNAVAILABLE, detail, "moving", RETRY_SOON)

@@ -1,0 +1,342 @@
+"""`/v1/tenants/{tenant}/schedules`: create, look at, change and end schedules."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from http import HTTPStatus
+from typing import Final
+
+import orjson
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from belfry.api import shapes, writing
+from belfry.api.access import Principal, Role
+from belfry.api.bodies import DefinitionBody, ScheduleBody
+from belfry.api.bulk import create_many
+from belfry.api.callers import Callers
+from belfry.api.conditions import expected_version, must_be_new
+from belfry.api.document import body_of, bulk_answer, problems, with_answer
+from belfry.api.dry_runs import DryRuns
+from belfry.api.lists import Lists, MostRows
+from belfry.api.names import ScheduleName, TenantName
+from belfry.api.parsing import parsed
+from belfry.api.parts import Parts
+from belfry.api.problems import Problem
+from belfry.api.queries import (
+    AskingOfFire,
+    AskingOfFireQuery,
+    AskingQuery,
+    AskingWhy,
+    AskingWhyQuery,
+    ConditionHeaders,
+    DueRangeQuery,
+    FiltersQuery,
+    Match,
+    MatchHeaders,
+)
+from belfry.api.reading import Reads
+from belfry.api.writing import Writes, request_fields
+from belfry.store.keys import schedule_key
+from belfry.store.lookup import Standing, Wanted, standing_of
+
+SCHEDULE: Final = "/tenants/{tenant}/schedules/{schedule_id:path}"
+SCHEDULES: Final = "/tenants/{tenant}/schedules"
+
+ACTIONS: Final = ("pause", "resume", "trigger")
+RESERVED: Final = (*ACTIONS, "ack", "dry-run")
+METHODS: Final = frozenset({"GET", "PUT", "POST", "DELETE", "PATCH", "HEAD", "OPTIONS", "TRACE"})
+
+
+def schedule_routes(parts: Parts, reads: Reads, callers: Callers) -> APIRouter:
+    """Routes of single schedules and of lists."""
+    routes = APIRouter(prefix="/v1", tags=["schedules"])
+    writes = Writes(parts, reads)
+    _creating(routes, writes, callers)
+    _listing(routes, Lists(parts, reads), callers)
+    for action in ACTIONS:
+        _acting(routes, writes, callers, action)
+    _acknowledging(routes, writes, callers)
+    _trying(routes, DryRuns(parts, reads), callers)
+    _reserve(routes)
+    _one(routes, parts, reads, callers)
+    _changing(routes, writes, callers)
+    return routes
+
+
+def _reserve(routes: APIRouter) -> None:
+    """An id that ends as an action does is percent-encoded, so other methods have no business."""
+    for action, method in (*((name, "POST") for name in RESERVED), ("history", "GET")):
+        routes.add_api_route(
+            f"{SCHEDULE}/{action}",
+            _only(method),
+            methods=sorted(METHODS - {method}),
+            name=f"no-{action}",
+            include_in_schema=False,
+        )
+
+
+def _only(method: str) -> Callable[[Request], Awaitable[None]]:
+    async def refuse(request: Request) -> None:
+        detail = f"{request.method} is not for {request.url.path}; allowed: {method}."
+        status = HTTPStatus.METHOD_NOT_ALLOWED
+        raise Problem(status, detail, "method_not_allowed", {"allow": method})
+
+    return refuse
+
+
+def _creating(routes: APIRouter, writes: Writes, callers: Callers) -> None:
+    @routes.post(
+        SCHEDULES,
+        status_code=HTTPStatus.CREATED,
+        response_model=None,
+        responses={
+            **with_answer(shapes.VerdictAnswer, 201, 202),
+            **bulk_answer(shapes.VerdictAnswer),
+            **problems(400, 409, 413, 415, 422, 429, 503),
+        },
+        openapi_extra=body_of(ScheduleBody, bulk=True),
+    )
+    async def create(
+        request: Request,
+        tenant: TenantName,
+        asking: AskingQuery,
+        _caller: Principal = callers.who(Role.SCHEDULE),
+    ) -> Response:
+        """Create a schedule; the same once more is UNCHANGED, another of the same id a conflict.
+
+        As JSON lines (`application/x-ndjson`) many at once: the answer has a line for each, in
+        their order, with the status that it would have had alone.
+        """
+        if _is_bulk(request):
+            return await create_many(request, tenant, writes, wait=asking.waits)
+        body = await parsed(request, ScheduleBody)
+        fields = request_fields(tenant, body.schedule_id, "CREATE", body.fields())
+        verdict = await writes.carry_out(fields, wait=asking.waits)
+        return writing.answer(writing.created(verdict), request.url.path)
+
+
+def _is_bulk(request: Request) -> bool:
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    return kind in ("application/x-ndjson", "application/jsonl", "application/json-lines")
+
+
+def _listing(routes: APIRouter, lists: Lists, callers: Callers) -> None:
+    @routes.get(
+        SCHEDULES,
+        response_model=None,
+        responses={**with_answer(shapes.PageAnswer, 200), **problems(422, 429, 503)},
+    )
+    async def schedules(
+        request: Request,
+        tenant: TenantName,
+        filters: FiltersQuery,
+        caller: Principal = callers.who(Role.READ),
+    ) -> Response:
+        """Schedules of a tenant, by id, or by due instant where a range is given.
+
+        A page ends when it is full or 10 000 rows have been looked at; then `cursor` goes on.
+        Pages are no snapshot: what changes between two of them may be missed or shown twice.
+        """
+        most = MostRows(filters.limit, filters.cursor)
+        return await lists.page(request, caller, filters.wanted(tenant), most)
+
+    @routes.get(
+        "/tenants/{tenant}/counts",
+        response_model=None,
+        responses={**with_answer(shapes.CountsAnswer, 200), **problems(422, 429, 503)},
+    )
+    async def counts(
+        request: Request,
+        tenant: TenantName,
+        range_: DueRangeQuery,
+        caller: Principal = callers.who(Role.READ),
+    ) -> Response:
+        """How many schedules of a tenant are due in each minute.
+
+        Each page looks at 10 000 rows of the timeline, which the tenants of a partition share;
+        add the pages up.
+        """
+        wanted = Wanted(
+            tenant.encode(), due_from_ms=range_.due_from or 0, due_until_ms=range_.due_until
+        )
+        return await lists.counts(request, caller, wanted, range_.cursor)
+
+
+def _one(routes: APIRouter, parts: Parts, reads: Reads, callers: Callers) -> None:
+    @routes.get(
+        SCHEDULE,
+        response_model=None,
+        responses={**with_answer(shapes.ScheduleAnswer, 200), **problems(404, 422, 429, 503)},
+    )
+    async def schedule(
+        request: Request,
+        tenant: TenantName,
+        schedule_id: ScheduleName,
+        caller: Principal = callers.who(Role.READ),
+    ) -> Response:
+        """One schedule; for a day after its end, how it ended."""
+        home = parts.ready.holdings.home_of(tenant, schedule_id)
+        name = schedule_key(tenant, schedule_id)
+
+        def look(partition: int) -> Response:
+            found = reads.read(partition, lambda rows: standing_of(rows, name, int(parts.now_ms())))
+            return _shown(found, request.url.path, schedule_id)
+
+        answer = await reads.answer(request, caller, home, look)
+        for former in parts.ready.holdings.former_homes_of(tenant, schedule_id):
+            if answer.status_code == HTTPStatus.NOT_FOUND:
+                answer = await reads.answer(request, caller, former, look)
+        return answer
+
+
+def _shown(found: Standing | None, path: str, schedule_id: str) -> Response:
+    if found is None:
+        detail = f"The tenant has no schedule {schedule_id!r}."
+        return Problem(HTTPStatus.NOT_FOUND, detail, "not_found").response(path)
+    shown = shapes.whole(found)
+    headers = {"etag": f'"{shown["version"]}"'}
+    return Response(orjson.dumps(shown), HTTPStatus.OK, headers, "application/json")
+
+
+def _changing(routes: APIRouter, writes: Writes, callers: Callers) -> None:
+    @routes.put(
+        SCHEDULE,
+        response_model=None,
+        responses={
+            **with_answer(shapes.VerdictAnswer, 200, 201, 202),
+            **problems(400, 404, 409, 412, 413, 415, 422, 429, 503),
+        },
+        openapi_extra=body_of(DefinitionBody),
+    )
+    async def put(
+        request: Request,
+        tenant: TenantName,
+        schedule_id: ScheduleName,
+        asking: AskingQuery,
+        conditions: ConditionHeaders,
+        _caller: Principal = callers.who(Role.SCHEDULE),
+    ) -> Response:
+        """Create a schedule, or replace what it says."""
+        version = expected_version(conditions.if_match)
+        new = must_be_new(conditions.if_none_match)
+        fields = (await parsed(request, DefinitionBody)).fields()
+        if version is not None:
+            fields["expected_version"] = version
+        asked = request_fields(tenant, schedule_id, "CREATE" if new else "UPSERT", fields)
+        verdict = await writes.carry_out(asked, wait=asking.waits)
+        return writing.answer(verdict, request.url.path, conditional=new or version is not None)
+
+    @routes.delete(
+        SCHEDULE,
+        response_model=None,
+        responses={
+            **with_answer(shapes.VerdictAnswer, 200, 202),
+            **problems(404, 409, 412, 422, 429, 503),
+        },
+    )
+    async def cancel(
+        request: Request,
+        tenant: TenantName,
+        schedule_id: ScheduleName,
+        asking: AskingWhyQuery,
+        match: MatchHeaders,
+        _caller: Principal = callers.who(Role.SCHEDULE),
+    ) -> Response:
+        """End a schedule before it fires; 409 TOO_LATE where it has."""
+        return await _change(request, writes, (tenant, schedule_id, "CANCEL"), asking, match)
+
+
+async def _change(
+    request: Request,
+    writes: Writes,
+    what: tuple[str, str, str],
+    asking: AskingWhy,
+    match: Match,
+) -> Response:
+    """Ask for something that needs no body: tenant, schedule and action."""
+    version = expected_version(match.if_match)
+    given = {
+        "expected_version": version,
+        "reason": asking.reason,
+        "request_id": asking.request_id,
+        "fire_id": asking.fire_id if isinstance(asking, AskingOfFire) else None,
+    }
+    verdict = await writes.carry_out(request_fields(*what, given), wait=asking.waits)
+    conditional = version is not None
+    return writing.answer(verdict, request.url.path, conditional=conditional, creates=False)
+
+
+_MEANINGS: Final = {
+    "pause": "Hold a schedule until it is resumed.",
+    "resume": "End a pause.",
+    "trigger": "Fire once now, besides the schedule's own instants.",
+}
+
+
+def _acting(routes: APIRouter, writes: Writes, callers: Callers, action: str) -> None:
+    async def act(
+        request: Request,
+        tenant: TenantName,
+        schedule_id: ScheduleName,
+        asking: AskingWhyQuery,
+        match: MatchHeaders,
+        _caller: Principal = callers.who(Role.SCHEDULE),
+    ) -> Response:
+        return await _change(request, writes, (tenant, schedule_id, action.upper()), asking, match)
+
+    act.__doc__ = _MEANINGS[action]
+    routes.add_api_route(
+        f"{SCHEDULE}/{action}",
+        act,
+        methods=["POST"],
+        name=action,
+        response_model=None,
+        responses={
+            **with_answer(shapes.VerdictAnswer, 200, 202),
+            **problems(404, 409, 412, 422, 429, 503),
+        },
+    )
+
+
+def _acknowledging(routes: APIRouter, writes: Writes, callers: Callers) -> None:
+    @routes.post(
+        f"{SCHEDULE}/ack",
+        response_model=None,
+        responses={
+            **with_answer(shapes.VerdictAnswer, 200, 202),
+            **problems(404, 409, 412, 422, 429, 503),
+        },
+    )
+    async def ack(
+        request: Request,
+        tenant: TenantName,
+        schedule_id: ScheduleName,
+        asking: AskingOfFireQuery,
+        match: MatchHeaders,
+        _caller: Principal = callers.who(Role.SCHEDULE),
+    ) -> Response:
+        """Acknowledge a fire, so that what waits for it goes on; UNCHANGED where nothing does."""
+        return await _change(request, writes, (tenant, schedule_id, "ACK"), asking, match)
+
+
+def _trying(routes: APIRouter, dry_runs: DryRuns, callers: Callers) -> None:
+    @routes.post(
+        f"{SCHEDULE}/dry-run",
+        response_model=None,
+        responses={
+            **with_answer(shapes.DryRunAnswer, 200),
+            **problems(404, 409, 422, 429, 503),
+        },
+    )
+    async def dry_run(
+        request: Request,
+        tenant: TenantName,
+        schedule_id: ScheduleName,
+        caller: Principal = callers.who(Role.SCHEDULE),
+    ) -> Response:
+        """Fire a copy now, marked by the header `belfry-dry-run`; nothing changes.
+
+        The copy is written outside of the transactions of real fires.
+        """
+        return await dry_runs.fire(request, caller, tenant, schedule_id)

@@ -1,0 +1,158 @@
+"""The HTTP server: uvicorn in a thread with a loop of its own.
+
+It starts before anything else of the worker and stops last, and a worker whose loop is busy (a
+large batch, a recovery) still answers its probes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+import time
+from pathlib import Path
+from typing import Any, Final
+
+import h11
+import uvicorn
+from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from belfry.api.guard import is_loopback
+
+START_SECONDS: Final = 10.0
+STOP_SECONDS: Final = 5.0
+HEAD_SECONDS: Final = 10.0
+MOST_CONNECTIONS: Final = 2_000
+
+
+class HttpAddressError(Exception):
+    """The HTTP port cannot be opened where the settings want it."""
+
+
+class _Protocol(H11Protocol):
+    """uvicorn's, which ends connections that do not say in time what they want."""
+
+    _deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """The clock runs from the first moment."""
+        super().connection_made(transport)
+        self._watch()
+
+    def handle_events(self) -> None:
+        """It stops while a request is carried out, and runs again for the next one's head."""
+        super().handle_events()
+        if self.conn.their_state is h11.IDLE:
+            self._watch()
+        elif self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Nothing is waited for any more."""
+        if self._deadline is not None:
+            self._deadline.cancel()
+        super().connection_lost(exc)
+
+    def _watch(self) -> None:
+        if self._deadline is None and not self.transport.is_closing():
+            self._deadline = self.loop.call_later(HEAD_SECONDS, self.transport.close)
+
+
+class HttpServer:
+    """One HTTP port.  `start` and `stop` are called once each, from any thread."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        host: str,
+        port: int,
+        *,
+        tls: tuple[Path, Path] | None = None,
+        guarded: bool = False,
+    ) -> None:
+        """Prepare to serve `app`; port 0 takes any free one.
+
+        `tls` are the files of a certificate and its key; `guarded` says that callers have to show
+        who they are, so that the port may open to other machines.
+        """
+        self._host = host
+        self._port = port
+        self._guarded = guarded
+        self._tls = tls is not None
+        files: dict[str, Any] = {}
+        if tls is not None:
+            files = {"ssl_certfile": tls[0], "ssl_keyfile": tls[1]}
+        self._server = uvicorn.Server(
+            uvicorn.Config(
+                app,
+                http=_Protocol,
+                ws="none",
+                log_config=None,
+                access_log=False,
+                lifespan="on",
+                server_header=False,
+                limit_concurrency=MOST_CONNECTIONS,
+                timeout_graceful_shutdown=2,
+                **files,
+            )
+        )
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> int:
+        """Open the port and serve it; returns the port, once it answers."""
+        listener = listen(self._host, self._port, guarded=self._guarded)
+        self._port = int(listener.getsockname()[1])
+        self._thread = threading.Thread(
+            target=self._server.run, args=([listener],), name="belfry-http", daemon=True
+        )
+        self._thread.start()
+        deadline = time.monotonic() + START_SECONDS
+        while not self._server.started:
+            if not self._thread.is_alive() or time.monotonic() > deadline:
+                listener.close()
+                raise HttpAddressError(f"The HTTP server did not start within {START_SECONDS} s.")
+            time.sleep(0.005)
+        return self._port
+
+    @property
+    def url(self) -> str:
+        """Address to paste into a browser; valid once `start` has returned."""
+        host = f"[{self._host}]" if ":" in self._host else self._host
+        return f"http{'s' if self._tls else ''}://{host}:{self._port}"
+
+    def stop(self) -> None:
+        """Answer what is being answered, close the port and end the thread."""
+        if self._thread is None:
+            return
+        self._server.should_exit = True
+        self._thread.join(STOP_SECONDS)
+        if self._thread.is_alive():
+            self._server.force_exit = True
+            self._thread.join(STOP_SECONDS)
+        self._thread = None
+
+
+def listen(host: str, port: int, *, guarded: bool = False) -> socket.socket:
+    """A socket that listens, on loopback unless `guarded`, or a sentence why there is none."""
+    if not guarded and not is_loopback(host):
+        raise HttpAddressError(
+            f"http_host {host!r} is not a loopback address: without authentication the HTTP port"
+            " opens on this machine only. Set BELFRY_HTTP_HOST to 127.0.0.1, ::1 or localhost, or"
+            " configure API keys (BELFRY_HTTP_API_KEYS_FILE) or an OpenID provider"
+            " (BELFRY_OIDC_ISSUER)."
+        )
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+        listener.listen(128)
+    except OSError as error:
+        listener.close()
+        raise HttpAddressError(
+            f"HTTP port {port} on {host} cannot be opened ({error.strerror}). Set BELFRY_HTTP_PORT"
+            " to another port, or to 0 for any free one."
+        ) from error
+    return listener

@@ -1,0 +1,201 @@
+"""`/v1/tenants`: policies, which are records of `belfry.tenants`.
+
+Reads come from what this worker has read of the topic; a write is answered once this worker follows
+it, and every other one does within two seconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from bisect import bisect_right
+from collections.abc import Callable
+from dataclasses import MISSING, asdict, fields
+from http import HTTPStatus
+from itertools import islice
+from time import monotonic
+from typing import Annotated, Any, Final, TypeVar, get_type_hints
+
+import orjson
+from fastapi import APIRouter, Query, Request
+from pydantic import BaseModel, Field, create_model
+from starlette.responses import Response
+
+from belfry.api.access import Principal, Role
+from belfry.api.bodies import Strict
+from belfry.api.callers import Callers
+from belfry.api.document import body_of, problems, with_answer
+from belfry.api.names import TenantName
+from belfry.api.parsing import parsed
+from belfry.api.parts import RETRY_SOON, Parts
+from belfry.api.problems import Problem
+from belfry.api.queries import Known
+from belfry.client.errors import Unavailable
+from belfry.client.tenants import BadPolicy, changed
+from belfry.schedules.policy import TenantPolicy
+
+FOLLOWED_S: Final = 5.0
+LOOK_S: Final = 0.02
+T = TypeVar("T")
+
+
+def _fields() -> dict[str, Any]:
+    """Fields of a policy, but for the tenant's name, with the schema's defaults."""
+    kinds = get_type_hints(TenantPolicy)
+    found = [each for each in fields(TenantPolicy) if each.default is not MISSING]
+    return {each.name: (kinds[each.name], each.default) for each in found}
+
+
+PolicyBody: Final[type[Strict]] = create_model(
+    "PolicyBody", __base__=Strict, __doc__="A policy; what is left out is the default.", **_fields()
+)
+PolicyAnswer: Final[type[BaseModel]] = create_model(
+    "PolicyAnswer", __doc__="A tenant's policy.", tenant=(str, ...), **_fields()
+)
+
+
+class TenantsAnswer(BaseModel):
+    """Some tenants that have a policy, by name."""
+
+    tenants: list[str]
+    cursor: str | None = Field(description="Give it back for the next page; null at the end.")
+
+
+class TenantsAsked(Known):
+    """Which tenants are listed."""
+
+    limit: int = Field(100, ge=1, le=1000)
+    cursor: str | None = Field(None, max_length=100, description="Of the page before.")
+
+
+class Removal(Known):
+    """What becomes of what is pending."""
+
+    cancel_pending: bool = Field(
+        False, description="Refuse the tenant's requests from now on, and cancel what is pending."
+    )
+
+
+TenantsQuery = Annotated[TenantsAsked, Query()]
+RemovalQuery = Annotated[Removal, Query()]
+
+
+def tenant_routes(parts: Parts, callers: Callers) -> APIRouter:
+    """Routes of policies."""
+    routes = APIRouter(prefix="/v1", tags=["tenants"])
+    _listing(routes, parts, callers)
+    _changing(routes, parts, callers)
+    return routes
+
+
+def _listing(routes: APIRouter, parts: Parts, callers: Callers) -> None:
+    @routes.get(
+        "/tenants",
+        response_model=None,
+        responses={**with_answer(TenantsAnswer, 200), **problems(422, 429, 503)},
+    )
+    async def tenants(query: TenantsQuery, caller: Principal = callers.who(Role.READ)) -> Response:
+        """Tenants that have a policy and that the caller is bound to."""
+        names = parts.ready.policies.names()
+        start = 0 if query.cursor is None else bisect_right(names, query.cursor)
+        reached = (name for name in names[start:] if caller.reaches(name))
+        found = list(islice(reached, query.limit + 1))
+        more = len(found) > query.limit
+        found = found[: query.limit]
+        return _sent({"tenants": found, "cursor": found[-1] if more else None})
+
+    @routes.get(
+        "/tenants/{tenant}",
+        response_model=None,
+        responses={**with_answer(PolicyAnswer, 200), **problems(404, 422, 429, 503)},
+    )
+    async def policy(tenant: TenantName, _caller: Principal = callers.who(Role.READ)) -> Response:
+        """A tenant's policy; 404 where it has none and is treated by the defaults."""
+        found = parts.ready.policies.policy(tenant)
+        if found is None:
+            raise _none(tenant)
+        return _sent(asdict(found))
+
+
+def _changing(routes: APIRouter, parts: Parts, callers: Callers) -> None:
+    @routes.put(
+        "/tenants/{tenant}",
+        response_model=None,
+        responses={
+            **with_answer(PolicyAnswer, 200),
+            **problems(400, 413, 415, 422, 429, 503),
+        },
+        openapi_extra=body_of(PolicyBody),
+    )
+    async def put(
+        request: Request, tenant: TenantName, _caller: Principal = callers.who(Role.OPERATE)
+    ) -> Response:
+        """Set a tenant's policy as a whole."""
+        body = await parsed(request, PolicyBody)
+        policies = parts.ready.policies
+        given = {name: getattr(body, name) for name in type(body).model_fields}
+        if "former_spreads" not in body.model_fields_set:
+            del given["former_spreads"]
+
+        def write() -> TenantPolicy:
+            before = policies.policy(tenant)
+            used = before is not None or policies.is_used(tenant)
+            after = changed(before or TenantPolicy(tenant), given, used=used)
+            policies.put(after)
+            return after
+
+        after = await _written(write)
+        await _followed(lambda: policies.policy(tenant) == after)
+        return _sent(asdict(after))
+
+    @routes.delete(
+        "/tenants/{tenant}",
+        status_code=HTTPStatus.NO_CONTENT,
+        response_model=None,
+        responses=problems(404, 422, 429, 503),
+    )
+    async def remove(
+        tenant: TenantName, query: RemovalQuery, _caller: Principal = callers.who(Role.OPERATE)
+    ) -> Response:
+        """Remove a policy: the tenant is treated by the defaults, or, where unknown tenants are
+        not served, waits."""
+        policies = parts.ready.policies
+        before = policies.policy(tenant)
+        if before is None and not query.cancel_pending:
+            raise _none(tenant)
+        if query.cancel_pending:
+            gone = changed(before or TenantPolicy(tenant), {"removed": True}, used=True)
+            await _written(lambda: policies.put(gone))
+            await _followed(lambda: policies.policy(tenant) == gone)
+        else:
+            await _written(lambda: policies.remove(tenant))
+            await _followed(lambda: policies.policy(tenant) is None)
+        return Response(status_code=HTTPStatus.NO_CONTENT)
+
+
+async def _written(write: Callable[[], T]) -> T:
+    try:
+        return await asyncio.to_thread(write)
+    except BadPolicy as error:
+        raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, str(error), "bad_policy") from None
+    except Unavailable as error:
+        detail = f"The policy was not written: {error}"
+        raise Problem(HTTPStatus.SERVICE_UNAVAILABLE, detail, "not_written", RETRY_SOON) from None
+
+
+async def _followed(holds: Callable[[], bool]) -> None:
+    """Wait until this worker treats the tenant so."""
+    deadline = monotonic() + FOLLOWED_S
+    while not holds():
+        if monotonic() > deadline:
+            detail = "The policy was written, and this worker has not read it yet. Look again."
+            raise Problem(HTTPStatus.SERVICE_UNAVAILABLE, detail, "not_followed", RETRY_SOON)
+        await asyncio.sleep(LOOK_S)
+
+
+def _none(tenant: str) -> Problem:
+    detail = f"Tenant {tenant} has no policy: it is treated by the defaults."
+    return Problem(HTTPStatus.NOT_FOUND, detail, "no_policy")
+
+
+def _sent(told: dict[str, Any]) -> Response:
+    return Response(orjson.dumps(told), HTTPStatus.OK, None, "application/json")

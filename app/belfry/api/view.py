@@ -1,0 +1,103 @@
+"""What HTTP may know of a worker: a port that the worker implements.
+
+The server lives in a thread of its own, so every method is called from there: it has to be quick,
+must not block, and returns values that nobody changes afterwards.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from belfry.balance.roster import Roster
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionView:
+    """One owned partition at one moment."""
+
+    partition: int
+    state: str
+    pending: int = 0
+    position: int = 0  # Offset of the next request that has no verdict yet.
+    oldest_due_ms: int | None = None
+    ingest_lag_records: int = 0
+    missing: str | None = None  # A sentence; None once the partition fires.
+
+
+@dataclass(frozen=True, slots=True)
+class Readiness:
+    """Whether the owned partitions fire, and if not, what is missing."""
+
+    ready: bool
+    partitions: list[PartitionView] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    started: bool = True  # False until the group has answered for the first time.
+
+
+@dataclass(frozen=True, slots=True)
+class StandbyView:
+    """One partition that this worker stands by for, at one moment."""
+
+    partition: int
+    warm: bool
+    lag_records: int
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerIdentity:
+    """Who answers."""
+
+    worker_id: str
+    app_id: str
+    started_ms: int
+    kafka_cluster_id: str | None = None
+
+
+class WorkerView(Protocol):
+    """The worker as HTTP sees it."""
+
+    @property
+    def identity(self) -> WorkerIdentity:
+        """Who this worker is."""
+
+    def live(self) -> bool:
+        """Whether the process can still do its work; False asks to be restarted."""
+
+    def readiness(self) -> Readiness:
+        """Whether the owned partitions fire."""
+
+    def roster(self) -> Roster:
+        """Who owns what, as the group's leader told; empty before it did."""
+
+    def standbys(self) -> list[StandbyView]:
+        """The partitions that this worker stands by for."""
+
+    def refresh(self) -> None:
+        """Bring the gauges up to date, before they are shown."""
+
+
+class Nobody:
+    """A worker that is not there: for who only wants the application's description."""
+
+    identity = WorkerIdentity("nobody", "belfry", 0)
+
+    def live(self) -> bool:
+        """Nothing lives."""
+        return False
+
+    def readiness(self) -> Readiness:
+        """Nothing fires."""
+        return Readiness(ready=False, started=False)
+
+    def roster(self) -> Roster:
+        """Nobody owns anything."""
+        return Roster()
+
+    def standbys(self) -> list[StandbyView]:
+        """Nobody stands by."""
+        return []
+
+    def refresh(self) -> None:
+        """There are no gauges."""
