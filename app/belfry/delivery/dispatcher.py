@@ -1,0 +1,278 @@
+"""The dispatcher: reads deliveries, has them posted, and writes what follows.
+
+One thread talks to Kafka (`Journal`), another one posts (`Posting`); this is the first one's loop.
+Memory is bounded: so many deliveries and bytes are under way at most, and so many of one host.
+Where the share of a host that answers is used up, reading waits for it; where that of one that
+hangs, its deliveries are postponed, each as a schedule of its own, and the others go on.
+
+Whatever goes wrong with Kafka ends the *term*: the group is left, and joined again from what is
+committed.  What was posted meanwhile is posted again, under the same id.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable
+from queue import Empty, SimpleQueue
+from threading import Event, Thread
+from typing import Final
+
+import structlog
+from confluent_kafka import KafkaException, Message
+
+from belfry.client.decoding import Decoder
+from belfry.delivery.answers import Answer, Delivered, End, Failed, step_after
+from belfry.delivery.journal import Journal
+from belfry.delivery.posting import Means, Posting, Ticket
+from belfry.delivery.progress import Progress
+from belfry.delivery.work import (
+    NotADelivery,
+    Places,
+    Produced,
+    Work,
+    dead_letter,
+    follow_up,
+    work_of,
+)
+from belfry.settings import Settings
+from belfry.telemetry.limited import LimitedLogger
+from belfry.worker.partition_log import headers_of
+
+BATCH: Final = 500
+IDLE_S: Final = 0.1
+BUSY_S: Final = 0.005
+# Follow-ups are written together: a transaction for each would be most of the work.
+GATHER_MS: Final = 40.0
+PAUSE_AFTER_ERROR_S: Final = 1.0
+GRACE_MS: Final = 3_000.0
+SHARE: Final = 8
+# A batch of the largest records may come on top.
+MOST_BYTES: Final = 64 * 1024 * 1024
+PATIENCE_MS: Final = 1_000.0
+POSTPONE_MS: Final = 5_000
+
+log = structlog.get_logger(__name__)
+
+Told = Callable[[str, int], None]
+
+
+class Dispatcher:
+    """Delivers until it is stopped; nothing that happens to it ends the process."""
+
+    def __init__(self, settings: Settings, places: Places, means: Means, decoder: Decoder) -> None:
+        """`told` may be replaced before the start: it hears of what is counted."""
+        self._settings = settings
+        self._places = places
+        self._decoder = decoder
+        self._clock = means.clock
+        self.told: Told = lambda _outcome, _number: None
+        self._results: SimpleQueue[tuple[Ticket, Work, Answer]] = SimpleQueue()
+        self._posting = Posting(means, lambda *result: self._results.put(result))
+        self._stopping = Event()
+        self._thread = Thread(target=self._run, name="belfry-deliveries", daemon=True)
+        self._faults = LimitedLogger(log, clock=lambda: means.clock.monotonic_ms() / 1000)
+        self._most = settings.webhook_in_flight
+        self._journal: Journal | None = None
+        self._term = 0
+        self.ready = False
+        self._progress: dict[int, Progress] = {}
+        self._ahead: deque[tuple[Ticket, Work]] = deque()
+        self._under_way: dict[Ticket, str] = {}
+        self._at_host: Counter[str] = Counter()
+        self._heard_ms: dict[str, float] = {}
+        self._moved: set[int] = set()
+        self._first_ms = 0.0
+        self._bytes = 0
+        self._records: list[Produced] = []
+        self._counts: Counter[str] = Counter()
+
+    def start(self) -> None:
+        """Begin to deliver; returns at once."""
+        self._posting.start()
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Finish what is under way, for a few seconds, and leave."""
+        self._stopping.set()
+        if self._thread.is_alive():
+            self._thread.join()
+        self._posting.stop()
+
+    @property
+    def alive(self) -> bool:
+        """Whether it runs, or was not started yet."""
+        return self._thread.ident is None or self._thread.is_alive()
+
+    # -- the thread ------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            journal = None
+            try:
+                journal = self._journal = Journal(self._settings, self._assigned, self._revoked)
+                journal.open()
+                while not self._stopping.is_set():
+                    self._turn(journal)
+                self._finish(journal)
+            except Exception as error:  # noqa: BLE001  # whatever it is, Kafka has the state
+                self._faults.warning(
+                    "term ended", "deliveries start over from what is committed", cause=str(error)
+                )
+            finally:
+                self.ready = False
+                self._forget()
+                self._close(journal)
+            self._stopping.wait(PAUSE_AFTER_ERROR_S)
+
+    def _close(self, journal: Journal | None) -> None:
+        self._journal = None
+        if journal is not None:
+            try:
+                journal.close()
+            except (KafkaException, RuntimeError) as error:
+                self._faults.warning("close", "the group was not left in order", cause=str(error))
+
+    def _turn(self, journal: Journal) -> None:
+        messages = journal.read(self._room(), BUSY_S if self._under_way else IDLE_S)
+        if messages:
+            self._take(messages)
+        self._hand_in()
+        self._collect(BUSY_S if self._under_way and not messages else 0.0)
+        if self._due():
+            self._write(journal)
+
+    def _room(self) -> int:
+        """How many more records may be read now."""
+        if self._ahead or self._bytes >= MOST_BYTES:
+            return 0
+        if any(each.full for each in self._progress.values()):
+            return 0
+        return min(BATCH, self._most - len(self._under_way))
+
+    def _take(self, messages: list[Message]) -> None:
+        """Turn records into work; what is none is put aside with a reason."""
+        for message, headers in zip(messages, headers_of(messages), strict=True):
+            partition, offset = message.partition() or 0, message.offset() or 0
+            if not self._progress[partition].fresh(offset):
+                continue
+            ticket = Ticket(self._term, partition, offset)
+            key, value = message.key(), message.value()
+            try:
+                work = work_of(key, value, headers or [], self._decoder)
+            except NotADelivery as error:
+                letter = Produced(self._places.undelivered, key, value, headers or [])
+                self._ended(ticket, [dead_letter(letter, ("not_a_delivery", str(error)))])
+                self._faults.warning("no delivery", "a record is no delivery", problem=str(error))
+            else:
+                self._ahead.append((ticket, work))
+
+    def _hand_in(self) -> None:
+        """Have work posted, in its order, as far as its hosts have room."""
+        pieces: list[tuple[Ticket, Work]] = []
+        now_ms = self._clock.monotonic_ms()
+        while self._ahead:
+            ticket, work = self._ahead[0]
+            host = work.hosts[0]
+            if self._at_host[host] >= self._most // SHARE:
+                if now_ms - self._heard_ms.get(host, now_ms) < PATIENCE_MS:
+                    break
+                self._ahead.popleft()
+                self._postpone(ticket, work)
+                continue
+            self._ahead.popleft()
+            self._at_host[host] += 1
+            self._heard_ms.setdefault(host, now_ms)
+            self._under_way[ticket] = host
+            self._bytes += len(work.value)
+            pieces.append((ticket, work))
+        if pieces:
+            self._posting.hand_in(pieces)
+
+    def _postpone(self, ticket: Ticket, work: Work) -> None:
+        now_ms = int(self._clock.wall_ms())
+        reason = f"{self._most // SHARE} deliveries wait for the host, and it does not answer"
+        target = work.state.targets[0].url
+        answer = Answer(End.POSTPONED, target, "host_silent", reason, now_ms + POSTPONE_MS)
+        self._follow(ticket, work, answer)
+
+    def _collect(self, timeout_s: float) -> None:
+        """Take what has come to its end; wait so long for something."""
+        try:
+            while True:
+                ticket, work, answer = self._results.get(timeout_s > 0, timeout_s or None)
+                timeout_s = 0.0
+                host = self._under_way.pop(ticket, None)
+                if host is not None:
+                    self._bytes -= len(work.value)
+                    self._left(host, answer)
+                    self._follow(ticket, work, answer)
+        except Empty:
+            return
+
+    def _left(self, host: str, answer: Answer) -> None:
+        self._at_host[host] -= 1
+        if answer.heard:
+            self._heard_ms[host] = self._clock.monotonic_ms()
+        if not self._at_host[host]:
+            del self._at_host[host]
+            self._heard_ms.pop(host, None)
+
+    def _follow(self, ticket: Ticket, work: Work, answer: Answer) -> None:
+        now_ms = int(self._clock.wall_ms())
+        step = step_after(work.state, work.event, answer, now_ms)
+        self._ended(ticket, follow_up(work, step, self._places, now_ms))
+        name = "DELIVERED" if isinstance(step, Delivered) else "RETRIED"
+        self._counts["FAILED" if isinstance(step, Failed) else name] += 1
+
+    def _ended(self, ticket: Ticket, records: list[Produced]) -> None:
+        if not self._moved:
+            self._first_ms = self._clock.monotonic_ms()
+        self._progress[ticket.partition].ended(ticket.offset)
+        self._moved.add(ticket.partition)
+        self._records += records
+
+    def _due(self) -> bool:
+        """Whether it is time to write what has gathered."""
+        if not self._moved:
+            return False
+        waited_ms = self._clock.monotonic_ms() - self._first_ms
+        return waited_ms >= GATHER_MS or not self._under_way or len(self._records) >= BATCH
+
+    def _write(self, journal: Journal) -> None:
+        progress = {partition: self._progress[partition] for partition in self._moved}
+        journal.commit(self._records, progress)
+        for name, number in self._counts.items():
+            self.told(name, number)
+        self._moved.clear()
+        self._counts.clear()
+        self._records.clear()
+
+    def _finish(self, journal: Journal) -> None:
+        """Let posts that are under way come to their end, and write what they came to."""
+        deadline_ms = self._clock.monotonic_ms() + GRACE_MS
+        while self._under_way and self._clock.monotonic_ms() < deadline_ms:
+            self._collect(BUSY_S)
+        if self._moved:
+            self._write(journal)
+
+    # -- the group -------------------------------------------------------------------------------
+
+    def _assigned(self, progress: dict[int, Progress]) -> None:
+        self._forget()
+        self._progress.update(progress)
+        self.ready = True
+        log.info("deliveries assigned", partitions=sorted(progress))
+
+    def _revoked(self) -> None:
+        if self._journal is not None and (self._moved or self._under_way):
+            self._finish(self._journal)
+        self._forget()
+
+    def _forget(self) -> None:
+        """A term is over: what is still under way belongs to whoever reads it next."""
+        self._term += 1
+        self._posting.drop()
+        kept = (self._progress, self._ahead, self._under_way, self._at_host, self._heard_ms)
+        for each in (*kept, self._moved, self._records, self._counts):
+            each.clear()
+        self._bytes = 0

@@ -1,0 +1,109 @@
+"""What was given up, read from its topic, and sent on its way once more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Any, Final, NamedTuple
+
+from confluent_kafka import KafkaException, Producer
+from confluent_kafka.admin import AdminClient
+
+from belfry.client.decoding import Decoder
+from belfry.delivery.answers import Again
+from belfry.delivery.work import NotADelivery, Places, Work, retry, work_of
+from belfry.registry.subjects import look_in, open_registry
+from belfry.settings import Settings
+from belfry.wire import framing
+from belfry.wire.record import Headers
+from belfry.worker.partition_log import PartitionLog, headers_of
+
+BATCH: Final = 1_000
+REACH_S: Final = 10.0
+FLUSH_S: Final = 30.0
+
+
+class Letter(NamedTuple):
+    """One delivery that was given up, when (epoch ms), and why."""
+
+    work: Work
+    at_ms: int
+    code: str
+    reason: str
+
+
+def letters(settings: Settings) -> Iterator[Letter]:
+    """All that lies in the topic of what was given up, partition by partition.
+
+    Records that never were deliveries are left out.  Raises ConnectionError and KafkaException.
+    """
+    decoder = Decoder("FiredEvent", look_in(open_registry(settings)), only=True)
+    topic = settings.topic("undelivered")
+    admin = AdminClient(settings.kafka_properties())
+    known = admin.list_topics(timeout=REACH_S).topics.get(topic)
+    for partition in sorted(known.partitions) if known is not None else ():
+        log = PartitionLog(settings.kafka_properties(), topic, partition)
+        try:
+            yield from _in(log, decoder)
+        finally:
+            log.close()
+
+
+def _in(log: PartitionLog, decoder: Decoder) -> Iterator[Letter]:
+    low, high = log.ends()
+    log.seek(low)
+    for messages in log.read_until(high, BATCH):
+        for message, headers in zip(messages, headers_of(messages), strict=True):
+            given: Headers = headers or []
+            try:
+                work = work_of(message.key(), message.value(), given, decoder)
+            except NotADelivery:
+                continue
+            said = {name: (value or b"").decode(errors="replace") for name, value in given}
+            yield Letter(
+                work,
+                message.timestamp()[1],
+                said.get("belfry-error-code", ""),
+                said.get("belfry-error-reason", ""),
+            )
+
+
+def replay(settings: Settings, given: Iterable[Letter], now_ms: int) -> int:
+    """Have these delivered again, from their first attempt on; how many.
+
+    Each is a request like that of a retry, so it may be asked for as often as one likes.  Raises
+    KafkaException where Kafka does not take them.
+    """
+    head = framing.single_object("ScheduleRequest")
+    secret = (settings.http_worker_secret or "").encode()
+    places = Places(settings.topic("schedules"), "", "", head, b"", secret)
+    producer = Producer(
+        {
+            **settings.kafka_properties(),
+            "partitioner": "murmur2_random",
+            "message.max.bytes": 4_000_000,
+        }
+    )
+    refused: list[Exception] = []
+    number = 0
+    for letter in given:
+        again = Again(now_ms, replace(letter.work.state, attempt=1))
+        record = retry(letter.work, again, places)
+        if record is None:
+            continue
+        carried: Any = record.headers
+        producer.produce(
+            record.topic,
+            record.value,
+            record.key,
+            headers=carried,
+            on_delivery=lambda error, _: refused.append(KafkaException(error)) if error else None,
+        )
+        producer.poll(0)
+        number += 1
+    left = producer.flush(FLUSH_S)
+    if refused:
+        raise refused[0]
+    if left:
+        raise ConnectionError(f"{left} of {number} requests were not acknowledged in {FLUSH_S} s")
+    return number

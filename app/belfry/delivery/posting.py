@@ -1,0 +1,187 @@
+"""The side that posts: an event loop in a thread of its own, which knows nothing of Kafka.
+
+Work is handed in, and each piece comes back once, with the answer that counts.  Pieces of one lane
+(a group, or a schedule) go out one after the other, lanes beside one another.  A host takes so many
+posts at once; one that does not answer is left alone for a while (`hosts.py`), and what is meant
+for it comes back as postponed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from threading import Thread
+from typing import Final, NamedTuple
+from urllib.parse import urlsplit
+
+import structlog
+
+from belfry.delivery.answers import Answer, End, best
+from belfry.delivery.hosts import Hosts
+from belfry.delivery.posts import NoSecret, Secrets, post_of
+from belfry.delivery.transport import Transport
+from belfry.delivery.work import Work
+from belfry.schedules.targets import HttpTarget, allowed
+from belfry.worker.clock import SystemClock
+
+# A name that does not resolve holds a thread for seconds.
+RESOLVING_THREADS: Final = 64
+STOP_S: Final = 5.0
+
+log = structlog.get_logger(__name__)
+
+
+class Ticket(NamedTuple):
+    """Which record a piece of work came from, and in which term of ownership it was read."""
+
+    term: int
+    partition: int
+    offset: int
+
+
+Finished = Callable[[Ticket, Work, Answer], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """What posting needs; `transport` is made inside the loop."""
+
+    transport: Callable[[], Transport]
+    secrets: Secrets
+    clock: SystemClock
+    per_host: int
+
+
+class Posting:
+    """Posts what it is handed; `finished` is called from its thread, once for each piece."""
+
+    def __init__(self, means: Means, finished: Finished) -> None:
+        self._means = means
+        self._finished = finished
+        self._hosts = Hosts()
+        self._room: dict[str, asyncio.Semaphore] = {}
+        self._lanes: dict[tuple[bytes, int], asyncio.Task[None]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._loop = asyncio.new_event_loop()
+        self._loop.set_default_executor(
+            ThreadPoolExecutor(RESOLVING_THREADS, thread_name_prefix="belfry-resolving")
+        )
+        self._thread = Thread(target=self._run, name="belfry-posting", daemon=True)
+        self._transport: Transport | None = None
+
+    # -- from the other thread -------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Begin to wait for work."""
+        self._thread.start()
+
+    def hand_in(self, pieces: list[tuple[Ticket, Work]]) -> None:
+        """Work to be done; returns at once."""
+        self._loop.call_soon_threadsafe(self._begin, pieces)
+
+    def drop(self) -> None:
+        """Give up what is under way: it is somebody else's now."""
+        self._loop.call_soon_threadsafe(self._drop)
+
+    def stop(self) -> None:
+        """Give up what is under way, and end."""
+        if self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join(STOP_S)
+
+    # -- in the loop -----------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        try:
+            self._loop.run_forever()
+        finally:
+            self._loop.run_until_complete(self._end())
+            self._loop.close()
+
+    async def _end(self) -> None:
+        self._drop()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._transport is not None:
+            await self._transport.close()
+
+    def _drop(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        self._lanes.clear()
+
+    def _begin(self, pieces: Iterable[tuple[Ticket, Work]]) -> None:
+        if self._transport is None:
+            self._transport = self._means.transport()
+        for ticket, work in pieces:
+            before = self._lanes.get(work.lane)
+            task = self._loop.create_task(self._deliver(ticket, work, before))
+            self._lanes[work.lane] = task
+            self._tasks.add(task)
+            task.add_done_callback(partial(self._done, work.lane))
+
+    def _done(self, lane: tuple[bytes, int], task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if self._lanes.get(lane) is task:
+            del self._lanes[lane]
+
+    async def _deliver(self, ticket: Ticket, work: Work, before: asyncio.Task[None] | None) -> None:
+        if before is not None:
+            await asyncio.wait({before})
+        try:
+            answer = await self._attempt(work)
+        except Exception as error:  # whatever it is, the delivery has to go on
+            log.exception("an attempt ended in an error", fire_id=work.event.fire_id)
+            answer = Answer(End.AGAIN, work.state.targets[0].url, "internal", str(error)[:300])
+        self._finished(ticket, work, answer)
+
+    async def _attempt(self, work: Work) -> Answer:
+        """One attempt: the first target that takes it counts."""
+        answers: list[Answer] = []
+        for target in work.state.order(work.event.schedule_id, work.event.occurrence):
+            answers.append(await self._at(work, target))
+            if answers[-1].end is End.DELIVERED:
+                break
+        return best(answers)
+
+    async def _at(self, work: Work, target: HttpTarget) -> Answer:
+        if not allowed(target.host, work.state.hosts):
+            reason = f"host {target.host!r} is none that the tenant's policy allows"
+            return Answer(End.FINAL, target.url, "target_not_allowed", reason)
+        name = urlsplit(target.url).netloc.lower()
+        room = self._room.get(name)
+        if room is None:
+            room = self._room[name] = asyncio.Semaphore(self._means.per_host)
+        try:
+            async with room:
+                return await self._send(work, target, name)
+        finally:
+            if not room.locked() and self._hosts.of(name, self._now_ms()).under_way == 0:
+                self._room.pop(name, None)
+
+    async def _send(self, work: Work, target: HttpTarget, name: str) -> Answer:
+        now_ms = self._now_ms()
+        host = self._hosts.of(name, now_ms)
+        closed_until_ms = host.closed_until_ms(now_ms)
+        if closed_until_ms:
+            reason = f"{name} did not answer {host.failures} times in a row"
+            return Answer(End.POSTPONED, target.url, "host_silent", reason, closed_until_ms)
+        try:
+            post = post_of(work, target, self._means.secrets, now_ms)
+        except NoSecret as error:
+            return Answer(End.AGAIN, target.url, "no_secret", str(error))
+        assert self._transport is not None, "work is begun after the transport was made"
+        host.begin(now_ms)
+        heard = True
+        try:
+            answer = await self._transport.post(post)
+            heard = answer.heard
+        finally:
+            host.end(self._now_ms(), heard=heard)
+        return answer
+
+    def _now_ms(self) -> int:
+        return int(self._means.clock.wall_ms())

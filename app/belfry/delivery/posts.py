@@ -1,0 +1,118 @@
+"""What goes over the wire: one POST, signed as Standard Webhooks says.
+
+The body is the payload, byte for byte.  `webhook-id` is the fire's id and the same for every
+attempt; the time stamp is the attempt's.  What the user's record carried in headers travels under
+the same names where HTTP can carry it, CloudEvents as their HTTP binding says (``ce-id``).
+"""
+
+from __future__ import annotations
+
+import hmac
+from base64 import b64decode, b64encode
+from binascii import Error as BinasciiError
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Final
+from urllib.parse import quote
+
+from belfry import __version__
+from belfry.delivery.work import Work
+from belfry.schedules.instants import format_instant
+from belfry.schedules.targets import HttpTarget, fit_header
+
+SECRET_PREFIX: Final = "whsec_"  # noqa: S105  # what every secret begins with
+LEAST_SECRET_BYTES: Final = 16
+_SAFE: Final = "!#$&'()*+,-./:;=?@[]^_`{|}~ "
+_HOP: Final = "belfry-"
+
+
+class NoSecret(Exception):
+    """A target asks for a secret that this process does not have, or that is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Post:
+    """One HTTP request: header names in lower case, in order."""
+
+    url: str
+    headers: tuple[tuple[str, str], ...]
+    body: bytes
+    timeout_ms: int
+
+
+class Secrets:
+    """Signing secrets by name; a name ``tenant/…`` is that tenant's alone."""
+
+    def __init__(self, given: Mapping[str, str]) -> None:
+        """Values are one or more ``whsec_…``, the newest first; ValueError for what is none."""
+        self._keys = {name: tuple(map(_key, text.split())) for name, text in given.items()}
+
+    def keys(self, tenant: str, name: str) -> tuple[bytes, ...]:
+        """The keys to sign with; `NoSecret` where there are none that the tenant may use."""
+        owner, slash, _ = name.partition("/")
+        keys = self._keys.get(name, ())
+        if not keys or (slash and owner != tenant):
+            raise NoSecret(
+                f"no secret {name[:100]!r} is configured for tenant {tenant}: add it to"
+                " BELFRY_WEBHOOK_SECRETS of the process that delivers"
+            )
+        return keys
+
+
+def _key(text: str) -> bytes:
+    try:
+        key = b64decode(text.removeprefix(SECRET_PREFIX) + "==")
+    except (BinasciiError, ValueError):
+        key = b""
+    if not text.startswith(SECRET_PREFIX) or len(key) < LEAST_SECRET_BYTES:
+        raise ValueError(
+            f"a webhook secret is {SECRET_PREFIX} and at least {LEAST_SECRET_BYTES} bytes in"
+            " base64, such as `openssl rand -base64 32` makes; several are separated by spaces"
+        )
+    return key
+
+
+def signature(keys: Iterable[bytes], message_id: str, timestamp: str, body: bytes) -> str:
+    """Signatures of all keys, as the header `webhook-signature` has them."""
+    signed = b"%b.%b.%b" % (message_id.encode(), timestamp.encode(), body)
+    digests = (hmac.digest(key, signed, sha256) for key in keys)
+    return " ".join(f"v1,{b64encode(digest).decode()}" for digest in digests)
+
+
+def post_of(work: Work, target: HttpTarget, secrets: Secrets, now_ms: int) -> Post:
+    """The request for one attempt at a target; `NoSecret` where it cannot be signed."""
+    event = work.event
+    body, timestamp = event.payload or b"", str(now_ms // 1000)
+    headers = {name.lower(): value for name, value in _carried(work)}
+    headers.setdefault("content-type", "application/octet-stream")
+    headers |= {name.lower(): value for name, value in target.headers}
+    headers |= {
+        "user-agent": f"belfry/{__version__}",
+        "webhook-id": event.fire_id,
+        "webhook-timestamp": timestamp,
+        "belfry-tenant": event.tenant,
+        "belfry-schedule-id": quote(event.schedule_id, safe=_SAFE),
+        "belfry-scheduled-at": format_instant(event.scheduled_at),
+        "belfry-occurrence": str(event.occurrence),
+        "belfry-attempt": str(work.state.attempt),
+    }
+    if event.event_type:
+        headers["belfry-event-type"] = quote(event.event_type, safe=_SAFE)
+    if event.missed:
+        headers["belfry-missed"] = str(event.missed)
+    if target.secret_ref is not None:
+        keys = secrets.keys(event.tenant, target.secret_ref)
+        headers["webhook-signature"] = signature(keys, event.fire_id, timestamp, body)
+    return Post(target.url, tuple(headers.items()), body, target.timeout_ms)
+
+
+def _carried(work: Work) -> Iterable[tuple[str, str]]:
+    """The user's headers that HTTP can carry."""
+    for name, value in work.headers:
+        if value is None or name.startswith(_HOP):
+            continue
+        field = "ce-" + name[3:] if name.startswith("ce_") else name
+        text = value.decode("latin-1")
+        if fit_header(field, text):
+            yield field, text

@@ -1,0 +1,117 @@
+"""A dispatcher from settings, and a process that runs nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+import signal
+from typing import Final
+
+import structlog
+
+from belfry.api.view import Readiness, StandbyView, WorkerIdentity
+from belfry.balance.roster import Roster
+from belfry.client.decoding import Decoder
+from belfry.delivery.addresses import networks
+from belfry.delivery.dispatcher import Dispatcher
+from belfry.delivery.posting import Means
+from belfry.delivery.posts import Secrets
+from belfry.delivery.transport import HttpTransport
+from belfry.delivery.work import Places
+from belfry.registry.client import Registry
+from belfry.registry.startup import Frames
+from belfry.registry.subjects import look_in
+from belfry.settings import Settings
+from belfry.worker.clock import SystemClock
+
+# Files that are no connections of deliveries.
+OTHER_FILES: Final = 512
+
+log = structlog.get_logger("belfry")
+
+
+class BadWebhookSettings(ValueError):
+    """Settings of deliveries that mean nothing; the message says which."""
+
+
+def means_of(settings: Settings, clock: SystemClock) -> Means:
+    """What posting needs; `BadWebhookSettings` names a setting that means nothing."""
+    try:
+        allowed = networks(settings.webhook_private_networks)
+    except ValueError as error:
+        raise BadWebhookSettings(f"BELFRY_WEBHOOK_PRIVATE_NETWORKS: {error}") from None
+    try:
+        secrets = Secrets(settings.webhook_secrets)
+    except ValueError as error:
+        raise BadWebhookSettings(f"BELFRY_WEBHOOK_SECRETS: {error}") from None
+    per_host = settings.webhook_per_host
+    return Means(lambda: HttpTransport(clock, allowed), secrets, clock, per_host)
+
+
+def dispatcher_of(
+    settings: Settings, frames: Frames, registry: Registry | None, means: Means
+) -> Dispatcher:
+    """A dispatcher that is not started; it takes no more work than it can have files open."""
+    places = Places(
+        schedules=settings.topic("schedules"),
+        lifecycle=settings.topic("lifecycle"),
+        undelivered=settings.topic("undelivered"),
+        request_head=frames.request,
+        lifecycle_head=frames.lifecycle,
+        secret=(settings.http_worker_secret or "").encode(),
+    )
+    in_flight = min(settings.webhook_in_flight, max(16, _files() - OTHER_FILES))
+    if in_flight < settings.webhook_in_flight:
+        log.warning("fewer deliveries at once: too few open files", webhook_in_flight=in_flight)
+    settings = settings.model_copy(update={"webhook_in_flight": in_flight})
+    decoder = Decoder("FiredEvent", look_in(registry), only=True)
+    return Dispatcher(settings, places, means, decoder)
+
+
+def _files() -> int:
+    """How many files this process may have open; as many as it is allowed to ask for."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    return hard if hard != resource.RLIM_INFINITY else 1 << 20
+
+
+async def deliver_until_asked(dispatcher: Dispatcher) -> int:
+    """Run a dispatcher and nothing else; the exit code."""
+    asked = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, asked.set)
+    dispatcher.start()
+    await asked.wait()
+    log.info("stopping")
+    await asyncio.to_thread(dispatcher.stop)
+    return 0
+
+
+class DeliveryView:
+    """A process that only delivers, as HTTP sees it."""
+
+    def __init__(self, identity: WorkerIdentity) -> None:
+        self.identity = identity
+        self.dispatcher: Dispatcher | None = None
+
+    def live(self) -> bool:
+        """A dispatcher starts over by itself; a thread that ended does not."""
+        return self.dispatcher is None or self.dispatcher.alive
+
+    def readiness(self) -> Readiness:
+        """Whether the group has given it its share."""
+        ready = self.dispatcher is not None and self.dispatcher.ready
+        problems = [] if ready else ["the group that delivers has not answered yet"]
+        return Readiness(ready=ready, problems=problems, started=ready)
+
+    def roster(self) -> Roster:
+        """It owns no schedules."""
+        return Roster()
+
+    def standbys(self) -> list[StandbyView]:
+        """It stands by for nobody."""
+        return []
+
+    def refresh(self) -> None:
+        """Its metrics are counted as they happen."""

@@ -1,0 +1,194 @@
+"""Records of the topic of deliveries to work, and work to the records that follow from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Final
+from urllib.parse import urlsplit
+from zlib import crc32
+
+from belfry.client.decoding import Decoder
+from belfry.delivery.answers import Again, Answer, Delivered, End, Failed, Step
+from belfry.schedules.deliveries import (
+    HEADER,
+    RETRIES,
+    RETRY_SHARDS,
+    DeliveryState,
+    UnknownDelivery,
+    decode_state,
+    encode_state,
+)
+from belfry.schedules.outcomes import Outcome
+from belfry.wire import catalogue
+from belfry.wire.claims import signature
+from belfry.wire.fired import FiredEvent
+from belfry.wire.headers import EMPTY
+from belfry.wire.lifecycle import LifecycleEvent, encode_lifecycle
+from belfry.wire.record import SIGNATURE, Headers
+
+OURS: Final = "belfry-"
+MOST_RETRY_BYTES: Final = 1_000_000
+
+TOO_LARGE: Final = Failed(
+    Answer(End.FINAL, "", "too_large", "A request for a retry would be larger than Kafka takes.")
+)
+
+
+class NotADelivery(ValueError):
+    """A record that no delivery can be made of; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """One attempt that is to be made; `value` is the event as it lies in the record."""
+
+    key: bytes
+    value: bytes
+    event: FiredEvent
+    headers: Headers
+    state: DeliveryState
+
+    @property
+    def lane(self) -> tuple[bytes, int]:
+        """What keeps its order among itself: a group, or a schedule, at one set of targets."""
+        return self.key, self.state.number
+
+    @property
+    def hosts(self) -> list[str]:
+        """The hosts, with their ports, that this attempt may post to."""
+        event = self.event
+        order = self.state.order(event.schedule_id, event.occurrence)
+        return [urlsplit(target.url).netloc.lower() for target in order]
+
+
+@dataclass(frozen=True, slots=True)
+class Produced:
+    """A record to be written."""
+
+    topic: str
+    key: bytes | None
+    value: bytes | None
+    headers: Headers
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Topics that follow-up records go to, the frames before what is Avro, and what signs requests.
+
+    The secret is the workers' own; none where they have none.
+    """
+
+    schedules: str
+    lifecycle: str
+    undelivered: str
+    request_head: bytes
+    lifecycle_head: bytes
+    secret: bytes = b""
+
+
+def work_of(key: bytes | None, value: bytes | None, headers: Headers, decoder: Decoder) -> Work:
+    """The work in a record; `NotADelivery` where there is none."""
+    # A user may send a header of this name; belfry's own comes behind it.
+    states = [given for name, given in headers if name == HEADER and given is not None]
+    if value is None or not states:
+        raise NotADelivery(f"the record has no value, or no header {HEADER}")
+    # Without the headers: one that frames the user's payload is none of this record's.
+    record = decoder.record(value)
+    if record is None:
+        raise NotADelivery("the record's value is no FiredEvent")
+    try:
+        state = decode_state(states[-1])
+    except UnknownDelivery as error:
+        raise NotADelivery(str(error)) from None
+    kept = [(name, given) for name, given in headers if not name.startswith(OURS)]
+    return Work(key or b"", value, FiredEvent(**record), kept, state)
+
+
+def follow_up(work: Work, step: Step, places: Places, now_ms: int) -> list[Produced]:
+    """What is written when an attempt has ended."""
+    if isinstance(step, Again):
+        again = retry(work, step, places)
+        if again is not None:
+            return [again]
+        return _given_up(work, TOO_LARGE, places, now_ms)
+    if isinstance(step, Failed):
+        return _given_up(work, step, places, now_ms)
+    done = [told(work, step, places, now_ms)] if work.state.tell else []
+    return [*done, acknowledgement(work, places)] if work.state.acks else done
+
+
+def acknowledgement(work: Work, places: Places) -> Produced:
+    """The request that lets go on what waits for this fire."""
+    event = work.event
+    fields = {
+        "tenant": event.tenant,
+        "schedule_id": event.schedule_id,
+        "action": "ACK",
+        "fire_id": event.fire_id,
+    }
+    return _request(fields, event.tenant.encode(), places)
+
+
+def retry(work: Work, again: Again, places: Places) -> Produced | None:
+    """The request for the next attempt: a schedule that fires the same record again."""
+    event, state = work.event, again.state
+    schedule_id = f"{event.fire_id}/{state.number}/{state.attempt}"
+    headers = [*work.headers, (HEADER, encode_state(state))]
+    fields = {
+        "tenant": RETRIES,
+        "schedule_id": schedule_id,
+        "at": again.at_ms,
+        "key": work.key,
+        "payload": work.value,
+        "headers": [{"name": name, "value": value} for name, value in headers],
+    }
+    # The key that leads straight to the retry's home.
+    route = f"{RETRIES}/{crc32(schedule_id.encode()) % RETRY_SHARDS}"
+    made = _request(fields, route.encode(), places)
+    return made if len(made.value or b"") <= MOST_RETRY_BYTES else None
+
+
+def _request(fields: dict[str, Any], route: bytes, places: Places) -> Produced:
+    value = places.request_head + catalogue.encode("ScheduleRequest", {**EMPTY, **fields})
+    headers: Headers = []
+    if places.secret:
+        shown = signature(places.secret, fields["tenant"], route, value, headers)
+        headers = [(SIGNATURE, shown)]
+    return Produced(places.schedules, route, value, headers)
+
+
+def told(work: Work, step: Delivered | Failed, places: Places, now_ms: int) -> Produced:
+    """The lifecycle record of a delivery's end."""
+    event, answer = work.event, step.answer
+    lifecycle = LifecycleEvent(
+        tenant=event.tenant,
+        schedule_id=event.schedule_id,
+        outcome=Outcome.DELIVERED if isinstance(step, Delivered) else Outcome.FAILED,
+        fire_id=event.fire_id,
+        version=event.version,
+        at=now_ms,
+        due_at=event.due_at,
+        code=answer.code or None,
+        reason=answer.reason or None,
+        target=answer.target or work.state.targets[0].url,
+        attempt=work.state.attempt,
+    )
+    key = f"{event.tenant}/{event.schedule_id}".encode()
+    return Produced(places.lifecycle, key, places.lifecycle_head + encode_lifecycle(lifecycle), [])
+
+
+def _given_up(work: Work, step: Failed, places: Places, now_ms: int) -> list[Produced]:
+    headers = [*work.headers, (HEADER, encode_state(work.state))]
+    why = (step.answer.code, step.answer.reason)
+    letter = Produced(places.undelivered, work.key, work.value, headers)
+    return [told(work, step, places, now_ms), dead_letter(letter, why)]
+
+
+def dead_letter(letter: Produced, why: tuple[str, str]) -> Produced:
+    """A record that is not delivered, with headers that say why: a code and a sentence."""
+    code, reason = why
+    error: Headers = [
+        ("belfry-error-code", code.encode()),
+        ("belfry-error-reason", reason[:2_000].encode()),
+    ]
+    return replace(letter, headers=[*letter.headers, *error])
