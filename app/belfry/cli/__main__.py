@@ -1,0 +1,10 @@
+"""``python -m belfry.cli`` is ``belfry``."""
+
+from __future__ import annotations
+
+import sys
+
+from belfry.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

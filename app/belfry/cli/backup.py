@@ -1,0 +1,144 @@
+"""``belfry backup`` and ``restore``: all that waits and all policies, in one file.
+
+The way to another cluster, and to another number of partitions.  A backup reads topics and needs no
+worker.  A restore reads the whole file before it writes anything; then it writes policies and
+requests like any other, so that workers judge them.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from time import sleep, time
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from belfry.cli.failures import Exit, WrongUse
+from belfry.cli.policies import kafka_policies
+from belfry.cli.portability import PATIENCE_S, Patience, create_all
+from belfry.cli.session import Session, with_session
+
+if TYPE_CHECKING:
+    from belfry.schedules.policy import TenantPolicy
+
+STDOUT: Final = "-"
+# Workers follow the topic of policies, which are in effect within two seconds.
+IN_EFFECT_S: Final = 3.0
+
+Target = Annotated[
+    Path,
+    typer.Argument(metavar="FILE", help="A new file (-: standard output).", show_default=False),
+]
+Source = Annotated[
+    Path, typer.Argument(metavar="FILE", help="What a backup wrote.", show_default=False)
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the program."""
+    app.command("backup")(with_session(backup))
+    app.command("restore")(with_session(restore))
+
+
+def backup(session: Session, file: Target) -> None:
+    """Write every schedule that waits and every tenant's policy, as JSON lines.
+
+    Needs no worker, and disturbs none. The file gets its name when it is complete. Example:
+
+    belfry backup belfry.jsonl
+    """
+    from belfry.client.backup import count, written
+    from belfry.client.export import waiting_records
+    from belfry.client.portable import portable
+    from belfry.schedules.instants import format_instant
+
+    settings = session.settings
+    records = waiting_records(
+        session.cluster(), settings.topic("changelog"), settings.topic("client")
+    )
+    head = {
+        "topic_prefix": settings.cluster.topic_prefix,
+        "taken_at": format_instant(int(time() * 1000)),
+    }
+    lines = written(head, kafka_policies(session).all().values(), map(portable, records))
+    if str(file) == STDOUT:
+        sys.stdout.buffer.writelines(lines)
+        sys.stdout.buffer.flush()
+        return
+    _write(file, lines)
+    with file.open("rb") as kept:
+        held = count(kept)
+    session.printer.one(
+        {"file": str(file), **held._asdict()},
+        f"{file}: {held.schedules} schedules, {held.policies} policies",
+    )
+
+
+def restore(session: Session, file: Source, *, timeout: Patience = None) -> int:
+    """Write the policies of a backup and create its schedules; each goes on where it stood.
+
+    What exists is left as it is (exit code 4). A restore that was cut short may be repeated within
+    an hour. Stop the old belfry before, or both fire. Example:
+
+    belfry restore belfry.jsonl
+    """
+    from belfry.client.backup import count
+
+    with _opened(file) as lines:
+        held = count(lines)
+    kept = _restore_policies(session, [each for each in _parts(file) if _is_policy(each)])
+    requests = (each for each in _parts(file) if not _is_policy(each))
+    code = create_all(session, requests, timeout or PATIENCE_S) if held.schedules else Exit.OK
+    return code or (Exit.CONFLICT if kept else Exit.OK)
+
+
+def _restore_policies(session: Session, wanted: list[TenantPolicy]) -> list[str]:
+    """Write the policies of tenants that have none; the names of those that have another."""
+    if not wanted:
+        return []
+    policies = kafka_policies(session)
+    there = policies.all()
+    new = [each for each in wanted if each.tenant not in there]
+    kept = [each.tenant for each in wanted if there.get(each.tenant, each) != each]
+    if new:
+        policies.put(*new)
+        sleep(IN_EFFECT_S)
+    others = f"; left as they are: {', '.join(kept)}" if kept else ""
+    session.printer.note(f"{len(wanted)} policies: {len(new)} written{others}")
+    return kept
+
+
+def _write(file: Path, lines: Iterable[bytes]) -> None:
+    """A file that gets its name when it is complete and on the disk."""
+    part = file.with_name(file.name + ".part")
+    if file.exists():
+        raise WrongUse(f"{file} exists: give a new name, so that no backup is lost.")
+    try:
+        with part.open("wb") as out:
+            out.writelines(lines)
+            out.flush()
+            os.fsync(out.fileno())
+        part.rename(file)
+    except OSError as error:
+        raise WrongUse(f"{part} cannot be written: {error.strerror}.") from None
+
+
+def _parts(file: Path) -> Iterator[Any]:
+    from belfry.client.backup import read
+
+    with _opened(file) as lines:
+        yield from read(lines)
+
+
+def _is_policy(part: object) -> bool:
+    return not isinstance(part, dict)
+
+
+def _opened(file: Path) -> Any:
+    try:
+        return file.open("rb")
+    except OSError as error:
+        raise WrongUse(f"{file} cannot be read: {error.strerror}.") from None

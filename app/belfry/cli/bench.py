@@ -1,0 +1,138 @@
+"""``belfry bench``: figures that anybody can reproduce."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from belfry.cli.session import Session, with_session
+from belfry.cli.shown import Output
+
+if TYPE_CHECKING:
+    from belfry.bench.result import Result
+
+
+class Kind(StrEnum):
+    """What the schedules of a benchmark are."""
+
+    AT = "AT"
+    EVERY = "EVERY"
+    CRON = "CRON"
+
+
+class Bench(StrEnum):
+    """What can be measured."""
+
+    INGEST = "ingest"
+    FIRE = "fire"
+    LATENESS = "lateness"
+    RECOVERY = "recovery"
+    RAW = "raw"
+    RESTART = "restart"
+    CURVE = "curve"
+
+
+Which = Annotated[Bench, typer.Argument(help="What to measure.")]
+Events = Annotated[
+    int, typer.Option("--events", min=1_000, max=20_000_000, help="Requests of a run.")
+]
+Runs = Annotated[int, typer.Option("--runs", min=1, max=20, help="Runs; the line is the median.")]
+Workers = Annotated[int, typer.Option("--workers", min=1, max=16, help="Worker processes.")]
+Partitions = Annotated[int, typer.Option("--partitions", min=1, max=256, help="Partitions.")]
+Tenants = Annotated[int, typer.Option("--tenants", min=1, max=10_000, help="Tenants.")]
+Payload = Annotated[
+    int, typer.Option("--payload", min=16, max=500_000, metavar="BYTES", help="Bytes of a payload.")
+]
+Rate = Annotated[
+    int, typer.Option("--rate", min=1, max=200_000, help="lateness: requests a second.")
+]
+Seconds = Annotated[
+    int, typer.Option("--seconds", min=5, max=3_600, help="lateness: how long requests come in.")
+]
+Pending = Annotated[
+    int,
+    typer.Option("--pending", min=0, max=20_000_000, help="ingest: schedules that wait already."),
+]
+Kinds = Annotated[
+    Kind, typer.Option("--kind", help="fire: kind of the schedules, due once or every day.")
+]
+Outcomes = Annotated[
+    bool, typer.Option("--outcomes", help="Give every request an id, so each gets its outcome.")
+]
+Promised = Annotated[
+    str, typer.Option("--guarantee", help="fire: guarantee of the tenants' policies.")
+]
+Sweep = Annotated[
+    str, typer.Option("--sweep", help="curve: pending, payload, partitions or tenants.")
+]
+
+Steps = Annotated[
+    str, typer.Option("--steps", metavar="N,N…", help="curve: the values, instead of the usual.")
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the program."""
+    app.command("bench")(with_session(bench))
+
+
+def bench(
+    session: Session,
+    which: Which,
+    *,
+    events: Events = 400_000,
+    runs: Runs = 3,
+    workers: Workers = 1,
+    partitions: Partitions = 4,
+    tenants: Tenants = 97,
+    payload: Payload = 400,
+    rate: Rate = 5_000,
+    seconds: Seconds = 20,
+    pending: Pending = 0,
+    kind: Kinds = Kind.AT,
+    outcomes: Outcomes = False,
+    guarantee: Promised = "EXACTLY_ONCE",
+    sweep: Sweep = "pending",
+    steps: Steps = "",
+) -> None:
+    """Measure belfry on a broker: a belfry of its own, removed at the end.
+
+    Give the broker nothing else to do.  Figures of one machine differ from day to day, so run `raw`
+    in the same minutes and compare: it copies the same bytes in plain transactions.
+    """
+    from dataclasses import replace
+
+    from belfry.bench.plan import Plan
+    from belfry.bench.report import Spread, lines
+    from belfry.bench.sweep import curve, repeat
+
+    plan = Plan(
+        bench=str(which),
+        events=events,
+        workers=workers,
+        partitions=partitions,
+        tenants=tenants,
+        payload_bytes=payload,
+        rate=rate,
+        seconds=seconds,
+        pending=pending,
+        with_ids=outcomes,
+        kind=str(kind),
+        guarantee=guarantee,
+    )
+    session.admin()
+    text = session.printer.output is Output.TEXT
+    each_run = session.printer.output is Output.JSONL
+    values = tuple(int(value) for value in steps.split(",") if value)
+    for step, varied in curve(plan, sweep, values) if which is Bench.CURVE else [(plan, None)]:
+        results: list[Result] = []
+        for result in repeat(session.settings, step, runs):
+            results.append(replace(result, varied=varied))
+            if text:
+                print(lines(result, step))
+            elif each_run and runs > 1:
+                print(results[-1].line())
+        spread = Spread(results)
+        print(spread.text() if text else spread.median().line())

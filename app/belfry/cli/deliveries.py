@@ -1,0 +1,95 @@
+"""``belfry deliveries``: HTTP deliveries that were given up, and another try."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from time import time
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from belfry.cli.failures import CommandError, Exit, WrongUse
+from belfry.cli.help import Program
+from belfry.cli.session import Session, with_session
+from belfry.cli.shown import instant_json
+
+if TYPE_CHECKING:
+    from belfry.delivery.letters import Letter
+
+Tenant = Annotated[str | None, typer.Argument(help="Only this tenant's.", metavar="[TENANT]")]
+FireId = Annotated[
+    list[str] | None,
+    typer.Option("--fire-id", metavar="ID", help="Only of this fire; repeatable."),
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the program."""
+    group = Program()
+    group.command("list")(with_session(list_))
+    group.command("replay")(with_session(replay))
+    app.add_typer(group, name="deliveries", help="HTTP deliveries that were given up.")
+
+
+def list_(session: Session, tenant: Tenant = None, *, fire_id: FireId = None) -> None:
+    """List the deliveries that were given up within the last 14 days, and why."""
+    found = list(_letters(session, tenant, fire_id))
+    if not found:
+        session.printer.note("No delivery was given up.")
+    session.printer.many((_json(letter), _text(letter)) for letter in found)
+
+
+def replay(
+    session: Session,
+    tenant: Tenant = None,
+    *,
+    fire_id: FireId = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="All of the tenant's, or of everybody's.")
+    ] = False,
+) -> None:
+    """Deliver again what was given up, from the first attempt on and under the same ids."""
+    from belfry.delivery.letters import replay as send
+
+    if bool(fire_id) == everything:
+        raise WrongUse("Say what is to be delivered again: --fire-id ID, or --all.")
+    # A delivery that was given up twice is sent once.
+    found = {
+        (letter.work.event.fire_id, letter.work.state.number): letter
+        for letter in _letters(session, tenant, fire_id)
+    }
+    if not found:
+        raise CommandError("No such delivery was given up.", Exit.NOT_FOUND)
+    number = send(session.settings, found.values(), int(time() * 1000))
+    session.printer.one({"replayed": number}, f"replayed {number}: belfry delivers them now")
+
+
+def _letters(session: Session, tenant: str | None, ids: list[str] | None) -> Iterator[Letter]:
+    from belfry.delivery.letters import letters
+
+    for letter in letters(session.settings):
+        event = letter.work.event
+        if tenant in (None, event.tenant) and (not ids or event.fire_id in ids):
+            yield letter
+
+
+def _json(letter: Letter) -> dict[str, Any]:
+    event, state = letter.work.event, letter.work.state
+    return {
+        "tenant": event.tenant,
+        "schedule_id": event.schedule_id,
+        "fire_id": event.fire_id,
+        "at": instant_json(letter.at_ms),
+        "code": letter.code,
+        "reason": letter.reason,
+        "attempt": state.attempt,
+        "targets": [target.url for target in state.targets],
+    }
+
+
+def _text(letter: Letter) -> str:
+    event, state = letter.work.event, letter.work.state
+    return (
+        f"{letter.code}  {event.tenant}/{event.schedule_id}  fire {event.fire_id}  attempt"
+        f" {state.attempt}  {state.targets[0].url}  {letter.reason}"
+    )

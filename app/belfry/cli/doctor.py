@@ -1,0 +1,179 @@
+"""``belfry doctor``: looks at everything that belfry needs, and says what to do about it.
+
+Nothing is written anywhere.  That is why the clock is judged by what a worker has measured: Kafka
+tells its time only to those who write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from time import monotonic
+from typing import Any, Final
+
+import typer
+
+from belfry.cli.check import Check, Status
+from belfry.cli.doctor_group import group_checks
+from belfry.cli.failures import Exit
+from belfry.cli.session import Session, with_session
+
+HTTP_S: Final = 3.0
+TOLERATED_SKEW_S: Final = 0.5
+SKEW: Final = "belfry_clock_skew_seconds"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the program."""
+    app.command("doctor")(with_session(doctor))
+
+
+def doctor(session: Session) -> int:
+    """Check all that belfry needs, and say what to do.
+
+    Looks at broker, topics, the group of workers, schema registry, worker and clock. Nothing is
+    changed and nothing is written. Exit code 1 on problems.
+    """
+    worst: list[Status] = []
+
+    def results() -> Iterator[tuple[dict[str, Any], str]]:
+        for check in checks(session):
+            worst.append(check.status)
+            yield {**check._asdict(), "to_do": check.to_do or None}, _line(check)
+
+    session.printer.many(results())
+    return Exit.ERROR if Status.PROBLEM in worst else Exit.OK
+
+
+def _line(check: Check) -> str:
+    to_do = f"\n{'':19}To do: {check.to_do}" if check.to_do else ""
+    return f"{check.status:8} {check.check:9} {check.detail}{to_do}"
+
+
+def checks(session: Session) -> Iterator[Check]:
+    """All checks, each as soon as it is done."""
+    steps: list[Callable[[Session], Iterator[Check]]] = [_kafka, _registry, _worker]
+    for step in steps:
+        yield from step(session)
+
+
+def _kafka(session: Session) -> Iterator[Check]:
+    from belfry.client.errors import BelfryError
+
+    began = monotonic()
+    try:
+        cluster, admin = session.admin()
+    except BelfryError as error:
+        yield Check("kafka", Status.PROBLEM, str(error))
+        yield Check("topics", Status.SKIPPED, "No broker to ask.")
+        return
+    took_ms = (monotonic() - began) * 1000
+    brokers = cluster.reach(admin)
+    detail = (
+        f"Cluster {brokers.cluster_id}, {_counted(len(brokers.brokers), 'broker')},"
+        f" answers at {cluster.servers} in {took_ms:.0f} ms."
+    )
+    yield Check("kafka", Status.OK, detail)
+    yield from _topics(session, admin)
+    yield from group_checks(admin, session.settings)
+
+
+def _topics(session: Session, admin: Any) -> Iterator[Check]:
+    from confluent_kafka import KafkaException
+
+    from belfry.worker import topics
+
+    try:
+        missing = topics.missing(admin, session.settings)
+        problems = topics.problems(admin, session.settings)
+    except KafkaException as error:
+        yield Check("topics", Status.PROBLEM, f"Kafka refuses to tell: {error.args[0].str()}.")
+        return
+    if missing:
+        names = ", ".join(spec.name for spec in missing)
+        yield Check("topics", Status.PROBLEM, f"Missing: {names}.", "belfry topics create")
+    for each in problems:
+        status = Status.PROBLEM if each.fatal else Status.RISK
+        yield Check("topics", status, f"{each.topic}: {each.what}.", each.cure)
+    if not missing and not problems:
+        found = topics.wanted_topics(session.settings, 1)
+        yield Check("topics", Status.OK, f"All {len(found)} topics are as they should be.")
+
+
+def _registry(session: Session) -> Iterator[Check]:
+    if session.settings.schema_registry_url is None:
+        detail = "No schema registry is configured; single-object encoding needs none."
+        yield Check("registry", Status.SKIPPED, detail)
+        return
+    from belfry.registry.answers import RegistryError
+    from belfry.registry.subjects import check_all, open_registry
+
+    registry = open_registry(session.settings)
+    assert registry is not None
+    try:
+        with closing(registry):
+            found = check_all(registry, session.settings)
+    except RegistryError as error:
+        yield Check("registry", Status.PROBLEM, str(error))
+        return
+    for each in found:
+        yield Check("registry", Status.PROBLEM, each)
+    if not found:
+        detail = f"All subjects are as they should be at {registry.url}."
+        yield Check("registry", Status.OK, detail)
+
+
+def _worker(session: Session) -> Iterator[Check]:
+    url = session.settings.http_url.rstrip("/")
+    status, answer = fetch(f"{url}/healthz/ready")
+    if status is None:
+        detail = f"No worker answers at {url}: {answer}."
+        # An address that nobody gave is a guess: workers may well run elsewhere.
+        given = "http_url" in session.settings.model_fields_set
+        found = Status.PROBLEM if given else Status.SKIPPED
+        yield Check("worker", found, detail, "give the --http-url of a worker, or start one")
+        yield Check("clock", Status.SKIPPED, "Only a running worker measures it.")
+        return
+    if status == 200:
+        yield Check("worker", Status.OK, f"Ready at {url}.")
+    else:
+        detail = f"The worker at {url} is not ready (HTTP {status}): {answer[:300]}"
+        yield Check("worker", Status.PROBLEM, detail, "wait for it, or read its log")
+    yield _clock(url)
+
+
+def _clock(url: str) -> Check:
+    status, text = fetch(f"{url}/metrics")
+    skew_s = skew(text) if status == 200 else None
+    if skew_s is None:
+        return Check("clock", Status.SKIPPED, f"{url}/metrics shows no {SKEW}.")
+    detail = f"The worker's clock differs from the broker's by {skew_s * 1000:.0f} ms."
+    if abs(skew_s) <= TOLERATED_SKEW_S:
+        return Check("clock", Status.OK, detail)
+    return Check("clock", Status.PROBLEM, detail, "synchronise the clocks of both (NTP)")
+
+
+def skew(metrics: str) -> float | None:
+    """The largest skew in a page of metrics, or None where there is none."""
+    found = [
+        float(line.rpartition(" ")[2]) for line in metrics.splitlines() if line.startswith(SKEW)
+    ]
+    return max(found, key=abs, default=None)
+
+
+def fetch(url: str) -> tuple[int | None, str]:
+    """Status and body of a page, or None and why there is none."""
+    from urllib.error import HTTPError, URLError
+    from urllib.request import urlopen
+
+    try:
+        with urlopen(url, timeout=HTTP_S) as response:  # noqa: S310  (an address the user gave)
+            return response.status, response.read().decode(errors="replace")
+    except HTTPError as error:
+        return error.code, error.read().decode(errors="replace").strip()
+    except (URLError, OSError, ValueError) as error:
+        return None, str(getattr(error, "reason", error))
+
+
+def _counted(number: int, thing: str) -> str:
+    return f"{number} {thing}" + ("" if number == 1 else "s")

@@ -1,0 +1,130 @@
+"""Who owns what, as Kafka knows it: no worker's HTTP port is needed for that.
+
+Kafka tells the members of the group and what each was assigned.  The last record of a changelog
+tells when its owner last committed: an owner that works does so twice a minute, however idle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from time import time
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from belfry.cli.check import Check, Status
+
+if TYPE_CHECKING:
+    from belfry.settings import Settings
+
+ASK_S: Final = 5.0
+SILENT_S: Final = 90.0
+STABLE: Final = "STABLE"
+
+
+class Worker(NamedTuple):
+    """A member of the group."""
+
+    name: str
+    host: str
+    owns: tuple[int, ...]
+
+
+class Ownership(NamedTuple):
+    """All that is judged: partitions of input and of state, and seconds since the last commits."""
+
+    group: str
+    state: str
+    workers: Sequence[Worker]
+    partitions: int
+    silent_s: Mapping[int, float]
+
+
+def group_checks(admin: Any, settings: Settings) -> Iterator[Check]:
+    """One line for each worker, and one for each thing that is wrong."""
+    from confluent_kafka import KafkaException
+
+    try:
+        found = _ownership(admin, settings)
+    except KafkaException as error:
+        yield Check("group", Status.PROBLEM, f"Kafka refuses to tell: {error.args[0].str()}.")
+        return
+    yield from judge(found)
+
+
+def judge(found: Ownership) -> Iterator[Check]:
+    """What the facts mean."""
+    if not found.workers:
+        detail = f"No worker is a member of the group {found.group}."
+        yield Check("group", Status.SKIPPED, detail, "start one: belfry worker")
+        return
+    for worker in found.workers:
+        owns = _listed(worker.owns) if worker.owns else "no partition"
+        yield Check("group", Status.OK, f"{worker.name} at {worker.host} owns {owns}.")
+    if found.state != STABLE:
+        detail = f"The group {found.group} is {found.state.lower().replace('_', ' ')}."
+        cure = "wait some seconds; if it stays, look for a worker that starts over and over"
+        yield Check("group", Status.RISK, detail, cure)
+        return
+    if len(found.workers) == 1:
+        detail = "There is one worker: when it ends, nothing fires until it is back."
+        yield Check("group", Status.RISK, detail, "start a second one, which stands by")
+    yield from _wrong(found)
+
+
+def _wrong(found: Ownership) -> Iterator[Check]:
+    owners = {partition: worker.name for worker in found.workers for partition in worker.owns}
+    nobodys = [partition for partition in range(found.partitions) if partition not in owners]
+    if nobodys:
+        detail = f"Nobody owns {_listed(nobodys)}: all workers are leaving, or count as unfit."
+        yield Check("group", Status.PROBLEM, detail, "read /healthz/ready of the workers")
+    for partition, silent_s in found.silent_s.items():
+        if silent_s >= SILENT_S and partition in owners:
+            detail = (
+                f"{owners[partition]} owns partition {partition}, and the last commit of that was"
+                f" {silent_s:.0f} s ago."
+            )
+            cure = "read /healthz/ready and the log of that worker; restarting it is safe"
+            yield Check("group", Status.PROBLEM, detail, cure)
+
+
+def _ownership(admin: Any, settings: Settings) -> Ownership:
+    group = settings.cluster.app_id
+    asked = admin.describe_consumer_groups([group], request_timeout=ASK_S)
+    described = asked[group].result()
+    schedules, changelog = settings.topic("schedules"), settings.topic("changelog")
+    topics = admin.list_topics(timeout=ASK_S).topics
+    homes = len(topics[changelog].partitions) if changelog in topics else 0
+    return Ownership(
+        group,
+        described.state.name,
+        [_worker(member, schedules) for member in described.members],
+        len(topics[schedules].partitions) if schedules in topics else 0,
+        _silent_s(admin, changelog, homes),
+    )
+
+
+def _worker(member: Any, schedules: str) -> Worker:
+    given = member.assignment.topic_partitions if member.assignment else ()
+    owns = sorted(tp.partition for tp in given if tp.topic == schedules)
+    # A worker joins as ``<app id>@<address of its HTTP port>``.
+    name = member.client_id.partition("@")[2] or member.client_id
+    return Worker(name, member.host.lstrip("/"), tuple(owns))
+
+
+def _silent_s(admin: Any, changelog: str, homes: int) -> dict[int, float]:
+    """Seconds since the last record of each partition of the changelog that has any."""
+    from confluent_kafka import TopicPartition
+    from confluent_kafka import admin as kinds
+
+    newest: Any = kinds.OffsetSpec.max_timestamp()  # type: ignore[attr-defined,no-untyped-call]
+    asked = {TopicPartition(changelog, p): newest for p in range(homes)}
+    if not asked:
+        return {}
+    now_s = time()
+    answers = admin.list_offsets(asked, request_timeout=ASK_S)
+    stamps = {place.partition: answer.result().timestamp for place, answer in answers.items()}
+    return {partition: now_s - ms / 1000 for partition, ms in stamps.items() if ms > 0}
+
+
+def _listed(partitions: Sequence[int]) -> str:
+    named = "partition" if len(partitions) == 1 else "partitions"
+    return f"{named} {', '.join(map(str, partitions))}"

@@ -1,0 +1,129 @@
+"""Options of the event that a schedule sends."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from belfry.cli.failures import WrongUse
+from belfry.cli.options import EVENT
+
+Payload = Annotated[
+    str | None,
+    typer.Option(
+        "--payload",
+        metavar="TEXT",
+        help="Value of the event.  [default: a null value]",
+        rich_help_panel=EVENT,
+    ),
+]
+PayloadFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--payload-file",
+        metavar="PATH",
+        help="The same from a file, byte for byte (-: standard input).",
+        rich_help_panel=EVENT,
+    ),
+]
+Key = Annotated[
+    str | None,
+    typer.Option(
+        "--key",
+        metavar="TEXT",
+        help="Key of the event.  [default: the group, else ID]",
+        rich_help_panel=EVENT,
+    ),
+]
+Group = Annotated[
+    str | None,
+    typer.Option(
+        "--group",
+        metavar="TEXT",
+        help="Events of one group keep their order.",
+        rich_help_panel=EVENT,
+    ),
+]
+Headers = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--header",
+        metavar="NAME=VALUE",
+        help="Header of the event; repeatable.",
+        rich_help_panel=EVENT,
+    ),
+]
+EventType = Annotated[
+    str | None,
+    typer.Option("--event-type", metavar="TEXT", help="Type of the event.", rich_help_panel=EVENT),
+]
+Webhooks = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--webhook",
+        metavar="URL",
+        help="Post the event there as well; repeatable.",
+        rich_help_panel=EVENT,
+    ),
+]
+WebhookSecret = Annotated[
+    str | None,
+    typer.Option(
+        "--webhook-secret",
+        metavar="NAME",
+        help="Name of the secret that signs what is posted.",
+        rich_help_panel=EVENT,
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """The options of the event, as they were typed."""
+
+    payload: Payload = None
+    payload_file: PayloadFile = None
+    key: Key = None
+    group: Group = None
+    header: Headers = None
+    event_type: EventType = None
+    webhook: Webhooks = None
+    webhook_secret: WebhookSecret = None
+
+    def arguments(self) -> dict[str, Any]:
+        """What the client's `schedule` takes."""
+        return {
+            "payload": self._payload(),
+            "key": None if self.key is None else os.fsencode(self.key),
+            "group": self.group,
+            "event_type": self.event_type,
+            # The headers are what was typed, and nothing else.
+            "tell_type": False,
+            "headers": [_header(each) for each in self.header or ()],
+            "http_targets": [
+                {"url": url, "secret_ref": self.webhook_secret} for url in self.webhook or ()
+            ],
+        }
+
+    def _payload(self) -> bytes | None:
+        text, path = self.payload, self.payload_file
+        if text is not None and path is not None:
+            raise WrongUse("--payload and --payload-file both give the event's value: keep one.")
+        if path is None:
+            return None if text is None else os.fsencode(text)
+        try:
+            return sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes()
+        except OSError as error:
+            raise WrongUse(f"--payload-file {path} cannot be read: {error.strerror}.") from None
+
+
+def _header(given: str) -> tuple[str, bytes]:
+    name, equals, value = given.partition("=")
+    if not equals or not name:
+        raise WrongUse(f"--header {given!r} is no header: give NAME=VALUE, such as color=green.")
+    return name, os.fsencode(value)

@@ -1,0 +1,139 @@
+"""Errors that are expected: one sentence on stderr and an exit code instead of a traceback."""
+
+from __future__ import annotations
+
+import re
+import sys
+from difflib import get_close_matches
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any, Final
+
+from typer.exceptions import TyperException
+
+from belfry.cli.shown import plain
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
+
+
+class Exit(IntEnum):
+    """Exit codes of every command."""
+
+    OK = 0
+    ERROR = 1
+    USAGE = 2
+    NOT_FOUND = 3
+    CONFLICT = 4
+
+
+class CommandError(TyperException):
+    """An error that a command found itself."""
+
+    def __init__(self, message: str, code: Exit = Exit.ERROR) -> None:
+        super().__init__(message)
+        self.exit_code = code
+
+
+class WrongUse(CommandError):
+    """Options that do not go together."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, Exit.USAGE)
+
+
+_CHOICES: Final = re.compile(r"'(?P<given>[^']*)' is not one of (?P<allowed>'.*')\.")
+
+
+def tell(error: Exception) -> int | None:
+    """Tell an expected error; its exit code, or None for a bug."""
+    if isinstance(error, TyperException):
+        return _tell_usage(error)
+    known = _known(error)
+    if known is None:
+        return None
+    message, code = known
+    _say(message)
+    return code
+
+
+def _say(message: str) -> None:
+    print(f"belfry: {plain(message)}", file=sys.stderr)
+
+
+def _tell_usage(error: TyperException) -> int:
+    message = error.format_message()
+    if message.startswith("Usage: "):
+        # A group without a command: the message is its whole help page.
+        print(message)
+        return Exit.USAGE
+    context: Any = getattr(error, "ctx", None)
+    _say(_worded(message))
+    if context is not None:
+        print(f"Try: {context.command_path} --help", file=sys.stderr)
+    return int(error.exit_code)
+
+
+def _worded(message: str) -> str:
+    """Typer's message in our words, with the nearest allowed value."""
+    text = message.replace("Value error, ", "").replace("(Possible options: ", "(did you mean ")
+    if text.startswith("No such option") and text.endswith(")"):
+        text = text.removesuffix(")") + "?)"
+    choice = _CHOICES.search(text)
+    if choice is None:
+        return text
+    allowed = re.findall(r"'([^']*)'", choice["allowed"])
+    near = get_close_matches(choice["given"].lower(), allowed, n=1)
+    return f"{text} Did you mean {near[0]!r}?" if near else text
+
+
+def _known(error: Exception) -> tuple[str, int] | None:
+    from pydantic import ValidationError
+
+    if isinstance(error, ValidationError):
+        return _setting(error), Exit.USAGE
+    return _of_client(error) or _of_kafka(error) or _of_registry(error)
+
+
+def _of_client(error: Exception) -> tuple[str, int] | None:
+    from belfry.client.errors import BadProperty, BelfryError, Conflict, NotFound
+
+    codes: list[tuple[type[Exception], Exit]] = [
+        (BadProperty, Exit.USAGE),
+        (NotFound, Exit.NOT_FOUND),
+        (Conflict, Exit.CONFLICT),
+        (BelfryError, Exit.ERROR),
+    ]
+    return next(((str(error), code) for kind, code in codes if isinstance(error, kind)), None)
+
+
+def _of_kafka(error: Exception) -> tuple[str, int] | None:
+    from confluent_kafka import KafkaError, KafkaException
+
+    if not isinstance(error, KafkaException):
+        return None
+    detail = error.args[0]
+    text = detail.str() if isinstance(detail, KafkaError) else str(detail)
+    return f"Kafka refuses: {text}", Exit.ERROR
+
+
+def _of_registry(error: Exception) -> tuple[str, int] | None:
+    # Looked up rather than imported: the registry's client is slow to import, and who has not
+    # imported it cannot have raised its errors.
+    answers = sys.modules.get("belfry.registry.answers")
+    if answers is not None and isinstance(error, answers.RegistryError):
+        return str(error), Exit.ERROR
+    return None
+
+
+def _setting(error: ValidationError) -> str:
+    lines = [_one_setting(each) for each in error.errors()]
+    return "; ".join(lines) + "."
+
+
+def _one_setting(problem: Any) -> str:
+    path = [str(part) for part in problem["loc"]]
+    variable = "BELFRY_" + "__".join(path).upper()
+    return (
+        f"setting {'.'.join(path)} ({variable}) is {problem['input']!r}:"
+        f" {str(problem['msg'])[:1].lower()}{str(problem['msg'])[1:]}"
+    )

@@ -1,0 +1,88 @@
+"""Help pages: plain text, options under the headings that say what they are about.
+
+Typer's own boxes leave a quarter of a narrow terminal to the words.  A heading comes from the
+option's ``rich_help_panel``, so that the sources stay what a reader of Typer expects.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+if TYPE_CHECKING:
+    from typer._click import Context, HelpFormatter
+
+OWN: Final = "Options"
+EVERYWHERE: Final = "Everywhere"
+Row = tuple[str, str]
+
+CONTEXT: Final = {"help_option_names": ["--help", "-h"], "max_content_width": 100}
+
+
+def sections(command: TyperCommand | TyperGroup, context: Context) -> dict[str, list[Row]]:
+    """Options and arguments as rows of name and help, by heading."""
+    found: dict[str, list[Row]] = {}
+    for parameter in command.get_params(context):
+        row = parameter.get_help_record(context)
+        if row is None:
+            continue
+        heading = getattr(parameter, "rich_help_panel", None) or OWN
+        if parameter.param_type_name == "argument":
+            # Typer adds its type, and that it is required, which the line of usage shows.
+            heading, row = "Arguments", (row[0].split(" ")[0], row[1].replace("  [required]", ""))
+        found.setdefault(heading, []).append((row[0], row[1].removesuffix("  [x>=1]")))
+    return dict(sorted(found.items(), key=_rank))
+
+
+def _rank(section: tuple[str, list[Row]]) -> int:
+    """What is particular to the command comes first."""
+    heading = section[0]
+    return 2 if heading == EVERYWHERE else 1 if heading == OWN else 0
+
+
+def _write(command: TyperCommand | TyperGroup, context: Context, page: HelpFormatter) -> None:
+    for heading, rows in sections(command, context).items():
+        with page.section(heading):
+            page.write_dl(rows)
+
+
+class Command(TyperCommand):
+    """A command whose help has headings."""
+
+    def collect_usage_pieces(self, ctx: Context) -> list[str]:
+        """Names of arguments without Typer's braces."""
+        return [piece.strip("{}") for piece in super().collect_usage_pieces(ctx)]
+
+    def format_options(self, ctx: Context, formatter: HelpFormatter) -> None:
+        """Options under their headings."""
+        _write(self, ctx, formatter)
+
+
+class Group(TyperGroup):
+    """A group of commands whose help begins with them."""
+
+    def format_options(self, ctx: Context, formatter: HelpFormatter) -> None:
+        """Commands, then options under their headings."""
+        self.format_commands(ctx, formatter)
+        _write(self, ctx, formatter)
+
+
+class Program(typer.Typer):
+    """A group of commands, or the whole program, with this house's help pages."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(
+            cls=Group,
+            no_args_is_help=True,
+            rich_markup_mode=None,
+            pretty_exceptions_enable=False,
+            context_settings=dict(CONTEXT),
+            **options,
+        )
+
+    def command(self, name: str | None = None, **options: Any) -> Any:
+        """Typer's, with the same help pages for each command."""
+        options = {"cls": Command, "context_settings": dict(CONTEXT), **options}
+        return super().command(name, **options)

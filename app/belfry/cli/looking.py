@@ -1,0 +1,177 @@
+"""``belfry schedule get|list|update``: what a worker holds, over HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from time import time
+from typing import Annotated, Any, Final
+
+import typer
+
+from belfry.cli.failures import WrongUse
+from belfry.cli.options import ExpectedVersion, ScheduleId, Tenant, When
+from belfry.cli.remote import Remote, schedule_path
+from belfry.cli.session import Session
+from belfry.cli.shown import from_now, plain
+from belfry.schedules.instants import format_instant, parse_instant
+
+MOST: Final = 1_000
+# What a schedule shows and what asks for it have the same names.
+DEFINING: Final = (
+    *("at", "delay_ms", "interval_ms", "cron", "timezone", "start_at", "end_at", "max_fires"),
+    *("jitter_ms", "misfire", "max_lateness_ms", "overlap", "serial", "ack_timeout_ms"),
+    *("event_type", "group", "headers"),
+    *("key_text", "key_base64", "payload_text", "payload_base64"),
+)
+WHEN: Final = ("at", "delay_ms", "interval_ms", "cron", "timezone")
+
+Prefix = Annotated[
+    str | None, typer.Option("--prefix", metavar="TEXT", help="Only ids that begin so.")
+]
+DueFrom = Annotated[
+    int | None,
+    typer.Option("--due-from", parser=parse_instant, metavar="INSTANT", help="Due then or later."),
+]
+DueUntil = Annotated[
+    int | None,
+    typer.Option("--due-until", parser=parse_instant, metavar="INSTANT", help="Due before then."),
+]
+State = Annotated[
+    str | None,
+    typer.Option("--state", metavar="STATE", help="PENDING, PAUSED, FIRED, COMPLETED, MISSED."),
+]
+Group = Annotated[str | None, typer.Option("--group", metavar="TEXT", help="Only this group.")]
+EventType = Annotated[
+    str | None, typer.Option("--event-type", metavar="TEXT", help="Only this event type.")
+]
+Most = Annotated[
+    int | None,
+    typer.Option("--limit", "-n", min=1, metavar="N", help="Show at most so many.  [default: all]"),
+]
+Payload = Annotated[
+    str | None, typer.Option("--payload", metavar="TEXT", help="New value of the event.")
+]
+NewGroup = Annotated[str | None, typer.Option("--group", metavar="TEXT", help="New group.")]
+NewType = Annotated[str | None, typer.Option("--event-type", metavar="TEXT", help="New type.")]
+
+
+def get(session: Session, tenant: Tenant, schedule_id: ScheduleId) -> None:
+    """Show a schedule; for a day after its end, how it ended.
+
+    Exit code 3 when there is none.
+    """
+    found = Remote(session).get(schedule_path(tenant, schedule_id))
+    session.printer.one(found, _whole(found))
+
+
+def list_(
+    session: Session,
+    tenant: Tenant,
+    *,
+    prefix: Prefix = None,
+    due_from: DueFrom = None,
+    due_until: DueUntil = None,
+    state: State = None,
+    group: Group = None,
+    event_type: EventType = None,
+    limit: Most = None,
+) -> None:
+    """List a tenant's schedules, by id, or by due instant where a range is given.
+
+    A long list is no snapshot: what changes meanwhile may be missed or shown twice. Example:
+
+    belfry schedule list demo --prefix order/
+    """
+    query = {
+        "prefix": prefix,
+        "due_from": due_from,
+        "due_until": due_until,
+        "state": None if state is None else state.upper(),
+        "group": group,
+        "event_type": event_type,
+    }
+    remote = Remote(session)
+    session.printer.many((each, _line(each)) for each in _pages(remote, tenant, query, limit))
+
+
+def _pages(
+    remote: Remote, tenant: str, query: dict[str, Any], limit: int | None
+) -> Iterator[dict[str, Any]]:
+    """Schedules, page after page."""
+    path = schedule_path(tenant, "").rstrip("/")
+    left = limit
+    cursor = None
+    while left is None or left > 0:
+        most = MOST if left is None else min(left, MOST)
+        page = remote.get(path, **query, limit=most, cursor=cursor)
+        yield from page["schedules"]
+        cursor = page["cursor"]
+        if cursor is None:
+            return
+        if left is not None:
+            left -= len(page["schedules"])
+
+
+def update(
+    session: Session,
+    tenant: Tenant,
+    schedule_id: ScheduleId,
+    *,
+    when: When,
+    payload: Payload = None,
+    group: NewGroup = None,
+    event_type: NewType = None,
+    expected_version: ExpectedVersion = None,
+) -> None:
+    """Change parts of a schedule; what is not given stays as it is.
+
+    Counts only if nobody else changes it meanwhile: exit code 4 otherwise. Example:
+
+    belfry schedule update demo hello --in 10m
+    """
+    remote = Remote(session)
+    path = schedule_path(tenant, schedule_id)
+    found = remote.get(path)
+    if found["state"] not in ("PENDING", "PAUSED"):
+        raise WrongUse(f"{schedule_id} is over ({found['state']}): create it anew.")
+    body = {name: found[name] for name in DEFINING if found.get(name) is not None}
+    if given := _instant(when):
+        body = {name: value for name, value in body.items() if name not in WHEN} | given
+    for name, value in (("timezone", when.tz), ("group", group), ("event_type", event_type)):
+        if value is not None:
+            body[name] = value
+    if payload is not None:
+        body.pop("payload_base64", None)
+        body["payload_text"] = payload
+    version = expected_version or found["version"]
+    verdict = remote.ask("PUT", path, body, {"if-match": f'"{version}"'})
+    session.printer.one(verdict, _verdict(verdict))
+
+
+def _instant(when: When) -> dict[str, Any]:
+    """What was given of when, by the names of the HTTP API."""
+    named = {"at": when.at, "delay_ms": when.in_, "interval_ms": when.every, "cron": when.cron}
+    given = {name: value for name, value in named.items() if value is not None}
+    if len(given) > 1:
+        raise WrongUse("Say when with at most one of --at, --in, --every and --cron.")
+    return given
+
+
+def _verdict(verdict: dict[str, Any]) -> str:
+    name = plain(f"{verdict['tenant']}/{verdict['schedule_id']}")
+    return f"{verdict['outcome']} {name}, version {verdict['version']}, due {verdict['due_at']}"
+
+
+def _line(found: dict[str, Any]) -> str:
+    due_ms = parse_instant(found["due_at"])
+    away = from_now(due_ms, int(time() * 1000))
+    kind = found.get("kind") or "-"
+    name = plain(found["schedule_id"])
+    return (
+        f"{format_instant(due_ms)}  {found['state']:9} {kind:5} v{found['version']}  {name}  {away}"
+    )
+
+
+def _whole(found: dict[str, Any]) -> str:
+    shown = {name: value for name, value in found.items() if value not in (None, [])}
+    return "\n".join(f"{name:16} {plain(str(value))}" for name, value in shown.items())

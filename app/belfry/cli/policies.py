@@ -1,0 +1,110 @@
+"""Policies as commands reach them: through Kafka, or over HTTP where --http-url names a worker.
+
+Over HTTP a key of the role `operate` is enough: no Kafka credentials, no registry.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Final, Protocol
+from urllib.parse import quote
+
+from belfry.cli.failures import CommandError, Exit
+from belfry.cli.remote import Remote
+
+if TYPE_CHECKING:
+    from belfry.cli.session import Session
+    from belfry.client.tenants import TenantPolicies
+    from belfry.schedules.policy import TenantPolicy
+
+PAGE: Final = 1000
+
+
+class Policies(Protocol):
+    """What commands need of the policies, whoever holds them."""
+
+    def all(self) -> dict[str, TenantPolicy]:
+        """Every tenant's policy by name."""
+
+    def get(self, tenant: str) -> TenantPolicy | None:
+        """The policy of a tenant, or None for one that has none."""
+
+    def put(self, *policies: TenantPolicy) -> None:
+        """Write policies."""
+
+    def remove(self, tenant: str) -> None:
+        """Forget a tenant's policy."""
+
+    def is_known(self, tenant: str) -> bool:
+        """Whether the tenant may have schedules."""
+
+
+def policies_of(session: Session) -> Policies:
+    """The policies of the belfry that the options name."""
+    return HttpPolicies(Remote(session)) if session.asks_http else kafka_policies(session)
+
+
+def kafka_policies(session: Session) -> TenantPolicies:
+    """The policies as they lie in Kafka."""
+    from belfry.client.schemas import RegisteredSchemas
+    from belfry.client.tenants import TenantPolicies
+    from belfry.settings import property_name
+
+    settings = session.settings
+    schemas = None
+    if settings.schema_registry_url is not None:
+        properties = {property_name(k): v for k, v in settings.registry.items()}
+        schemas = RegisteredSchemas(settings.schema_registry_url, properties)
+    return TenantPolicies(session.cluster(), settings.cluster.topic_prefix, schemas)
+
+
+class HttpPolicies:
+    """Policies behind a worker's HTTP port."""
+
+    def __init__(self, remote: Remote) -> None:
+        self._remote = remote
+
+    def all(self) -> dict[str, TenantPolicy]:
+        """Every tenant's policy by name, of those that the key is bound to."""
+        names: list[str] = []
+        cursor: str | None = None
+        while True:
+            page = self._remote.get("/v1/tenants", limit=PAGE, cursor=cursor)
+            names += page["tenants"]
+            cursor = page["cursor"]
+            if cursor is None:
+                break
+        found = {name: self.get(name) for name in names}
+        return {name: policy for name, policy in found.items() if policy is not None}
+
+    def get(self, tenant: str) -> TenantPolicy | None:
+        """The policy of a tenant, or None for one that has none."""
+        from belfry.client.tenants import policy_from
+
+        try:
+            return policy_from(self._remote.get(_path(tenant)))
+        except CommandError as error:
+            if error.exit_code == Exit.NOT_FOUND:
+                return None
+            raise
+
+    def put(self, *policies: TenantPolicy) -> None:
+        """Write policies; the worker works out the former spreads of a tenant without a policy."""
+        for policy in policies:
+            fields: dict[str, Any] = asdict(policy)
+            del fields["tenant"]
+            if not policy.former_spreads and self.get(policy.tenant) is None:
+                del fields["former_spreads"]
+            self._remote.ask("PUT", _path(policy.tenant), fields)
+
+    def remove(self, tenant: str) -> None:
+        """Forget a tenant's policy."""
+        self._remote.ask("DELETE", _path(tenant))
+
+    def is_known(self, _tenant: str) -> bool:
+        """Left to the worker, which knows better."""
+        return False
+
+
+def _path(tenant: str) -> str:
+    return f"/v1/tenants/{quote(tenant, safe='')}"

@@ -1,0 +1,107 @@
+"""``belfry schedule preview``: a rule in words and its next instants, without a broker."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from time import time
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from belfry.cli.failures import WrongUse
+from belfry.cli.options import When, check_zone
+from belfry.cli.rule_options import Bounds, check_recurring
+from belfry.cli.session import Session
+from belfry.cli.shown import Output, from_now
+from belfry.schedules.instants import format_instant
+from belfry.schedules.rejections import Rejection
+from belfry.wire.headers import EMPTY
+
+if TYPE_CHECKING:
+    from belfry.schedules.preview import Occurrence, Preview
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND: Final = timedelta(milliseconds=1)
+
+Count = Annotated[
+    int, typer.Option("--count", "-n", min=1, max=10_000, metavar="N", help="How many to show.")
+]
+
+
+def preview(
+    session: Session,
+    *,
+    when: When,
+    bounds: Bounds,
+    count: Count = 5,
+) -> None:
+    """Show when a rule is due, counted from now, and what to know about it.
+
+    Needs no broker. Local times are those of --tz, or of this machine without it. Example:
+
+    belfry schedule preview --cron "0 9 * * MON" --tz Europe/Paris
+    """
+    from belfry.schedules.preview import preview as previewed
+
+    when.check()
+    check_recurring(bounds, when.recurs)
+    if when.tz is not None:
+        check_zone(when.tz)
+    request = _request(when, bounds)
+    now_ms = int(time() * 1000)
+    found = previewed(request, now_ms, count, when.tz)
+    if isinstance(found, Rejection):
+        raise WrongUse(found.reason)
+    _print(session, found, when.tz, now_ms)
+
+
+def _request(when: When, bounds: Bounds) -> Any:
+    """The request that a preview stands for."""
+    kinds = {"AT": when.at, "AFTER": when.in_, "EVERY": when.every, "CRON": when.cron}
+    return {
+        **EMPTY,
+        "kind": next(kind for kind, given in kinds.items() if given is not None),
+        "at": when.at,
+        "delay_ms": when.in_,
+        "interval_ms": when.every,
+        "cron": when.cron,
+        "timezone": when.tz,
+        "start_at": bounds.start_at,
+        "end_at": bounds.end_at,
+        "max_fires": bounds.max_fires,
+        "jitter_ms": bounds.jitter,
+    }
+
+
+def _print(session: Session, found: Preview, tz: str | None, now_ms: int) -> None:
+    """Everything as text or as one JSON object; as JSON lines the instants alone."""
+    printer = session.printer
+    shown = [_shown(each, tz, now_ms) for each in found.occurrences]
+    if printer.output is Output.JSON:
+        whole = {
+            "words": found.words,
+            "timezone": found.timezone,
+            "occurrences": [record for record, _ in shown],
+            "warnings": [each._asdict() for each in found.warnings],
+        }
+        printer.one(whole, "")
+        return
+    if printer.for_people:
+        printer.one({}, found.words)
+    printer.many(shown)
+    for warning in found.warnings:
+        printer.note(f"{warning.code}: {warning.text}")
+
+
+def _shown(each: Occurrence, tz: str | None, now_ms: int) -> tuple[dict[str, object], str]:
+    due_ms = each.scheduled_ms
+    local = _local(due_ms) if tz is None else each.local
+    utc = format_instant(due_ms)
+    away = from_now(due_ms, now_ms) if due_ms > now_ms else "in the past: fires at once"
+    record = {"occurrence": each.number, "scheduled_at": utc, "local": local}
+    return record, f"#{each.number:<4} {local}   {utc}   {away}"
+
+
+def _local(due_ms: int) -> str:
+    """An instant by this machine's own clock."""
+    return (_EPOCH + due_ms * _MILLISECOND).astimezone().isoformat(timespec="milliseconds")

@@ -1,0 +1,77 @@
+"""What commands ask of a worker over HTTP: reads, and changes that begin with a read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote, urlencode
+
+from belfry.cli.failures import CommandError, Exit
+
+if TYPE_CHECKING:
+    from belfry.cli.session import Session
+
+TIMEOUT_S: Final = 30.0
+_EXITS: Final = {404: Exit.NOT_FOUND, 409: Exit.CONFLICT, 412: Exit.CONFLICT}
+
+
+class Remote:
+    """One worker's HTTP port, as the settings name it."""
+
+    def __init__(self, session: Session) -> None:
+        settings = session.settings
+        self._url = settings.http_url.rstrip("/")
+        self._token = settings.http_token
+
+    def get(self, path: str, **query: Any) -> Any:
+        """The JSON at a path; raises `CommandError` with what the worker says is wrong."""
+        given = {name: value for name, value in query.items() if value is not None}
+        return self.ask("GET", path + (f"?{urlencode(given)}" if given else ""))
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Any:
+        """The JSON that answers a request; raises `CommandError`."""
+        from urllib.error import HTTPError, URLError
+        from urllib.request import Request, urlopen
+
+        import orjson
+
+        data = None if body is None else orjson.dumps(body)
+        asked = Request(self._url + path, data, dict(headers or {}), method=method)  # noqa: S310
+        if data is not None:
+            asked.add_header("content-type", "application/json")
+        if self._token:
+            asked.add_header("authorization", f"Bearer {self._token}")
+        try:
+            with urlopen(asked, timeout=TIMEOUT_S) as answer:  # noqa: S310  (a user's own address)
+                content = answer.read()
+                return orjson.loads(content) if content else None
+        except HTTPError as error:
+            with error:
+                raise _refused(error.code, error.read()) from None
+        except (URLError, OSError, ValueError) as error:
+            why = getattr(error, "reason", error)
+            raise CommandError(
+                f"No worker answers at {self._url}: {why}. Give the address of one (--http-url,"
+                " BELFRY_HTTP_URL), or start one with `belfry dev`."
+            ) from None
+
+
+def _refused(status: int, raw: bytes) -> CommandError:
+    import orjson
+
+    try:
+        detail = str(orjson.loads(raw)["detail"])
+    except (orjson.JSONDecodeError, KeyError, TypeError):
+        detail = f"The worker answers with HTTP status {status}."
+    return CommandError(detail, _EXITS.get(status, Exit.ERROR))
+
+
+def schedule_path(tenant: str, schedule_id: str) -> str:
+    """The path of a schedule."""
+    return f"/v1/tenants/{quote(tenant, safe='')}/schedules/{quote(schedule_id, safe='')}"

@@ -1,0 +1,154 @@
+"""Options of a schedule's rule: bounds, spread, and what becomes of late occurrences."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Final
+
+import typer
+
+from belfry.cli.failures import WrongUse
+from belfry.schedules.instants import parse_duration, parse_instant
+from belfry.schedules.rule import OVERLAPS, POLICIES
+
+RULE: Final = "How it recurs, and what becomes of what is late"
+
+
+def _one_of(name: str, allowed: tuple[str, ...], text: str) -> str:
+    found = text.upper().replace("-", "_")
+    if found not in allowed:
+        names = ", ".join(allowed)
+        raise typer.BadParameter(f"{text!r} is no {name}: give one of {names}.")
+    return found
+
+
+def _misfire(text: str) -> str:
+    return _one_of("misfire policy", POLICIES[1:], text)
+
+
+def _overlap(text: str) -> str:
+    return _one_of("overlap policy", OVERLAPS[1:], text)
+
+
+StartAt = Annotated[
+    int | None,
+    typer.Option(
+        "--start-at",
+        parser=parse_instant,
+        metavar="INSTANT",
+        help="No occurrence before it; --every counts from it.",
+        rich_help_panel=RULE,
+    ),
+]
+EndAt = Annotated[
+    int | None,
+    typer.Option(
+        "--end-at",
+        parser=parse_instant,
+        metavar="INSTANT",
+        help="No occurrence after it.",
+        rich_help_panel=RULE,
+    ),
+]
+MaxFires = Annotated[
+    int | None,
+    typer.Option(
+        "--max-fires",
+        min=1,
+        metavar="N",
+        help="Complete after so many fires.",
+        rich_help_panel=RULE,
+    ),
+]
+Jitter = Annotated[
+    int | None,
+    typer.Option(
+        "--jitter",
+        parser=parse_duration,
+        metavar="DURATION",
+        help="Each occurrence up to this much later, by a share of its own.",
+        rich_help_panel=RULE,
+    ),
+]
+Misfire = Annotated[
+    str | None,
+    typer.Option(
+        "--misfire",
+        parser=_misfire,
+        metavar="POLICY",
+        help="What is later than --max-lateness: FIRE_ONCE (the latest of them), FIRE_ALL or"
+        " SKIP.  [default: the tenant's, else FIRE_ONCE]",
+        rich_help_panel=RULE,
+    ),
+]
+MaxLateness = Annotated[
+    int | None,
+    typer.Option(
+        "--max-lateness",
+        parser=parse_duration,
+        metavar="DURATION",
+        help="How late an occurrence still is in time.  [default: 1m for recurring schedules, no"
+        " limit for others]",
+        rich_help_panel=RULE,
+    ),
+]
+Overlap = Annotated[
+    str | None,
+    typer.Option(
+        "--overlap",
+        parser=_overlap,
+        metavar="POLICY",
+        help="While the last occurrence is not acknowledged: ALLOW, SKIP or QUEUE_ONE.",
+        rich_help_panel=RULE,
+    ),
+]
+Serial = Annotated[
+    bool,
+    typer.Option(
+        "--serial",
+        help="The event's group waits until it is acknowledged.",
+        rich_help_panel=RULE,
+    ),
+]
+AckTimeout = Annotated[
+    int | None,
+    typer.Option(
+        "--ack-timeout",
+        parser=parse_duration,
+        metavar="DURATION",
+        help="How long an acknowledgement is waited for.  [default: 5m]",
+        rich_help_panel=RULE,
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Where a rule begins and ends, and how its occurrences are spread."""
+
+    start_at: StartAt = None
+    end_at: EndAt = None
+    max_fires: MaxFires = None
+    jitter: Jitter = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rule(Bounds):
+    """All options of a rule."""
+
+    misfire: Misfire = None
+    max_lateness: MaxLateness = None
+    overlap: Overlap = None
+    serial: Serial = False
+    ack_timeout: AckTimeout = None
+
+
+ONLY_RECURRING: Final = ("start_at", "end_at", "max_fires", "overlap")
+
+
+def check_recurring(rule: Bounds, recurs: bool) -> None:
+    """Refuse options that say how a schedule recurs which does not."""
+    for name in ONLY_RECURRING:
+        if not recurs and getattr(rule, name, None) is not None:
+            option = f"--{name.replace('_', '-')}"
+            raise WrongUse(f"{option} belongs to --every and --cron; what fires once has none.")

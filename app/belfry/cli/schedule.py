@@ -1,0 +1,139 @@
+"""``belfry schedule``: requests about one schedule, through Kafka, and the verdict on each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict
+from time import time
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from belfry.cli import looking
+from belfry.cli.event_options import Event
+from belfry.cli.help import Program
+from belfry.cli.options import ASKING, Asking, ScheduleId, Tenant, When
+from belfry.cli.portability import export_, import_
+from belfry.cli.preview import preview
+from belfry.cli.rule_options import Rule, check_recurring
+from belfry.cli.session import Session, with_session
+from belfry.cli.shown import verdict_json, verdict_text
+
+if TYPE_CHECKING:
+    from belfry.client import Client, Verdict
+
+Ask = Callable[["Client"], "Verdict"]
+
+CreateOnly = Annotated[
+    bool,
+    typer.Option(
+        "--create-only",
+        help="Leave an existing schedule alone: exit code 4.",
+        rich_help_panel=ASKING,
+    ),
+]
+
+FireId = Annotated[
+    str,
+    typer.Argument(
+        metavar="FIRE_ID", help="As in the event's header belfry-fire-id.", show_default=False
+    ),
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the program."""
+    group = Program()
+    group.command("create")(with_session(create))
+    for action in (cancel, trigger, pause, resume, ack):
+        group.command(action.__name__)(with_session(action))
+    group.command("get")(with_session(looking.get))
+    group.command("list")(with_session(looking.list_))
+    group.command("update")(with_session(looking.update))
+    group.command("preview")(with_session(preview))
+    group.command("export")(with_session(export_))
+    group.command("import")(with_session(import_))
+    about = "Create, get, list, update, cancel, trigger, pause, resume, ack, preview, export …"
+    app.add_typer(group, name="schedule", help=about)
+
+
+def create(
+    session: Session,
+    tenant: Tenant,
+    schedule_id: ScheduleId,
+    *,
+    when: When,
+    rule: Rule,
+    event: Event,
+    create_only: CreateOnly = False,
+    asking: Asking,
+) -> None:
+    """Create a schedule, or replace what it says.
+
+    The event comes out on the topic belfry.fired.TENANT. Example:
+
+    belfry schedule create demo hello --in 5m --payload 'hello, belfry'
+    """
+    when.check()
+    when.check_zone_of_cron()
+    check_recurring(rule, when.recurs)
+    said = {**asdict(when), **asdict(rule), **event.arguments()}
+    said["timezone"] = said.pop("tz")
+    said["serial"] = rule.serial or None
+    options: Any = {name: value for name, value in said.items() if value is not None}
+    action: Any = "CREATE" if create_only else "UPSERT"
+    options |= asking.arguments() | {"action": action}
+    _ask(session, lambda client: client.schedule(tenant, schedule_id, **options))
+
+
+def cancel(session: Session, tenant: Tenant, schedule_id: ScheduleId, *, asking: Asking) -> None:
+    """End a schedule before it fires.
+
+    Exit code 3 when there is none, 4 when it has fired already.
+    """
+    _ask(session, lambda client: client.cancel(tenant, schedule_id, **asking.arguments()))
+
+
+def trigger(session: Session, tenant: Tenant, schedule_id: ScheduleId, *, asking: Asking) -> None:
+    """Fire once now; the schedule's own instants stay as they are."""
+    _ask(session, lambda client: client.trigger(tenant, schedule_id, **asking.arguments()))
+
+
+def pause(session: Session, tenant: Tenant, schedule_id: ScheduleId, *, asking: Asking) -> None:
+    """Hold a schedule until it is resumed."""
+    _ask(session, lambda client: client.pause(tenant, schedule_id, **asking.arguments()))
+
+
+def resume(session: Session, tenant: Tenant, schedule_id: ScheduleId, *, asking: Asking) -> None:
+    """End the pause of a schedule."""
+    _ask(session, lambda client: client.resume(tenant, schedule_id, **asking.arguments()))
+
+
+def ack(
+    session: Session,
+    tenant: Tenant,
+    schedule_id: ScheduleId,
+    fire_id: FireId,
+    *,
+    asking: Asking,
+) -> None:
+    """Acknowledge a fire, so that what waits for it goes on.
+
+    What waits is the next event of a serial group, or the next occurrence of a schedule with
+    --overlap. UNCHANGED where nothing waits for this fire.
+    """
+    _ask(session, lambda client: client.ack(tenant, schedule_id, fire_id, **asking.arguments()))
+
+
+def _ask(session: Session, ask: Ask) -> None:
+    """Ask, and print the verdict; a no is printed for programs as well, then told as an error."""
+    from belfry.client import Refused
+
+    try:
+        with session.client() as client:
+            verdict = ask(client)
+    except Refused as refused:
+        if not session.printer.for_people:
+            session.printer.one(verdict_json(refused.verdict), "")
+        raise
+    session.printer.one(verdict_json(verdict), verdict_text(verdict, int(time() * 1000)))

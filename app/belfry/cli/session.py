@@ -1,0 +1,247 @@
+"""What every command shares: the options that say where belfry is and what output looks like.
+
+A command is a function whose first parameter is a `Session`; `with_session` turns it into one that
+Typer understands, with the common options behind its own.  A parameter that is a dataclass of
+options stands for all of them.  The same options are taken before the
+sub-command; those behind it win, then come ``BELFRY_*`` variables and ``belfry.toml``.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from enum import StrEnum
+from functools import cached_property, wraps
+from typing import TYPE_CHECKING, Annotated, Any, Final, get_type_hints
+
+import typer
+
+from belfry.cli.failures import WrongUse
+from belfry.cli.help import EVERYWHERE
+from belfry.cli.shown import Output, Printer
+
+if TYPE_CHECKING:
+    from confluent_kafka.admin import AdminClient
+
+    from belfry.client import Client
+    from belfry.client.kafka import Cluster
+    from belfry.settings import Settings
+
+BOOTSTRAP: Final = "bootstrap.servers"
+
+Command = Callable[..., int | None]
+
+
+class Names(StrEnum):
+    """Names of the common options as parameters."""
+
+    OUTPUT = "output"
+    BOOTSTRAP_SERVERS = "bootstrap_servers"
+    HTTP_URL = "http_url"
+    SCHEMA_REGISTRY_URL = "schema_registry_url"
+    PROPERTIES = "properties"
+
+
+_OPTIONS: Final[dict[str, Any]] = {
+    Names.OUTPUT: Annotated[
+        Output | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FORM",
+            help="text for people (default), json or jsonl (an object a line) for programs.",
+            rich_help_panel=EVERYWHERE,
+        ),
+    ],
+    Names.BOOTSTRAP_SERVERS: Annotated[
+        str | None,
+        typer.Option(
+            "--bootstrap-servers",
+            metavar="HOSTS",
+            help="Kafka brokers, host:port, with commas.  [default: 127.0.0.1:9092]",
+            rich_help_panel=EVERYWHERE,
+        ),
+    ],
+    Names.HTTP_URL: Annotated[
+        str | None,
+        typer.Option(
+            "--http-url",
+            metavar="URL",
+            help="Address of a worker.  [default: http://127.0.0.1:8700]",
+            rich_help_panel=EVERYWHERE,
+        ),
+    ],
+    Names.SCHEMA_REGISTRY_URL: Annotated[
+        str | None,
+        typer.Option(
+            "--schema-registry-url",
+            metavar="URL",
+            help="Schema registry; none is needed.",
+            rich_help_panel=EVERYWHERE,
+        ),
+    ],
+    Names.PROPERTIES: Annotated[
+        list[str] | None,
+        typer.Option(
+            "-X",
+            metavar="NAME=VALUE",
+            help="Any property of librdkafka, such as security.protocol=SASL_SSL; repeatable.",
+            rich_help_panel=EVERYWHERE,
+        ),
+    ],
+}
+
+
+class Session:
+    """One run of a command: its settings, its printer, and the way to Kafka."""
+
+    def __init__(self, given: Mapping[str, Any]) -> None:
+        self._given = given
+        self.printer = Printer(given.get(Names.OUTPUT) or Output.TEXT)
+
+    @property
+    def asks_http(self) -> bool:
+        """Whether the command was told which worker to ask."""
+        return self._given.get(Names.HTTP_URL) is not None
+
+    @cached_property
+    def settings(self) -> Settings:
+        """Settings from options, environment and file."""
+        return self.settings_with({})
+
+    def settings_with(self, options: Mapping[str, Any]) -> Settings:
+        """The same with a command's own options on top; None stands for "not given"."""
+        from tomllib import TOMLDecodeError
+
+        from belfry.settings import Settings
+
+        kafka = _properties(self._given.get(Names.PROPERTIES) or [])
+        names = (Names.BOOTSTRAP_SERVERS, Names.HTTP_URL, Names.SCHEMA_REGISTRY_URL)
+        common: dict[str, Any] = {str(name): self._given.get(name) for name in names}
+        by_property = kafka.pop(BOOTSTRAP, None)
+        common[Names.BOOTSTRAP_SERVERS] = common[Names.BOOTSTRAP_SERVERS] or by_property
+        # Variables cannot hold dots; to win over them, a property has to be named as they are.
+        common["kafka"] = {key.replace(".", "_"): value for key, value in kafka.items()}
+        everything = {**common, **options}
+        try:
+            return Settings(**{k: v for k, v in everything.items() if v is not None})
+        except TOMLDecodeError as error:
+            raise WrongUse(f"the settings file is no TOML: {error}.") from None
+
+    def cluster(self) -> Cluster:
+        """The Kafka cluster of the settings."""
+        from belfry.client.kafka import Cluster
+
+        properties = self.settings.kafka_properties()
+        return Cluster(properties.pop(BOOTSTRAP), properties)
+
+    def admin(self) -> tuple[Cluster, AdminClient]:
+        """An admin client, once a broker has answered."""
+        cluster = self.cluster()
+        admin = cluster.admin()
+        cluster.reach(admin)
+        return cluster, admin
+
+    def client(self) -> Client:
+        """A client of belfry."""
+        from belfry.client import Client
+        from belfry.settings import property_name
+
+        settings = self.settings
+        properties = settings.kafka_properties()
+        return Client(
+            properties.pop(BOOTSTRAP),
+            schema_registry_url=settings.schema_registry_url,
+            properties=properties,
+            registry_properties={property_name(k): v for k, v in settings.registry.items()},
+            topic_prefix=settings.cluster.topic_prefix,
+            own_topics=settings.own_topics,
+            secrets=settings.secrets,
+        )
+
+
+def _properties(given: list[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for each in given:
+        name, equals, value = each.partition("=")
+        if not equals or not name.strip():
+            raise WrongUse(
+                f"-X {each!r} is no property: give NAME=VALUE with a name of librdkafka's, such as"
+                " -X security.protocol=SASL_SSL."
+            )
+        found[name.strip()] = value
+    return found
+
+
+def _parameters() -> list[inspect.Parameter]:
+    return [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
+        for name, kind in _OPTIONS.items()
+    ]
+
+
+def with_session(command: Callable[..., int | None]) -> Command:
+    """A command that takes the common options and gets them as a `Session`."""
+    own = list(inspect.signature(command, eval_str=True).parameters.values())[1:]
+    groups: dict[str, Any] = {
+        each.name: each.annotation for each in own if is_dataclass(each.annotation)
+    }
+    context = inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
+
+    @wraps(command)
+    def run(*, context: typer.Context, **options: Any) -> int | None:
+        before: dict[str, Any] = context.find_root().obj or {}
+        behind = {name: options.pop(name) for name in list(_OPTIONS)}
+        session = Session(merged(before, behind))
+        for name, group in groups.items():
+            options[name] = group(**{each.name: options.pop(each.name) for each in fields(group)})
+        return command(session, **options)
+
+    single = [option for each in own for option in _spread(each)]
+    keyword = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in single]
+    return _shaped(run, [context, *keyword, *_parameters()])
+
+
+def _spread(parameter: inspect.Parameter) -> Iterator[inspect.Parameter]:
+    """The options that a parameter stands for: itself, or the fields of its dataclass."""
+    group = parameter.annotation
+    if not is_dataclass(group):
+        yield parameter
+        return
+    kinds = get_type_hints(group, include_extras=True)
+    for each in fields(group):
+        kind = kinds[each.name]
+        yield parameter.replace(name=each.name, annotation=kind, default=each.default)
+
+
+def root_options(callback: Callable[[typer.Context], None]) -> Callable[..., None]:
+    """The program's callback with the common options, which it keeps for the sub-command."""
+
+    @wraps(callback)
+    def run(*, context: typer.Context, **options: Any) -> None:
+        context.obj = {name: options.pop(name) for name in list(_OPTIONS)}
+        callback(context, **options)
+
+    own = list(inspect.signature(callback, eval_str=True).parameters.values())
+    keyword = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in own]
+    return _shaped(run, [*keyword, *_parameters()])
+
+
+def merged(before: Mapping[str, Any], behind: Mapping[str, Any]) -> dict[str, Any]:
+    """Options before and behind the sub-command; those behind win, properties add up."""
+    both = {name: behind.get(name) or before.get(name) for name in _OPTIONS}
+    properties = [*(before.get(Names.PROPERTIES) or []), *(behind.get(Names.PROPERTIES) or [])]
+    return {**both, Names.PROPERTIES: properties}
+
+
+def _shaped(
+    function: Callable[..., Any], parameters: list[inspect.Parameter]
+) -> Callable[..., Any]:
+    """Typer reads the options of a command from its signature."""
+    shaped: Any = function
+    shaped.__signature__ = inspect.Signature(parameters)
+    shaped.__annotations__ = {each.name: each.annotation for each in parameters}
+    del shaped.__wrapped__
+    get_type_hints(shaped)
+    return function

@@ -1,0 +1,185 @@
+"""What commands print: text for people, JSON for programs, and how values look in each.
+
+JSON names are the schema's, instants RFC 3339; bytes come as ``…_text`` where they are text, and as
+``…_json`` as well where they are a JSON object or array, otherwise as ``…_base64``.
+"""
+
+from __future__ import annotations
+
+import sys
+from base64 import b64encode
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from belfry.schedules.instants import format_duration, format_instant
+from belfry.schedules.outcomes import Outcome
+
+if TYPE_CHECKING:
+    from belfry.client import FiredRecord, Verdict
+
+
+class Output(StrEnum):
+    """Forms of output."""
+
+    TEXT = "text"
+    JSON = "json"
+    JSONL = "jsonl"
+
+
+class Printer:
+    """Prints results to stdout in the form that was asked for."""
+
+    def __init__(self, output: Output) -> None:
+        self.output = output
+
+    @property
+    def for_people(self) -> bool:
+        """Whether this is text."""
+        return self.output is Output.TEXT
+
+    def one(self, record: Mapping[str, Any], text: str) -> None:
+        """One result."""
+        self._print(text if self.for_people else _json(record, self.output))
+
+    def many(self, results: Iterable[tuple[Mapping[str, Any], str]]) -> None:
+        """Results as they come: lines of text, lines of JSON, or one JSON array."""
+        if self.output is not Output.JSON:
+            for record, text in results:
+                self.one(record, text)
+            return
+        self._array(results)
+
+    def _array(self, results: Iterable[tuple[Mapping[str, Any], str]]) -> None:
+        started = False
+        self._print("[", end="")
+        try:
+            for record, _ in results:
+                self._print(",\n" if started else "\n", end="")
+                self._print(_json(record, Output.JSONL), end="")
+                started = True
+        finally:
+            # Whatever ended the results: what was printed has to be an array.
+            self._print("\n]" if started else "]")
+
+    def note(self, text: str) -> None:
+        """Something for people that is no result: to stderr."""
+        if self.for_people:
+            print(text, file=sys.stderr, flush=True)
+
+    def _print(self, text: str, end: str = "\n") -> None:
+        print(text, end=end, flush=True)
+
+
+def _json(record: Mapping[str, Any], output: Output) -> str:
+    import orjson
+
+    option = orjson.OPT_INDENT_2 if output is Output.JSON else 0
+    return orjson.dumps(record, option=option).decode()
+
+
+def plain(text: str) -> str:
+    """Text that cannot move a terminal's cursor: control characters are shown, not sent."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
+def bytes_text(value: bytes | None) -> str:
+    """Bytes for people: text where they are text, otherwise base64."""
+    if value is None:
+        return "null"
+    try:
+        return plain(value.decode())
+    except UnicodeDecodeError:
+        return f"base64:{b64encode(value).decode()}"
+
+
+def bytes_json(name: str, value: bytes | None) -> dict[str, Any]:
+    """Bytes for programs, under a name that says what they are."""
+    import orjson
+
+    if value is None:
+        return {f"{name}_text": None}
+    try:
+        found: dict[str, Any] = {f"{name}_text": value.decode()}
+    except UnicodeDecodeError:
+        return {f"{name}_base64": b64encode(value).decode()}
+    if value[:1] in (b"{", b"["):
+        with suppress(orjson.JSONDecodeError):
+            found[f"{name}_json"] = orjson.loads(value)
+    return found
+
+
+def instant_json(ms: int | None) -> str | None:
+    """An instant for programs."""
+    return None if ms is None else format_instant(ms)
+
+
+def from_now(ms: int, now_ms: int) -> str:
+    """How far an instant is away, for people: ``in 4m59s``, ``2s ago``."""
+    away = abs(ms - now_ms)
+    if away < 1000:
+        return "now"
+    text = format_duration(away // 1000 * 1000)
+    return f"in {text}" if ms > now_ms else f"{text} ago"
+
+
+def verdict_json(verdict: Verdict) -> dict[str, Any]:
+    """A verdict with the names of `LifecycleEvent`."""
+    same = "request_id fire_id version code source_topic source_partition source_offset"
+    return {
+        "tenant": _whole(verdict.tenant),
+        "schedule_id": _whole(verdict.schedule_id),
+        "outcome": verdict.outcome,
+        "at": instant_json(verdict.at_ms),
+        "due_at": instant_json(verdict.due_ms),
+        "reason": None if verdict.reason is None else _whole(verdict.reason),
+        **{name: getattr(verdict, name) for name in same.split()},
+    }
+
+
+def _whole(text: str) -> str:
+    """A refused name may hold bytes of the command line that are no UTF-8; JSON cannot."""
+    return text.encode(errors="backslashreplace").decode()
+
+
+def verdict_text(verdict: Verdict, now_ms: int) -> str:
+    """A verdict in a line."""
+    name = plain(verdict.name)
+    if verdict.outcome is None:
+        place = f"{verdict.source_partition}@{verdict.source_offset}"
+        return f"SENT {name}, {verdict.source_topic} {place}, request id {verdict.request_id}"
+    parts = [f"{verdict.outcome} {name}"]
+    if verdict.version is not None:
+        parts.append(f"version {verdict.version}")
+    if verdict.due_ms is not None:
+        due = format_instant(verdict.due_ms)
+        word = "was due" if verdict.outcome is Outcome.CANCELLED else "due"
+        parts.append(f"{word} {due} ({from_now(verdict.due_ms, now_ms)})")
+    why = f": {verdict.reason}" if verdict.reason else ""
+    return ", ".join(parts) + plain(why)
+
+
+def event_json(event: FiredRecord) -> dict[str, Any]:
+    """A fired event with everything that its record holds."""
+    return {
+        "fire_id": event.fire_id,
+        "schedule_id": event.schedule_id,
+        "scheduled_at": instant_json(event.scheduled_at_ms),
+        "occurrence": event.occurrence,
+        "topic": event.topic,
+        "partition": event.partition,
+        "offset": event.offset,
+        "timestamp": instant_json(event.timestamp_ms),
+        **bytes_json("key", event.key),
+        "headers": [{"name": n, **bytes_json("value", v)} for n, v in event.headers],
+        **bytes_json("payload", event.payload),
+    }
+
+
+def event_text(event: FiredRecord) -> str:
+    """A fired event in a line: when it was due, which it is, and what it says."""
+    scheduled = instant_json(event.scheduled_at_ms) or "-"
+    which = plain(event.schedule_id or "-")
+    number = "" if event.occurrence is None else f" #{event.occurrence}"
+    return f"{scheduled}  {which}{number}  {bytes_text(event.payload)}"

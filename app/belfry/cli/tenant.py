@@ -1,0 +1,188 @@
+"""``belfry tenant``: how each tenant is treated."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from belfry.cli.failures import CommandError, Exit, WrongUse
+from belfry.cli.help import Program
+from belfry.cli.policies import policies_of
+from belfry.cli.session import Session, with_session
+
+if TYPE_CHECKING:
+    from belfry.cli.policies import Policies
+    from belfry.schedules.policy import TenantPolicy
+
+NONE = "none"
+Name = Annotated[str, typer.Argument(metavar="TENANT", help="The tenant.", show_default=False)]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the program."""
+    group = Program()
+    group.command("set")(with_session(set_))
+    group.command("get")(with_session(get))
+    group.command("list")(with_session(list_))
+    group.command("remove")(with_session(remove))
+    app.add_typer(group, name="tenant", help="Policies of tenants: quotas, delivery, guarantee.")
+
+
+def set_(
+    session: Session,
+    tenant: Annotated[
+        str | None, typer.Argument(metavar="[TENANT]", help="The tenant.", show_default=False)
+    ] = None,
+    field: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[FIELD=VALUE]...",
+            help="What changes: delivery=ENVELOPE max_pending=100000; `none` takes a limit away.",
+            show_default=False,
+        ),
+    ] = None,
+    file: Annotated[
+        Path | None,
+        typer.Option(
+            "--file",
+            "-f",
+            metavar="PATH",
+            help="Policies as TOML ([tenants.NAME] tables) or JSON lines; each is replaced whole.",
+        ),
+    ] = None,
+) -> None:
+    """Set fields of a tenant's policy, or whole policies from a file.
+
+    Fields are those of TenantPolicy (docs/tenants.md): delivery, cloudevents, guarantee, spread,
+    lifecycle, misfire, max_pending, max_requests_per_second, max_fires_per_second, priority,
+    paused, output_topic ... In effect on every worker within two seconds. With --http-url this and
+    the other commands ask a worker instead of Kafka.
+    """
+    policies = policies_of(session)
+    if (tenant is None) == (file is None):
+        raise WrongUse("Give a tenant and FIELD=VALUE, or --file with whole policies.")
+    if file is not None:
+        found = list(_from_file(file))
+    else:
+        found = [_with(policies, tenant or "", _fields(field or []))]
+    policies.put(*found)
+    session.printer.many((shown(each), line(each)) for each in found)
+
+
+def get(session: Session, tenant: Name) -> None:
+    """Show a tenant's policy with all of its fields."""
+    found = policies_of(session).get(tenant)
+    if found is None:
+        raise CommandError(_no_policy(tenant), Exit.NOT_FOUND)
+    fields = shown(found)
+    session.printer.one(fields, "\n".join(f"{name:24} {each}" for name, each in fields.items()))
+
+
+def list_(session: Session) -> None:
+    """List the tenants that have a policy, and what it says beyond the defaults."""
+    found = policies_of(session).all()
+    if not found:
+        session.printer.note("No tenant has a policy; all are treated by the defaults.")
+    session.printer.many((shown(each), line(each)) for each in found.values())
+
+
+def remove(
+    session: Session,
+    tenant: Name,
+    cancel_pending: Annotated[
+        bool,
+        typer.Option(
+            "--cancel-pending",
+            help="Refuse its requests from now on, and cancel what is pending.",
+        ),
+    ] = False,
+) -> None:
+    """Remove a tenant's policy.
+
+    What is pending stays: it fires by the defaults, or waits where unknown tenants are not served
+    (BELFRY_UNKNOWN_TENANTS=closed). With --cancel-pending it is cancelled.
+    """
+    policies = policies_of(session)
+    before = policies.get(tenant)
+    if before is None and not cancel_pending:
+        raise CommandError(_no_policy(tenant), Exit.NOT_FOUND)
+    if cancel_pending:
+        policies.put(_with(policies, tenant, {"removed": True}))
+        text = f"removed  {tenant}: requests are refused, what is pending is cancelled"
+    else:
+        policies.remove(tenant)
+        text = f"removed  {tenant}: it is treated by the defaults, or waits where those are closed"
+    session.printer.one({"tenant": tenant, "cancel_pending": cancel_pending}, text)
+
+
+def _no_policy(tenant: str) -> str:
+    return f"Tenant {tenant!r} has no policy; `belfry tenant list` shows those that have one."
+
+
+def _with(policies: Policies, tenant: str, change: dict[str, Any]) -> TenantPolicy:
+    from belfry.client.tenants import changed
+    from belfry.schedules.policy import TenantPolicy
+
+    before = policies.get(tenant)
+    used = before is not None or ("spread" in change and policies.is_known(tenant))
+    return changed(before or TenantPolicy(tenant), change, used=used)
+
+
+def _fields(given: list[str]) -> dict[str, Any]:
+    import orjson
+
+    found: dict[str, Any] = {}
+    for each in given:
+        name, equals, text = each.partition("=")
+        if not equals:
+            raise WrongUse(f"{each!r} sets nothing: give FIELD=VALUE, such as paused=true.")
+        try:
+            found[name] = None if text == NONE else orjson.loads(text)
+        except orjson.JSONDecodeError:
+            found[name] = text
+    return found
+
+
+def _from_file(file: Path) -> Iterator[TenantPolicy]:
+    from belfry.client.tenants import policy_from
+
+    try:
+        records = _records(file)
+    except (OSError, ValueError) as error:
+        raise WrongUse(f"--file {file}: {error}") from None
+    for record in records:
+        yield policy_from(record)
+
+
+def _records(file: Path) -> list[dict[str, Any]]:
+    import tomllib
+
+    import orjson
+
+    text = file.read_text("utf-8")
+    if file.suffix == ".toml":
+        tables = tomllib.loads(text).get("tenants", {})
+        return [{"tenant": name, **table} for name, table in tables.items()]
+    if text.lstrip().startswith("["):
+        listed: list[dict[str, Any]] = orjson.loads(text)
+        return listed
+    return [orjson.loads(each) for each in text.splitlines() if each.strip()]
+
+
+def shown(policy: TenantPolicy) -> dict[str, Any]:
+    """A policy for programs."""
+    from dataclasses import asdict
+
+    return asdict(policy)
+
+
+def line(policy: TenantPolicy) -> str:
+    """A policy in a line: what it says beyond the defaults."""
+    from belfry.schedules.policy import TenantPolicy
+
+    defaults = shown(TenantPolicy(policy.tenant))
+    own = [f"{name}={value}" for name, value in shown(policy).items() if value != defaults[name]]
+    return f"{policy.tenant}  {'  '.join(own) or 'defaults'}"

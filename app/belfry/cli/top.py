@@ -1,0 +1,70 @@
+"""``belfry top``: the workers and their partitions, again and again."""
+
+from __future__ import annotations
+
+import sys
+from time import monotonic, sleep
+from typing import Annotated, Any, Final
+
+import typer
+
+from belfry.cli.options import seconds
+from belfry.cli.remote import Remote
+from belfry.cli.session import Session, with_session
+
+CLEAR: Final = "\x1b[H\x1b[2J"
+
+Interval = Annotated[
+    float,
+    typer.Option("--interval", parser=seconds, metavar="SECONDS", help="Pause between two looks."),
+]
+Times = Annotated[
+    int | None,
+    typer.Option("--count", "-n", min=1, metavar="N", help="Look so often, then stop."),
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the program."""
+    app.command("top")(with_session(top))
+
+
+def top(session: Session, *, interval: Interval = 2.0, count: Times = None) -> None:
+    """Show what every worker does, until Ctrl-C.
+
+    Pending schedules, lag and the oldest due event of each partition, and fires a second.
+    """
+    remote = Remote(session)
+    before: dict[str, tuple[float, int]] = {}
+    looks = 0
+    while count is None or looks < count:
+        if looks:
+            sleep(interval)
+        looks += 1
+        cluster = remote.get("/v1/cluster")
+        clear = CLEAR if session.printer.for_people and sys.stdout.isatty() else ""
+        session.printer.one(cluster, clear + "\n".join(_lines(cluster, before)))
+
+
+def _lines(cluster: dict[str, Any], before: dict[str, tuple[float, int]]) -> list[str]:
+    pending = sum(worker["pending"] for worker in cluster["workers"])
+    lines = [f"{cluster['app_id']}: {len(cluster['workers'])} workers, {pending:,} pending"]
+    for worker in cluster["workers"]:
+        now, fired = monotonic(), worker["fired"]
+        then, earlier = before.get(worker["worker_id"], (now, fired))
+        rate = (fired - earlier) / (now - then) if now > then else 0.0
+        before[worker["worker_id"]] = (now, fired)
+        state = "ready" if worker["ready"] else "; ".join(worker["problems"]) or "not ready"
+        lines.append(f"\n{worker['worker_id']}  {worker['version']}  {state}  {rate:,.0f} fires/s")
+        lines += [_partition(partition) for partition in worker["partitions"]]
+    lines += [f"\n{name}  does not answer" for name in cluster.get("silent", ())]
+    return lines
+
+
+def _partition(partition: dict[str, Any]) -> str:
+    oldest = partition["oldest_due_at"] or "-"
+    return (
+        f"  {partition['partition']:>4}  {partition['state']:12}"
+        f" {partition['pending']:>12,} pending"
+        f"  {partition['ingest_lag_records']:>8,} to take in  next {oldest}"
+    )

@@ -1,0 +1,125 @@
+"""``belfry worker``: one worker process."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from belfry.cli.session import Session, with_session
+
+
+class LogLevel(StrEnum):
+    """Least severe level that is written."""
+
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+class LogFormat(StrEnum):
+    """Form of log lines."""
+
+    AUTO = "auto"
+    CONSOLE = "console"
+    JSON = "json"
+
+
+class Role(StrEnum):
+    """What a worker does."""
+
+    ALL = "all"
+    SCHEDULE = "schedule"
+    DELIVER = "deliver"
+
+
+WorkerRole = Annotated[
+    Role | None,
+    typer.Option("--role", help="Fire schedules, deliver over HTTP, or both.  [default: all]"),
+]
+DataDir = Annotated[
+    Path | None,
+    typer.Option(
+        "--data-dir",
+        file_okay=False,
+        metavar="PATH",
+        help="State of this worker, one directory per worker; safe to delete while it is stopped."
+        "  [default: .belfry/worker]",
+    ),
+]
+HttpHost = Annotated[
+    str | None,
+    typer.Option(
+        "--http-host",
+        metavar="ADDRESS",
+        help="Address of the HTTP port.  [default: 127.0.0.1]",
+    ),
+]
+HttpPort = Annotated[
+    int | None,
+    typer.Option(
+        "--http-port",
+        min=0,
+        max=65535,
+        metavar="PORT",
+        help="HTTP port, 0 for any free one.  [default: 8700]",
+    ),
+]
+CreateTopics = Annotated[
+    bool | None,
+    typer.Option(
+        "--create-topics/--no-create-topics",
+        show_default=False,
+        help="Create missing topics, or refuse to start with their list.  [default: create]",
+    ),
+]
+Level = Annotated[
+    LogLevel | None,
+    typer.Option("--log-level", help="Least severe level that is written.  [default: info]"),
+]
+Format = Annotated[
+    LogFormat | None,
+    typer.Option(
+        "--log-format", help="Form of log lines; auto looks at the terminal.  [default: auto]"
+    ),
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the program."""
+    app.command("worker")(with_session(worker))
+
+
+def worker(
+    session: Session,
+    *,
+    role: WorkerRole = None,
+    data_dir: DataDir = None,
+    http_host: HttpHost = None,
+    http_port: HttpPort = None,
+    create_topics: CreateTopics = None,
+    log_level: Level = None,
+    log_format: Format = None,
+) -> int:
+    """Run one worker until it is stopped.
+
+    Any number of workers, on any machines, share the work. SIGTERM and Ctrl-C stop it
+    gracefully: it finishes its transactions, and others take over at once.
+    """
+    from belfry.assembly import run_worker
+
+    settings = session.settings_with(
+        {
+            "role": role,
+            "data_dir": data_dir,
+            "http_host": http_host,
+            "http_port": http_port,
+            "create_topics": create_topics,
+            "log_level": log_level,
+            "log_format": log_format,
+        }
+    )
+    return run_worker(settings)

@@ -1,0 +1,81 @@
+"""The library for users: write requests, hear what became of them, handle what fires.
+
+    from belfry.client import Client
+
+    with Client("localhost:9092") as belfry:
+        belfry.schedule("demo", "hello", in_="5s", payload="hello, belfry")
+        for event in belfry.events("demo"):
+            print(event.schedule_id, event.payload)
+
+| module | what for |
+|---|---|
+| `calls`, `asynchronous` | the client, and the same for asyncio |
+| `asking` | what both of them and `belfry.testing` can be asked |
+| `handlers`, `subscriber`, `seen` | events to functions by their type, each one once |
+| `backoff` | waits that grow, and `retry_later` |
+| `claim_check` | payloads too large for Kafka |
+| `errors` | the tree of errors |
+
+It imports nothing that only a worker needs: confluent-kafka and fastavro are enough.
+"""
+
+from belfry.client.asking import Asking
+from belfry.client.asynchronous import AsyncClient
+from belfry.client.backoff import Backoff, attempt_of, retry_later
+from belfry.client.calls import Client
+from belfry.client.claim_check import ClaimCheck
+from belfry.client.errors import (
+    BadProperty,
+    BelfryError,
+    ClaimBroken,
+    Conflict,
+    Exhausted,
+    HandlerFailed,
+    MissingTopic,
+    NotFound,
+    NoVerdict,
+    Refused,
+    Rejected,
+    TooLate,
+    Unavailable,
+)
+from belfry.client.handlers import Handlers
+from belfry.client.listing import Http, Scheduled
+from belfry.client.seen import Seen, SeenFile, SeenInMemory
+from belfry.client.subscriber import Handling, Subscriber
+from belfry.client.tail import Events, FiredRecord
+from belfry.client.verdict import Verdict
+
+__all__ = [
+    "Asking",
+    "AsyncClient",
+    "Backoff",
+    "BadProperty",
+    "BelfryError",
+    "ClaimBroken",
+    "ClaimCheck",
+    "Client",
+    "Conflict",
+    "Events",
+    "Exhausted",
+    "FiredRecord",
+    "HandlerFailed",
+    "Handlers",
+    "Handling",
+    "Http",
+    "MissingTopic",
+    "NoVerdict",
+    "NotFound",
+    "Refused",
+    "Rejected",
+    "Scheduled",
+    "Seen",
+    "SeenFile",
+    "SeenInMemory",
+    "Subscriber",
+    "TooLate",
+    "Unavailable",
+    "Verdict",
+    "attempt_of",
+    "retry_later",
+]

@@ -1,0 +1,157 @@
+"""Verdicts on requests, read from the tail of ``belfry.lifecycle``.
+
+One consumer without a group and one thread serve all callers of a client.  The consumer stands at
+the end of every partition *before* a request is written, so its answer cannot be missed; while
+nobody waits, nothing is read.
+
+    expecting(id) ── assign at ends ──► caller writes the request ──► within(timeout) ──► verdict
+                                        thread: poll, look for an id that is waited for
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from queue import Empty, SimpleQueue
+from threading import Condition, Thread
+from time import monotonic
+from typing import Final
+
+from confluent_kafka import Consumer, Message
+
+from belfry.client.decoding import Decoder
+from belfry.client.errors import Unavailable
+from belfry.client.kafka import Cluster, headers_of, permanent
+from belfry.client.verdict import Verdict
+from belfry.schedules.outcomes import Outcome
+
+LINGER_S: Final = 5.0
+POLL_S: Final = 0.1
+# Outcomes that answer a request; the others tell of occurrences, and may carry its id too.
+VERDICTS: Final = frozenset(Outcome) - {
+    Outcome.FIRED,
+    Outcome.MISSED,
+    Outcome.COMPLETED,
+    Outcome.DELIVERED,
+    Outcome.FAILED,
+}
+
+
+class Awaited:
+    """One verdict that is waited for."""
+
+    def __init__(self) -> None:
+        self._found: SimpleQueue[Verdict | Unavailable] = SimpleQueue()
+
+    def put(self, found: Verdict | Unavailable) -> None:
+        """Called by the reading thread."""
+        self._found.put(found)
+
+    def within(self, timeout_s: float) -> Verdict | None:
+        """The verdict, or None when it does not come in time; raises what ended the reading."""
+        try:
+            found = self._found.get(timeout=max(timeout_s, 0))
+        except Empty:
+            return None
+        if isinstance(found, Unavailable):
+            raise found
+        return found
+
+
+class Answers:
+    """Reads ``belfry.lifecycle`` while somebody waits for a verdict."""
+
+    def __init__(self, cluster: Cluster, topic: str, group: str, decoder: Decoder) -> None:
+        self._cluster = cluster
+        self._topic = topic
+        self._group = group
+        self._decoder = decoder
+        self._consumer: Consumer | None = None
+        self._thread: Thread | None = None
+        self._waiting: dict[str, list[Awaited]] = {}
+        self._reading = False
+        self._closed = False
+        self._idle_since = 0.0
+        self._changed = Condition()
+
+    @contextmanager
+    def expecting(self, request_id: str) -> Iterator[Awaited]:
+        """From here on the verdict on this request is looked for."""
+        awaited = Awaited()
+        with self._changed:
+            self._read_from_now()
+            self._waiting.setdefault(request_id, []).append(awaited)
+            self._changed.notify_all()
+        try:
+            yield awaited
+        finally:
+            with self._changed:
+                self._waiting[request_id].remove(awaited)
+                if not self._waiting[request_id]:
+                    del self._waiting[request_id]
+                self._idle_since = monotonic()
+
+    def close(self) -> None:
+        """End the thread and the consumer; who still waits gets no verdict."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+        if self._thread is not None:
+            self._thread.join()
+        if self._consumer is not None:
+            self._consumer.close()
+
+    def _read_from_now(self) -> None:
+        if self._reading:
+            return
+        if self._consumer is None:
+            self._consumer = self._cluster.consumer(self._group)
+        self._consumer.assign(self._cluster.ends(self._consumer, self._topic))
+        self._reading = True
+        if self._thread is None:
+            self._thread = Thread(
+                target=self._run, args=(self._consumer,), name="belfry-answers", daemon=True
+            )
+            self._thread.start()
+
+    def _run(self, consumer: Consumer) -> None:
+        while self._wanted(consumer):
+            message = consumer.poll(POLL_S)
+            if message is not None:
+                self._take(message)
+
+    def _wanted(self, consumer: Consumer) -> bool:
+        """Wait until there is something to read for; False at the end."""
+        with self._changed:
+            if self._reading and not self._waiting and monotonic() > self._idle_since + LINGER_S:
+                consumer.unassign()
+                self._reading = False
+            while not self._reading and not self._closed:
+                self._changed.wait()
+            return not self._closed
+
+    def _take(self, message: Message) -> None:
+        error = message.error()
+        value = message.value()
+        if error is not None:
+            if permanent(error):
+                self._give_all(self._cluster.unavailable(error))
+        elif value is not None:
+            with self._changed:
+                ids = [each for each in self._waiting if each.encode() in value]
+            if ids:
+                self._answer(value, message)
+
+    def _answer(self, value: bytes, message: Message) -> None:
+        record = self._decoder.record(value, headers_of(message))
+        if record is None or record["outcome"] not in VERDICTS:
+            return
+        verdict = Verdict.from_record(record)
+        with self._changed:
+            for awaited in self._waiting.get(verdict.request_id or "", ()):
+                awaited.put(verdict)
+
+    def _give_all(self, fault: Unavailable) -> None:
+        with self._changed:
+            for awaited in [each for those in self._waiting.values() for each in those]:
+                awaited.put(fault)

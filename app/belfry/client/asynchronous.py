@@ -1,0 +1,110 @@
+"""The client for asyncio: the same calls, to be awaited.
+
+    async with AsyncClient("localhost:9092") as belfry:
+        await belfry.schedule("shop", "hello", in_="5s", payload="hello")
+        async for event in belfry.events("shop"):
+            ...
+
+Kafka's client is made of threads, so each call waits in one of this client's own threads and the
+event loop goes on.  `at_once` calls wait at the same time; more queue up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from types import TracebackType
+from typing import Any, Final, Self, TypeVar, Unpack
+
+from belfry.client.calls import Client
+from belfry.client.listing import Filters, Scheduled
+from belfry.client.requests import Change, Definition
+from belfry.client.tail import FiredRecord
+from belfry.client.verdict import Verdict
+
+AT_ONCE: Final = 64
+POLL_S: Final = 0.2
+_T = TypeVar("_T")
+
+
+class AsyncClient:
+    """`belfry.client.Client` for asyncio; it takes the same arguments, and `at_once`."""
+
+    def __init__(self, bootstrap_servers: str, *, at_once: int = AT_ONCE, **options: Any) -> None:
+        self._client = Client(bootstrap_servers, **options)
+        self._threads = ThreadPoolExecutor(at_once, thread_name_prefix="belfry-client")
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Give threads and connections back."""
+        await self._in_thread(self._client.close)
+        self._threads.shutdown(wait=False)
+
+    async def schedule(
+        self, tenant: str, schedule_id: str, **definition: Unpack[Definition]
+    ) -> Verdict:
+        """Create a schedule, or replace what it says: ACCEPTED, UPDATED or UNCHANGED."""
+        return await self._in_thread(self._client.schedule, tenant, schedule_id, **definition)
+
+    async def cancel(self, tenant: str, schedule_id: str, **options: Unpack[Change]) -> Verdict:
+        """End a schedule before it fires: CANCELLED; raises `NotFound` or `TooLate`."""
+        return await self._in_thread(self._client.cancel, tenant, schedule_id, **options)
+
+    async def trigger(self, tenant: str, schedule_id: str, **options: Unpack[Change]) -> Verdict:
+        """Fire once now, besides the schedule's own instants: TRIGGERED."""
+        return await self._in_thread(self._client.trigger, tenant, schedule_id, **options)
+
+    async def pause(self, tenant: str, schedule_id: str, **options: Unpack[Change]) -> Verdict:
+        """Hold a schedule until it is resumed: PAUSED."""
+        return await self._in_thread(self._client.pause, tenant, schedule_id, **options)
+
+    async def resume(self, tenant: str, schedule_id: str, **options: Unpack[Change]) -> Verdict:
+        """End a pause: RESUMED."""
+        return await self._in_thread(self._client.resume, tenant, schedule_id, **options)
+
+    async def ack(
+        self, tenant: str, schedule_id: str, fire_id: str, **options: Unpack[Change]
+    ) -> Verdict:
+        """Acknowledge a fire, so that what waits for it goes on: UPDATED, or UNCHANGED."""
+        ack = self._client.ack
+        return await self._in_thread(ack, tenant, schedule_id, fire_id, **options)
+
+    async def get(self, tenant: str, schedule_id: str) -> Scheduled:
+        """A schedule as it stands; raises `NotFound`."""
+        return await self._in_thread(self._client.get, tenant, schedule_id)
+
+    async def list(self, tenant: str, **filters: Unpack[Filters]) -> AsyncIterator[Scheduled]:
+        """A tenant's schedules, page by page."""
+        found = self._client.list(tenant, **filters)
+        while (each := await self._in_thread(next, found, None)) is not None:
+            yield each
+
+    async def events(
+        self, tenant: str, *, from_beginning: bool = False, group: str | None = None
+    ) -> AsyncIterator[FiredRecord]:
+        """Events of a tenant as they fire, from the first `anext` on."""
+        open_ = partial(self._client.events, from_beginning=from_beginning, group=group)
+        events = await self._in_thread(open_, tenant)
+        try:
+            while True:
+                event = await self._in_thread(events.next_within, POLL_S)
+                if event is not None:
+                    yield event
+        finally:
+            events.close()
+
+    async def _in_thread(self, call: Callable[..., _T], *given: Any, **named: Any) -> _T:
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._threads, partial(call, *given, **named))

@@ -1,0 +1,137 @@
+"""A backup: what a belfry waits for and how it treats its tenants, as JSON lines with an end.
+
+    {"belfry_backup":1,"topic_prefix":"belfry.","taken_at":"2026-12-01T09:00:00.000Z"}
+    {"policy":{"tenant":"demo","spread":4}}
+    {"tenant":"demo","schedule_id":"a","kind":"AT","at":"…","standing":{…}}
+    {"end":{"policies":1,"schedules":1}}
+
+A policy's line holds what differs from the defaults; a schedule's line is that of an export
+(`portable`).  The last line counts the others, so a backup that was cut off is noticed.  Nothing in
+it depends on the number of partitions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict
+from typing import Any, Final, NamedTuple
+
+import orjson
+
+from belfry.client.errors import BelfryError
+from belfry.client.portable import NotPortable, request_fields
+from belfry.client.tenants import BadPolicy, policy_from
+from belfry.schedules.policy import TenantPolicy, problems
+
+FORMAT: Final = 1
+HEAD: Final = "belfry_backup"
+Part = TenantPolicy | dict[str, Any]
+
+
+class BadBackup(BelfryError, ValueError):
+    """A file that is no whole backup; the message says where and why."""
+
+
+class Counts(NamedTuple):
+    """How much a backup holds."""
+
+    policies: int = 0
+    schedules: int = 0
+
+
+def written(
+    head: Mapping[str, Any], policies: Iterable[TenantPolicy], schedules: Iterable[dict[str, Any]]
+) -> Iterator[bytes]:
+    """The lines of a backup; `head` says what it is of."""
+    yield orjson.dumps({HEAD: FORMAT, **head}) + b"\n"
+    told = waiting = 0
+    for policy in policies:
+        yield orjson.dumps({"policy": _short(policy)}) + b"\n"
+        told += 1
+    for schedule in schedules:
+        yield orjson.dumps(schedule) + b"\n"
+        waiting += 1
+    yield orjson.dumps({"end": Counts(told, waiting)._asdict()}) + b"\n"
+
+
+def read(lines: Iterable[bytes]) -> Iterator[Part]:
+    """Policies and the requests (action CREATE) of a backup; raises `BadBackup`, at its end too."""
+    numbered = iter(enumerate(lines, 1))
+    _check_head(next(numbered, (1, b""))[1])
+    found, end = Counts(), None
+    for number, line in numbered:
+        if end is not None:
+            raise BadBackup(f"Line {number} comes after the end that line {number - 1} tells.")
+        given = _parsed(number, line)
+        if "end" in given:
+            end = given["end"]
+            continue
+        part = _part(number, given)
+        is_policy = isinstance(part, TenantPolicy)
+        found = Counts(found.policies + is_policy, found.schedules + (not is_policy))
+        yield part
+    if end is None:
+        raise BadBackup(
+            f"The backup ends after {found.policies} policies and {found.schedules} schedules"
+            " without its closing line: it was cut off. Take another."
+        )
+    if end != found._asdict():
+        raise BadBackup(f"The closing line tells of {end}, and {found._asdict()} are there.")
+
+
+def count(lines: Iterable[bytes]) -> Counts:
+    """How much a backup holds, once every line of it was understood; raises `BadBackup`."""
+    policies = schedules = 0
+    for part in read(lines):
+        if isinstance(part, TenantPolicy):
+            policies += 1
+        else:
+            schedules += 1
+    return Counts(policies, schedules)
+
+
+def _check_head(line: bytes) -> None:
+    try:
+        head = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        head = None
+    if not isinstance(head, dict) or HEAD not in head:
+        raise BadBackup(
+            f"This is no backup: its first line does not say {HEAD}. `belfry backup FILE` writes"
+            " one; what `belfry schedule export` wrote is for `belfry schedule import`."
+        )
+    if head[HEAD] != FORMAT:
+        raise BadBackup(
+            f"The backup has format {head[HEAD]!r:.20}, and this release reads {FORMAT}: restore it"
+            " with the release that wrote it, or a later one."
+        )
+
+
+def _parsed(number: int, line: bytes) -> dict[str, Any]:
+    try:
+        given = orjson.loads(line)
+    except orjson.JSONDecodeError as error:
+        raise BadBackup(f"Line {number} is no JSON: {error}. Was it cut off?") from None
+    if not isinstance(given, dict):
+        raise BadBackup(f"Line {number} is a {type(given).__name__}, not an object.")
+    return given
+
+
+def _part(number: int, given: dict[str, Any]) -> Part:
+    try:
+        if given.keys() != {"policy"}:
+            return request_fields(given)
+        policy = policy_from(given["policy"])
+        wrong = problems(policy)
+    except (NotPortable, BadPolicy, TypeError, AttributeError) as error:
+        raise BadBackup(f"Line {number} cannot be restored: {error}") from None
+    if wrong:
+        raise BadBackup(f"Line {number} cannot be restored: {' '.join(wrong)}")
+    return policy
+
+
+def _short(policy: TenantPolicy) -> dict[str, Any]:
+    """What a policy says beyond the defaults."""
+    defaults = asdict(TenantPolicy(policy.tenant))
+    told = {name: value for name, value in asdict(policy).items() if value != defaults[name]}
+    return {"tenant": policy.tenant, **told}

@@ -1,0 +1,194 @@
+"""The client: requests to belfry through Kafka, and the verdicts on them.
+
+    with Client("localhost:9092") as belfry:
+        verdict = belfry.schedule("demo", "hello", in_="5m", payload="hello, belfry")
+        belfry.cancel("demo", "hello")
+
+A request is an Avro `ScheduleRequest` on ``belfry.schedules`` with key = tenant, so that requests
+of one tenant keep their order.  Each gets a request id, and so exactly one verdict, which is waited
+for unless told not to.  To write again with the same request id is safe for an hour: it is answered
+DUPLICATE.  One client may be used by many threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack
+from hashlib import blake2b
+from itertools import islice
+from time import monotonic, time
+from typing import TYPE_CHECKING, Any, Final, Unpack
+from uuid import uuid4
+
+from belfry.client import requests
+from belfry.client.answers import Answers
+from belfry.client.asking import Asking, rejected
+from belfry.client.closing import Closing
+from belfry.client.decoding import Decoder
+from belfry.client.errors import NoVerdict, refusal
+from belfry.client.kafka import Cluster
+from belfry.client.listing import Filters, Http, Scheduled
+from belfry.client.tail import Events, Start
+from belfry.client.verdict import Verdict
+from belfry.client.writing import How, Writer
+from belfry.schedules.request import tenant_problem
+
+if TYPE_CHECKING:
+    from belfry.client.schemas import RegisteredSchemas
+
+TIMEOUT_S: Final = 10.0
+# Requests of an import that are under way together.
+TOGETHER: Final = 250
+
+
+class Client(Asking, Closing):
+    """Schedules, cancels, triggers, pauses and resumes; gets, lists; tails fired events.
+
+    `http` is the address of any worker, which only `get` and `list` ask.
+    `properties` are librdkafka's, for every Kafka client that this makes.  With a registry's URL
+    requests carry Confluent's prefix, without one Avro's single-object encoding; belfry takes both.
+    `how` requests are written is said in `belfry.client.writing.How`.
+    Every call may raise the errors that `belfry.client.errors` draws.
+    """
+
+    def __init__(
+        self,
+        bootstrap_servers: str,
+        *,
+        schema_registry_url: str | None = None,
+        properties: Mapping[str, Any] | None = None,
+        registry_properties: Mapping[str, str] | None = None,
+        topic_prefix: str = "belfry.",
+        http: str | Http = "http://127.0.0.1:8700",
+        **how: Unpack[How],
+    ) -> None:
+        self.cluster = Cluster(bootstrap_servers, properties)
+        self._http = Http(http) if isinstance(http, str) else http
+        self._prefix = topic_prefix
+        self._group = topic_prefix + "client"
+        self._schemas = _registered(schema_registry_url, registry_properties)
+        self._look = self._schemas.writer if self._schemas else None
+        self._writer = Writer(self.cluster, topic_prefix + "schedules", self._schemas, **how)
+        self._answers = Answers(
+            self.cluster,
+            topic_prefix + "lifecycle",
+            self._group,
+            Decoder("LifecycleEvent", self._look, only=True),
+        )
+
+    def close(self) -> None:
+        """Give threads and connections back.  What was written is already acknowledged."""
+        self._answers.close()
+        if self._schemas is not None:
+            self._schemas.close()
+
+    def events(
+        self, tenant: str, *, from_beginning: bool = False, group: str | None = None
+    ) -> Events:
+        """Events of a tenant as they fire, from now on."""
+        found = tenant_problem(tenant)
+        if found is not None:
+            raise rejected(Verdict(tenant, "", None), found)
+        return Events(
+            self.cluster,
+            f"{self._prefix}fired.{tenant}",
+            Start(from_beginning, group),
+            self._group,
+            Decoder("FiredEvent", self._look, only=False),
+        )
+
+    def _ask(
+        self, tenant: str, schedule_id: str, action: str, options: Mapping[str, Any]
+    ) -> Verdict:
+        request_id = options.get("request_id") or uuid4().hex
+        given = {**options, "request_id": request_id}
+        fields = requests.request(tenant, schedule_id, action, given)
+        sent = Verdict(tenant, schedule_id, None, request_id)
+        found = requests.problem(fields, int(time() * 1000))
+        if found is not None:
+            raise rejected(sent, found)
+        if not options.get("wait", True):
+            return self._writer.write(fields, sent)
+        timeout_s = options.get("timeout_s", TIMEOUT_S)
+        with self._answers.expecting(request_id) as awaited:
+            sent = self._writer.write(fields, sent)
+            verdict = awaited.within(timeout_s)
+        if verdict is None:
+            raise self._no_verdict(sent, timeout_s)
+        refused = refusal(verdict)
+        if refused is not None:
+            raise refused
+        return verdict
+
+    def create_all(
+        self, all_fields: Iterable[dict[str, Any]], *, timeout_s: float = 60.0
+    ) -> Iterator[Verdict]:
+        """Create many schedules, some hundred at a time; their verdicts, in their order.
+
+        `all_fields` are whole requests, such as `portable.request_fields` makes.  A refusal is a
+        verdict like any other here.  Each request's id is made from what it says, so that the whole
+        may be repeated within an hour after it was cut short.
+        """
+        requests_left = iter(all_fields)
+        while some := list(islice(requests_left, TOGETHER)):
+            yield from self._create_some(some, timeout_s)
+
+    def _create_some(self, some: list[dict[str, Any]], timeout_s: float) -> Iterator[Verdict]:
+        judged = [_judged(fields) for fields in some]
+        to_write = [
+            (fields, sent)
+            for fields, sent in zip(some, judged, strict=True)
+            if sent.outcome is None
+        ]
+        if not to_write:
+            yield from judged
+            return
+        with ExitStack() as waits:
+            awaited = [
+                waits.enter_context(self._answers.expecting(sent.request_id or ""))
+                for _, sent in to_write
+            ]
+            under_way = iter(zip(self._writer.write_all(to_write), awaited, strict=True))
+            deadline = monotonic() + timeout_s
+            for refused_or_sent in judged:
+                if refused_or_sent.outcome is not None:
+                    yield refused_or_sent
+                    continue
+                sent, answer = next(under_way)
+                verdict = answer.within(deadline - monotonic())
+                if verdict is None:
+                    raise self._no_verdict(sent, timeout_s)
+                yield verdict
+
+    def _get(self, tenant: str, schedule_id: str) -> Scheduled | None:
+        return self._http.get(tenant, schedule_id)
+
+    def _list(self, tenant: str, filters: Filters) -> Iterator[Scheduled]:
+        return self._http.list(tenant, filters)
+
+    def _no_verdict(self, sent: Verdict, timeout_s: float) -> NoVerdict:
+        return NoVerdict(
+            f"No verdict on {sent.name} within {timeout_s:g} s. The request lies in"
+            f" {sent.source_topic}, partition {sent.source_partition}, offset {sent.source_offset},"
+            " and is carried out as soon as a worker takes it in. Check that one runs (`belfry"
+            f" doctor`); asking again with request id {sent.request_id} is safe.",
+            sent.request_id or "",
+        )
+
+
+def _registered(url: str | None, properties: Mapping[str, str] | None) -> RegisteredSchemas | None:
+    if not url:
+        return None
+    # The registry's client takes longer to import than all else; few commands need it.
+    from belfry.client.schemas import RegisteredSchemas
+
+    return RegisteredSchemas(url, properties)
+
+
+def _judged(fields: dict[str, Any]) -> Verdict:
+    """What can be said of a request before it is written: that it is refused, or its id."""
+    said = repr(sorted(fields.items())).encode()
+    fields["request_id"] = blake2b(said, digest_size=16).hexdigest()
+    sent = Verdict(fields["tenant"], fields["schedule_id"], None, fields["request_id"])
+    found = requests.problem(fields, int(time() * 1000))
+    return sent if found is None else rejected(sent, found).verdict

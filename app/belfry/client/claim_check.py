@@ -1,0 +1,95 @@
+"""Payloads too large for Kafka: stored elsewhere, and a claim to them scheduled instead.
+
+    claims = ClaimCheck("s3://bucket/belfry")            any file system that fsspec knows
+    belfry.schedule("shop", "report", in_="1h", **claims.deposit(pdf))
+    ...
+    pdf = claims.redeem(event)                           checked against its digest
+
+A file is named by its content, so the same payload is stored once and a repeat changes nothing.
+Small payloads travel in the event as ever.  Nothing is deleted here: give the folder a rule that
+lets files go some time after the last schedule that could need them is due.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import Any, Final, NotRequired, TypedDict
+
+from belfry.client.errors import BelfryError, ClaimBroken
+from belfry.client.tail import FiredRecord
+
+ABOVE_BYTES: Final = 500_000
+CLAIM: Final = "claim-check-sha256"
+SIZE: Final = "claim-check-bytes"
+_HEX: Final = re.compile("[0-9a-f]{64}")
+
+
+class Deposit(TypedDict):
+    """What to schedule for a payload: itself, or the claim to it."""
+
+    payload: bytes
+    headers: NotRequired[list[tuple[str, str | bytes | None]]]
+
+
+class ClaimCheck:
+    """A folder of payloads; `storage_options` are those of fsspec, credentials for instance."""
+
+    def __init__(self, folder: str, above_bytes: int = ABOVE_BYTES, **storage_options: Any) -> None:
+        try:
+            from fsspec.core import url_to_fs
+        except ImportError:
+            raise BelfryError(
+                "Claims need the extra claim-check: pip install 'belfry-scheduler[claim-check]'."
+            ) from None
+        self._files, self._folder = url_to_fs(folder, **storage_options)
+        self._above_bytes = above_bytes
+
+    def deposit(
+        self, payload: bytes, headers: list[tuple[str, str | bytes | None]] | None = None
+    ) -> Deposit:
+        """Store a payload that is large; options for `schedule`, with these headers and its own."""
+        own = list(headers or ())
+        if len(payload) <= self._above_bytes:
+            return Deposit(payload=payload, headers=own)
+        digest = hashlib.sha256(payload).hexdigest()
+        self._store(digest, payload)
+        claim: list[tuple[str, str | bytes | None]] = [
+            (CLAIM, digest),
+            (SIZE, str(len(payload))),
+        ]
+        return Deposit(payload=b"", headers=own + claim)
+
+    def redeem(self, event: FiredRecord) -> bytes | None:
+        """The payload of an event: stored, or in the event; raises `ClaimBroken`."""
+        digest = event.header(CLAIM)
+        if digest is None:
+            return event.payload
+        if not _HEX.fullmatch(digest):
+            raise ClaimBroken(f"{digest!r} of {event.schedule_id} is no claim: 64 hex digits are.")
+        path = self._path(digest)
+        try:
+            found: bytes = self._files.cat_file(path)
+        except FileNotFoundError:
+            raise ClaimBroken(
+                f"The payload of {event.schedule_id} is not at {path}: it was deleted, or stored in"
+                " another folder."
+            ) from None
+        if hashlib.sha256(found).hexdigest() != digest:
+            raise ClaimBroken(
+                f"The payload of {event.schedule_id} at {path} has {len(found)} of"
+                f" {event.header(SIZE)} bytes and another digest: it was changed or cut short."
+            )
+        return found
+
+    def _store(self, digest: str, payload: bytes) -> None:
+        path = self._path(digest)
+        if self._files.exists(path) and self._files.size(path) == len(payload):
+            return
+        self._files.makedirs(path.rpartition("/")[0], exist_ok=True)
+        # A transaction of fsspec writes aside and moves: nobody reads half a file.
+        with self._files.transaction, self._files.open(path, "wb") as file:
+            file.write(payload)
+
+    def _path(self, digest: str) -> str:
+        return f"{self._folder}/{digest[:2]}/{digest}"

@@ -1,0 +1,26 @@
+"""What is used in a `with` block and closed at its end."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from types import TracebackType
+from typing import Self
+
+
+class Closing(ABC):
+    """A context manager whose end is `close`."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Give everything back; a second time does nothing."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()

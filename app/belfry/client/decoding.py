@@ -1,0 +1,60 @@
+"""belfry's Avro records in any of their frames to dictionaries, instants as epoch milliseconds.
+
+A record names its writer's schema by a registry's id, a GUID or a fingerprint.  Where that name
+cannot be looked up, today's own schema is tried, if the caller says that the topic holds nothing
+else; a user's payload must never be taken for a record of belfry's by chance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from belfry.wire import catalogue
+from belfry.wire.catalogue import MalformedError, RecordReader
+from belfry.wire.framing import Kind, read_frame
+from belfry.wire.record import Headers
+from belfry.wire.safety import unsafe_reason
+
+# The writer's schema behind a registry's id or GUID, or None where it is not known.
+Look = Callable[[int | bytes], Any]
+
+
+class Decoder:
+    """Reads one kind of record; `only` says that the topic holds no other values."""
+
+    def __init__(self, name: str, look: Look | None = None, *, only: bool) -> None:
+        self._name = name
+        self._look = look or (lambda _: None)
+        self._only = only
+        self._readers: dict[int | bytes, RecordReader | None] = {}
+
+    def record(self, value: bytes, headers: Headers | None = None) -> dict[str, Any] | None:
+        """The record in a value, or None when it is none of this kind."""
+        frame = read_frame(value, headers)
+        if frame.kind is Kind.UNFRAMED:
+            return None
+        reader = self._reader(frame.kind, frame.reference)
+        if reader is None:
+            return None
+        try:
+            return reader.read(frame.body)
+        except MalformedError:
+            return None
+
+    def _reader(self, kind: Kind, reference: int | bytes) -> RecordReader | None:
+        if reference not in self._readers:
+            writer = self._writer(kind, reference)
+            known = writer is not None or self._only
+            self._readers[reference] = RecordReader(self._name, writer) if known else None
+        return self._readers[reference]
+
+    def _writer(self, kind: Kind, reference: int | bytes) -> Any:
+        if kind is Kind.SINGLE_OBJECT and isinstance(reference, bytes):
+            writer: Any = catalogue.by_fingerprint(reference)
+        else:
+            writer = self._look(reference)
+        if writer is None or unsafe_reason(writer) is not None:
+            return None
+        ours = f"{writer.get('namespace')}.{writer.get('name')}" == catalogue.full_name(self._name)
+        return writer if ours else None

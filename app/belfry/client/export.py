@@ -1,0 +1,102 @@
+"""All schedules that wait, read from the changelog: no worker is needed, and none is disturbed.
+
+Each partition is read `read_committed` up to the end that it had when its reading began, and
+folded: the last record of a name counts.  The last transaction's manifest says how many schedules
+wait, so a hole is noticed.  One partition's waiting schedules are held in memory at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from belfry.client.errors import BelfryError
+from belfry.client.kafka import Cluster
+from belfry.store.keys import MANIFEST_PREFIX
+from belfry.store.records import PENDING, Manifest, check_format, decode_manifest
+
+BATCH = 10_000
+POLL_S = 0.2
+PATIENCE_S = 30.0
+
+
+class DamagedChangelog(BelfryError):
+    """The changelog does not hold what its last manifest says."""
+
+
+class _Fold:
+    """What waits in one partition, by name, and the last manifest."""
+
+    def __init__(self) -> None:
+        self.waiting: dict[bytes, bytes] = {}
+        self.manifest: Manifest | None = None
+
+    def take(self, key: bytes, value: bytes | None) -> None:
+        """One more record of the changelog, in its order."""
+        if key.startswith(MANIFEST_PREFIX):
+            self.manifest = self.manifest if value is None else decode_manifest(value)
+        elif key[:1] == b"\0":
+            return
+        elif value is not None and check_format(value) == PENDING:
+            self.waiting[key] = value
+        else:
+            self.waiting.pop(key, None)
+
+    def check(self, partition: int) -> None:
+        """Raise `DamagedChangelog` unless as many wait as the manifest says."""
+        told = 0 if self.manifest is None else self.manifest.pending
+        if told != len(self.waiting):
+            raise DamagedChangelog(
+                f"Partition {partition} of the changelog holds {len(self.waiting)} waiting"
+                f" schedules, but its last manifest says {told}: records are missing. Start a"
+                " worker, whose log says more, and restore a backup."
+            )
+
+
+def waiting_records(
+    cluster: Cluster, changelog: str, group: str, tenant: str | None = None
+) -> Iterator[bytes]:
+    """The pending records of all schedules that wait, or of one tenant's, in order of their names.
+
+    The order is that of partitions first.
+    """
+    consumer = cluster.consumer(group, from_beginning=True, tells_ends=True)
+    try:
+        for partition in sorted(cluster.partitions(consumer, changelog)):
+            fold = _Fold()
+            _read(cluster, consumer, TopicPartition(changelog, partition), fold)
+            fold.check(partition)
+            for name in sorted(fold.waiting):
+                if tenant is None or name.startswith(f"{tenant}/".encode()):
+                    yield fold.waiting[name]
+    finally:
+        consumer.close()
+
+
+def _read(cluster: Cluster, consumer: Consumer, place: TopicPartition, fold: _Fold) -> None:
+    try:
+        low, high = consumer.get_watermark_offsets(place, PATIENCE_S, cached=False)
+        consumer.assign([TopicPartition(place.topic, place.partition, low)])
+        reached = low
+        while reached < high:
+            reached = max(reached, _fold(cluster, consumer.consume(BATCH, POLL_S), fold))
+    except KafkaException as error:
+        raise cluster.unavailable(error.args[0]) from None
+
+
+def _fold(cluster: Cluster, messages: Sequence[Message], fold: _Fold) -> int:
+    """Fold records; returns the offset to be read next, past the marks of transactions."""
+    reached = 0
+    for message in messages:
+        error = message.error()
+        if error is None:
+            reached = (message.offset() or 0) + 1
+            key, value = message.key(), message.value()
+            if key is not None:
+                fold.take(bytes(key), None if value is None else bytes(value))
+        elif error.code() == KafkaError._PARTITION_EOF:
+            reached = message.offset() or 0
+        elif error.fatal() or not error.retriable():
+            raise cluster.unavailable(error)
+    return reached

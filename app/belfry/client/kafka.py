@@ -1,0 +1,221 @@
+"""Kafka clients of the library: their properties, and their errors in words.
+
+librdkafka reports a broker that cannot be reached to a callback and to its log, while the call that
+waits for it only times out.  `Faults` keeps the last such report, so that the error which is raised
+in the end names the cause.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from time import monotonic, sleep
+from typing import Any, Final, TypeVar
+
+from confluent_kafka import (
+    OFFSET_END,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    Producer,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient
+
+from belfry.client.errors import BadProperty, MissingTopic, Unavailable
+from belfry.wire.record import Headers
+
+REACH_S: Final = 5.0
+RETRY_S: Final = 0.05
+_C = TypeVar("_C", Producer, Consumer, AdminClient)
+ABSENT: Final = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC})  # noqa: SLF001
+_TOO_SLOW: Final = frozenset({KafkaError._TRANSPORT, KafkaError._TIMED_OUT})
+MOVING: Final = frozenset(
+    {
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.UNKNOWN_LEADER_EPOCH,
+        KafkaError.UNKNOWN_TOPIC_OR_PART,
+    }
+)
+_PERMANENT: Final = ABSENT | {
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+    KafkaError.GROUP_AUTHORIZATION_FAILED,
+    KafkaError.SASL_AUTHENTICATION_FAILED,
+    KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    KafkaError._AUTHENTICATION,  # noqa: SLF001
+}
+_DENIED: Final = _PERMANENT - ABSENT
+_ALL_DOWN: Final = KafkaError._ALL_BROKERS_DOWN
+
+
+class Faults:
+    """The last error that each of a process's clients reported; an `error_cb`."""
+
+    def __init__(self) -> None:
+        self.last = ""
+
+    def __call__(self, error: KafkaError) -> None:
+        """Called by librdkafka; that all brokers are down says less than why the last one is."""
+        if error.code() != _ALL_DOWN or not self.last:
+            self.last = error.str()
+
+
+class Cluster:
+    """One Kafka cluster and the properties that reach it: makes clients, explains their errors."""
+
+    def __init__(self, bootstrap_servers: str, properties: Mapping[str, Any] | None = None) -> None:
+        self.faults = Faults()
+        self._properties: dict[str, Any] = {
+            "bootstrap.servers": bootstrap_servers,
+            "client.id": "belfry-client",
+            # What would be logged is raised, in words.
+            "log_level": 0,
+            **(properties or {}),
+            "error_cb": self.faults,
+        }
+        if "debug" in self._properties and "log_level" not in (properties or {}):
+            del self._properties["log_level"]
+        self.servers: str = self._properties["bootstrap.servers"]
+
+    def producer(self) -> Producer:
+        """A producer whose writes are acknowledged by all replicas, in order and once."""
+        return self._made(
+            Producer,
+            {
+                "acks": "all",
+                "enable.idempotence": True,
+                "partitioner": "murmur2_random",
+                "message.timeout.ms": 10_000,
+                **self._properties,
+            },
+        )
+
+    def consumer(
+        self,
+        group: str,
+        *,
+        commits: bool = False,
+        from_beginning: bool = False,
+        tells_ends: bool = False,
+    ) -> Consumer:
+        """A consumer of committed records; without `commits` the group leaves no trace.
+
+        With `tells_ends` a message whose error is _PARTITION_EOF says that nothing follows.
+        """
+        return self._made(
+            Consumer,
+            {
+                **self._properties,
+                "group.id": group,
+                "auto.offset.reset": "earliest" if from_beginning else "latest",
+                "isolation.level": "read_committed",
+                "enable.auto.commit": commits,
+                "enable.partition.eof": tells_ends,
+                "enable.auto.offset.store": False,
+                "allow.auto.create.topics": False,
+                "topic.metadata.refresh.interval.ms": 5_000,
+            },
+        )
+
+    def admin(self) -> AdminClient:
+        """An admin client."""
+        return self._made(AdminClient, self._properties)
+
+    def _made(self, kind: Callable[[dict[str, Any]], _C], properties: dict[str, Any]) -> _C:
+        try:
+            return kind(properties)
+        except (KafkaException, ValueError, TypeError) as error:
+            detail = error.args[0]
+            text = detail.str() if isinstance(detail, KafkaError) else str(detail)
+            raise BadProperty(
+                f"Kafka's client refuses its properties: {text}. Allowed are the properties of"
+                " librdkafka (CONFIGURATION.md in its sources), such as"
+                " security.protocol=SASL_SSL."
+            ) from None
+
+    def reach(self, client: Producer | Consumer | AdminClient) -> Any:
+        """Metadata of the cluster once a broker answers; `Unavailable` within `REACH_S`."""
+        try:
+            return client.list_topics(timeout=REACH_S)
+        except KafkaException as error:
+            client.poll(0)
+            raise self.unavailable(error.args[0]) from None
+
+    def partitions(self, client: Producer | Consumer | AdminClient, topic: str) -> list[int]:
+        """Partitions of a topic; raises `MissingTopic` or `Unavailable` within `REACH_S`."""
+        try:
+            found = client.list_topics(topic, timeout=REACH_S).topics[topic]
+        except KafkaException as error:
+            client.poll(0)
+            raise self.unavailable(error.args[0]) from None
+        if found.error is not None and found.error.code() in ABSENT:
+            raise missing(topic, self.servers)
+        if found.error is not None:
+            raise self.unavailable(found.error)
+        return sorted(found.partitions)
+
+    def ends(self, consumer: Consumer, topic: str) -> list[TopicPartition]:
+        """Where each partition of a topic ends now, as positions to read from."""
+        wanted = [TopicPartition(topic, p, OFFSET_END) for p in self.partitions(consumer, topic)]
+        deadline = monotonic() + REACH_S
+        while True:
+            try:
+                return _offsets(consumer, wanted)
+            except KafkaException as error:
+                # A topic that was created this moment has leaders that do not know it yet.
+                if error.args[0].code() not in MOVING or monotonic() > deadline:
+                    raise self.unavailable(error.args[0]) from None
+            sleep(RETRY_S)
+
+    def unavailable(self, error: KafkaError) -> Unavailable:
+        """An error of librdkafka in words: what failed, where, why, what to do."""
+        if error.code() in _DENIED:
+            return Unavailable(
+                f"Kafka at {self.servers} does not let this user in: {error.str()}. Check the"
+                " credentials (-X security.protocol=…, sasl.*, ssl.*) and the ACLs."
+            )
+        if error.code() in _TOO_SLOW:
+            cause = f" ({self.faults.last})" if self.faults.last else ""
+            return Unavailable(
+                f"No Kafka broker answers at {self.servers}{cause}. Give the address of a running"
+                " broker (--bootstrap-servers, BELFRY_BOOTSTRAP_SERVERS), or start one with"
+                " `belfry dev`."
+            )
+        return Unavailable(f"Kafka at {self.servers} answers {error.name()}: {error.str()}.")
+
+
+def _offsets(consumer: Consumer, wanted: list[TopicPartition]) -> list[TopicPartition]:
+    # The "time" that is looked up is the logical offset "end": one request to each broker.
+    found = consumer.offsets_for_times(wanted, timeout=REACH_S)
+    for each in found:
+        if each.error is not None:
+            raise KafkaException(each.error)
+    return found
+
+
+def headers_of(message: Message) -> Headers:
+    """Headers of a record; those with a name that is no UTF-8 come back as one that says so.
+
+    confluent-kafka leaves such an error pending, and the next call of anything meets it.  `map`
+    looks for pending errors after each call, where a plain call does not.
+    """
+    calls: Any = map(Message.headers, (message,))
+    try:
+        return next(calls) or []
+    except (SystemError, UnicodeDecodeError):
+        return [("belfry-unreadable", b"a header name of this record is no UTF-8")]
+
+
+def permanent(error: KafkaError) -> bool:
+    """Whether an error that a consumer reports will not pass by itself."""
+    return error.fatal() or error.code() in _PERMANENT
+
+
+def missing(topic: str, servers: str) -> MissingTopic:
+    """The error for a topic that is not there."""
+    return MissingTopic(
+        f"Topic {topic} does not exist at {servers}. Start a worker, or run"
+        " `belfry topics create`; if belfry's topics have another prefix, set"
+        " BELFRY_CLUSTER__TOPIC_PREFIX."
+    )

@@ -1,0 +1,163 @@
+"""Schedules as they stand, asked over HTTP: any worker answers for any tenant.
+
+Kafka tells what became of a request, but has no way to look a schedule up; a worker has it at hand
+in its store.  The standard library's HTTP client does: one small question at a time.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from http.client import HTTPException
+from typing import Any, Final, Self, TypedDict
+from urllib.error import HTTPError
+from urllib.parse import quote, urlencode
+from urllib.request import Request, urlopen
+
+from belfry.client.errors import Refused, Unavailable
+from belfry.client.verdict import Verdict
+from belfry.schedules.instants import format_instant, parse_instant
+from belfry.wire.record import Headers
+
+TIMEOUT_S: Final = 10.0
+NOT_FOUND: Final = 404
+
+
+class Filters(TypedDict, total=False):
+    """Which schedules a list shows; all of those that are given have to fit."""
+
+    prefix: str
+    """How their ids begin."""
+    state: str
+    """``PENDING``, ``PAUSED``, or how they ended."""
+    group: str
+    """Their group."""
+    event_type: str
+    """Their event type."""
+    due_from: int | str | datetime
+    """Due at or after this instant."""
+    due_until: int | str | datetime
+    """Due before this instant."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scheduled:
+    """A schedule as it stands; instants in epoch milliseconds.
+
+    In a list `payload`, `key` and `headers` are left out.  `fields` is all that was answered.
+    """
+
+    tenant: str
+    schedule_id: str
+    state: str
+    version: int
+    due_ms: int
+    occurrence: int = 0
+    kind: str | None = None
+    event_type: str | None = None
+    group: str | None = None
+    payload: bytes | None = None
+    key: bytes | None = None
+    headers: Headers = field(default_factory=list)
+    fields: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def from_json(cls, found: Mapping[str, Any]) -> Self:
+        """A schedule in the API's JSON."""
+        headers = [(each["name"], _bytes(each, "value")) for each in found.get("headers", ())]
+        return cls(
+            tenant=found["tenant"],
+            schedule_id=found["schedule_id"],
+            state=found["state"],
+            version=found["version"],
+            due_ms=parse_instant(found["due_at"]),
+            occurrence=found.get("occurrence", 0),
+            kind=found.get("kind"),
+            event_type=found.get("event_type"),
+            group=found.get("group"),
+            payload=_bytes(found, "payload"),
+            key=_bytes(found, "key"),
+            headers=headers,
+            fields=found,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Http:
+    """A worker's address, and headers for each request, such as an API key."""
+
+    url: str
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def get(self, tenant: str, schedule_id: str) -> Scheduled | None:
+        """A schedule, or None where there is none."""
+        found = self._asked(f"{_of(tenant)}/{quote(schedule_id, safe='')}")
+        return None if found is None else Scheduled.from_json(found)
+
+    def list(self, tenant: str, filters: Filters) -> Iterator[Scheduled]:
+        """Schedules page by page; a page is asked for when the one before it is used up."""
+        asked = {name: _text(value) for name, value in filters.items()}
+        while True:
+            page = self._asked(f"{_of(tenant)}?{urlencode(asked)}") or {"schedules": []}
+            yield from map(Scheduled.from_json, page["schedules"])
+            if not page.get("cursor"):
+                return
+            asked["cursor"] = page["cursor"]
+
+    def _asked(self, path: str) -> Any:
+        url = self.url.rstrip("/") + path
+        request = Request(url, headers={"accept": "application/json", **self.headers})  # noqa: S310
+        try:
+            with urlopen(request, timeout=TIMEOUT_S) as answer:  # noqa: S310  # the user's address
+                return json.loads(answer.read())
+        except HTTPError as error:
+            body = error.read().decode(errors="replace")
+            if error.code == NOT_FOUND and _about_a_schedule(body):
+                return None
+            raise self._refusal(error.code, path, body) from None
+        except (OSError, HTTPException, ValueError) as error:
+            raise Unavailable(
+                f"No worker answers at {self.url} ({error}). Give the HTTP address of a running"
+                " one: Client(…, http='http://…:8700')."
+            ) from None
+
+    def _refusal(self, status: int, path: str, body: str) -> Exception:
+        text = f"The worker at {self.url} answers {status} to {path}: {body[:500]}"
+        if status >= 500 or status in (NOT_FOUND, 408, 429):
+            return Unavailable(text)
+        return Refused(text, Verdict("", "", None, code=str(status), reason=body))
+
+
+def _about_a_schedule(body: str) -> bool:
+    """Whether a 404 speaks of a schedule and not of a path that this server has not got."""
+    try:
+        found = json.loads(body)
+    except ValueError:
+        return False
+    return isinstance(found, dict) and found.get("code") == "not_found"
+
+
+def _of(tenant: str) -> str:
+    return f"/v1/tenants/{quote(tenant, safe='')}/schedules"
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, datetime):
+        return format_instant(round(value.timestamp() * 1000))
+    return str(value)
+
+
+def _bytes(found: Mapping[str, Any], name: str) -> bytes | None:
+    """Bytes that JSON shows as text, as base64 or as JSON of their own."""
+    text = found.get(f"{name}_text")
+    if text is not None:
+        return str(text).encode()
+    encoded = found.get(f"{name}_base64")
+    if encoded is not None:
+        return base64.b64decode(encoded)
+    if found.get(f"{name}_json") is not None:
+        return json.dumps(found[f"{name}_json"]).encode()
+    return None

@@ -1,0 +1,172 @@
+"""Schedules as JSON, one object a line: what an export writes and an import reads, without loss.
+
+Names are those of `ScheduleRequest`; instants are RFC 3339, bytes are text where they are UTF-8 and
+base64 where they are not.  Fields that are empty are left out.  `standing` holds where the schedule
+stood: its next instant, the number of its next fire, its version, and whether it was paused.
+
+    {"tenant":"demo","schedule_id":"a","kind":"CRON","cron":"0 9 * * MON","payload_text":"hi",
+     "standing":{"next_at":"2026-12-07T09:00:00.000Z","occurrence":3,"version":1,"paused":false}}
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode, b64encode
+from binascii import Error as NoBase64
+from collections.abc import Mapping
+from typing import Any, Final
+
+from belfry.schedules.instants import format_instant, parse_instant
+from belfry.schedules.rule import KINDS, decode_rule
+from belfry.schedules.targets import record_of, records_in
+from belfry.store.records import decode_headers, decode_pending, paused
+from belfry.wire.headers import EMPTY
+
+_INSTANTS: Final = frozenset({"at", "start_at", "end_at"})
+_BYTES: Final = ("key", "payload")
+_RULE: Final = (
+    *("interval_ms", "cron", "timezone", "start_at", "end_at", "max_fires"),
+    *("misfire", "max_lateness_ms", "overlap", "serial", "ack_timeout_ms"),
+)
+_TEXTS: Final = frozenset(
+    {"tenant", "schedule_id", "kind", "cron", "timezone", "misfire", "overlap"}
+    | {"event_type", "group"}
+)
+_NUMBERS: Final = frozenset(
+    {"delay_ms", "interval_ms", "max_fires", "jitter_ms", "max_lateness_ms", "ack_timeout_ms"}
+)
+_PLAIN: Final = _TEXTS | _NUMBERS | {"serial"}
+_KNOWN: Final = (
+    _PLAIN | _INSTANTS | {f"{name}_{form}" for name in _BYTES for form in ("text", "base64")}
+    | {"headers", "http_targets", "standing"}
+)  # fmt: skip
+_STANDING: Final = {"next_at", "occurrence", "version", "paused"}
+
+
+class NotPortable(ValueError):
+    """A line that holds no schedule; the message says why."""
+
+
+def portable(record: bytes) -> dict[str, Any]:
+    """A pending record of the changelog as an object of JSON."""
+    row = decode_pending(record)
+    kind = KINDS[row.kind]
+    rule = decode_rule(row.extra)
+    found: dict[str, Any] = {
+        "tenant": row.tenant.decode(),
+        "schedule_id": row.schedule_id.decode(),
+        "kind": kind,
+        "at": row.when if kind == "AT" else None,
+        "delay_ms": row.when if kind == "AFTER" else None,
+        **{name: getattr(rule, name) for name in _RULE},
+        "jitter_ms": row.jitter_ms or None,
+        "event_type": row.event_type.decode() or None,
+        "group": row.group.decode() or None,
+    }
+    found |= {name: _moment(found[name]) for name in _INSTANTS}
+    found |= _shown("key", row.key) | _shown("payload", row.payload)
+    headers = decode_headers(row.headers)
+    if headers:
+        found["headers"] = [{"name": name, **_shown("value", value)} for name, value in headers]
+    if rule.targets is not None:
+        found["http_targets"] = records_in(rule.targets)
+    found["standing"] = {
+        "next_at": format_instant(row.nominal_ms),
+        "occurrence": row.occurrence,
+        "version": row.version,
+        "paused": paused(record),
+    }
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def request_fields(given: object) -> dict[str, Any]:
+    """The request, action CREATE, that brings an exported schedule back; raises `NotPortable`."""
+    if not isinstance(given, Mapping):
+        raise NotPortable(f"a schedule is a JSON object, not {type(given).__name__}")
+    unknown = given.keys() - _KNOWN
+    if unknown:
+        raise NotPortable(f"{', '.join(sorted(map(str, unknown)))}: no such field is known")
+    fields = {**EMPTY, "action": "CREATE"}
+    for name in given.keys() & _PLAIN:
+        fields[name] = _typed(name, given[name])
+    for name in given.keys() & _INSTANTS:
+        fields[name] = _instant(name, given[name])
+    for name in ("tenant", "schedule_id"):
+        if name not in given:
+            raise NotPortable(f"{name} is missing")
+    for name in _BYTES:
+        fields[name] = _bytes(name, given)
+    headers = given.get("headers", [])
+    if not isinstance(headers, list):
+        raise NotPortable(f"headers {headers!r:.80} are no list")
+    fields["headers"] = [_header(each) for each in headers]
+    fields["http_targets"] = _targets(given.get("http_targets", []))
+    fields["standing"] = _standing(given.get("standing"))
+    return fields
+
+
+def _moment(ms: int | None) -> str | None:
+    return None if ms is None else format_instant(ms)
+
+
+def _shown(name: str, value: bytes | None) -> dict[str, str]:
+    if value is None:
+        return {}
+    try:
+        return {f"{name}_text": value.decode()}
+    except UnicodeDecodeError:
+        return {f"{name}_base64": b64encode(value).decode()}
+
+
+def _typed(name: str, value: object) -> object:
+    wanted = bool if name == "serial" else int if name in _NUMBERS else str
+    if type(value) is not wanted:
+        raise NotPortable(f"{name} is {value!r:.80}, which is no {wanted.__name__}")
+    return value
+
+
+def _instant(name: str, value: object) -> int:
+    if type(value) is int:
+        return value
+    try:
+        return parse_instant(str(value))
+    except ValueError as error:
+        raise NotPortable(f"{name}: {error}") from None
+
+
+def _bytes(name: str, given: Mapping[str, Any]) -> bytes | None:
+    text, coded = given.get(f"{name}_text"), given.get(f"{name}_base64")
+    if text is not None and coded is not None:
+        raise NotPortable(f"{name}_text and {name}_base64 say the same in two ways: keep one")
+    try:
+        if coded is not None:
+            return b64decode(coded, validate=True)
+        return None if text is None else str(text).encode()
+    except (NoBase64, TypeError, ValueError) as error:
+        raise NotPortable(f"{name} cannot be read: {error}") from None
+
+
+def _header(given: object) -> dict[str, Any]:
+    if not isinstance(given, Mapping) or type(given.get("name")) is not str:
+        raise NotPortable(f"{given!r:.80} is no header: give name, and value_text or value_base64")
+    return {"name": given["name"], "value": _bytes("value", given)}
+
+
+def _targets(given: object) -> list[dict[str, Any]]:
+    if not isinstance(given, list):
+        raise NotPortable(f"http_targets {given!r:.80} are no list")
+    try:
+        return [record_of(each) for each in given]
+    except (TypeError, ValueError, KeyError, AttributeError) as error:
+        raise NotPortable(f"http_targets: {error}") from None
+
+
+def _standing(given: object) -> dict[str, Any] | None:
+    if given is None:
+        return None
+    if not isinstance(given, Mapping) or given.keys() - _STANDING or "next_at" not in given:
+        raise NotPortable(f"standing {given!r:.80} is none: give {', '.join(sorted(_STANDING))}")
+    found = {"occurrence": 0, "version": 1, "paused": False, **given}
+    for name, wanted in (("occurrence", int), ("version", int), ("paused", bool)):
+        if type(found[name]) is not wanted:
+            raise NotPortable(f"standing.{name} is {found[name]!r:.80}: no {wanted.__name__}")
+    return {**found, "next_at": _instant("standing.next_at", given["next_at"])}

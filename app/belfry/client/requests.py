@@ -1,0 +1,200 @@
+"""Arguments of the client to a `ScheduleRequest`: when, what, and the checks that need no worker.
+
+A worker judges every request.  What is wrong whatever the state of the schedule is found here as
+well, with the same code and the same words, so that a caller need not wait to hear it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, TypedDict
+
+from belfry.schedules.checks import trigger_problem
+from belfry.schedules.instants import parse_duration, parse_instant
+from belfry.schedules.rejections import Rejection
+from belfry.schedules.request import (
+    Request,
+    fire_problem,
+    schedule_id_problem,
+    tenant_problem,
+    text_problem,
+)
+from belfry.schedules.targets import record_of
+from belfry.wire.headers import EMPTY
+
+Instant = int | str | datetime
+Duration = int | str | timedelta
+Headers = Mapping[str, str | bytes | None] | Iterable[tuple[str, str | bytes | None]]
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND: Final = timedelta(milliseconds=1)
+EVENT_TYPE: Final = "event-type"
+DEFINING: Final = frozenset({"UPSERT", "CREATE"})
+_AS_GIVEN: Final = (
+    *("request_id", "expected_version", "reason", "fire_id", "group", "event_type", "timezone"),
+    *("max_fires", "misfire", "overlap"),
+)
+_WHEN: Final = ("at", "in_", "every", "cron")
+
+
+class Change(TypedDict, total=False):
+    """Options that every request has."""
+
+    request_id: str
+    """Name of the request; a repeat within an hour is answered DUPLICATE.  Default: a new one."""
+    expected_version: int
+    """The request counts only if the schedule has this version."""
+    reason: str
+    """Why, in words of your own; kept in the history."""
+    wait: bool
+    """Wait for the verdict (default), or only until Kafka has the request."""
+    timeout_s: float
+    """Longest wait for the verdict, in seconds (10)."""
+
+
+class Definition(Change, total=False):
+    """What to send and when: exactly one of `at`, `in_`, `every`, `cron`."""
+
+    at: Instant
+    """Epoch milliseconds, RFC 3339 with offset, or an aware datetime."""
+    in_: Duration
+    """Milliseconds, a text such as ``5m`` or ``PT5M``, or a timedelta, from when Kafka has it."""
+    every: Duration
+    """Interval of a recurring schedule, in the same forms."""
+    cron: str
+    """Cron expression of a recurring schedule."""
+    timezone: str
+    """IANA time zone that `cron` is read in (UTC)."""
+    start_at: Instant
+    """No occurrence of a recurring schedule before it."""
+    end_at: Instant
+    """No occurrence of a recurring schedule after it."""
+    max_fires: int
+    """A recurring schedule is complete after so many fires."""
+    jitter: Duration
+    """Each occurrence comes up to this much later, by a share of its own."""
+    misfire: str
+    """What becomes of late occurrences: ``FIRE_ONCE``, ``FIRE_ALL`` or ``SKIP``."""
+    max_lateness: Duration
+    """How late an occurrence still is in time."""
+    overlap: str
+    """While the last occurrence is not acknowledged: ``ALLOW``, ``SKIP`` or ``QUEUE_ONE``."""
+    serial: bool
+    """The group waits until this event is acknowledged."""
+    ack_timeout: Duration
+    """How long an acknowledgement is waited for."""
+    payload: str | bytes | None
+    """Value of the event, opaque to belfry; None sends a null value."""
+    key: str | bytes | None
+    """Key of the event; None takes the group, else the schedule's id."""
+    group: str
+    """Events of one group keep their due order and share an output partition."""
+    event_type: str
+    """Type of the event, for CloudEvents and for `FiredEvent`."""
+    tell_type: bool
+    """Send the type as header ``event-type`` as well (default), for `Handlers` to go by."""
+    headers: Headers
+    """Headers of the event; order, repeats and nulls are kept."""
+    http_targets: Sequence[str | Mapping[str, Any]]
+    """Where the event is posted to besides the topic: addresses, or fields of `HttpTarget`."""
+    action: str
+    """``UPSERT`` (default), or ``CREATE``, which leaves an existing schedule alone."""
+
+
+def request(
+    tenant: str, schedule_id: str, action: str, options: Mapping[str, Any]
+) -> dict[str, Any]:
+    """A `ScheduleRequest` as a dictionary; ValueError for options that say no or several instants.
+
+    `options` are those of `Definition`, without `action`, `wait` and `timeout_s`.
+    """
+    fields = {**EMPTY, "tenant": tenant, "schedule_id": schedule_id, "action": action}
+    for name in _AS_GIVEN:
+        fields[name] = options.get(name)
+    fields["serial"] = bool(options.get("serial"))
+    fields["payload"] = as_bytes(options.get("payload"))
+    fields["key"] = as_bytes(options.get("key"))
+    fields["headers"] = _headers(options.get("headers", ()))
+    if options.get("tell_type", True):
+        _tell_type(fields)
+    if action in DEFINING:
+        fields.update(_when(options))
+        fields.update(_rule(options))
+        fields["http_targets"] = [record_of(each) for each in options.get("http_targets") or ()]
+    return fields
+
+
+def _tell_type(fields: dict[str, Any]) -> None:
+    """Let an event's type travel with it: else envelopes and CloudEvents alone show it."""
+    event_type, headers = fields["event_type"], fields["headers"]
+    if event_type and all(each["name"] != EVENT_TYPE for each in headers):
+        headers.append({"name": EVENT_TYPE, "value": event_type.encode()})
+
+
+def _when(options: Mapping[str, Any]) -> dict[str, Any]:
+    given = [name for name in _WHEN if options.get(name) is not None]
+    if len(given) != 1:
+        names = ", ".join(given) or "none"
+        raise ValueError(f"Exactly one of at, in_, every and cron says when; given: {names}.")
+    value = options[given[0]]
+    if given[0] == "at":
+        return {"kind": "AT", "at": instant_ms(value)}
+    if given[0] == "in_":
+        return {"kind": "AFTER", "delay_ms": duration_ms(value)}
+    if given[0] == "every":
+        return {"kind": "EVERY", "interval_ms": duration_ms(value)}
+    return {"kind": "CRON", "cron": value}
+
+
+def _rule(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Bounds, jitter and what becomes of late occurrences, as numbers."""
+    found: dict[str, Any] = {}
+    for name in ("start_at", "end_at"):
+        found[name] = None if options.get(name) is None else instant_ms(options[name])
+    for name in ("jitter", "max_lateness", "ack_timeout"):
+        given = options.get(name)
+        found[f"{name}_ms"] = None if given is None else duration_ms(given)
+    return found
+
+
+def problem(fields: dict[str, Any], now_ms: int) -> Rejection | None:
+    """What any worker would reject, or None."""
+    checked: Request = fields  # type: ignore[assignment]  # `request` made it
+    found = tenant_problem(checked["tenant"]) or schedule_id_problem(checked["schedule_id"])
+    if found is None and checked["action"] in DEFINING:
+        found = trigger_problem(checked, now_ms)
+    return found or fire_problem(checked) or text_problem(checked)
+
+
+def instant_ms(instant: Instant) -> int:
+    """Epoch milliseconds of an instant in any of its forms, rounded up."""
+    if isinstance(instant, str):
+        return parse_instant(instant)
+    if isinstance(instant, int):
+        return instant
+    if instant.tzinfo is None:
+        raise ValueError(
+            f"{instant!r} has no time zone, so it is another instant on every machine:"
+            " give an aware datetime, such as datetime(2026, 12, 1, 9, tzinfo=UTC)."
+        )
+    return -((_EPOCH - instant) // _MILLISECOND)
+
+
+def duration_ms(duration: Duration) -> int:
+    """Milliseconds of a duration in any of its forms, rounded up."""
+    if isinstance(duration, str):
+        return parse_duration(duration)
+    if isinstance(duration, int):
+        return duration
+    return -(-duration // _MILLISECOND)
+
+
+def as_bytes(value: str | bytes | None) -> bytes | None:
+    """Text as UTF-8, bytes as they are."""
+    return value.encode() if isinstance(value, str) else value
+
+
+def _headers(headers: Headers) -> list[dict[str, Any]]:
+    pairs = headers.items() if isinstance(headers, Mapping) else headers
+    return [{"name": name, "value": as_bytes(value)} for name, value in pairs]

@@ -1,0 +1,217 @@
+"""Events of a tenant as they fire: an iterator over committed records of ``belfry.fired.<tenant>``.
+
+Without a group it stands at the topic's end from the moment it is made, so that nothing which
+fires afterwards is missed; a topic that appears only later is read from its beginning.  With a
+group it goes on where the group left off, and a record counts as read when the next is asked for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from time import monotonic
+from typing import Any, Final, Self
+
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    TIMESTAMP_NOT_AVAILABLE,
+    Consumer,
+    Message,
+    TopicPartition,
+)
+
+from belfry.client.closing import Closing
+from belfry.client.decoding import Decoder
+from belfry.client.errors import MissingTopic
+from belfry.client.kafka import ABSENT, Cluster, headers_of, missing, permanent
+from belfry.client.requests import EVENT_TYPE
+from belfry.schedules.instants import parse_instant
+from belfry.wire.record import Headers
+
+POLL_S: Final = 0.5
+LOOK_S: Final = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class FiredRecord:
+    """One fired event as it lies in Kafka; instants in epoch milliseconds.
+
+    `headers` are all headers, those of belfry's own among them.  For a tenant whose delivery is
+    ENVELOPE, `event` holds the fields of `FiredEvent`, and `payload` the payload within.
+    """
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp_ms: int | None
+    key: bytes | None
+    value: bytes | None
+    headers: Headers
+    event: dict[str, Any] | None = None
+
+    @property
+    def payload(self) -> bytes | None:
+        """What the user scheduled."""
+        return self.value if self.event is None else self.event["payload"]
+
+    @property
+    def tenant(self) -> str | None:
+        """Whose event it is: by the envelope, else by the name of the topic."""
+        if self.event is not None:
+            return str(self.event["tenant"])
+        _, fired, tenant = self.topic.partition("fired.")
+        return tenant if fired and tenant else None
+
+    @property
+    def event_type(self) -> str | None:
+        """Its type: the envelope's, else the CloudEvent's, else the header ``event-type``."""
+        if self.event is not None:
+            found: str | None = self.event["event_type"]
+            return found
+        return self.header("ce_type") or self.header(EVENT_TYPE)
+
+    @property
+    def fire_id(self) -> str | None:
+        """Id of the fire, the same for every attempt: deduplicate by it."""
+        return self.header("belfry-fire-id")
+
+    @property
+    def schedule_id(self) -> str | None:
+        """Id of the schedule."""
+        return self.header("belfry-schedule-id")
+
+    @property
+    def scheduled_at_ms(self) -> int | None:
+        """Nominal instant of the occurrence."""
+        text = self.header("belfry-scheduled-at")
+        try:
+            return None if text is None else parse_instant(text)
+        except ValueError:
+            return None
+
+    @property
+    def occurrence(self) -> int | None:
+        """0, 1, 2 … within one life of the schedule; -1 for one that TRIGGER asked for."""
+        text = self.header("belfry-occurrence")
+        return int(text) if text is not None and text.lstrip("-").isdecimal() else None
+
+    def header(self, name: str) -> str | None:
+        """The last header of this name as text: belfry puts its own after the user's."""
+        found = [value for header, value in self.headers if header == name and value is not None]
+        return found[-1].decode(errors="replace") if found else None
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Where to begin: now, or at the beginning; for a group that has been there, where it was."""
+
+    from_beginning: bool = False
+    group: str | None = None
+
+
+class Events(Closing):
+    """Iterator over a tenant's fired events; it ends only by `close`, or by `idle_s` of silence.
+
+    Use it as a context manager.  `next_within` waits for a limited time.
+    """
+
+    def __init__(
+        self, cluster: Cluster, topic: str, start: Start, group: str, decoder: Decoder
+    ) -> None:
+        self.topic = topic
+        self.exists = True
+        self._cluster = cluster
+        self._start = start
+        self._decoder = decoder
+        self._read: Message | None = None
+        self._consumer: Consumer = cluster.consumer(
+            start.group or group,
+            commits=start.group is not None,
+            from_beginning=start.from_beginning,
+        )
+        try:
+            self._begin()
+        except MissingTopic:
+            self.exists = False
+        except BaseException:
+            self._consumer.close()
+            raise
+
+    def _begin(self) -> None:
+        if self._start.group is not None:
+            self._cluster.partitions(self._consumer, self.topic)
+            self._consumer.subscribe([self.topic])
+        elif self._start.from_beginning or not self.exists:
+            found = self._cluster.partitions(self._consumer, self.topic)
+            self._consumer.assign([TopicPartition(self.topic, p, OFFSET_BEGINNING) for p in found])
+        else:
+            self._consumer.assign(self._cluster.ends(self._consumer, self.topic))
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> FiredRecord:
+        while True:
+            found = self.next_within(POLL_S)
+            if found is not None:
+                return found
+
+    def next_within(self, timeout_s: float) -> FiredRecord | None:
+        """The next event, or None when there is none in time."""
+        self._mark_read()
+        deadline = monotonic() + timeout_s
+        while True:
+            left = deadline - monotonic()
+            if not self.exists and not self._appeared(left):
+                return None
+            message = self._consumer.poll(max(left, 0))
+            if message is not None and self._good(message):
+                self._read = message if self._start.group is not None else None
+                return fired_record(message, self._decoder)
+            if left <= 0:
+                return None
+
+    def _appeared(self, timeout_s: float) -> bool:
+        """Whether the topic is there now; waits for the next look at it."""
+        try:
+            self._begin()
+        except MissingTopic:
+            self._consumer.poll(max(min(LOOK_S, timeout_s), 0))
+            return False
+        self.exists = True
+        return True
+
+    def _good(self, message: Message) -> bool:
+        error = message.error()
+        if error is None:
+            return True
+        if error.code() in ABSENT:
+            raise missing(self.topic, self._cluster.servers)
+        if permanent(error):
+            raise self._cluster.unavailable(error)
+        return False
+
+    def _mark_read(self) -> None:
+        if self._read is not None:
+            self._consumer.store_offsets(message=self._read)
+            self._read = None
+
+    def close(self) -> None:
+        """Leave the group, if there is one, and give the connections back."""
+        self._consumer.close()
+
+
+def fired_record(message: Message, decoder: Decoder) -> FiredRecord:
+    """A message without an error as a fired event."""
+    value: Any = message.value()
+    headers = headers_of(message)
+    kind, timestamp_ms = message.timestamp()
+    return FiredRecord(
+        topic=message.topic() or "",
+        partition=message.partition() or 0,
+        offset=message.offset() or 0,
+        timestamp_ms=None if kind == TIMESTAMP_NOT_AVAILABLE else timestamp_ms,
+        key=message.key(),
+        value=value,
+        headers=headers,
+        event=None if value is None else decoder.record(value, headers),
+    )

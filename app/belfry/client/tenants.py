@@ -1,0 +1,199 @@
+"""Policies of tenants, as an operator sees them: written to and read from `belfry.tenants`.
+
+Workers follow the topic, so a policy that Kafka has confirmed is in effect within two seconds.  A
+policy is replaced as a whole; `changed` works out what a change of some fields leads to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from difflib import get_close_matches
+from time import monotonic, sleep
+from typing import TYPE_CHECKING, Any, Final
+
+from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, TopicPartition
+from pydantic import TypeAdapter, ValidationError
+
+from belfry.client.decoding import Decoder
+from belfry.client.errors import BelfryError, Unavailable
+from belfry.client.kafka import MOVING, REACH_S, RETRY_S, Cluster
+from belfry.schedules.policy import TenantPolicy, problems
+from belfry.wire import framing
+from belfry.wire.policies import encode_policy, policy_of
+from belfry.worker.partition_log import headers_of
+
+if TYPE_CHECKING:
+    from belfry.client.schemas import RegisteredSchemas
+
+NAME: Final = "TenantPolicy"
+WRITE_S: Final = 12.0
+READ_S: Final = 30.0
+_POLICY: Final = TypeAdapter(TenantPolicy)
+
+
+class BadPolicy(BelfryError, ValueError):
+    """A policy that no worker would carry out; the message says what is wrong."""
+
+
+class TenantPolicies:
+    """Reads and writes the policies of one belfry."""
+
+    def __init__(
+        self, cluster: Cluster, prefix: str, schemas: RegisteredSchemas | None = None
+    ) -> None:
+        self._cluster = cluster
+        self._prefix = prefix
+        self._topic = prefix + "tenants"
+        self._schemas = schemas
+        self._decoder = Decoder(NAME, None if schemas is None else schemas.writer, only=True)
+
+    def all(self) -> dict[str, TenantPolicy]:
+        """Every tenant's policy by name; raises `Unavailable` where they cannot be read."""
+        found: dict[str, TenantPolicy] = {}
+        consumer = self._cluster.consumer("belfry-reads-without-a-group")
+        try:
+            ends = self._ends(consumer)
+            consumer.assign([TopicPartition(self._topic, p, OFFSET_BEGINNING) for p in ends])
+            deadline = monotonic() + READ_S
+            while ends:
+                if monotonic() > deadline:
+                    raise Unavailable(f"{self._topic} was not read to its end in {READ_S:.0f} s.")
+                self._take(consumer, found, ends)
+        finally:
+            consumer.close()
+        return dict(sorted(found.items()))
+
+    def get(self, tenant: str) -> TenantPolicy | None:
+        """The policy of a tenant, or None for one that has none."""
+        return self.all().get(tenant)
+
+    def put(self, *policies: TenantPolicy) -> None:
+        """Write policies; raises `BadPolicy` before anything is written."""
+        wrong = [f"{each.tenant}: {why}" for each in policies for why in problems(each)]
+        wrong += self._colliding(policies)
+        if wrong:
+            raise BadPolicy(" ".join(wrong))
+        frame = self._frame()
+        self._write({each.tenant: frame + encode_policy(each) for each in policies})
+
+    def remove(self, tenant: str) -> None:
+        """Forget a tenant's policy."""
+        self._write({tenant: None})
+
+    def is_known(self, tenant: str) -> bool:
+        """Whether the tenant may have schedules: its topic of fired events exists."""
+        admin = self._cluster.admin()
+        return f"{self._prefix}fired.{tenant}" in self._cluster.reach(admin).topics
+
+    def _colliding(self, policies: tuple[TenantPolicy, ...]) -> list[str]:
+        owners = {_metric_name(name): name for name in self.all()}
+        found = []
+        for policy in policies:
+            other = owners.setdefault(_metric_name(policy.tenant), policy.tenant)
+            if other != policy.tenant:
+                found.append(
+                    f"{policy.tenant}: tenant {other!r} exists, and in Kafka's metrics a dot and an"
+                    " underscore are the same; choose another name."
+                )
+        return found
+
+    def _frame(self) -> bytes:
+        if self._schemas is None:
+            return framing.single_object(NAME)
+        return self._schemas.prefix(self._topic, NAME)
+
+    def _write(self, values: Mapping[str, bytes | None]) -> None:
+        producer = self._cluster.producer()
+        self._cluster.partitions(producer, self._topic)
+        errors: list[KafkaError] = []
+
+        def told(error: KafkaError | None, _message: object) -> None:
+            if error is not None:
+                errors.append(error)
+
+        for name, value in values.items():
+            producer.produce(self._topic, value, name.encode(), on_delivery=told)
+            producer.poll(0)
+        left = producer.flush(WRITE_S)
+        if errors:
+            raise self._cluster.unavailable(errors[0])
+        if left:
+            raise Unavailable(f"Kafka has not confirmed {left} policies in {WRITE_S:.0f} s.")
+
+    def _ends(self, consumer: Any) -> dict[int, int]:
+        ends = {}
+        for partition in self._cluster.partitions(consumer, self._topic):
+            low, high = self._bounds(consumer, TopicPartition(self._topic, partition))
+            if high > low:
+                ends[partition] = high
+        return ends
+
+    def _bounds(self, consumer: Any, place: TopicPartition) -> tuple[int, int]:
+        deadline = monotonic() + REACH_S
+        while True:
+            try:
+                low, high = consumer.get_watermark_offsets(place, READ_S, cached=False)
+            except (KafkaException, TypeError) as error:
+                # A topic that was created this moment has leaders that do not know it yet.
+                code = error.args[0].code() if isinstance(error, KafkaException) else None
+                if code not in MOVING or monotonic() > deadline:
+                    raise Unavailable(f"{self._topic}: no answer: {error}.") from error
+                sleep(RETRY_S)
+            else:
+                return low, high
+
+    def _take(self, consumer: Any, found: dict[str, TenantPolicy], ends: dict[int, int]) -> None:
+        messages = consumer.consume(1_000, 0.1)
+        records = [each for each in messages if each.error() is None]
+        for message, headers in zip(records, headers_of(records), strict=True):
+            name = (message.key() or b"").decode(errors="replace")
+            value = message.value()
+            record = None if value is None else self._decoder.record(value, headers)
+            found.pop(name, None)
+            if record is not None:
+                found[name] = policy_of(record)
+        for place in consumer.position([TopicPartition(self._topic, p) for p in ends]):
+            if place.offset >= ends[place.partition]:
+                del ends[place.partition]
+
+
+def policy_from(given: Mapping[str, Any]) -> TenantPolicy:
+    """A policy from its fields, as JSON or TOML hold them; `BadPolicy` says what is wrong."""
+    known = [each.name for each in fields(TenantPolicy)]
+    for name in given:
+        if name not in known:
+            near = get_close_matches(name, known, n=1)
+            guess = f" Did you mean {near[0]}?" if near else ""
+            raise BadPolicy(f"A policy has no field {name!r}.{guess} See docs/schemas.md.")
+    try:
+        return _POLICY.validate_python({"tenant": "", **given})
+    except ValidationError as error:
+        found = "; ".join(
+            f"{'.'.join(str(part) for part in each['loc'])} is {each['input']!r}: {each['msg']}"
+            for each in error.errors()
+        )
+        raise BadPolicy(f"Policy of {given.get('tenant', '?')}: {found}.") from None
+
+
+def changed(before: TenantPolicy, change: Mapping[str, Any], *, used: bool) -> TenantPolicy:
+    """The policy after a change of some fields.
+
+    Where `spread` changes and the tenant was `used` before, what it was joins `former_spreads`, so
+    that schedules which began under it are still found.
+    """
+    after = policy_from({**_plain(before), **change})
+    moves = after.spread != before.spread and "former_spreads" not in change
+    return replace(after, former_spreads=_longer(before)) if moves and used else after
+
+
+def _longer(before: TenantPolicy) -> tuple[int, ...]:
+    return (*before.former_spreads, before.spread)
+
+
+def _plain(policy: TenantPolicy) -> dict[str, Any]:
+    return {each.name: getattr(policy, each.name) for each in fields(policy)}
+
+
+def _metric_name(tenant: str) -> str:
+    return tenant.replace(".", "_")

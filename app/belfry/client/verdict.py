@@ -1,0 +1,50 @@
+"""What became of one request: the `LifecycleEvent` that answers it, as a value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+from belfry.schedules.outcomes import Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The answer to one request; instants in epoch milliseconds.
+
+    `outcome` is None for a request that was written and not waited for.  `due_ms` is the next due
+    instant, and source topic, partition and offset are where the request lies in Kafka.
+    """
+
+    tenant: str
+    schedule_id: str
+    outcome: Outcome | None
+    request_id: str | None = None
+    fire_id: str | None = None
+    version: int | None = None
+    at_ms: int | None = None
+    due_ms: int | None = None
+    code: str | None = None
+    reason: str | None = None
+    source_topic: str | None = None
+    source_partition: int | None = None
+    source_offset: int | None = None
+
+    @property
+    def name(self) -> str:
+        """``tenant/schedule_id``."""
+        return f"{self.tenant}/{self.schedule_id}"
+
+    @classmethod
+    def from_record(cls, record: dict[str, Any]) -> Self:
+        """The verdict in a decoded `LifecycleEvent` (instants as epoch milliseconds)."""
+        same = (
+            "tenant schedule_id request_id fire_id version code reason"
+            " source_topic source_partition source_offset"
+        )
+        return cls(
+            outcome=Outcome(record["outcome"]),
+            at_ms=record["at"],
+            due_ms=record["due_at"],
+            **{name: record[name] for name in same.split()},
+        )
