@@ -1,0 +1,229 @@
+"""A belfry of its own for one benchmark: topics, worker processes, their figures, and the end."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+from urllib.request import urlopen
+
+from confluent_kafka.admin import AdminClient
+
+from belfry.client.kafka import Cluster
+from belfry.client.tenants import TenantPolicies
+from belfry.schedules.policy import TenantPolicy
+from belfry.settings import ClusterSettings, Settings
+from belfry.worker import topics
+
+READY_S: Final = 60.0
+FIRED: Final = re.compile(rb"^belfry_fired_total(?:\{[^}]*\})? (\S+)$", re.MULTILINE)
+PATIENT_S: Final = 60.0
+TOGETHER: Final = 500
+CLOCK_TICKS: Final = os.sysconf("SC_CLK_TCK")
+
+
+class WorkerFailed(Exception):
+    """A worker of the benchmark ended or did not get ready."""
+
+
+class BenchWorker:
+    """One `belfry worker` process."""
+
+    def __init__(self, settings: Settings, folder: Path, port: int) -> None:
+        environment = {
+            **os.environ,
+            "BELFRY_BOOTSTRAP_SERVERS": settings.bootstrap_servers,
+            "BELFRY_DATA_DIR": str(folder / "state"),
+            "BELFRY_HTTP_PORT": str(port),
+            "BELFRY_LOG_FORMAT": "json",
+            "BELFRY_LOG_LEVEL": os.environ.get("BELFRY_BENCH_LOG_LEVEL", "warning"),
+            "BELFRY_LIFECYCLE": settings.lifecycle,
+            "BELFRY_CLUSTER__TOPIC_PREFIX": settings.cluster.topic_prefix,
+            "BELFRY_CLUSTER__APP_ID": settings.cluster.app_id,
+            "BELFRY_CLUSTER__PARTITIONS": str(settings.cluster.partitions),
+            "BELFRY_SESSION_TIMEOUT_MS": "6000",
+        }
+        folder.mkdir(parents=True, exist_ok=True)
+        self.log = folder / "log"
+        self.url = f"http://127.0.0.1:{port}"
+        with self.log.open("ab") as out:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "belfry.cli", "worker"],
+                env=environment,
+                stdout=out,
+                stderr=out,
+            )
+
+    def view(self) -> dict[str, Any]:
+        """The worker's own answer about itself, or nothing while it does not answer."""
+        if self._process.poll() is not None:
+            raise WorkerFailed(f"a worker ended: {self.log.read_text()[-2000:]}")
+        try:
+            with urlopen(f"{self.url}/v1/cluster?alone=true", timeout=2) as answer:  # noqa: S310  # loopback
+                found: dict[str, Any] = json.load(answer)["workers"][0]
+                return found
+        except OSError:
+            return {}
+
+    def ready(self) -> bool:
+        """Whether all of its partitions fire."""
+        view = self.view()
+        return bool(view.get("ready")) and bool(view.get("partitions"))
+
+    def pending(self) -> int:
+        """Schedules that wait in its partitions."""
+        return sum(partition["pending"] for partition in self.view().get("partitions", []))
+
+    def fired(self) -> int:
+        """Events that it has fired; 0 while it does not answer."""
+        try:
+            with urlopen(f"{self.url}/metrics", timeout=2) as answer:  # noqa: S310  # loopback
+                found = FIRED.search(answer.read())
+        except OSError:
+            return 0
+        return 0 if found is None else int(float(found[1]))
+
+    def usage(self) -> tuple[float, float]:
+        """CPU seconds, and peak resident memory in MB."""
+        fields = Path(f"/proc/{self._process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+        cpu = (int(fields[11]) + int(fields[12])) / CLOCK_TICKS
+        status = Path(f"/proc/{self._process.pid}/status").read_text()
+        peak = next(line for line in status.splitlines() if line.startswith("VmHWM"))
+        return cpu, int(peak.split()[1]) / 1024
+
+    def stop(self, how: int = signal.SIGTERM) -> None:
+        """End the process."""
+        if self._process.poll() is None:
+            self._process.send_signal(how)
+            try:
+                self._process.wait(20)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+
+
+class BenchCluster:
+    """Topics and workers of one benchmark; both go at the end."""
+
+    def __init__(self, settings: Settings, workers: int, partitions: int) -> None:
+        name = f"bench{int(time.time() * 1000)}"
+        cluster = ClusterSettings(topic_prefix=f"{name}.", app_id=name, partitions=partitions)
+        self.settings = settings.model_copy(update={"cluster": cluster})
+        self.properties = self.settings.kafka_properties()
+        self._admin = AdminClient(self.properties)
+        self._folder = Path(tempfile.mkdtemp(prefix="belfry-bench-"))
+        self._count = workers
+        self.workers: list[BenchWorker] = []
+        self.started_ms = 0
+
+    def __enter__(self) -> Self:
+        topics.create(self._admin, self.settings)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop_workers()
+        prefix = self.settings.cluster.topic_prefix
+        mine = [
+            name for name in self._admin.list_topics(timeout=10).topics if name.startswith(prefix)
+        ]
+        for some in _portions(mine):
+            for future in self._admin.delete_topics(some, operation_timeout=PATIENT_S).values():
+                future.result(2 * PATIENT_S)
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def make_outputs(self, tenants: int) -> None:
+        """Create the tenants' topics, so that no benchmark measures that."""
+        names = [self.settings.topic(f"fired.tenant-{number}") for number in range(tenants)]
+        for some in _portions(names):
+            specs = [topics.output_topic_spec(self.settings, name, 1) for name in some]
+            topics.create_topics(self._admin, specs)
+
+    def make_output(self, topic: str) -> None:
+        """Create one more output topic."""
+        topics.create_topics(self._admin, [topics.output_topic_spec(self.settings, topic, 1)])
+
+    def promise(self, tenants: int, guarantee: str) -> None:
+        """Give the tenants a policy with another guarantee than the default."""
+        promised = [
+            TenantPolicy(f"tenant-{number}", guarantee=guarantee)  # type: ignore[arg-type]
+            for number in range(tenants)
+        ]
+        servers = self.properties["bootstrap.servers"]
+        prefix = self.settings.cluster.topic_prefix
+        TenantPolicies(Cluster(servers), prefix).put(*promised)
+
+    def start_workers(self) -> None:
+        """Start the workers; the group waits for none of them."""
+        self.started_ms = time.time_ns() // 1_000_000
+        ports = [_free_port() for _ in range(self._count)]
+        self.workers = [
+            BenchWorker(self.settings, self._folder / f"worker-{number}", port)
+            for number, port in enumerate(ports)
+        ]
+
+    def await_ready(self) -> None:
+        """Wait until all workers fire and all partitions are owned."""
+        deadline = time.monotonic() + READY_S
+        while time.monotonic() < deadline:
+            views = [worker.view() for worker in self.workers]
+            owned = sum(len(view.get("partitions", [])) for view in views)
+            all_own = all(view.get("partitions") for view in views)
+            complete = all_own and owned == self.settings.cluster.partitions
+            if complete and all(view["ready"] for view in views):
+                return
+            time.sleep(0.1)
+        raise WorkerFailed(
+            f"not ready within {READY_S} s: {self.workers[0].log.read_text()[-2000:]}"
+        )
+
+    def pending(self) -> int:
+        """Schedules that wait, over all workers."""
+        return sum(worker.pending() for worker in self.workers)
+
+    def fired(self) -> int:
+        """Events that all workers have fired."""
+        return sum(worker.fired() for worker in self.workers)
+
+    def usage(self) -> tuple[float, float]:
+        """CPU seconds of all workers, and the peak memory of the largest one in MB."""
+        figures = [worker.usage() for worker in self.workers]
+        return sum(cpu for cpu, _ in figures), max(peak for _, peak in figures)
+
+    def stop_workers(self, how: int = signal.SIGTERM) -> None:
+        """End all workers."""
+        for worker in self.workers:
+            worker.stop(how)
+
+    def wipe_state(self) -> None:
+        """Remove the workers' local state, which is safe while they are stopped."""
+        for number in range(self._count):
+            shutil.rmtree(self._folder / f"worker-{number}" / "state", ignore_errors=True)
+
+
+def _portions(names: list[str]) -> Iterator[list[str]]:
+    """Some hundred at a time: a broker takes long for thousands of topics."""
+    for start in range(0, len(names), TOGETHER):
+        yield names[start : start + TOGETHER]
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port

@@ -1,0 +1,228 @@
+"""The benchmarks: each returns one `Result`."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import pairwise
+from typing import Final
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from belfry.bench.cluster import BenchCluster, WorkerFailed
+from belfry.bench.live import LiveReader, pour
+from belfry.bench.plan import EXACTLY_ONCE, Plan
+from belfry.bench.result import Result
+from belfry.bench.trail import Step, read_trail
+from belfry.bench.workload import Workload, write
+
+RAW_RECORDS: Final = 10_000
+HOUR_MS: Final = 3_600_000
+LONGEST_S: Final = 600.0
+
+
+def ingest(cluster: BenchCluster, plan: Plan) -> Result:
+    """Requests that lie in the log, taken in: from the first take-over to the last commit."""
+    if plan.pending:
+        _fill(cluster, plan)
+    _write(cluster, plan, _now_ms() + HOUR_MS)
+    cluster.make_outputs(plan.tenants)
+    cluster.start_workers()
+    _await(lambda: cluster.pending() >= plan.pending + plan.events, cluster)
+    trails = [_since(trail, cluster.started_ms) for trail in _trails(cluster)]
+    began = min(trail[0].appended_ms for trail in trails)
+    ended = max(step.appended_ms for trail in trails for step in _moving(trail))
+    return Result.of(plan, plan.events, (ended - began) / 1000).using(*cluster.usage())
+
+
+def _fill(cluster: BenchCluster, plan: Plan) -> None:
+    """Let so many schedules wait, due after those that are measured."""
+    workload = replace(_workload(plan, _now_ms() + 2 * HOUR_MS), events=plan.pending, stem="fill")
+    write(cluster.properties, cluster.settings.topic("schedules"), workload)
+    cluster.start_workers()
+    _await(lambda: cluster.pending() >= plan.pending, cluster)
+    cluster.stop_workers()
+
+
+def fire(cluster: BenchCluster, plan: Plan) -> Result:
+    """Events that are all due at one instant: from it to the last committed transaction."""
+    due_ms = _fire_ms(plan)
+    _write(cluster, plan, due_ms)
+    cluster.make_outputs(plan.tenants)
+    if plan.guarantee != EXACTLY_ONCE:
+        cluster.promise(plan.tenants, plan.guarantee)
+    cluster.start_workers()
+    _await(lambda: cluster.pending() >= plan.events, cluster)
+    if _now_ms() > due_ms - 1_000:
+        raise WorkerFailed("the requests were taken in too late: the due instant has passed")
+    before, _ = cluster.usage()
+    _await(lambda: _now_ms() > due_ms and cluster.fired() >= plan.events, cluster)
+    trails = _trails(cluster)
+    fired = sum(step.manifest.fired for trail in trails for step in trail)
+    if fired != plan.events:
+        raise WorkerFailed(f"{fired} of {plan.events} events were fired")
+    last = max(step.appended_ms for trail in trails for step in trail if step.manifest.fired)
+    cpu, peak = cluster.usage()
+    return Result.of(plan, plan.events, (last - due_ms) / 1000).using(cpu - before, peak)
+
+
+def _fire_ms(plan: Plan) -> int:
+    """The instant for all: late enough for the requests to be taken in; of CRON a whole minute."""
+    if plan.kind == "AT":
+        return _now_ms() + 15_000 + plan.events // 10
+    latest_ms = _now_ms() + 20_000 + plan.events // 5
+    return -(-latest_ms // 60_000) * 60_000 if plan.kind == "CRON" else latest_ms
+
+
+def recovery(cluster: BenchCluster, plan: Plan) -> Result:
+    """Changelog records a second: workers without state, from their assignment until they fire."""
+    _write(cluster, plan, _now_ms() + HOUR_MS)
+    cluster.start_workers()
+    _await(lambda: cluster.pending() >= plan.events, cluster)
+    cluster.stop_workers()
+    cluster.wipe_state()
+    return _restart(cluster, plan)
+
+
+def restart(cluster: BenchCluster, plan: Plan) -> Result:
+    """Workers with their state on disk: from their assignment until they fire."""
+    _write(cluster, plan, _now_ms() + HOUR_MS)
+    cluster.start_workers()
+    _await(lambda: cluster.pending() >= plan.events, cluster)
+    cluster.stop_workers()
+    return _restart(cluster, plan)
+
+
+def _restart(cluster: BenchCluster, plan: Plan) -> Result:
+    cluster.start_workers()
+    while not any(worker.view().get("partitions") for worker in cluster.workers):
+        time.sleep(0.02)
+    began = time.monotonic()
+    cluster.await_ready()
+    return Result.of(plan, plan.events, time.monotonic() - began).using(*cluster.usage())
+
+
+def raw(cluster: BenchCluster, plan: Plan) -> Result:
+    """A plain transactional copy, one process, 10 000 records a transaction: the yardstick."""
+    source = cluster.settings.topic("schedules")
+    _write(cluster, plan, _now_ms())
+    consumer, producer = _raw_clients(cluster, source)
+    copied, began, worked, first = 0, 0.0, 0.0, True
+    while copied < plan.events:
+        messages = consumer.consume(RAW_RECORDS, 1.0)
+        if first and messages:
+            began, worked, first = time.monotonic(), time.process_time(), False
+        producer.begin_transaction()
+        for message in messages:
+            producer.produce(
+                cluster.settings.topic("deliveries"), message.value(), message.key(),
+                partition=message.partition() or 0,
+            )  # fmt: skip
+        producer.send_offsets_to_transaction(
+            consumer.position(consumer.assignment()), consumer.consumer_group_metadata()
+        )
+        producer.commit_transaction()
+        copied += len(messages)
+    seconds, worked = time.monotonic() - began, time.process_time() - worked
+    consumer.close()
+    return replace(Result.of(plan, plan.events, seconds), cpu_seconds=worked)
+
+
+def _raw_clients(cluster: BenchCluster, source: str) -> tuple[Consumer, Producer]:
+    consumer = Consumer(
+        {
+            **cluster.properties,
+            "group.id": f"{cluster.settings.cluster.app_id}-raw",
+            "enable.auto.commit": False,
+            "queued.max.messages.kbytes": 65_536,
+        }
+    )
+    count = cluster.settings.cluster.partitions
+    consumer.assign([TopicPartition(source, number, 0) for number in range(count)])
+    producer = Producer(
+        {
+            **cluster.properties,
+            "transactional.id": f"{cluster.settings.cluster.app_id}-raw",
+            "linger.ms": 5,
+            "batch.size": 1_000_000,
+            "compression.type": "lz4",
+            "queue.buffering.max.messages": 1_000_000,
+        }
+    )
+    producer.init_transactions()
+    return consumer, producer
+
+
+def lateness(cluster: BenchCluster, plan: Plan) -> Result:
+    """What a live `read_committed` consumer sees while as many requests come in."""
+    cluster.make_outputs(plan.tenants)
+    cluster.start_workers()
+    cluster.await_ready()
+    reader = LiveReader(cluster, plan)
+    thread = threading.Thread(target=reader.run)
+    thread.start()
+    pour(cluster, plan)
+    thread.join()
+    if len(reader.lateness_ms) < reader.expected:
+        raise WorkerFailed(f"{len(reader.lateness_ms)} of {reader.expected} events were seen")
+    events = plan.rate * plan.seconds
+    result = Result.of(plan, events, float(plan.seconds)).late(reader.steady_ms())
+    return result.using(*cluster.usage())
+
+
+def _write(cluster: BenchCluster, plan: Plan, due_ms: int) -> None:
+    write(cluster.properties, cluster.settings.topic("schedules"), _workload(plan, due_ms))
+
+
+def _workload(plan: Plan, due_ms: int) -> Workload:
+    return Workload(
+        plan.events,
+        due_ms,
+        tenants=plan.tenants,
+        payload_bytes=plan.payload_bytes,
+        partitions=plan.partitions,
+        with_ids=plan.with_ids,
+        kind=plan.kind,
+    )
+
+
+def _trails(cluster: BenchCluster) -> list[list[Step]]:
+    topic = cluster.settings.topic("changelog")
+    return [
+        read_trail(cluster.properties, topic, number)
+        for number in range(cluster.settings.cluster.partitions)
+    ]
+
+
+def _moving(trail: list[Step]) -> list[Step]:
+    """The transactions that took requests in."""
+    return [b for a, b in pairwise(trail) if b.manifest.position > a.manifest.position]
+
+
+def _since(trail: list[Step], instant_ms: int) -> list[Step]:
+    """The transactions of workers that were started at that instant, with their claim first."""
+    return [step for step in trail if step.appended_ms >= instant_ms]
+
+
+def _await(done: Callable[[], bool], cluster: BenchCluster) -> None:
+    deadline = time.monotonic() + LONGEST_S
+    while not done():
+        if time.monotonic() > deadline:
+            raise WorkerFailed(f"not done within {LONGEST_S} s; {cluster.pending()} wait")
+        time.sleep(0.2)
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+BENCHES: Final[dict[str, Callable[[BenchCluster, Plan], Result]]] = {
+    "ingest": ingest,
+    "fire": fire,
+    "lateness": lateness,
+    "recovery": recovery,
+    "restart": restart,
+    "raw": raw,
+}

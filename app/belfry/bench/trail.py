@@ -1,0 +1,34 @@
+"""The trail of manifests in a changelog: what each transaction did, and when it was appended."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from belfry.store.keys import MANIFEST_PREFIX
+from belfry.store.records import Manifest, decode_manifest
+from belfry.worker.partition_log import PartitionLog
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One transaction: its manifest and the broker's append time, epoch ms."""
+
+    manifest: Manifest
+    appended_ms: int
+
+
+def read_trail(properties: dict[str, Any], topic: str, partition: int) -> list[Step]:
+    """All transactions of one partition, in order."""
+    log = PartitionLog(properties, topic, partition)
+    try:
+        low, high = log.ends()
+        log.seek(low)
+        return [
+            Step(decode_manifest(message.value() or b""), message.timestamp()[1])
+            for messages in log.read_until(high, 50_000)
+            for message in messages
+            if (message.key() or b"").startswith(MANIFEST_PREFIX)
+        ]
+    finally:
+        log.close()

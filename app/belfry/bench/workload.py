@@ -1,0 +1,87 @@
+"""The workload: 97 tenants, events of about 500 bytes, keys and ids as services write them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from confluent_kafka import Producer
+
+from belfry.schedules.identity import partition_of
+from belfry.wire import catalogue, framing
+
+TENANTS: Final = 97
+PAYLOAD_BYTES: Final = 400
+# Payloads are windows of one random pool: no two alike, and none that compresses.
+POOL_BYTES: Final = 1 << 20
+DAY_MS: Final = 86_400_000
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """What is written: how many requests, for how many tenants, how large, due when."""
+
+    events: int
+    due_ms: int
+    spread_ms: int = 0
+    tenants: int = TENANTS
+    payload_bytes: int = PAYLOAD_BYTES
+    partitions: int = 4
+    with_ids: bool = False
+    kind: str = "AT"
+    stem: str = "order"
+
+    def requests(self) -> Iterator[tuple[int, bytes, bytes]]:
+        """Home partition, key and value of each request."""
+        names = [f"tenant-{number}" for number in range(self.tenants)]
+        homes = [partition_of(name.encode(), self.partitions) for name in names]
+        keys = [name.encode() for name in names]
+        head = framing.single_object("ScheduleRequest")
+        pool = os.urandom(self.payload_bytes + POOL_BYTES)
+        size = self.payload_bytes
+        for number in range(self.events):
+            which = number % self.tenants
+            fields: dict[str, Any] = {
+                "tenant": names[which],
+                "schedule_id": f"{self.stem}-{number:012d}",
+                **self._when(number),
+                "key": b"k%09d" % number,
+                "payload": pool[(start := number * 7919 % POOL_BYTES) : start + size],
+            }
+            if self.with_ids:
+                fields["request_id"] = f"request-{number}"
+            yield homes[which], keys[which], head + catalogue.encode("ScheduleRequest", fields)
+
+    def _when(self, number: int) -> dict[str, Any]:
+        """When a schedule is due: once, or from this instant on and a day later again."""
+        if self.kind == "EVERY":
+            return {"kind": "EVERY", "interval_ms": DAY_MS, "start_at": self.due_ms}
+        if self.kind == "CRON":
+            minute = self.due_ms // 60_000
+            return {"kind": "CRON", "cron": f"{minute % 60} {minute // 60 % 24} * * *"}
+        return {"at": self.due_ms + (number * 7919) % (self.spread_ms + 1)}
+
+
+def write(properties: dict[str, Any], topic: str, workload: Workload) -> None:
+    """Write a workload to a topic, each request to its home."""
+    producer = Producer(
+        {
+            **properties,
+            "linger.ms": 20,
+            "batch.size": 1_000_000,
+            "compression.type": "lz4",
+            "queue.buffering.max.messages": 1_000_000,
+        }
+    )
+    for number, (home, key, value) in enumerate(workload.requests()):
+        while True:
+            try:
+                producer.produce(topic, value, key, partition=home)
+                break
+            except BufferError:
+                producer.poll(0.05)
+        if not number & 0xFFF:
+            producer.poll(0)
+    producer.flush()

@@ -1,0 +1,21 @@
+"""A clock that stands still until the test moves it, and never goes back."""
+
+from __future__ import annotations
+
+from belfry.client.requests import Instant, instant_ms
+
+
+class HeldClock:
+    """Time in epoch milliseconds, in the hands of a test."""
+
+    def __init__(self, now: Instant) -> None:
+        self.now_ms = instant_ms(now)
+
+    def move_to(self, now_ms: int) -> None:
+        """Let it be this instant."""
+        if now_ms < self.now_ms:
+            raise ValueError(
+                f"The clock stands at {self.now_ms} and cannot go back to {now_ms}: begin a new"
+                " scheduler instead."
+            )
+        self.now_ms = now_ms

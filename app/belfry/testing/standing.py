@@ -1,0 +1,105 @@
+"""Schedules in memory as `get` and `list` show them: the rows of the store, read as they lie."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from belfry.client.listing import Filters, Scheduled
+from belfry.client.requests import instant_ms
+from belfry.store import keys
+from belfry.store.ordered_map import OrderedMap
+from belfry.store.records import (
+    ENDED_CANCELLED,
+    ENDED_COMPLETED,
+    ENDED_FIRED,
+    ENDED_MISSED,
+    KIND_CODES,
+    MARKER,
+    Marker,
+    decode_headers,
+    decode_marker,
+    decode_pending,
+    paused,
+)
+from belfry.store.schedules import ScheduleStore
+
+ENDS: Final = {
+    ENDED_FIRED: "FIRED",
+    ENDED_CANCELLED: "CANCELLED",
+    ENDED_COMPLETED: "COMPLETED",
+    ENDED_MISSED: "MISSED",
+}
+KINDS: Final = {code: kind for kind, code in KIND_CODES.items()}
+
+
+def one(rows: OrderedMap, tenant: str, schedule_id: str) -> Scheduled | None:
+    """A schedule, or None where there is none."""
+    name = keys.schedule_key(tenant, schedule_id)
+    store = ScheduleStore(rows)
+    row = store.named(name)
+    if row is None:
+        return None
+    if row[1] == MARKER:
+        return _over(tenant, schedule_id, decode_marker(row))
+    return _waiting(store.pending_at(name, row))
+
+
+def all_of(rows: OrderedMap, tenant: str, filters: Filters) -> Iterator[Scheduled]:
+    """A tenant's schedules by id, as a list shows them: without what they will send."""
+    start = keys.NAMED_PREFIX + keys.schedule_key(tenant, "")
+    for key, _ in rows.scan(start, start[:-1] + b"0"):
+        schedule_id = key[len(start) :].decode()
+        found = one(rows, tenant, schedule_id)
+        if found is not None and _fits(found, filters):
+            yield Scheduled(
+                tenant=found.tenant,
+                schedule_id=found.schedule_id,
+                state=found.state,
+                version=found.version,
+                due_ms=found.due_ms,
+                occurrence=found.occurrence,
+                kind=found.kind,
+                event_type=found.event_type,
+                group=found.group,
+            )
+
+
+def _fits(found: Scheduled, filters: Filters) -> bool:
+    due_from, due_until = filters.get("due_from"), filters.get("due_until")
+    same = ("state", "group", "event_type")
+    return (
+        found.schedule_id.startswith(filters.get("prefix", ""))
+        and all(getattr(found, name) == filters[name] for name in same if name in filters)  # type: ignore[literal-required]
+        and (due_from is None or found.due_ms >= instant_ms(due_from))
+        and (due_until is None or found.due_ms < instant_ms(due_until))
+    )
+
+
+def _waiting(record: bytes) -> Scheduled:
+    row = decode_pending(record)
+    return Scheduled(
+        tenant=row.tenant.decode(),
+        schedule_id=row.schedule_id.decode(),
+        state="PAUSED" if paused(record) else "PENDING",
+        version=row.version,
+        due_ms=row.due_ms,
+        occurrence=row.occurrence,
+        kind=KINDS[row.kind],
+        event_type=row.event_type.decode() or None,
+        group=row.group.decode() or None,
+        payload=row.payload,
+        key=row.key,
+        headers=decode_headers(row.headers),
+    )
+
+
+def _over(tenant: str, schedule_id: str, marker: Marker) -> Scheduled:
+    return Scheduled(
+        tenant=tenant,
+        schedule_id=schedule_id,
+        state=ENDS[marker.how],
+        version=marker.version,
+        due_ms=marker.due_ms,
+        occurrence=marker.occurrence,
+    )

@@ -1,0 +1,15 @@
+# A broker of its own for a benchmark, on these ports; sourced. Sets $servers and $results.
+start_broker() { # start_broker KAFKA_PORT REGISTRY_PORT
+    results=benchmarks/results
+    mkdir -p "$results"
+    home=$(mktemp -d)
+    .venv/bin/python -m belfry.cli dev --no-worker --data-dir "$home/stack" --kafka-port "$1" \
+        --registry-port "$2" --ready-file "$home/ready.json" > "$home/log" 2>&1 &
+    stack=$!
+    trap 'kill "$stack"; wait "$stack" || true; rm -rf "$home"' EXIT
+    until [ -s "$home/ready.json" ]; do
+        kill -0 "$stack" || { cat "$home/log"; exit 1; }
+        sleep 0.2
+    done
+    servers=$(.venv/bin/python -c 'import json,sys; print(json.load(open(sys.argv[1]))["bootstrap_servers"])' "$home/ready.json")
+}

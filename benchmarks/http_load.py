@@ -1,0 +1,234 @@
+"""How quick HTTP is while events fire: reads, accepted writes and pages, each at a steady rate.
+
+    make bench-http PENDING=1000000
+
+A belfry of its own on the broker that BELFRY_BOOTSTRAP_SERVERS names: PENDING schedules wait, and
+FIRES events a second come in and fire.  First they fire alone, then under each kind of call.  Calls
+leave at their planned instants whether or not earlier ones have been answered, and are measured
+from these, so a stall counts for all whom it holds up.  Each phase prints a JSON line.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import sys
+import threading
+import time
+from collections.abc import Awaitable, Callable
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from typing import Any, Final
+
+import aiohttp
+from confluent_kafka import OFFSET_END, Consumer, TopicPartition
+
+from belfry.bench.cluster import BenchCluster
+from belfry.bench.live import pour
+from belfry.bench.plan import Plan
+from belfry.bench.workload import Workload, write
+from belfry.settings import Settings
+
+SECONDS: Final = int(os.environ.get("SECONDS_EACH", "15"))
+PENDING: Final = int(os.environ.get("PENDING", "100000"))
+FIRES: Final = int(os.environ.get("FIRES", "2000"))
+RATE: Final = int(os.environ.get("RATE", "500"))
+TENANTS: Final = 8
+SETTLE_S: Final = 4.0
+HOUR_MS: Final = 3_600_000
+
+Call = Callable[[aiohttp.ClientSession, str, int], Awaitable[int]]
+
+
+def stem(number: int) -> str:
+    """Id of a schedule that waits."""
+    return f"wait-{number:012d}"
+
+
+async def read_one(session: aiohttp.ClientSession, url: str, _: int) -> int:
+    """Look at a schedule that waits."""
+    number = random.randrange(PENDING)
+    path = f"/v1/tenants/tenant-{number % TENANTS}/schedules/{stem(number)}"
+    async with session.get(url + path) as answer:
+        await answer.read()
+        return answer.status
+
+
+async def write_one(session: aiohttp.ClientSession, url: str, number: int) -> int:
+    """Create a schedule, and wait until it is accepted."""
+    body = {"schedule_id": f"new-{os.getpid()}-{number}", "delay_ms": 2 * HOUR_MS}
+    path = f"/v1/tenants/tenant-{number % TENANTS}/schedules"
+    async with session.post(url + path, json={**body, "payload_text": "x" * 300}) as answer:
+        await answer.read()
+        return answer.status
+
+
+async def page_by_prefix(session: aiohttp.ClientSession, url: str, _: int) -> int:
+    """A page of 100 by prefix."""
+    number = random.randrange(PENDING)
+    path = f"/v1/tenants/tenant-{number % TENANTS}/schedules?prefix={stem(number)[:-4]}"
+    return await _page(session, url + path)
+
+
+async def page_by_due(session: aiohttp.ClientSession, url: str, _: int) -> int:
+    """A page of 100 by due range."""
+    start_ms = int(time.time() * 1000) + HOUR_MS + random.randrange(HOUR_MS)
+    path = f"/v1/tenants/tenant-{random.randrange(TENANTS)}/schedules?due_from={start_ms}"
+    return await _page(session, url + path)
+
+
+async def _page(session: aiohttp.ClientSession, url: str) -> int:
+    async with session.get(url) as answer:
+        await answer.read()
+        return answer.status
+
+
+PHASES: Final[dict[str, tuple[Call, int]]] = {
+    "reads": (read_one, RATE),
+    "writes": (write_one, RATE),
+    "pages by prefix": (page_by_prefix, 20),
+    "pages by due": (page_by_due, 20),
+}
+
+
+async def drive(call: Call, url: str, rate: int) -> tuple[list[float], dict[int, int]]:
+    """Call at a steady rate; milliseconds from each planned instant, and the statuses."""
+    took: list[float] = []
+    statuses: dict[int, int] = {}
+    connector = aiohttp.TCPConnector(limit=200)
+    async with aiohttp.ClientSession(connector=connector) as session:
+        began = time.perf_counter() + 0.2
+
+        async def one(number: int) -> None:
+            planned = began + number / rate
+            await asyncio.sleep(max(0.0, planned - time.perf_counter()))
+            try:
+                status = await call(session, url, number)
+            except (aiohttp.ClientError, TimeoutError):
+                status = 0
+            statuses[status] = statuses.get(status, 0) + 1
+            if planned - began >= SETTLE_S / 2:
+                took.append((time.perf_counter() - planned) * 1000)
+
+        total = rate * (SECONDS - 2)
+        await asyncio.gather(*(one(number) for number in range(total)))
+    return took, statuses
+
+
+def _driver(phase: str, url: str, pipe: Connection) -> None:
+    call, rate = PHASES[phase]
+    pipe.send(asyncio.run(drive(call, url, rate)))
+
+
+def percentile(values: list[float], share: float) -> float:
+    """The value below which this share lies."""
+    ordered = sorted(values)
+    return round(ordered[min(len(ordered) - 1, int(len(ordered) * share))], 1) if ordered else -1
+
+
+class Late:
+    """Reads what fires from now on, `read_committed`; notes how late each event is."""
+
+    def __init__(self, cluster: BenchCluster) -> None:
+        self._consumer = Consumer(
+            {
+                **cluster.properties,
+                "group.id": f"{cluster.settings.cluster.app_id}-late",
+                "isolation.level": "read_committed",
+                "enable.auto.commit": False,
+            }
+        )
+        topics = [cluster.settings.topic(f"fired.tenant-{number}") for number in range(TENANTS)]
+        there = self._consumer.list_topics(timeout=10).topics
+        places = [TopicPartition(t, p, OFFSET_END) for t in topics for p in there[t].partitions]
+        self._consumer.assign(places)
+        self._began = time.monotonic()
+        self.stopping = threading.Event()
+        self.late_ms: list[float] = []
+
+    def run(self) -> None:
+        """Read until told to stop."""
+        while not self.stopping.is_set():
+            first = self._consumer.poll(0.1)
+            if first is None:
+                continue
+            messages = [first, *self._consumer.consume(2_000, 0.002)]
+            now_ms = time.time_ns() / 1e6
+            if time.monotonic() - self._began < SETTLE_S + 3:
+                continue
+            for message in messages:
+                value = message.value()
+                if message.error() is None and value is not None:
+                    self.late_ms.append(now_ms - int.from_bytes(value[:8], "big"))
+        self._consumer.close()
+
+
+def live(cluster: BenchCluster, plan: Plan, during: Callable[[], Any]) -> tuple[list[float], Any]:
+    """How late events fire while something else happens."""
+    reader = Late(cluster)
+    pouring = threading.Thread(target=pour, args=(cluster, plan))
+    reading = threading.Thread(target=reader.run)
+    pouring.start()
+    reading.start()
+    found = during()
+    pouring.join()
+    reader.stopping.set()
+    reading.join()
+    return reader.late_ms, found
+
+
+def drive_apart(phase: str, url: str) -> Any:
+    """Drive in a process of its own, so that the load does not share a lock with the reader."""
+    time.sleep(SETTLE_S)
+    context = get_context("spawn")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=_driver, args=(phase, url, theirs))
+    process.start()
+    found = ours.recv()
+    process.join()
+    return found
+
+
+def show(phase: str, took: list[float], statuses: dict[int, int], late: list[float]) -> None:
+    """One line of results."""
+    line = {
+        "phase": phase,
+        "pending": PENDING,
+        "fires_per_second": FIRES,
+        "calls": sum(statuses.values()),
+        "statuses": statuses,
+        "p50_ms": percentile(took, 0.5),
+        "p99_ms": percentile(took, 0.99),
+        "lateness_p50_ms": percentile(late, 0.5),
+        "lateness_p99_ms": percentile(late, 0.99),
+    }
+    print(json.dumps(line), flush=True)
+
+
+def main() -> int:
+    """Fill, fire alone, then fire under each kind of call."""
+    plan = Plan(
+        bench="lateness", tenants=TENANTS, rate=FIRES, seconds=SECONDS + 6, workers=1, partitions=4
+    )
+    with BenchCluster(Settings(), 1, plan.partitions) as cluster:
+        due_ms = time.time_ns() // 1_000_000 + HOUR_MS
+        waits = Workload(PENDING, due_ms, spread_ms=HOUR_MS, tenants=TENANTS, stem="wait")
+        write(cluster.properties, cluster.settings.topic("schedules"), waits)
+        cluster.make_outputs(TENANTS)
+        cluster.start_workers()
+        cluster.await_ready()
+        while cluster.pending() < PENDING:
+            time.sleep(0.2)
+        url = cluster.workers[0].url
+        late, _ = live(cluster, plan, lambda: None)
+        show("fires alone", [], {}, late)
+        for phase in PHASES:
+            late, (took, statuses) = live(cluster, plan, lambda: drive_apart(phase, url))  # noqa: B023
+            show(phase, took, statuses, late)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

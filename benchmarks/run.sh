@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# Every figure of docs/performance.md, on a broker of its own; results go to benchmarks/results/.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. benchmarks/broker.sh
+start_broker 19292 18281
+
+run() { # run NAME ARGUMENTS…
+    local name=$1
+    shift
+    echo "belfry bench $*"
+    { echo "# belfry bench $*"; .venv/bin/belfry bench "$@" --output jsonl --bootstrap-servers "$servers"; } |
+        tee "$results/$name.jsonl.part"
+    mv "$results/$name.jsonl.part" "$results/$name.jsonl"
+}
+
+run raw-before raw
+run ingest-1 ingest
+run fire-1 fire
+run fire-every fire --kind EVERY --events 200000
+run fire-cron fire --kind CRON --events 200000
+run raw-between raw
+run ingest-2 ingest --workers 2
+run fire-2 fire --workers 2
+run raw-after raw
+run ingest-outcomes ingest --outcomes
+run lateness-1000 lateness --rate 1000
+run lateness-5000 lateness --rate 5000
+run lateness-idle lateness --rate 1 --seconds 200 --tenants 1 --runs 1
+run recovery recovery --events 1000000 --runs 1
+run restart restart --events 1000000 --runs 1
+if [ -n "${LONG:-}" ]; then
+    run pending-five-million ingest --pending 5000000 --runs 1
+    for sweep in pending payload partitions tenants; do
+        run "curve-$sweep" curve --sweep "$sweep" --runs 1
+    done
+    .venv/bin/python benchmarks/plot.py "$results"
+fi
+.venv/bin/python benchmarks/table.py "$results" | tee "$results/table.md"
