@@ -1,0 +1,212 @@
+"""What the pages tell people to type works: every command is run, or has a reason not to be.
+
+Each page is run from top to bottom against a stack and a worker, in a folder of its own, as a
+reader would: ``console`` blocks line by line, ``sh`` and ``python`` blocks as they stand.  Only the
+addresses are replaced, and `belfry` is this tree's.  What the commands are for (the event fires) is
+then looked up in Kafka.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic
+from typing import Final
+
+import pytest
+
+from belfry.client import Client, Events
+from belfry.devstack import Stack
+from belfry.devstack.ports import free_port
+from belfry.devstack.worker import Worker
+from tests.architecture.tree import ROOT, markdown
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
+BLOCK: Final = re.compile(r"^```(console|sh|python)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+NOT_RUN: Final = {
+    "make run": "the stack and the worker of this test stand for it",
+    "make test": "it is what runs this test",
+    "source .venv/bin/activate": "the environment of this test is already the right one",
+    "belfry dev": "tests/acceptance/test_dev_command.py",
+    "export BELFRY_BOOTSTRAP_SERVERS=kafka-1": "a cluster that this machine has not got",
+    "belfry worker --data-dir /var/lib": "the same; the worker of this test stands for it",
+}
+# Pages that are run, with what has to be seen: in the output, and as events of tenant `demo`.
+SEEN: Final = {
+    "README.md": (
+        ["ACCEPTED demo/hello", "hello, belfry", "CANCELLED demo/order/4711", "hello from"],
+        {"hello", "from-kcat", "from-avro", "from-python"},
+    ),
+    "docs/quickstart.md": (
+        ["UPDATED demo/reminder", "CANCELLED demo/reminder", "ACCEPTED 1", "'belfry-fire-id'"],
+        {"hello", "order/4711", "price/0", "price/1", "price/2"},
+    ),
+    "docs/rejections.md": ([], set[str]()),
+    "docs/http.md": (
+        [
+            *('"outcome":"ACCEPTED"', '"outcome":"UPDATED"', '"outcome":"PAUSED"', 'etag: "1"'),
+            *('"outcome":"RESUMED"', '"outcome":"TRIGGERED"', '"outcome":"CANCELLED"'),
+            *('"fire_id":', '{"status":422,', '{"status":201,', '"schedule_id":"bulk/1"'),
+            # Other pages set policies as well.
+            *('"max_pending":100000', '"words":', '{"tenants":[', '"tenant":"shop"'),
+            *('"minute":', '"events":', '"success_rate":', '"workers":', '"ready":true', "sha256"),
+        ],
+        {"hello", "order/4711"},
+    ),
+    "docs/cli.md": (["ACCEPTED demo/hello"], {"hello"}),
+    "docs/webhooks.md": (["verified order/4711 {'paid': False}"], {"order/4711"}),
+    "docs/tenants.md": (["payments  delivery=ENVELOPE", "removed  payments"], set[str]()),
+    # Last, for some of its schedules go on for as long as the worker runs.
+    "docs/schedules.md": (
+        [
+            *("At 02:30, Europe/Paris", '"words": "Every 1m30s, 3 times"', "ACCEPTED demo/gauge"),
+            *("PAUSED demo/report", "RESUMED demo/report", "TRIGGERED demo/report"),
+            *("UPDATED demo/report", "CANCELLED demo/report", "UPDATED jobs/first"),
+        ],
+        {"soon", "tick", "sweep", "report"},
+    ),
+}
+# Fragments that show a shape; what they name is tested where it lives.
+SHAPES: Final = {"docs/dev-stack.md": "tests/integration/test_devstack_kafka.py"}
+
+
+@dataclass(frozen=True)
+class Step:
+    """One thing to type, and the program that reads it."""
+
+    language: str
+    text: str
+
+    @property
+    def kept_back(self) -> str | None:
+        """Why it is not run, or None."""
+        starts = [why for start, why in NOT_RUN.items() if self.text.startswith(start)]
+        return starts[0] if starts else None
+
+
+def steps(page: Path) -> Iterator[Step]:
+    """What a page tells people to type, in its order."""
+    for language, block in BLOCK.findall((ROOT / page).read_text(encoding="utf-8")):
+        if language == "python":
+            yield Step(language, block)
+            continue
+        for line in block.replace("\\\n", " ").splitlines():
+            # In a console block what has no prompt is output.
+            if line.startswith("$ ") or (language == "sh" and line.strip()):
+                yield Step(language, line.removeprefix("$ "))
+
+
+@dataclass(frozen=True)
+class Shell:
+    """A place where a reader types."""
+
+    folder: Path
+    stack: Stack
+    worker: Worker
+
+    def run(self, step: Step) -> str:
+        """Type it; returns what it printed."""
+        text = step.text.replace("localhost:9092", self.stack.bootstrap_servers)
+        text = text.replace("http://localhost:8081/apis/ccompat/v7", self.stack.schema_registry_url)
+        text = text.replace("http://localhost:8700", self.worker.http_url)
+        program = [sys.executable] if step.language == "python" else ["bash", "-o", "pipefail"]
+        answer = subprocess.run(
+            [*program, "-c", text],
+            cwd=self.folder,
+            env=self._environment(),
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert answer.returncode == 0, f"{step.text}\n{answer.stdout}{answer.stderr}"
+        return answer.stdout
+
+    def _environment(self) -> dict[str, str]:
+        clean = {name: value for name, value in os.environ.items() if "BELFRY" not in name}
+        return {
+            **clean,
+            "PATH": f"{self.folder / 'bin'}:{os.environ['PATH']}",
+            "PYTHONPATH": str(ROOT / "app"),
+            "BELFRY_BOOTSTRAP_SERVERS": self.stack.bootstrap_servers,
+            "BELFRY_HTTP_URL": self.worker.http_url,
+        }
+
+
+@pytest.fixture(scope="module")
+def worker(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worker]:
+    """A worker with the settings that `belfry dev` gives, and the secret of docs/webhooks.md."""
+    page = (ROOT / "docs" / "webhooks.md").read_text(encoding="utf-8")
+    secrets = re.search(r"BELFRY_WEBHOOK_SECRETS='(.*)'", page)
+    assert secrets is not None
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("BELFRY_WEBHOOK_SECRETS", secrets[1])
+        running = Worker(stack, tmp_path_factory.mktemp("worker"), free_port(0))
+    try:
+        running.wait_ready(120, lambda: False)
+        yield running
+    finally:
+        running.stop()
+
+
+@pytest.fixture
+def shell(stack: Stack, worker: Worker, tmp_path: Path) -> Shell:
+    """A shell in an empty folder, whose `belfry` is this tree's."""
+    command = tmp_path / "bin" / "belfry"
+    command.parent.mkdir()
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m belfry.cli "$@"\n')
+    command.chmod(0o755)
+    return Shell(tmp_path, stack, worker)
+
+
+@pytest.mark.parametrize("page", SEEN)
+def test_what_the_page_says_works(page: str, shell: Shell) -> None:
+    texts, schedules = SEEN[page]
+    has_kcat = shutil.which("kcat") is not None
+    typed = [step for step in steps(Path(page)) if step.kept_back is None]
+    done = [step for step in typed if has_kcat or "kcat" not in step.text]
+    with (
+        Client(shell.stack.bootstrap_servers) as client,
+        client.events("demo") as events,
+    ):
+        printed = "".join(shell.run(step) for step in done)
+        if len(done) < len(typed):
+            missing = len(typed) - len(done)
+            pytest.skip(f"kcat is not installed: {missing} commands of {page} were not run")
+        assert fired(events, schedules, timeout_s=20) == schedules
+    for text in texts:
+        assert text in printed
+
+
+def fired(events: Events, wanted: set[str], timeout_s: float) -> set[str]:
+    """Which of these schedules have fired, once all have or time is up."""
+    found: set[str] = set()
+    deadline = monotonic() + timeout_s
+    while not wanted <= found and monotonic() < deadline:
+        event = events.next_within(0.5)
+        if event is not None and event.schedule_id is not None:
+            found.add(event.schedule_id)
+    return found & wanted
+
+
+def test_every_page_with_commands_is_run() -> None:
+    # Those under docs/how-to/ have a test of their own, test_how_to_pages.py.
+    pages = [page for page in markdown() if page.parent.name != "how-to"]
+    with_steps = {str(page) for page in pages if any(steps(page))}
+    assert with_steps == SEEN.keys() | SHAPES.keys()
+    for page, test in SHAPES.items():
+        assert {step.language for step in steps(Path(page))} == {"python"}
+        assert (ROOT / test).is_file()
+
+
+def test_every_reason_is_needed() -> None:
+    typed = [step for page in SEEN for step in steps(Path(page))]
+    for start in NOT_RUN:
+        assert any(step.text.startswith(start) for step in typed), start

@@ -1,0 +1,70 @@
+"""Documents say what the code does: tables and codes that stand in both are the same in both."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import pytest
+
+from belfry.engine import ownership
+from belfry.schedules import transitions
+from belfry.schedules.rejections import CODES
+from tests.architecture.tree import ROOT, rooms
+
+CODE_HEADING: Final = re.compile(r"^### `([a-z_]+)`$", re.MULTILINE)
+PROMISE: Final = re.compile(r"^## [1-5]\. .+$", re.MULTILINE)
+
+
+def read(path: str) -> str:
+    """A page of the project."""
+    return (ROOT / path).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("name", "made"),
+    [
+        ("belfry.engine.ownership.diagram()", f"```mermaid\n{ownership.diagram()}\n```"),
+        ("belfry.schedules.transitions.table()", transitions.table()),
+    ],
+)
+def test_generated_parts_of_the_engines_page_are_fresh(name: str, made: str) -> None:
+    text = read("app/belfry/engine/README.md")
+    assert f"<!-- generated: {name} -->\n\n{made}\n\n" in text, f"Put this there:\n{made}"
+
+
+def test_every_rejection_is_explained_once() -> None:
+    assert sorted(CODE_HEADING.findall(read("docs/rejections.md"))) == sorted(CODES)
+
+
+def test_every_explanation_is_a_sentence_of_its_own() -> None:
+    _, *parts = CODE_HEADING.split(read("docs/rejections.md"))
+    explanations = [part.partition("\n## ")[0].strip() for part in parts[1::2]]
+    assert all(len(each.split()) >= 8 and each.endswith((".", ":")) for each in explanations)
+    assert len(set(explanations)) == len(explanations)
+
+
+def test_the_index_lists_every_page() -> None:
+    pages = {path.name for path in (ROOT / "docs").glob("*.md")} - {"README.md"}
+    listed = re.findall(r"\]\(([a-z-]+\.md)\)", read("docs/README.md"))
+    assert sorted(listed) == sorted(pages), "docs/README.md is the index: add or remove a line."
+
+
+def test_the_readme_names_every_promise() -> None:
+    promises = PROMISE.findall(read("docs/guarantees.md"))
+    assert len(promises) == 5
+    assert len(re.findall(r"\(docs/guarantees\.md#[1-5]-", read("README.md"))) == 5
+
+
+def test_the_layers_on_the_map_are_those_that_are_enforced() -> None:
+    contract = re.search(
+        r"^layers = \[\n(.*?)^\]", read("pyproject.toml"), re.MULTILINE | re.DOTALL
+    )
+    assert contract is not None
+    enforced = [re.findall(r"\w+", line) for line in contract[1].splitlines()]
+    there = {*rooms(), "assembly", "settings"}
+    expected = [[name for name in layer if name in there] for layer in enforced]
+    block = re.search(r"```text\n(cli\n.*?)```", read("ARCHITECTURE.md"), re.DOTALL)
+    assert block is not None
+    drawn = [line.split() for line in block[1].splitlines()]
+    assert [sorted(layer) for layer in drawn] == [sorted(layer) for layer in expected if layer]

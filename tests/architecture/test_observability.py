@@ -1,0 +1,65 @@
+"""Dashboards and alerts ask for metrics that exist, with labels that these have."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from belfry.telemetry.metrics import FAMILIES
+from tests.architecture.tree import ROOT
+
+FILES: Final = sorted(
+    path for path in (ROOT / "dashboards").iterdir() if path.suffix in (".json", ".yml", ".yaml")
+)
+NAME: Final = re.compile(r"\bbelfry_[a-z_]+")
+SELECTOR: Final = re.compile(r"\b(belfry_[a-z_]+)\{([^}]*)\}")
+LABEL: Final = re.compile(r"([a-z_]+)\s*[=!]~?")
+BY: Final = re.compile(r"\b(?:by|without) \(([^)]*)\)")
+# Labels that Prometheus adds to every series, and the one of histogram buckets.
+TARGET_LABELS: Final = frozenset({"instance", "job", "le"})
+
+LABELS: Final = {
+    family.name + suffix: frozenset(family.labels)
+    for family in FAMILIES
+    for suffix in (("_bucket", "_sum", "_count") if family.kind == "histogram" else ("",))
+}
+
+
+def test_there_are_dashboards_and_alerts() -> None:
+    assert {path.suffix for path in FILES} >= {".json", ".yml"}
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_every_metric_exists(path: Path) -> None:
+    asked = set(NAME.findall(path.read_text(encoding="utf-8")))
+    assert asked
+    assert asked <= set(LABELS)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_every_label_exists(path: Path) -> None:
+    text = path.read_text(encoding="utf-8").replace('\\"', '"')
+    for name, selector in SELECTOR.findall(text):
+        assert set(LABEL.findall(selector)) <= LABELS[name] | TARGET_LABELS
+    every = frozenset[str]().union(*LABELS.values()) | TARGET_LABELS
+    for labels in BY.findall(text):
+        assert {label.strip() for label in labels.split(",")} <= every
+
+
+@pytest.mark.parametrize("path", [p for p in FILES if p.suffix == ".json"], ids=lambda p: p.name)
+def test_a_dashboard_has_titles_and_units(path: Path) -> None:
+    dashboard = json.loads(path.read_text(encoding="utf-8"))
+    assert dashboard["title"]
+    for panel in dashboard["panels"]:
+        assert panel["title"]
+        assert panel["fieldConfig"]["defaults"]["unit"]
+        assert panel["description"]
+
+
+def test_every_metric_of_the_contract_is_shown() -> None:
+    shown = "\n".join(path.read_text(encoding="utf-8") for path in FILES)
+    assert not [family.name for family in FAMILIES if family.name not in shown]

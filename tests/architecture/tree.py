@@ -1,0 +1,66 @@
+"""The tree as the architecture tests see it: files that belong to the project, and their syntax."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).parents[2]
+PACKAGE: Final = ROOT / "app" / "belfry"
+PURE_ROOMS: Final = ("balance", "engine", "firing", "schedules", "store", "wire")
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@cache
+def project_files() -> tuple[Path, ...]:
+    """Every file that is, or would be, tracked; relative to the root."""
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"],
+        cwd=ROOT,
+        capture_output=True,
+        check=True,
+        text=True,
+    ).stdout.split("\0")
+    return tuple(sorted(Path(name) for name in set(listed) if name and (ROOT / name).is_file()))
+
+
+def python_files(*folders: str) -> list[Path]:
+    """Python files of the project under one of the folders."""
+    return [
+        path
+        for path in project_files()
+        if path.suffix == ".py" and any(path.is_relative_to(folder) for folder in folders)
+    ]
+
+
+def pure_files() -> list[Path]:
+    """Files of the pure rooms."""
+    return python_files(*(f"app/belfry/{room}" for room in PURE_ROOMS))
+
+
+@cache
+def syntax(path: Path) -> ast.Module:
+    """Syntax tree of a file."""
+    return ast.parse((ROOT / path).read_text(encoding="utf-8"), str(path))
+
+
+def functions(path: Path) -> Iterator[Function]:
+    """Every function of a file, inner ones too."""
+    for node in ast.walk(syntax(path)):
+        if isinstance(node, Function):
+            yield node
+
+
+def rooms() -> list[str]:
+    """Packages directly inside `belfry` that hold code."""
+    return sorted(path.parent.name for path in PACKAGE.glob("*/*.py") if path.name == "__init__.py")
+
+
+def markdown() -> list[Path]:
+    """Every page of the project."""
+    return [path for path in project_files() if path.suffix == ".md"]

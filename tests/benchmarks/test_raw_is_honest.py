@@ -1,0 +1,56 @@
+"""`raw`, by which every figure is judged, is no slower than a plain copy written elsewhere."""
+
+from __future__ import annotations
+
+import multiprocessing
+import subprocess
+import sys
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from belfry.bench.cluster import BenchCluster
+from belfry.bench.plan import Plan
+from belfry.bench.runs import raw
+from belfry.settings import Settings
+
+EVENTS = 60_000
+ROUNDS = 3
+# Both are measured on a machine that does other things too: the best of each is compared, by the
+# CPU that it takes, which others disturb least, and loosely by the clock.
+NOISE = 1.3
+CLOCK_NOISE = 2.5
+SCRIPT = Path(__file__).parent / "reference_copy.py"
+
+
+def reference(cluster: BenchCluster, plan: Plan) -> tuple[float, float]:
+    """Seconds and CPU seconds of the reference, over the bytes that `raw` copied."""
+    topics = [cluster.settings.topic(name) for name in ("schedules", "deliveries")]
+    arguments = [cluster.settings.bootstrap_servers, *topics, str(plan.partitions), str(EVENTS)]
+    ran = subprocess.run(
+        [sys.executable, SCRIPT, *arguments], check=True, capture_output=True, text=True, timeout=60
+    )
+    seconds, worked = map(float, ran.stdout.split())
+    return seconds, worked
+
+
+def measured(kafka: str) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Seconds and CPU seconds of ours, and of theirs."""
+    plan = Plan("raw", events=EVENTS)
+    with BenchCluster(Settings(bootstrap_servers=kafka), 1, plan.partitions) as cluster:
+        result = raw(cluster, plan)
+        assert result.cpu_seconds is not None
+        return (result.seconds, result.cpu_seconds), reference(cluster, plan)
+
+
+@pytest.mark.slow
+def test_raw_is_no_slower_than_a_plain_copy(kafka: str) -> None:
+    # Both in processes of their own: the tests before this one left a heap that slows collection.
+    fresh = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), max_tasks_per_child=1)
+    with fresh:
+        rounds = [fresh.submit(measured, kafka).result(timeout=120) for _ in range(ROUNDS)]
+    for place, noise in ((0, CLOCK_NOISE), (1, NOISE)):
+        best_of_ours = min(ours[place] for ours, _ in rounds)
+        best_of_theirs = min(theirs[place] for _, theirs in rounds)
+        assert best_of_ours <= noise * best_of_theirs, (place, rounds)

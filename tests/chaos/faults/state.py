@@ -1,0 +1,192 @@
+"""Local state that is gone, damaged, stale or somebody else's; an older copy of it; a full disk.
+
+One worker is let own everything for a moment, so that each partition has a state to be hurt, and
+whoever starts on it afterwards meets the harm for certain.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from resource import RLIM_INFINITY, RLIMIT_FSIZE, prlimit
+from struct import Struct
+from typing import Any, Final
+
+from rocksdict import Options, Rdict
+
+from tests.acceptance.harness.site import wait_for
+from tests.chaos.scene import Scene
+
+# As the store's page specifies them: what a store belongs to, and what it is the fold of.
+STAMP: Final = b"mstamp"
+STATE: Final = b"mstate"
+OFFSET_AND_WRITTEN: Final = Struct(">qq")
+THIRTEEN_HOURS_MS: Final = 13 * 3_600_000
+SMALL_DISK: Final = "24m"
+# A store is put on disk every twenty seconds, so a disk that is full shows within that time.
+SHOWS_S: Final = 60.0
+SYMPTOMS: Final = ("No space left", "File too large", "IO error")
+
+
+def four_harms(scene: Scene) -> str:
+    """A partition's state is lost, one is damaged, one is stale, and one is another cluster's."""
+    data = _all_to_the_victim(scene)
+    lost, damaged, stale, foreign = (data / f"partition-{number}" for number in range(4))
+    assert any(lost.iterdir())
+    shutil.rmtree(lost)
+    flips = sum(_flip(table) for table in damaged.glob("*.sst"))
+    assert flips, "there was no table to damage"
+    _rewrite(stale, STATE, _aged)
+    _rewrite(foreign, STAMP, lambda stamp: stamp.replace(b'",', b'x",', 1))
+    told = _told_of_all(scene, damaged.name, stale.name, foreign.name)
+    return f"{lost.name} lost; set aside: {', '.join(told)}"
+
+
+def older_copy(scene: Scene) -> str:
+    """The whole directory is replaced by a copy that is some transactions old."""
+    data = _all_to_the_victim(scene)
+    old = data.with_name("older")
+    shutil.rmtree(old, ignore_errors=True)
+    shutil.copytree(data, old)
+    offset = _offset(old / "partition-0")
+    scene.victim.start()
+    scene.wait_victim_has_all()
+    before = scene.fired_count()
+    wait_for("transactions that the copy lacks", lambda: scene.fired_count() > before + 50, 60)
+    assert scene.victim.stop() == 0, scene.victim.tail()
+    lacks = _offset(data / "partition-0") - offset
+    assert lacks > 0
+    shutil.rmtree(data)
+    old.rename(data)
+    scene.victim.start()
+    scene.wait_victim_has_all()
+    scene.steady.start()
+    scene.wait_calm()
+    return f"a copy that lacked {lacks} offsets of partition 0"
+
+
+def disk_full(scene: Scene) -> str:
+    """The disk under the state fills up, and is emptied when that has shown."""
+    scene.rest()
+    with _small_disk(scene.victim.data_dir):
+        scene.victim.start()
+        scene.wait_calm()
+        begin = scene.log_size(scene.victim)
+        filler = scene.victim.data_dir / "filler"
+        with suppress(OSError), filler.open("wb", buffering=0) as file:
+            while True:
+                file.write(bytes(64 * 1024))
+        size = filler.stat().st_size
+        try:
+            seen = _wait_symptom(scene, begin)
+        finally:
+            filler.unlink()
+        scene.wait_calm()
+        scene.rest()
+    return f"{size} bytes filled a disk of {SMALL_DISK}: {seen}"
+
+
+def disk_refuses(scene: Scene) -> str:
+    """No file of the victim may grow beyond some bytes, as under a quota; then it may again."""
+    scene.gather()
+    pid, begin = scene.victim.child.pid, scene.log_size(scene.victim)
+    prlimit(pid, RLIMIT_FSIZE, (1, RLIM_INFINITY))
+    try:
+        seen = _wait_symptom(scene, begin)
+    finally:
+        prlimit(pid, RLIMIT_FSIZE, (RLIM_INFINITY, RLIM_INFINITY))
+    scene.wait_calm()
+    return f"writes failed: {seen}"
+
+
+def may_mount(folder: Path) -> bool:
+    """Whether this process may mount a disk of its own."""
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        with _small_disk(folder):
+            return True
+    except (OSError, subprocess.CalledProcessError):
+        return False
+
+
+def _wait_symptom(scene: Scene, begin: int) -> str:
+    def symptom() -> str:
+        # A worker whose log cannot be written to says it on its page only.
+        text = scene.said(scene.victim, begin) + scene.victim.get("/healthz/ready")[1]
+        return next((word for word in SYMPTOMS if word in text), "")
+
+    return wait_for("the full disk to show", symptom, SHOWS_S)
+
+
+@contextmanager
+def _small_disk(folder: Path) -> Iterator[None]:
+    folder.mkdir(parents=True, exist_ok=True)
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={SMALL_DISK}", "tmpfs", str(folder)]
+    subprocess.run(mount, check=True, capture_output=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def _all_to_the_victim(scene: Scene) -> Path:
+    """Stop the steady worker, then the victim that has got everything; its data directory."""
+    scene.gather()
+    assert scene.steady.stop() == 0, scene.steady.tail()
+    scene.wait_victim_has_all()
+    assert scene.victim.stop() == 0, scene.victim.tail()
+    return scene.victim.data_dir
+
+
+def _told_of_all(scene: Scene, *names: str) -> list[str]:
+    """Start both again; the reasons for which the victim set these states aside."""
+    begin = scene.log_size(scene.victim)
+    scene.victim.start()
+    scene.wait_victim_has_all()
+    lines = [line for line in scene.said(scene.victim, begin).splitlines() if "local state" in line]
+    told = [name for name in names if any(f'{name}"' in line for line in lines)]
+    assert told == list(names), f"only {told} were noticed: {lines}"
+    scene.steady.start()
+    scene.wait_calm()
+    return told
+
+
+def _flip(table: Path) -> int:
+    """Flip a bit in every kilobyte, so that whatever is read first is wrong."""
+    content = bytearray(table.read_bytes())
+    places = range(50, len(content), 1024)
+    for at in places:
+        content[at] ^= 0x10
+    table.write_bytes(content)
+    return len(places)
+
+
+def _aged(state: bytes) -> bytes:
+    offset, written_ms = OFFSET_AND_WRITTEN.unpack_from(state)
+    rest = state[OFFSET_AND_WRITTEN.size :]
+    return OFFSET_AND_WRITTEN.pack(offset, written_ms - THIRTEEN_HOURS_MS) + rest
+
+
+def _offset(folder: Path) -> int:
+    with _opened(folder) as rows:
+        offset: int = OFFSET_AND_WRITTEN.unpack_from(rows[STATE])[0]
+        return offset
+
+
+def _rewrite(folder: Path, key: bytes, change: Any) -> None:
+    with _opened(folder) as rows:
+        before = rows[key]
+        rows[key] = change(before)
+        assert rows[key] != before
+
+
+@contextmanager
+def _opened(folder: Path) -> Iterator[Any]:
+    rows = Rdict(str(folder), Options(raw_mode=True))
+    try:
+        yield rows
+    finally:
+        rows.close()

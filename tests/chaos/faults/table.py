@@ -1,0 +1,42 @@
+"""The table of faults: everything that may happen to a belfry, by name.
+
+`SLICE` is what every run of the suite takes: each kind once, and signals at a few steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from tests.chaos.faults import brokers, clocks, crowd, group, network, outputs, state
+from tests.chaos.scene import Fault
+from tests.chaos.steps import step_faults
+
+STEP_FAULTS: Final[Mapping[str, Fault]] = dict(step_faults())
+FAULTS: Final[Mapping[str, Fault]] = {
+    "broker restarted": brokers.restart,
+    "broker killed": brokers.kill,
+    "state lost, damaged, stale, foreign": state.four_harms,
+    "state older": state.older_copy,
+    "disk full": state.disk_full,
+    "disk refuses": state.disk_refuses,
+    "clock forward": clocks.forward,
+    "clock back": clocks.back,
+    "clock a little ahead": clocks.a_little,
+    "network cut": network.cut,
+    "network frozen": network.freeze,
+    "network muted": network.mute,
+    "rebalance storm": group.storm,
+    "output deleted": outputs.deleted,
+    "output unauthorised": outputs.unauthorised,
+    "thundering minute": crowd.thundering_minute,
+    "long outage": crowd.long_outage,
+}
+# Mounting a disk is not allowed everywhere; where it is not, the other full disk has to do.
+NEEDS_MOUNT: Final = "disk full"
+SLICE: Final = (
+    "S2 kill", "S6 stop", "R2 term",
+    "broker killed", "state lost, damaged, stale, foreign", "disk refuses", "clock forward",
+    "network frozen", "rebalance storm", "output deleted", "output unauthorised",
+    "thundering minute", "long outage",
+)  # fmt: skip

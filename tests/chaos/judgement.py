@@ -1,0 +1,69 @@
+"""The end of a scene: what came out is judged, and what struck is noted.
+
+Three auditors judge: of the outputs (`auditor.py`), of the changelog (`ledger.py`), and of the
+local stores (`copies.py`), of which one was left by SIGKILL and one by an orderly stop.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from tests.acceptance.harness import sent
+from tests.acceptance.harness.books import open_books
+from tests.acceptance.harness.copies import differences, stored
+from tests.acceptance.harness.evidence import Finding, Report
+from tests.acceptance.harness.ledger import Ledger
+from tests.acceptance.harness.load import CANARY
+from tests.acceptance.harness.reading import read_all
+from tests.acceptance.harness.site import Site
+from tests.chaos.scene import Scene, note
+
+
+def judge(scene: Scene) -> Report:
+    """Finish the scene; fails if anything was found."""
+    report = scene.finish()
+    sent.write(scene.load.sent, scene.site.home / "sent.jsonl")
+    ledger = Ledger(open_books(scene.site, scene.log_dir, scene.follower.evidence))
+    findings = report.findings + ledger.run() + _of_copies(scene)
+    findings += of_logs([worker.log for worker in scene.site.workers])
+    note(scene.strikes)
+    figures = {
+        "strikes": len(scene.strikes),
+        "requests": report.requests,
+        "fired": report.fired,
+        "digests": ledger.digests,
+        "findings": len(findings),
+        "overrun": report.overrun,
+        "largest_lateness_ms": max(report.lateness_ms, default=0),
+    }
+    print(json.dumps(figures), file=sys.__stderr__)  # the run's result
+    assert not findings, "\n".join([report.summary(), *(each.sentence for each in findings[:30])])
+    return report
+
+
+def of_logs(logs: Iterable[Path]) -> list[Finding]:
+    """What the workers' logs show and must not: anything of a payload."""
+    return [
+        Finding("log", f"log: {path} shows a payload")
+        for path in logs
+        if path.exists() and CANARY in path.read_bytes()
+    ]
+
+
+def _of_copies(scene: Scene) -> list[Finding]:
+    found: list[Finding] = []
+    for worker in (scene.steady, scene.victim):
+        for folder in sorted(worker.data_dir.glob("partition-*")):
+            told = _of_copy(scene.site, folder)
+            found += [Finding("copy", f"{worker.data_dir.parent.name}: {each}") for each in told]
+    return found
+
+
+def _of_copy(site: Site, folder: Path) -> list[str]:
+    partition = int(folder.name.rpartition("-")[2])
+    changes = read_all(site.bootstrap, site.topic("changelog"))
+    mine = [record for record in changes if record.partition == partition]
+    return [f"{folder.name}: {each}" for each in differences(stored(folder), mine)[:5]]

@@ -1,0 +1,86 @@
+"""Whatever happens to whomever: each event fires once, never early, and none is lost.
+
+``make chaos SEEDS=10`` runs every fault of the table and every step by every signal, ten times in
+different orders; ``FAULTS=S6``, a regular expression, those whose names it is found in.
+``CHAOS_SLICE=1 make chaos SEEDS=0`` runs a slice: each kind of fault once.  Neither is part of
+``make test``.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.acceptance.harness.load import Shape
+from tests.acceptance.harness.site import Site
+from tests.chaos.broker import Brokers, three_nodes
+from tests.chaos.faults import brokers as broker_faults
+from tests.chaos.faults.state import may_mount
+from tests.chaos.faults.table import FAULTS, NEEDS_MOUNT, SLICE, STEP_FAULTS
+from tests.chaos.judgement import judge
+from tests.chaos.scene import Fault, Scene
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(3_600)]
+
+SEEDS: Final = int(os.environ.get("SEEDS", "0"))
+FIRST: Final = int(os.environ.get("FIRST_SEED", "1"))
+ONLY: Final = os.environ.get("FAULTS", "")
+CHOSEN: Final = range(FIRST, FIRST + SEEDS)
+SHORT: Final = (1.0, 12.0)
+LONG: Final = (1.0, 60.0)
+
+# Short enough for a strike every few seconds, long enough for a machine that does other things too.
+SESSION: Final = {"SESSION_TIMEOUT_MS": "3000", "HEARTBEAT_INTERVAL_MS": "500"}
+
+Naming = Callable[[str], str]
+
+
+def play(brokers: Brokers, site: Site, shape: Shape, faults: Mapping[str, Fault]) -> None:
+    """All these faults in one scene, in an order that the seed chooses."""
+    scene = Scene(brokers, site, shape)
+    names = [name for name in faults if re.search(ONLY, name)]
+    scene.chance.shuffle(names)
+    scene.begin()
+    for name in names:
+        scene.strike(name, faults[name])
+    judge(scene)
+
+
+if os.environ.get("CHAOS_SLICE"):
+
+    def test_a_slice_of_everything(brokers: Brokers, tmp_path: Path, unique: Naming) -> None:
+        every = {**STEP_FAULTS, **FAULTS}
+        with Site(brokers.servers, unique("slice"), tmp_path, **SESSION) as site:
+            play(brokers, site, Shape(150, SHORT, 1), {name: every[name] for name in SLICE})
+
+
+if SEEDS:
+
+    @pytest.mark.parametrize("seed", CHOSEN)
+    def test_one_broker_of_three_is_lost(tmp_path: Path, unique: Naming, seed: int) -> None:
+        with three_nodes(tmp_path / "nodes") as brokers:
+            site = Site(brokers.servers, unique("three"), tmp_path, **SESSION)
+            site.replicas = 3
+            faults = {"broker of three killed": broker_faults.kill_one_of_several}
+            with site:
+                play(brokers, site, Shape(100, SHORT, seed), faults)
+
+    @pytest.mark.parametrize("seed", CHOSEN)
+    def test_every_step_by_every_signal(
+        brokers: Brokers, tmp_path: Path, unique: Naming, seed: int
+    ) -> None:
+        with Site(brokers.servers, unique("steps"), tmp_path, **SESSION) as site:
+            play(brokers, site, Shape(150, LONG, seed), STEP_FAULTS)
+
+    @pytest.mark.parametrize("seed", CHOSEN)
+    def test_every_other_fault(brokers: Brokers, tmp_path: Path, unique: Naming, seed: int) -> None:
+        faults = dict(FAULTS)
+        if not may_mount(tmp_path / "disk"):
+            del faults[NEEDS_MOUNT]
+        with Site(brokers.servers, unique("faults"), tmp_path, **SESSION) as site:
+            play(brokers, site, Shape(150, LONG, seed), faults)

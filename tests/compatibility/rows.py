@@ -1,0 +1,141 @@
+"""Golden rows of the changelog and the local store: format 1, byte for byte.
+
+``golden/rows.1.json`` holds, for each kind of row, its bytes (hexadecimal) and what they say.  The
+bytes never change: a row that is to be written otherwise needs another format.  A new kind of row
+is added by ``python -m tests.compatibility.rows``, with ``app`` on the path.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Final
+
+from belfry.schedules.rule import Rule, decode_rule, encode_rule
+from belfry.store import records
+from belfry.store.records import Awaited, Manifest, Marker, Pending, Verdict
+
+FILE: Final = Path(__file__).parent / "golden" / "rows.1.json"
+NOON: Final = 1_798_000_000_000
+
+
+def _pending(rule: Rule | None, **changed: Any) -> Pending:
+    """A waiting schedule; the kind is the rule's."""
+    kind = records.KIND_CODES[rule.kind if rule else "AT"]
+    row = Pending(
+        NOON + 7, NOON, NOON - 60_000, 41, 3 << 48 | 41, 2, 5, kind, NOON, 10, b"demo",
+        "order/é".encode(), b"", b"", b"k", records.encode_headers([(b"h", None), (b"i", b"v")]),
+        encode_rule(rule) if rule else b"", b"payload",
+    )  # fmt: skip
+    return row._replace(**changed)
+
+
+EVERY: Final = Rule("EVERY", interval_ms=30_000, start_at=NOON, end_at=NOON * 2, max_fires=9)
+CRON: Final = Rule("CRON", cron="0 9 * * MON#2", timezone="Europe/Paris")
+SERIAL: Final = Rule("AT", serial=True, ack_timeout_ms=5_000)
+PLAIN: Final = _pending(None, version=1, occurrence=0, key=None, headers=b"", payload=None)
+PENDING: Final[dict[str, tuple[Pending, int]]] = {
+    "plain": (PLAIN, 0),
+    "one-shot": (_pending(None, group=b"g", event_type=b"t"), 0),
+    "late one-shot": (_pending(Rule("AT", misfire="SKIP", max_lateness_ms=0)), 0),
+    "paused": (_pending(None), records.PAUSED),
+    "every": (_pending(EVERY), 0),
+    "cron": (_pending(CRON), 0),
+    "cron, paused": (_pending(CRON), records.PAUSED),
+    "serial": (_pending(SERIAL, group=b"g"), 0),
+    "skips while awaited": (_pending(Rule("CRON", cron="@daily", overlap="SKIP")), 0),
+    "queues one while awaited": (
+        _pending(Rule("EVERY", interval_ms=1, misfire="FIRE_ALL", overlap="QUEUE_ONE")), 0,
+    ),
+}  # fmt: skip
+MARKERS: Final = {
+    name: Marker(how, NOON + 9, NOON + 7, 3 << 48 | 41, 2, 6)
+    for name, how in {"fired": 0, "cancelled": 1, "completed": 2, "missed": 3}.items()
+}
+AWAITED: Final = {
+    name: Awaited(closes, NOON + 9, NOON + 5_009, NOON + 7, 2, "order/é".encode(), group)
+    for name, closes, group in (
+        ("by its group", records.CLOSES_GROUP, b"g"),
+        ("by its schedule", records.CLOSES_OWN, b""),
+        ("by both", records.CLOSES_GROUP | records.CLOSES_OWN, b"g"),
+    )
+}
+PLACES: Final = {
+    "in the timeline": (records.IN_TIMELINE, b""),
+    "in the backlog": (records.IN_BACKLOG, b""),
+    "paused": (records.IN_PAUSED, b""),
+    "catching up": (records.IN_CATCH_UP, b""),
+    "behind a gate": (records.IN_GATED, b"gg"),
+}
+
+
+def rows() -> dict[str, bytes]:
+    """Every kind of row, as this version writes it."""
+    return {
+        **{
+            f"pending: {name}": records.encode_pending(row, flags)
+            for name, (row, flags) in PENDING.items()
+        },
+        **{f"marker: {name}": records.encode_marker(row) for name, row in MARKERS.items()},
+        **{f"awaited: {name}": records.encode_awaited(row) for name, row in AWAITED.items()},
+        **{
+            f"place: {name}": records.encode_place(where, NOON, 41, gate)
+            for name, (where, gate) in PLACES.items()
+        },
+        "zones": records.encode_zones("2026b"),
+        "verdict": records.encode_verdict(Verdict("CONFLICT", NOON, None, 3, "wrong_version")),
+        "manifest": records.encode_manifest(Manifest(7, 2, 43, NOON, 5, 1, bytes(range(16)))),
+    }
+
+
+def said(row: bytes) -> dict[str, Any]:
+    """What this version reads in a row, as JSON can hold it."""
+    letter = records.check_format(row)
+    if letter == records.PENDING:
+        pending = records.decode_pending(row)
+        given = asdict(decode_rule(pending.extra)) if pending.extra else {}
+        rule = {name: value for name, value in given.items() if value is not None}
+        headers = records.decode_headers(pending.headers)
+        more = {"headers": headers, "extra": rule, "paused": records.paused(row)}
+        return shown({**pending._asdict(), **more})
+    if letter == records.PLACE:
+        where, due_ms, seq = records.decode_place(row)
+        gate = records.gate_in(row)
+        return shown({"where": where, "due_ms": due_ms, "seq": seq, "gate": gate})
+    if letter == records.ZONES:
+        return shown({"version": row[2:]})
+    readers: dict[int, Any] = {
+        records.MARKER: records.decode_marker,
+        records.VERDICT: records.decode_verdict,
+        records.MANIFEST: records.decode_manifest,
+        records.AWAITED: records.decode_awaited,
+    }
+    return shown(readers[letter](row)._asdict())
+
+
+def shown(row: dict[str, Any]) -> dict[str, Any]:
+    """A decoded row as JSON holds it: bytes as Latin-1 text."""
+    return {name: _shown(value) for name, value in row.items()}
+
+
+def _shown(value: Any) -> Any:
+    if isinstance(value, bytes):
+        return value.decode("latin-1")
+    if isinstance(value, dict):
+        return {key: _shown(each) for key, each in value.items()}
+    return [_shown(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+def main() -> int:
+    """Add the rows that are new; those that are there stay as they are."""
+    kept = json.loads(FILE.read_bytes()) if FILE.exists() else {}
+    for name, row in rows().items():
+        kept.setdefault(name, {"hex": row.hex(), "says": said(row)})
+    FILE.write_text(json.dumps(kept, indent=2, ensure_ascii=False) + "\n", "utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,196 @@
+"""Every implementation of the ordered-map port behaves the same: in memory, and on RocksDB."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from belfry.store.ordered_map import MemoryMap, OrderedMap, Range
+from belfry.worker.rocks import RocksMap, wipe
+from tests.conformance import crash_writer
+
+# Belfry's keys begin with a letter; RocksDB's adapter keeps the last byte for itself.
+END = b"\xff"
+KEYS = st.binary(min_size=1, max_size=3).filter(lambda key: key < END)
+BATCHES = st.tuples(
+    st.dictionaries(KEYS, st.none() | st.binary(max_size=4), max_size=8),
+    st.lists(st.tuples(KEYS, KEYS).map(lambda pair: (min(pair), max(pair))), max_size=3),
+)
+
+
+@pytest.fixture
+def on_disk(tmp_path: Path) -> Iterator[Callable[[], RocksMap]]:
+    """Opens the same RocksDB store; what is left open is closed at the end."""
+    opened: list[RocksMap] = []
+
+    def open_it() -> RocksMap:
+        opened.append(RocksMap(tmp_path / "store"))
+        return opened[-1]
+
+    yield open_it
+    for rows in opened:
+        with suppress(Exception):  # closed by the test already
+            rows.close()
+
+
+@pytest.fixture(params=["memory", "rocksdb"])
+def rows(request: pytest.FixtureRequest, on_disk: Callable[[], RocksMap]) -> OrderedMap:
+    """One implementation after the other, empty."""
+    return MemoryMap() if request.param == "memory" else on_disk()
+
+
+def everything(rows: OrderedMap) -> list[tuple[bytes, bytes]]:
+    return list(rows.scan(b"", END))
+
+
+def test_an_empty_map_holds_nothing(rows: OrderedMap) -> None:
+    assert rows.get(b"a") is None
+    assert list(rows.get_many([b"a", b"b"])) == [None, None]
+    assert everything(rows) == []
+
+
+def test_get_gives_what_was_put(rows: OrderedMap) -> None:
+    rows.write({b"a": b"1", b"b": b"", b"\0": b"\xff"})
+    assert (rows.get(b"a"), rows.get(b"b"), rows.get(b"\0")) == (b"1", b"", b"\xff")
+    rows.write({b"a": b"2"})
+    assert rows.get(b"a") == b"2"
+
+
+def test_get_many_keeps_the_order_and_repeats_of_its_keys(rows: OrderedMap) -> None:
+    rows.write({b"a": b"1", b"c": b"3"})
+    assert list(rows.get_many([b"c", b"b", b"a", b"c"])) == [b"3", None, b"1", b"3"]
+    assert list(rows.get_many([])) == []
+
+
+def test_none_deletes_and_deleting_nothing_is_no_error(rows: OrderedMap) -> None:
+    rows.write({b"a": b"1"})
+    rows.write({b"a": None, b"b": None})
+    assert rows.get(b"a") is None
+    assert everything(rows) == []
+
+
+def test_keys_are_in_byte_order(rows: OrderedMap) -> None:
+    written = [b"b", b"\xfe\xff", b"a", b"aa", b"\0", b"a\0", b"\x80"]
+    rows.write(dict.fromkeys(written, b"1"))
+    assert [key for key, _ in everything(rows)] == sorted(written)
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "expected"),
+    [
+        (b"b", b"d", [b"b", b"c"]),  # the start belongs to it, the end does not
+        (b"a\0", b"c\0", [b"b", b"c"]),
+        (b"", b"b", [b"a"]),
+        (b"e", b"z", []),
+        (b"c", b"c", []),
+        (b"d", b"b", []),
+    ],
+)
+def test_bounds_of_a_scan(
+    rows: OrderedMap, start: bytes, end: bytes, expected: list[bytes]
+) -> None:
+    rows.write(dict.fromkeys([b"a", b"b", b"c", b"d"], b"1"))
+    assert [key for key, _ in rows.scan(start, end)] == expected
+
+
+def test_ranges_are_cleared_before_anything_is_put(rows: OrderedMap) -> None:
+    rows.write(dict.fromkeys([b"a", b"b", b"c", b"d"], b"old"))
+    rows.write({b"b": b"new"}, [(b"a", b"d")])
+    assert everything(rows) == [(b"b", b"new"), (b"d", b"old")]
+
+
+@pytest.mark.parametrize(
+    ("cleared", "left"),
+    [
+        ([], [b"a", b"b", b"c"]),
+        ([(b"b", b"b")], [b"a", b"b", b"c"]),
+        ([(b"b", b"b\0")], [b"a", b"c"]),
+        ([(b"a", b"b"), (b"c", b"d")], [b"b"]),
+        ([(b"a", b"c"), (b"b", b"d")], []),
+    ],
+)
+def test_what_a_range_clears(rows: OrderedMap, cleared: list[Range], left: list[bytes]) -> None:
+    rows.write(dict.fromkeys([b"a", b"b", b"c"], b"1"))
+    rows.write({}, cleared)
+    assert [key for key, _ in everything(rows)] == left
+
+
+def test_a_scan_that_has_begun_does_not_see_later_writes(rows: OrderedMap) -> None:
+    rows.write(dict.fromkeys([b"a", b"b", b"c"], b"1"))
+    scan = rows.scan(b"a", b"z")
+    assert next(scan) == (b"a", b"1")
+    rows.write({b"b": None, b"bb": b"2", b"c": b"2"})
+    assert list(scan) == [(b"b", b"1"), (b"c", b"1")]
+
+
+def test_a_scan_sees_the_map_as_it_was_when_asked_for(rows: OrderedMap) -> None:
+    rows.write({b"a": b"1"})
+    scan = rows.scan(b"a", b"z")
+    rows.write({b"b": b"2"}, [(b"a", b"b")])
+    assert list(scan) == [(b"a", b"1")]
+
+
+def test_both_give_the_same_answers(on_disk: Callable[[], RocksMap]) -> None:
+    disk = on_disk()
+
+    @settings(max_examples=60, deadline=None)
+    @given(st.lists(BATCHES, min_size=1, max_size=6))
+    def hold(batches: list[tuple[dict[bytes, bytes | None], list[Range]]]) -> None:
+        memory = MemoryMap()
+        disk.write({}, [(b"\0", END)])
+        for writes, cleared in batches:
+            memory.write(writes, cleared)
+            disk.write(writes, cleared)
+            assert everything(memory) == everything(disk)
+
+    hold()
+
+
+@pytest.mark.parametrize("flush", [True, False])
+def test_closing_keeps_everything(on_disk: Callable[[], RocksMap], *, flush: bool) -> None:
+    rows = on_disk()
+    rows.write(dict.fromkeys([b"a", b"b", b"c"], b"1"))
+    if flush:
+        rows.flush()
+    rows.write({b"d": b"2"}, [(b"a", b"b")])
+    rows.close()
+    assert everything(on_disk()) == [(b"b", b"1"), (b"c", b"1"), (b"d", b"2")]
+
+
+def test_wiping_leaves_nothing(tmp_path: Path) -> None:
+    rows = RocksMap(tmp_path / "store")
+    rows.write({b"a": b"1"})
+    rows.close()
+    wipe(tmp_path / "store")
+    wipe(tmp_path / "store")
+    rows = RocksMap(tmp_path / "store")
+    assert everything(rows) == []
+    rows.close()
+
+
+def test_what_kill_9_leaves_is_a_prefix_of_the_batches(on_disk: Callable[[], RocksMap]) -> None:
+    folder = on_disk()
+    folder.close()
+    path = folder._path
+    writer = subprocess.Popen(
+        [sys.executable, crash_writer.__file__, str(path)], stdout=subprocess.PIPE, text=True
+    )
+    assert writer.stdout is not None
+    for _ in range(20):
+        next(writer.stdout)
+    writer.kill()
+    writer.communicate()
+
+    rows = dict(everything(on_disk()))
+    last = int(rows.pop(b"last"))
+    # Flushes run on their own, so the last of them may be missing, but not all.
+    assert last > 0
+    names = {b"%08d" % number for number in range(1, last + 1)}
+    assert rows.keys() == names | {b"twin-" + name for name in names}

@@ -1,0 +1,74 @@
+"""Starts that do not go as planned end in a sentence, or find a way."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from belfry.devstack import (
+    DevStackError,
+    Kafka,
+    PortTakenError,
+    Registry,
+    StartCancelledError,
+    free_port,
+)
+from belfry.devstack.stack import wait_ready_moving
+
+
+@pytest.fixture
+def taken() -> Iterator[int]:
+    """A port somebody listens on."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", free_port()))
+        listener.listen()
+        yield listener.getsockname()[1]
+
+
+def test_a_port_taken_after_its_choice_is_told_apart(tmp_path: Path, taken: int) -> None:
+    kafka = Kafka(tmp_path, taken).start()
+    with pytest.raises(PortTakenError, match=f"kafka ended while starting on port {taken}"):
+        kafka.wait_ready()
+
+
+@pytest.mark.slow
+def test_a_server_moves_on_when_somebody_was_faster(tmp_path: Path, taken: int) -> None:
+    said: list[str] = []
+    registry = Registry(tmp_path, taken).start()
+    try:
+        wait_ready_moving(registry, said.append)
+        assert registry.port > taken
+        assert said == [f"Port {taken} was taken meanwhile. registry takes {registry.port}."]
+    finally:
+        registry.stop()
+
+
+def test_a_wrong_property_is_shown_from_the_log(tmp_path: Path) -> None:
+    kafka = Kafka(tmp_path, properties={"num.network.threads": "many"})
+    with pytest.raises(DevStackError, match=r"num\.network\.threads"):
+        kafka.start().wait_ready()
+
+
+def test_a_start_can_be_given_up(tmp_path: Path) -> None:
+    registry = Registry(tmp_path).start()
+    with pytest.raises(StartCancelledError):
+        registry.wait_ready(cancelled=lambda: True)
+    registry.stop()
+    assert not registry.running
+
+
+def test_time_runs_out_with_the_end_of_the_log(tmp_path: Path) -> None:
+    registry = Registry(tmp_path).start()
+    with pytest.raises(DevStackError, match=r"does not answer on port \d+ after 0 s"):
+        registry.wait_ready(timeout_s=0)
+    registry.kill()
+
+
+def test_a_second_start_of_a_running_server_is_refused(tmp_path: Path) -> None:
+    registry = Registry(tmp_path).start()
+    with pytest.raises(DevStackError, match="runs already"):
+        registry.start()
+    registry.kill()

@@ -1,0 +1,125 @@
+"""Policies: complete before the first fire, in effect within two seconds, and gone when removed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from belfry.client.kafka import Cluster
+from belfry.client.tenants import TenantPolicies
+from belfry.schedules.policy import TenantPolicy
+from belfry.wire import catalogue, framing
+from tests.acceptance.harness.reading import Record
+from tests.acceptance.harness.site import Site, now_ms, wait_for
+
+pytestmark = pytest.mark.slow
+
+EFFECT_MS = 2_000
+
+
+@pytest.fixture(scope="module")
+def site(kafka: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """A belfry with its topics; the first test that asks starts its worker."""
+    home = tmp_path_factory.mktemp("policies")
+    with Site(kafka, f"policies-{time.monotonic_ns():x}", home) as site:
+        site.schedules_topic()
+        site.create_topics([site.topic("tenants")], {"cleanup.policy": "compact"})
+        yield site
+
+
+@pytest.fixture(scope="module")
+def policies(site: Site) -> TenantPolicies:
+    """The operator's side."""
+    return TenantPolicies(Cluster(site.bootstrap), site.prefix)
+
+
+def envelope(record: Record) -> dict[str, Any]:
+    """The FiredEvent in a record's value."""
+    frame = framing.read_frame(record.value or b"")
+    return catalogue.own_reader("FiredEvent").read(frame.body)
+
+
+def names(record: Record) -> set[str]:
+    """Names of a record's headers."""
+    return {name for name, _ in record.headers}
+
+
+def test_a_policy_is_known_before_the_first_fire(site: Site, policies: TenantPolicies) -> None:
+    """Also when what fires was accepted long before, by a worker that has gone."""
+    first = site.worker().start().wait_ready()
+    site.ask("wrapped", "early", at=now_ms() + 60_000, request_id="early")
+    site.outcome("early")
+    first.stop()
+    policies.put(
+        TenantPolicy("wrapped", delivery="ENVELOPE", cloudevents=True),
+        TenantPolicy("elsewhere", output_topic=site.topic("reminders")),
+    )
+    site.ask("wrapped", "early", at=now_ms(), payload=b"x")
+    site.ask("elsewhere", "a", at=now_ms(), payload=b"y")
+    first.start().wait_ready()
+    (fired,) = site.wait_fired("wrapped", 1)
+    assert envelope(fired)["payload"] == b"x"
+    assert {"ce_id", "ce_source", "ce_type", "ce_time", "ce_specversion"} <= names(fired)
+    (moved,) = wait_for(
+        "an event on the policy's topic", lambda: site.read(site.topic("reminders"))
+    )
+    assert moved.value == b"y"
+    assert "ce_id" not in names(moved)
+
+
+def test_a_change_is_in_effect_within_two_seconds(site: Site, policies: TenantPolicies) -> None:
+    site.ask("live", "before", at=now_ms(), payload=b"plain")
+    site.wait_fired("live", 1)
+    policies.put(TenantPolicy("live", delivery="ENVELOPE"))
+    for number in range(8):
+        site.ask("live", f"e{number}", at=now_ms() + EFFECT_MS, payload=b"wrapped")
+    fired = site.wait_fired("live", 9)
+    later = [each for each in fired if each.value != b"plain"]
+    assert [envelope(each)["payload"] for each in later] == [b"wrapped"] * 8
+
+
+def test_a_paused_tenant_waits_and_loses_nothing(site: Site, policies: TenantPolicies) -> None:
+    policies.put(TenantPolicy("calm", paused=True))
+    site.ask("calm", "a", at=now_ms() + EFFECT_MS, payload=b"a")
+    site.ask("busy", "b", at=now_ms() + EFFECT_MS + 500, payload=b"b")
+    site.wait_fired("busy", 1)
+    assert site.fired("calm") == []
+    policies.put(TenantPolicy("calm"))
+    assert [each.value for each in site.wait_fired("calm", 1, timeout_s=5)] == [b"a"]
+
+
+def test_a_removed_policy_leaves_the_defaults(site: Site, policies: TenantPolicies) -> None:
+    policies.put(TenantPolicy("gone", delivery="ENVELOPE"))
+    site.ask("gone", "a", at=now_ms() + EFFECT_MS, payload=b"x")
+    (first,) = site.wait_fired("gone", 1)
+    assert first.value != b"x"
+    policies.remove("gone")
+    site.ask("gone", "b", at=now_ms() + EFFECT_MS, payload=b"x")
+    assert site.wait_fired("gone", 2)[-1].value == b"x" or b"x" in {
+        each.value for each in site.fired("gone")
+    }
+
+
+def test_a_closed_belfry_serves_known_tenants_alone(
+    kafka: str, tmp_path: Path, unique: Callable[[str], str]
+) -> None:
+    with Site(kafka, unique("closed"), tmp_path, UNKNOWN_TENANTS="closed") as site:
+        site.worker().start().wait_ready()
+        policies = TenantPolicies(Cluster(kafka), site.prefix)
+        site.ask("stranger", "a", at=now_ms(), request_id="refused")
+        assert site.outcome("refused")["code"] == "unknown_tenant"
+        policies.put(TenantPolicy("stranger"))
+        wait_for("the policy's effect", lambda: accepted(site, "stranger"), 5)
+        policies.remove("stranger")
+        wait_for("the removal's effect", lambda: not accepted(site, "stranger"), 5)
+
+
+def accepted(site: Site, tenant: str) -> bool:
+    """Whether a request of the tenant is accepted now."""
+    request_id = f"try-{now_ms()}"
+    site.ask(tenant, request_id, at=now_ms() + 3_600_000, request_id=request_id)
+    return bool(site.outcome(request_id)["outcome"] == "ACCEPTED")

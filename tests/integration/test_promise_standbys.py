@@ -1,0 +1,108 @@
+"""Who stands by is warm, who is unfit lets go, and who cannot read a changelog does not guess."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+
+from tests.acceptance.harness.failover import divided, owned
+from tests.acceptance.harness.site import Site, now_ms, wait_for
+from tests.acceptance.harness.worker import Worker
+
+pytestmark = pytest.mark.slow
+
+
+def cluster(worker: Worker) -> dict[str, Any]:
+    """What a worker says of its cluster."""
+    status, page = worker.get("/v1/cluster")
+    return dict(json.loads(page)) if status == 200 else {"members": [], "standbys": []}
+
+
+def all_warm(worker: Worker) -> bool:
+    """Whether it stands by for two partitions, and could take over at once."""
+    standbys = cluster(worker)["standbys"]
+    return len(standbys) == 2 and all(each["warm"] for each in standbys)
+
+
+def beside_each_other(members: list[dict[str, Any]]) -> bool:
+    """Whether there are two, and each stands by for what the other one owns."""
+    if len(members) != 2:
+        return False
+    pairs = (members, members[::-1])
+    return all(sorted(a["stands_by"]) == sorted(b["owns"]) for a, b in pairs)
+
+
+def test_a_standby_takes_over_long_before_the_session_is_over(
+    kafka: str, tmp_path: Path, unique: Callable[[str], str]
+) -> None:
+    """The session is a minute, so it is not the group that notices."""
+    with Site(kafka, unique("warm"), tmp_path, SESSION_TIMEOUT_MS="60000") as site:
+        one, other = site.worker().start(), site.worker().start()
+        wait_for("everybody to have a share", lambda: divided([one, other]), 60)
+        wait_for("warm standbys", lambda: all_warm(one) and all_warm(other), 30)
+        # The roster is told with an assignment; the one that made two and two may be on its way.
+        wait_for("a roster of two", lambda: beside_each_other(cluster(other)["members"]), 30)
+        for number in range(16):
+            site.ask(f"t{number}", "x", at=now_ms() + 2_000, payload=b"%d" % number)
+        one.kill()
+        wait_for("the standby to own all", lambda: owned(other) == set(range(4)), 30)
+        tenants = [f"t{number}" for number in range(16)]
+        wait_for("all of them", lambda: len(site.fired(*tenants)) == 16, 30)
+        assert other.stop() == 0
+
+
+def test_a_worker_that_counts_as_unfit_lets_go(
+    kafka: str, tmp_path: Path, unique: Callable[[str], str]
+) -> None:
+    """No disk has so much room; the other worker takes all, and the unfit one says why."""
+    with Site(kafka, unique("unfit"), tmp_path, SESSION_TIMEOUT_MS="6000") as site:
+        fit = site.worker().start().wait_ready()
+        unfit = site.worker(DISK_RESERVE_MB="1000000", UNFIT_LIMIT_MS="1000").start()
+        wait_for("the unfit one to leave", lambda: "is unfit and gives" in unfit.said(), 60)
+        wait_for(
+            "everything to be with the other",
+            lambda: owned(fit) == set(range(4)) and not owned(unfit),
+            60,
+        )
+        status, page = unfit.get("/healthz/ready")
+        assert status == 503
+        assert "BELFRY_DISK_RESERVE_MB" in page
+        assert unfit.get("/healthz/live")[0] == 200
+        site.ask("t", "x", at=now_ms(), payload=b"1")
+        assert len(site.wait_fired("t", 1)) == 1
+
+
+def test_a_record_of_a_later_version_stops_its_partition_and_no_other(
+    kafka: str, tmp_path: Path, unique: Callable[[str], str]
+) -> None:
+    with Site(kafka, unique("later"), tmp_path) as site:
+        worker = site.worker().start().wait_ready()
+        place = site.ask("t", "x", at=now_ms(), payload=b"1")
+        site.wait_fired("t", 1)
+        home = place.partition()
+        assert worker.stop() == 0
+        _write_as_a_later_version(site, home)
+        worker.start()
+        wait_for("a sentence", lambda: "Run the version that wrote it" in problems(worker), 40)
+        wait_for("the others to fire", lambda: owned(worker) == set(range(4)) - {home}, 40)
+        assert worker.ready is False
+
+
+def problems(worker: Worker) -> str:
+    """What a worker's readiness says is missing."""
+    return worker.get("/healthz/ready")[1]
+
+
+def _write_as_a_later_version(site: Site, partition: int) -> None:
+    """A transaction of format 2: a row, and its manifest."""
+    producer = Producer({"bootstrap.servers": site.bootstrap, "transactional.id": site.name})
+    producer.init_transactions(10)
+    producer.begin_transaction()
+    for key, value in ((b"t/new", b"\2\1what it means"), (b"\0m\0\x63", b"\2\4and this")):
+        producer.produce(site.topic("changelog"), value, key, partition=partition)
+    producer.commit_transaction(10)

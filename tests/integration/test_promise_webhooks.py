@@ -1,0 +1,220 @@
+"""Fired events reach their HTTP targets, each with one end, whatever happens on the way."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import uuid
+from collections import Counter
+from collections.abc import Iterator
+from functools import partial
+from typing import Any, Final
+
+import pytest
+from standardwebhooks.webhooks import Webhook
+
+from tests.acceptance.harness.reading import Record, lifecycle_of
+from tests.acceptance.harness.receiver import Received, Receiver
+from tests.acceptance.harness.site import Site, now_ms, wait_for
+
+pytestmark = pytest.mark.slow
+
+WORKERS: Final = "what the workers share"
+SECRET: Final = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    with Receiver() as receiver:
+        yield receiver
+
+
+@pytest.fixture(scope="module")
+def site(kafka: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """A belfry whose worker fires and delivers, to this machine as well."""
+    name = f"hooks-{uuid.uuid4().hex[:8]}"
+    with Site(
+        kafka,
+        name,
+        tmp_path_factory.mktemp("hooks"),
+        LIFECYCLE="ALL",
+        WEBHOOK_SECRETS=json.dumps({"main": SECRET}),
+        WEBHOOK_PRIVATE_NETWORKS='["127.0.0.0/8"]',
+        # Requests that workers write, retries among them, are signed and have to be.
+        HTTP_WORKER_SECRET=WORKERS,
+    ) as site:
+        site.worker().start().wait_ready()
+        yield site
+
+
+def hook(url: str, **more: Any) -> dict[str, Any]:
+    return {"url": url, "secret_ref": "main", "timeout_ms": 1_000, **more}
+
+
+def ends(site: Site, tenant: str) -> dict[str, list[dict[str, Any]]]:
+    """How the deliveries of a tenant ended, by schedule."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for record in site.read(site.topic("lifecycle")):
+        event = lifecycle_of(record)
+        if event["tenant"] == tenant and event["outcome"] in ("DELIVERED", "FAILED"):
+            found.setdefault(event["schedule_id"], []).append(event)
+    return found
+
+
+def wait_ends(site: Site, tenant: str, number: int) -> dict[str, list[dict[str, Any]]]:
+    def enough() -> dict[str, list[dict[str, Any]]]:
+        found = ends(site, tenant)
+        return found if sum(map(len, found.values())) >= number else {}
+
+    return wait_for(f"{number} ends of {tenant}", enough, 40)
+
+
+def undelivered(site: Site) -> list[Record]:
+    return site.read(site.topic("undelivered"))
+
+
+def test_every_way_to_answer_ends_in_one_outcome(site: Site, receiver: Receiver) -> None:
+    expected = {
+        "ok": ("/ok", "DELIVERED", 1, 1),
+        "flaky": ("/flaky/1", "DELIVERED", 2, 2),
+        "later": ("/later/1", "DELIVERED", 2, 2),
+        "gone": ("/status/410", "FAILED", 1, 1),
+        "broken": ("/status/500", "FAILED", 2, 2),
+        "hangs": ("/hang", "FAILED", 2, 2),
+        "drops": ("/drop", "FAILED", 2, 2),
+        "moved": ("/redirect", "FAILED", 1, 1),
+        "metadata": ("http://169.254.169.254/", "FAILED", 1, 0),
+    }
+    for name, (path, *_) in expected.items():
+        url = path if path.startswith("http:") else receiver.url(path)
+        target = hook(url, max_attempts=2)
+        site.ask("all", name, at=now_ms(), payload=b'{"n":1}', http_targets=[target])
+    found = wait_ends(site, "all", len(expected))
+    for name, (path, outcome, attempt, posts) in expected.items():
+        (end,) = found[name]
+        assert (end["outcome"], end["attempt"]) == (outcome, attempt), (name, end)
+        got = receiver.at(path)
+        assert len(got) == posts, name
+        assert {each.id for each in got} <= {end["fire_id"]}
+        assert [each.headers["belfry-attempt"] for each in got] == ["1", "2"][:posts]
+    for one in receiver.received:
+        assert Webhook(SECRET).verify(one.body, one.headers) == {"n": 1}
+    # All of them fired onto the topic as well, and what failed is kept with its reason.
+    assert len(site.wait_fired("all", len(expected))) == len(expected)
+    letters = {record.header("belfry-error-code") for record in undelivered(site)}
+    assert letters == {b"http_status", b"timeout", b"connection", b"redirect", b"address_refused"}
+
+
+def test_what_was_given_up_is_listed_and_delivered_again(site: Site, receiver: Receiver) -> None:
+    path = "/flaky/1"
+    for name in ("one", "two"):
+        target = hook(receiver.url(f"{path}/{name}"), max_attempts=1)
+        site.ask("late", name, at=now_ms(), payload=b"p", http_targets=[target])
+    wait_ends(site, "late", 2)
+    (one,) = receiver.at(f"{path}/one")
+    listed = deliveries(site, "list", "late", "--output", "jsonl").splitlines()
+    assert {json.loads(line)["code"] for line in listed} == {"http_status"}
+    assert {json.loads(line)["schedule_id"] for line in listed} == {"one", "two"}
+    assert "replayed 1" in deliveries(site, "replay", "late", "--fire-id", one.id)
+    wait_ends(site, "late", 3)
+    first, again = receiver.at(f"{path}/one")
+    assert (first.id, first.body) == (again.id, again.body)
+    assert len(receiver.at(f"{path}/two")) == 1
+
+
+def deliveries(site: Site, *words: str) -> str:
+    """What ``belfry deliveries …`` prints."""
+    prefix = {"BELFRY_CLUSTER__TOPIC_PREFIX": site.prefix, "NO_COLOR": "1"}
+    prefix["BELFRY_HTTP_WORKER_SECRET"] = WORKERS
+    where = ["--bootstrap-servers", site.bootstrap]
+    answer = subprocess.run(
+        [sys.executable, "-m", "belfry.cli", "deliveries", *words, *where],
+        capture_output=True, text=True, timeout=60, check=False, env={**os.environ, **prefix},
+    )  # fmt: skip
+    assert answer.returncode == 0, answer.stderr
+    return answer.stdout
+
+
+def test_strategies_and_groups(site: Site, receiver: Receiver) -> None:
+    first = {"strategy": "FIRST_AVAILABLE"}
+    two = [hook(receiver.url("/status/404/a"), **first), hook(receiver.url("/ok/b"), **first)]
+    site.ask("ways", "first", at=now_ms(), http_targets=two)
+    turn = {"strategy": "ROUND_ROBIN"}
+    pair = [hook(receiver.url("/ok/c"), **turn), hook(receiver.url("/ok/d"), **turn)]
+    site.ask("ways", "turns", kind="EVERY", interval_ms=1, max_fires=6, http_targets=pair)
+    soon = now_ms() + 300
+    for number in range(20):
+        target = [hook(receiver.url("/ok/group"))]
+        body = str(number).encode()
+        site.ask("ways", f"g/{number}", at=soon, payload=body, group="g", http_targets=target)
+    wait_ends(site, "ways", 27)
+    assert len(receiver.at("/status/404/a")) == len(receiver.at("/ok/b")) == 1
+    assert len(receiver.at("/ok/c")) == len(receiver.at("/ok/d")) == 3
+    assert [int(each.body) for each in receiver.at("/ok/group")] == list(range(20))
+
+
+def test_a_serial_group_waits_for_each_delivery(site: Site, receiver: Receiver) -> None:
+    soon = now_ms() + 300
+    for number in range(3):
+        # The first attempt fails, so the others overtake it where nothing waits.
+        path = "/flaky/1/serial" if number == 0 else "/ok/serial"
+        fields = {"payload": b"%d" % number, "http_targets": [hook(receiver.url(path))]}
+        site.ask("serial", f"s{number}", at=soon + number, group="g", serial=True, **fields)
+    wait_ends(site, "serial", 3)
+    bodies = [each.body for each in receiver.received if each.path.endswith("/serial")]
+    assert bodies == [b"0", b"0", b"1", b"2"]
+
+
+def test_a_record_that_is_no_delivery_is_put_aside(site: Site, receiver: Receiver) -> None:
+    for partition in range(4):
+        site.producer.produce(site.topic("deliveries"), b"garbage", partition=partition)
+    assert site.producer.flush(20) == 0
+    site.ask("after", "ok", at=now_ms(), http_targets=[hook(receiver.url("/ok"))])
+    wait_ends(site, "after", 1)
+
+    def aside() -> list[Record]:
+        code = b"not_a_delivery"
+        found = [r for r in undelivered(site) if r.header("belfry-error-code") == code]
+        return found if len(found) >= 4 else []
+
+    assert {record.value for record in wait_for("four letters", aside)} == {b"garbage"}
+
+
+def test_a_dispatcher_that_is_killed_loses_nothing_and_keeps_ids(
+    kafka: str, tmp_path_factory: pytest.TempPathFactory, receiver: Receiver
+) -> None:
+    name, kills, events = f"kills-{uuid.uuid4().hex[:8]}", 3, 180
+    settings = {
+        "LIFECYCLE": "ALL",
+        "WEBHOOK_PRIVATE_NETWORKS": '["127.0.0.0/8"]',
+        "WEBHOOK_SECRETS": json.dumps({"main": SECRET}),
+    }
+    with Site(kafka, name, tmp_path_factory.mktemp("kills"), **settings) as site:
+        site.worker(ROLE="schedule").start().wait_ready()
+        deliverer = site.worker(ROLE="deliver").start().wait_ready()
+        for kill in range(kills):
+            for number in range(events // kills):
+                path = "/flaky/1" if number % 4 == 0 else "/ok"
+                target = [hook(receiver.url(path))]
+                site.ask("demo", f"{kill}/{number}", at=now_ms(), http_targets=target)
+            site.producer.flush(20)
+            seen = len(receiver.received) + 5
+            wait_for("some posts", partial(more_than, receiver, seen), 40)
+            deliverer.kill()
+            deliverer.start()
+        found = wait_ends(site, "demo", events)
+        assert Counter(len(each) for each in found.values()) == {1: events}
+        assert {end["outcome"] for each in found.values() for end in each} == {"DELIVERED"}
+        # Each event arrived, under one id; who remembers ids sees each once.
+        assert len(distinct(receiver.received)) == events
+        assert deliverer.stop() == 0
+
+
+def more_than(receiver: Receiver, number: int) -> bool:
+    return len(receiver.received) > number
+
+
+def distinct(received: list[Received]) -> set[str]:
+    return {each.id for each in received}

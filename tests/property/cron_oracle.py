@@ -1,0 +1,145 @@
+"""An oracle for cron: it walks UTC minute by minute and looks at the wall clock, nothing else.
+
+It shares no code with belfry and reads expressions by itself.  `zoneinfo` answers what the wall
+shows, from the same `tzdata` wheel.  The rule is docs/schedules.md's:
+
+- hour and minute without ``*`` and without a step: a time that does not exist counts once, right
+  after the gap, and a time that comes twice counts the first time;
+- others count whenever the wall shows them; only where a gap swallows every time of a day, that
+  day counts once, right after the gap, unless the expression names all 24 hours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, date, datetime, timedelta
+from functools import cache
+from importlib import resources
+from typing import NamedTuple
+from zoneinfo import ZoneInfo
+
+import tzdata
+
+MINUTE = timedelta(minutes=1)
+RANGES = ((0, 59), (0, 23), (1, 31), (1, 12), (0, 7))
+
+
+class Walked(NamedTuple):
+    """What the wall showed at one minute of UTC."""
+
+    utc: datetime
+    wall: datetime
+
+
+class Meaning(NamedTuple):
+    """An expression as the oracle reads it: minutes of a day, days, and how it meets a change."""
+
+    minutes: frozenset[int]
+    on_day: Callable[[date], bool]
+    fixed: bool
+    all_hours: bool
+
+
+@cache
+def read(text: str) -> Meaning:
+    """An expression of numbers, ranges, lists, ``*`` and steps."""
+    parts = text.split()
+    minute, hour, day, weekday = parts[0], parts[1], parts[2], parts[4]
+    sets = [_field(part, *RANGES[place]) for place, part in enumerate(parts)]
+    minutes = frozenset(h * 60 + m for h in sets[1] for m in sets[0])
+    weekdays = {each % 7 for each in sets[4]}
+
+    @cache
+    def on_day(at: date) -> bool:
+        by_month, by_week = at.day in sets[2], at.isoweekday() % 7 in weekdays
+        both = day.startswith("*") or weekday.startswith("*")
+        return at.month in sets[3] and ((by_month and by_week) if both else (by_month or by_week))
+
+    fixed = not any(sign in minute + hour for sign in "*/")
+    return Meaning(minutes, on_day, fixed, len(sets[1]) == 24)
+
+
+def _field(part: str, low: int, high: int) -> set[int]:
+    found: set[int] = set()
+    for item in part.split(","):
+        body, _, step = item.partition("/")
+        start, _, end = body.partition("-")
+        first = low if body == "*" else int(start)
+        last = high if body == "*" or (step and not end) else int(end or start)
+        found.update(range(first, last + 1, int(step or 1)))
+    return found
+
+
+@cache
+def wall_clock(name: str) -> ZoneInfo:
+    """A zone of the wheel; the machine's own files may be of another year."""
+    with resources.files(tzdata).joinpath("zoneinfo", *name.split("/")).open("rb") as file:
+        return ZoneInfo.from_file(file, key=name)
+
+
+def changes(name: str, first: datetime, last: datetime) -> list[datetime]:
+    """Minutes of UTC at which a zone's offset changes."""
+    zone, step = wall_clock(name), timedelta(hours=3)
+    found = []
+    at = first
+    before = at.astimezone(zone).utcoffset()
+    while at < last:
+        after = (at + step).astimezone(zone).utcoffset()
+        if after != before:
+            minute = at
+            while minute.astimezone(zone).utcoffset() == before:
+                minute += MINUTE
+            found.append(minute)
+        at, before = at + step, after
+    return found
+
+
+def walk(name: str, first: datetime, last: datetime) -> list[Walked]:
+    """Every minute from `first` to `last`, and what the wall shows then."""
+    zone, found, at = wall_clock(name), [], first
+    while at <= last:
+        found.append(Walked(at, at.astimezone(zone).replace(tzinfo=None)))
+        at += MINUTE
+    return found
+
+
+def instants(text: str, walked: list[Walked]) -> list[datetime]:
+    """The instants of an expression among walked minutes; the first one is not judged."""
+    meaning = read(text)
+    return [
+        utc for utc, seen, before, wall in _steps(walked) if _counts(meaning, seen, before, wall)
+    ]
+
+
+def _steps(walked: list[Walked]) -> Iterator[tuple[datetime, datetime, datetime, datetime]]:
+    """Each minute: UTC, the latest wall time seen so far, the wall's last time, its time now."""
+    seen = before = walked[0].wall
+    for utc, wall in walked[1:]:
+        yield utc, seen, before, wall
+        seen, before = max(seen, wall), wall
+
+
+def _counts(meaning: Meaning, seen: datetime, before: datetime, wall: datetime) -> bool:
+    matches = wall.hour * 60 + wall.minute in meaning.minutes and meaning.on_day(wall.date())
+    if matches and (wall > seen or not meaning.fixed):
+        return True
+    return wall - before > MINUTE and _made_up(meaning, before, wall)
+
+
+def _made_up(meaning: Meaning, before: datetime, wall: datetime) -> bool:
+    """Whether what lies between two times of the wall is made up for."""
+    gone: dict[date, set[int]] = {}
+    at = before + MINUTE
+    while at < wall:
+        gone.setdefault(at.date(), set()).add(at.hour * 60 + at.minute)
+        at += MINUTE
+    for day, minutes in gone.items():
+        lost = minutes & meaning.minutes if meaning.on_day(day) else set()
+        if lost and (meaning.fixed or (lost == meaning.minutes and not meaning.all_hours)):
+            return True
+    return False
+
+
+def milliseconds(at: datetime) -> int:
+    """Epoch milliseconds."""
+    return (at - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)

@@ -1,0 +1,81 @@
+"""The quick way through reader and intake means the same as the general one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from belfry.schedules.rejections import Rejection
+from belfry.schedules.tenant import Delivery, Level
+from belfry.wire import catalogue, framing
+from belfry.wire.quick import expand, read_plain
+from belfry.wire.requests import RequestReader
+from tests.property.mutations import NOW, PLAIN, bodies
+from tests.unit.engine.driver import HOUR, Driver
+
+HEAD = framing.single_object("ScheduleRequest")
+
+
+def body(**fields: Any) -> bytes:
+    return catalogue.encode("ScheduleRequest", {"tenant": "demo", "schedule_id": "a", **fields})
+
+
+@given(bodies())
+@example(body(at=NOW, group="é"))
+@example(body(at=NOW, payload=b"x" * 70_000))
+@example(body(at=NOW) + b"\0")
+@example(body(at=NOW)[:-1])
+def test_a_plain_request_is_what_fastavro_reads(encoded: bytes) -> None:
+    plain = read_plain(encoded, 0)
+    whole = RequestReader().read_whole((0, NOW, None, HEAD + encoded, None))
+    if plain is not None:
+        expanded = expand(plain)
+        assert expanded == (None if isinstance(whole, Rejection) else whole)
+
+
+@given(PLAIN)
+def test_what_most_requests_look_like_is_plain(fields: dict[str, Any]) -> None:
+    sizes = [len(fields[name].encode()) for name in ("tenant", "schedule_id")]
+    if max(sizes) < 64 and 2 * 10**10 <= fields["at"] < 2**41:
+        assert read_plain(catalogue.encode("ScheduleRequest", fields), 0) is not None
+
+
+def effects_of(batches: list[list[bytes]], *, quick: bool, fires: bool) -> list[Any]:
+    """What a partition does with these bodies, and what lies in its store at the end."""
+    driver = Driver(Level.FAILURES, Delivery.ENVELOPE)
+    if not quick:
+        reader = driver.engine._reader
+        reader.read = reader.read_whole  # type: ignore[method-assign]
+    did: list[Any] = []
+    for number, batch in enumerate(batches):
+        for encoded in batch:
+            driver.send(HEAD + encoded, timestamp_ms=NOW)
+        effects = driver.step(NOW + number, fire=fires).effects
+        did.append(effects)
+    did.append(driver.step(NOW + HOUR).effects)
+    return [*did, dict(driver.rows.scan(b"", b"\xff"))]
+
+
+@given(st.lists(st.lists(bodies(), max_size=5), min_size=1, max_size=4), st.booleans())
+@example([[body(at=NOW + 5)], [body(at=NOW + 5, schedule_id="b", group="g" * 300)]], True)
+@example(
+    [
+        [body(at=NOW + 5)],
+        [body(at=NOW + 5, schedule_id="b", group="abc").replace(b"abc", b"a\xffc")],
+    ],
+    True,
+)
+@example(
+    [
+        [body(at=NOW + 5)],
+        [body(at=NOW + 5, schedule_id="b", event_type="abc").replace(b"abc", b"a\xffc")],
+    ],
+    True,
+)
+@example([[body(at=NOW + 5)], [body(at=10**12 - 1, schedule_id="b")]], False)
+@example([[body(at=NOW + 5)], [body(at=NOW + 5, payload=b"x" * 1_000_000, schedule_id="b")]], True)
+def test_the_quick_way_has_the_same_effects(batches: list[list[bytes]], fires: bool) -> None:
+    quick = effects_of(batches, quick=True, fires=fires)
+    assert quick == effects_of(batches, quick=False, fires=fires)

@@ -1,0 +1,80 @@
+"""Runs seeds and prints what they found.
+
+    python -m tests.simulation --seeds 1000            the scenarios in turn, seed by seed
+    python -m tests.simulation --seeds 7 --only clocks     one seed of one scenario
+
+A seed reproduces its run only where Python hashes strings alike, so the process starts itself
+again with ``PYTHONHASHSEED=0``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections import Counter
+from collections.abc import Iterable
+from hashlib import blake2b
+from time import monotonic, process_time
+
+MOST_SHOWN = 8
+
+
+def main() -> int:
+    """Run the seeds asked for; 1 where one of them found something."""
+    if os.environ.get("PYTHONHASHSEED") != "0":
+        os.environ["PYTHONHASHSEED"] = "0"
+        os.execv(sys.executable, [sys.executable, "-m", "tests.simulation", *sys.argv[1:]])
+    asked = _asked()
+    return _run(range(asked.first, asked.first + asked.seeds), asked.only, asked.stop)
+
+
+def _asked() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.simulation")
+    parser.add_argument("--seeds", type=int, default=1000, help="how many seeds")
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--only", help="names of scenarios, separated by commas; all unless given")
+    parser.add_argument("--stop", action="store_true", help="end at the first finding")
+    return parser.parse_args()
+
+
+def _run(seeds: Iterable[int], only: str | None, stop: bool) -> int:
+    from tests.simulation.run import simulate
+    from tests.simulation.scenario import scenarios
+
+    chosen = [each for each in scenarios() if not only or each.name in only.split(",")]
+    started, cpu = monotonic(), process_time()
+    bad, prints = 0, blake2b(digest_size=8)
+    sums: Counter[str] = Counter()
+    struck: Counter[str] = Counter()
+    for seed in seeds:
+        scenario = chosen[seed % len(chosen)]
+        report = simulate(scenario, seed)
+        sums.update(seeds=1, requests=report.requests, fired=report.fired)
+        sums.update(transactions=report.transactions)
+        struck.update(report.struck)
+        prints.update(report.fingerprint.encode())
+        if report.problems:
+            bad += 1
+            _show(report.scenario, seed, report.problems)
+            if stop:
+                break
+    print(
+        f"{sums['seeds']} seeds, {sums['requests']} requests, {sums['fired']} fired,"
+        f" {sums['transactions']} transactions; {bad} with findings;"
+        f" {monotonic() - started:.0f} s, {process_time() - cpu:.0f} s of CPU"
+    )
+    print("struck: " + ", ".join(f"{name} {count}" for name, count in sorted(struck.items())))
+    print(f"fingerprint: {prints.hexdigest()}")
+    return 1 if bad else 0
+
+
+def _show(scenario: str, seed: int, problems: list[str]) -> None:
+    print(f"scenario {scenario}, seed {seed}: {len(problems)} findings")
+    for problem in list(dict.fromkeys(problems))[:MOST_SHOWN]:
+        print(f"    {problem}")
+    print(f"    again: make simulate SEEDS=1 FIRST={seed} ONLY={scenario}", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

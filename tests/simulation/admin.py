@@ -1,0 +1,99 @@
+"""What stands in for confluent-kafka's `AdminClient`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from concurrent.futures import Future
+from types import SimpleNamespace
+from typing import Any, Final
+
+from confluent_kafka import KafkaError
+from confluent_kafka.admin import AclOperation  # type: ignore[attr-defined]
+
+from tests.simulation.clients import failure, metadata
+from tests.simulation.machine import machine
+
+ADMIN_MS: Final = 2_000.0
+_CONFIGS: Final = {"max.message.bytes": "1048588", "min.insync.replicas": "1"}
+
+
+def _settled(value: Any) -> Future[Any]:
+    future: Future[Any] = Future()
+    future.set_result(value)
+    return future
+
+
+class SimAdmin:
+    """Topics of the simulated broker."""
+
+    def __init__(self, _properties: dict[str, Any], **_: Any) -> None:
+        self._machine = machine()
+        self._broker = self._machine.broker
+
+    def _ask(self) -> None:
+        if not self._machine.travel(ADMIN_MS):
+            raise failure(KafkaError._TRANSPORT, "no answer")
+
+    def list_topics(self, topic: str | None = None, timeout: float = -1) -> Any:
+        """The cluster's metadata."""
+        self._ask()
+        return metadata(self._broker)
+
+    def create_topics(self, new: Iterable[Any], **_: Any) -> dict[str, Future[Any]]:
+        """Create those that are missing."""
+        self._ask()
+        found: dict[str, Future[Any]] = {}
+        for topic in new:
+            future: Future[Any] = Future()
+            if topic.topic in self._broker.refused:
+                code = KafkaError.TOPIC_AUTHORIZATION_FAILED
+                future.set_exception(failure(code, "not authorised"))
+            elif topic.topic in self._broker.topics:
+                future.set_exception(failure(KafkaError.TOPIC_ALREADY_EXISTS, "exists"))
+            else:
+                self._broker.create(topic.topic, topic.num_partitions)
+                self._broker.configs[topic.topic] = dict(topic.config or {})
+                future.set_result(None)
+            found[topic.topic] = future
+        return found
+
+    def describe_configs(self, resources: Iterable[Any], **_: Any) -> dict[Any, Future[Any]]:
+        """Settings of topics."""
+        self._ask()
+        return {
+            resource: _settled(
+                {
+                    key: SimpleNamespace(value=value)
+                    for key, value in {
+                        **_CONFIGS,
+                        **self._broker.configs.get(resource.name, {}),
+                    }.items()
+                }
+            )
+            for resource in resources
+        }
+
+    def describe_topics(self, collection: Any, **_: Any) -> dict[str, Future[Any]]:
+        """Ids and partitions of topics, and what may be done with them."""
+        self._ask()
+        return {name: _settled(self._described(name)) for name in collection.topic_names}
+
+    def _described(self, name: str) -> Any:
+        allowed = [AclOperation.READ]
+        if name not in self._broker.refused:
+            allowed.append(AclOperation.WRITE)
+        return SimpleNamespace(
+            topic_id=f"id-of-{name}",
+            partitions=self._broker.topics.get(name, []),
+            authorized_operations=allowed,
+        )
+
+    def list_offsets(self, wanted: dict[Any, Any], **_: Any) -> dict[Any, Future[Any]]:
+        """Where partitions end for readers of committed records."""
+        self._ask()
+        return {
+            place: _settled(
+                SimpleNamespace(offset=self._broker.log(place.topic, place.partition).stable_end)
+            )
+            for place in wanted
+        }

@@ -1,0 +1,257 @@
+"""A broker in memory: logs, a transaction coordinator, fencing, compaction.
+
+What it does like Kafka, because belfry's promises hang on it:
+
+    init       raises the epoch, ends the open transaction, answers when its last marker is written
+    produce    with an old epoch is refused; the records lie in the log at once, undecided
+    end        decides at one instant; the markers reach each partition later, one by one
+    readers    of committed records stop at the first undecided one (`stable_end`)
+    time-out   ends a transaction that nobody ends, and fences its producer
+    compaction keeps the last record of a key below `stable_end`, and drops old tombstones
+
+Offsets are never used twice, and a marker takes one.  `history` keeps what compaction removes, for
+the checker alone.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from tests.simulation.stage import Stage, Task
+
+T0: Final = 1_800_000_000_000  # 2027-01-15T08:00:00Z, on a minute's edge
+Headers = list[tuple[str, bytes | None]]
+
+
+class Refused(Exception):
+    """The broker refuses; `kind` is fenced, state, unknown_topic or refused."""
+
+    def __init__(self, kind: str, reason: str) -> None:
+        super().__init__(reason)
+        self.kind = kind
+
+
+@dataclass(eq=False, slots=True)
+class Txn:
+    """One transaction: `outcome` is empty while nothing is decided."""
+
+    producer: str
+    epoch: int
+    started_ms: float
+    outcome: str = ""
+    touched: list[Log] = field(default_factory=list)
+    number: int = 0
+    decided_ms: float = 0.0
+
+
+class Entry(NamedTuple):
+    """A record in a log; without a transaction it is committed, with `marker` it is none."""
+
+    offset: int
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+    headers: Headers | None
+    txn: Txn | None
+    order: int
+    marker: bool = False
+
+    @property
+    def committed(self) -> bool:
+        """Whether readers of committed records see it, once it is stable."""
+        return not self.marker and (self.txn is None or self.txn.outcome == "commit")
+
+
+class Log:
+    """One partition of a topic."""
+
+    def __init__(self, topic: str, partition: int) -> None:
+        self.topic = topic
+        self.partition = partition
+        self.entries: list[Entry] = []
+        self.history: list[Entry] = []
+        self.end = 0
+        self.open: dict[Txn, int] = {}
+        self.readers: list[Task] = []
+
+    @property
+    def stable_end(self) -> int:
+        """The first offset that an undecided transaction holds back, else the end."""
+        return min(self.open.values(), default=self.end)
+
+    def add(self, entry: Entry) -> None:
+        """Append an entry."""
+        self.entries.append(entry)
+        self.history.append(entry)
+        self.end = entry.offset + 1
+
+    def read(self, offset: int, end: int, at_most: int) -> list[Entry]:
+        """Entries from an offset on, markers included, below `end`."""
+        at = bisect_left(self.entries, offset, key=lambda entry: entry.offset)
+        found = []
+        for entry in self.entries[at : at + at_most]:
+            if entry.offset >= end:
+                break
+            found.append(entry)
+        return found
+
+    def compact(self, now_ms: int, tombstones_ms: int) -> None:
+        """Keep the last committed record of each key; old tombstones and markers go."""
+        stable = self.stable_end
+        last = {e.key: e.offset for e in self.entries if e.committed and e.offset < stable}
+
+        def stays(entry: Entry) -> bool:
+            if entry.offset >= stable:
+                return True
+            if not entry.committed or last[entry.key] != entry.offset:
+                return False
+            return entry.value is not None or now_ms - entry.timestamp_ms < tombstones_ms
+
+        self.entries = [entry for entry in self.entries if stays(entry)]
+
+
+@dataclass(slots=True)
+class Coordinated:
+    """What the coordinator knows of a transactional id."""
+
+    epoch: int = -1
+    txn: Txn | None = None
+    last_outcome: str = ""
+
+
+class Broker:
+    """One broker, which never loses what it has taken."""
+
+    def __init__(self, stage: Stage) -> None:
+        self.stage = stage
+        self.topics: dict[str, list[Log]] = {}
+        self.configs: dict[str, dict[str, str]] = {}
+        self.refused: dict[str, str] = {}
+        self.coordinated: dict[str, Coordinated] = {}
+        self.order = 0
+        self.decided = 0
+
+    # -- topics ----------------------------------------------------------------------------------
+
+    def now_ms(self) -> int:
+        """The broker's clock, which all promises are judged by."""
+        return int(T0 + self.stage.now_ms)
+
+    def create(self, topic: str, partitions: int) -> None:
+        """Create a topic."""
+        self.topics[topic] = [Log(topic, number) for number in range(partitions)]
+
+    def log(self, topic: str, partition: int) -> Log:
+        """One partition of a topic."""
+        if topic not in self.topics:
+            raise Refused("unknown_topic", f"{topic} does not exist")
+        return self.topics[topic][partition]
+
+    def append(
+        self,
+        log: Log,
+        record: tuple[bytes | None, bytes | None, Headers | None],
+        txn: Txn | None = None,
+    ) -> Entry:
+        """Append a record; outside of a transaction it is committed."""
+        self.order += 1
+        entry = Entry(log.end, self.now_ms(), *record, txn, self.order)
+        log.add(entry)
+        self._wake(log)
+        return entry
+
+    def _wake(self, log: Log) -> None:
+        readers, log.readers = log.readers, []
+        for reader in readers:
+            self.stage.wake(reader)
+
+    # -- transactions ----------------------------------------------------------------------------
+
+    def init(self, name: str, wait: Callable[[float], None]) -> int:
+        """Fence the former producer of this id and end its transaction; the new epoch."""
+        known = self.coordinated.setdefault(name, Coordinated())
+        if known.txn is not None and not known.txn.outcome:
+            known.epoch += 1
+            self._decide(known, "abort")
+        while known.txn is not None:
+            wait(5.0)
+        known.epoch += 1
+        return known.epoch
+
+    def produce(
+        self,
+        producer: tuple[str, int],
+        place: tuple[str, int],
+        records: Sequence[tuple[bytes | None, bytes | None, Headers | None]],
+        timeout_ms: float,
+    ) -> list[Entry]:
+        """Append records to one partition within the producer's transaction."""
+        known = self._known(producer)
+        topic, partition = place
+        if topic in self.refused:
+            raise Refused("refused", self.refused[topic])
+        log = self.log(topic, partition)
+        if known.txn is None:
+            known.txn = Txn(*producer, self.stage.now_ms)
+            self._expire_later(known, known.txn, timeout_ms)
+        txn = known.txn
+        if txn.outcome:
+            raise Refused("state", "the transaction is being ended")
+        if log not in txn.touched:
+            txn.touched.append(log)
+            log.open[txn] = log.end
+        return [self.append(log, record, txn) for record in records]
+
+    def busy(self, name: str) -> bool:
+        """Whether markers of this id's last transaction are still to be written."""
+        known = self.coordinated.get(name)
+        return known is not None and known.txn is not None and bool(known.txn.outcome)
+
+    def end(self, producer: tuple[str, int], outcome: str) -> None:
+        """EndTxn: commit or abort what this producer has open."""
+        known = self._known(producer)
+        if known.txn is None or known.txn.outcome:
+            ended = known.last_outcome if known.txn is None else known.txn.outcome
+            if ended not in ("", outcome):
+                raise Refused("state", f"the transaction has ended by {ended}")
+            return
+        self._decide(known, outcome)
+
+    def _known(self, producer: tuple[str, int]) -> Coordinated:
+        name, epoch = producer
+        known = self.coordinated.setdefault(name, Coordinated())
+        if known.epoch != epoch:
+            raise Refused("fenced", f"{name}: epoch {epoch} is older than {known.epoch}")
+        return known
+
+    def _decide(self, known: Coordinated, outcome: str) -> None:
+        txn = known.txn
+        assert txn is not None
+        self.decided += 1
+        txn.outcome, txn.number, txn.decided_ms = outcome, self.decided, self.stage.now_ms
+        slow_ms = 400.0 if self.stage.random.random() < 0.02 else 3.0
+        left = list(txn.touched)
+
+        def mark(log: Log) -> None:
+            self.order += 1
+            marker = Entry(log.end, self.now_ms(), None, None, None, txn, self.order, True)
+            log.open.pop(txn)
+            log.add(marker)
+            self._wake(log)
+            left.remove(log)
+            if not left:
+                known.txn, known.last_outcome = None, outcome
+
+        for log in txn.touched:
+            self.stage.later(self.stage.random.random() * slow_ms, lambda log=log: mark(log))  # type: ignore[misc]
+
+    def _expire_later(self, known: Coordinated, txn: Txn, timeout_ms: float) -> None:
+        def expire() -> None:
+            if known.txn is txn and not txn.outcome:
+                known.epoch += 1
+                self._decide(known, "abort")
+
+        self.stage.later(timeout_ms, expire)

@@ -1,0 +1,270 @@
+"""The checker: what was sent, against what the topics say; it shares no code with the engine.
+
+Requests are folded in the order of their home partition, each with the verdict that the lifecycle
+topic tells.  From that follows which definitions had to fire once, and which never; the fired
+records have to say the same.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from tests.simulation.broker import Entry
+from tests.simulation.load import Sent
+from tests.simulation.rhythms import drift
+from tests.simulation.stores import check_stores
+from tests.simulation.trail import FIRED, Step, headers_of, steps_of
+from tests.simulation.transactions import check_transactions
+from tests.simulation.world import World
+
+
+@dataclass(slots=True)
+class Definition:
+    """An accepted definition: where it was accepted, and whether it has to fire."""
+
+    sent: Sent
+    accepted_in: Step
+    seq: int
+    must_fire: bool | None = None
+    extras: int = 0
+    fired_in: list[tuple[Step, Entry]] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Standing:
+    """What a schedule's name holds while the verdicts are folded."""
+
+    waiting: Definition | None = None
+    fired: bool = False
+
+
+def check(world: World) -> list[str]:
+    """All that is wrong with a finished world."""
+    try:
+        partitions = steps_of(world)
+    except AssertionError as error:
+        return [f"I4 {error}"]
+    checker = Checker(world, partitions)
+    checker.fold()
+    checker.compare()
+    checker.orders()
+    return checker.problems + check_transactions(partitions) + check_stores(world)
+
+
+class Checker:
+    """Folds verdicts and compares them with fires."""
+
+    def __init__(self, world: World, partitions: list[list[Step]]) -> None:
+        self.problems: list[str] = []
+        self._world = world
+        self._partitions = partitions
+        # A marker lasts for a day: after a night it may be gone.
+        self._nights = bool(world.scenario.faults.get("night"))
+        self._definitions: dict[str, Definition] = {}
+        self._standing: defaultdict[tuple[str, str], Standing] = defaultdict(Standing)
+        self._sent = {(each.partition, each.offset): each for each in world.load.sent}
+
+    def _wrong(self, invariant: str, what: str) -> None:
+        self.problems.append(f"{invariant} {what}")
+
+    # -- verdicts --------------------------------------------------------------------------------
+
+    def fold(self) -> None:
+        """Give each request its verdict, in the order in which they were taken in."""
+        answered: Counter[int] = Counter()
+        for steps, log in zip(
+            self._partitions, self._world.broker.topics["belfry.schedules"], strict=True
+        ):
+            entries = [entry for entry in log.history if entry.committed]
+            for step, entry in _taken(steps, entries):
+                sent = self._sent.get(_origin(entry, log.partition))
+                if sent is None:
+                    self._wrong("I4", f"{entry} came from nobody")
+                elif not (sent.stray and entry.txn is None):
+                    answered[id(sent)] += 1
+                    self._judge(sent, step, entry)
+        for sent in self._world.load.sent:
+            if answered[id(sent)] != 1:
+                self._wrong("I5", f"{sent.name} was taken in {answered[id(sent)]} times")
+
+    def _judge(self, sent: Sent, step: Step, entry: Entry) -> None:
+        place = (b"%d" % sent.partition, b"%d" % sent.offset)
+        kept = [
+            each
+            for each in step.rejected
+            if (headers_of(each)["belfry-error-partition"], headers_of(each)["belfry-error-offset"])
+            == place
+        ]
+        if sent.poison:
+            if len(kept) != 1:
+                self._wrong("I5", f"poison {sent.name} was refused {len(kept)} times")
+            return
+        outcome = self._outcome(sent, step)
+        if bool(kept) != (outcome == "REJECTED"):
+            self._wrong("I5", f"{sent.name} ended in {outcome}, and was kept {len(kept)} times")
+        self._apply(sent, outcome, step, entry.offset)
+
+    def _outcome(self, sent: Sent, step: Step) -> str:
+        if sent.request_id is None:
+            return "ACCEPTED"
+        told = [
+            event
+            for event in step.told
+            if event["request_id"] == sent.request_id
+            and (event["source_partition"], event["source_offset"])
+            in ((sent.partition, sent.offset), (None, None))
+        ]
+        if len(told) == 1:
+            return str(told[0]["outcome"])
+        told_here = [event["outcome"] for event in told]
+        if told_here.count("DUPLICATE") == len(told_here) - 1 or set(told_here) == {"DUPLICATE"}:
+            # Several repeats in one step; which of them is which does not matter.
+            return str(min(told_here, key=lambda each: each == "DUPLICATE")) if told_here else ""
+        self._wrong("I5", f"{sent.name} was answered {told_here}")
+        return ""
+
+    def _apply(self, sent: Sent, outcome: str, step: Step, seq: int) -> None:
+        standing = self._standing[sent.tenant, sent.schedule_id]
+        waiting = standing.waiting
+        fits = {
+            "ACCEPTED": not standing.fired if waiting is None else True,
+            "UPDATED": waiting is not None,
+            "CANCELLED": waiting is not None,
+            "TRIGGERED": waiting is not None,
+            "TOO_LATE": waiting is not None or standing.fired,
+            "NOT_FOUND": (waiting is None and not standing.fired) or self._nights,
+            "CONFLICT": "expected_version" in sent.fields or sent.action == "CREATE",
+            "DUPLICATE": True,
+            "REJECTED": sent.action == "TRIGGER",
+        }
+        if standing.fired and outcome == "ACCEPTED":
+            fits["ACCEPTED"] = True
+        if not fits.get(outcome):
+            self._wrong("I5", f"{sent.name} ({sent.action}) ended in {outcome}, which cannot be")
+        if outcome == "TOO_LATE" and waiting is not None:
+            self._in_time(sent, waiting)
+        if outcome in ("ACCEPTED", "TOO_LATE", "NOT_FOUND") and waiting is not None:
+            waiting.must_fire, standing.waiting, standing.fired = True, None, True
+        if outcome in ("UPDATED", "CANCELLED") and waiting is not None:
+            waiting.must_fire, standing.waiting, standing.fired = False, None, False
+        if outcome in ("ACCEPTED", "UPDATED"):
+            standing.waiting = self._definitions[sent.name] = Definition(sent, step, seq)
+            standing.fired = False
+        if outcome == "TRIGGERED" and waiting is not None:
+            waiting.extras += 1
+
+    def _in_time(self, sent: Sent, waiting: Definition) -> None:
+        """What was in the log in good time must not come too late."""
+        margin_ms = self._world.scenario.in_time_ms
+        early_ms = waiting.sent.due_ms - sent.appended_ms
+        strays = sent.stray or waiting.sent.stray
+        if margin_ms and early_ms >= margin_ms and sent.action == "CANCEL" and not strays:
+            self._wrong("in time", f"{sent.name} came {early_ms} ms before {waiting.sent.name}")
+
+    # -- fires -----------------------------------------------------------------------------------
+
+    def compare(self) -> None:
+        """Hold what fired against what had to."""
+        identities: Counter[bytes] = Counter()
+        extras: Counter[str] = Counter()
+        for steps in self._partitions:
+            for step in steps:
+                for topic, entry in step.fired:
+                    headers = headers_of(entry)
+                    identities[headers["belfry-fire-id"]] += 1
+                    name = (entry.value or b"").decode()
+                    definition = self._definitions.get(name)
+                    if definition is None:
+                        self._wrong("I4", f"{name} fired and was never accepted")
+                    elif headers["belfry-occurrence"] == b"-1":
+                        extras[name] += 1
+                        self._content(definition.sent, topic, entry)
+                    else:
+                        definition.fired_in.append((step, entry))
+                        self._content(definition.sent, topic, entry)
+                        if not definition.sent.recurs:
+                            self._instant(definition.sent, entry)
+        for identity, times in identities.items():
+            if times != 1:
+                self._wrong("I1", f"fire id {identity!r} stands on {times} records")
+        for name, definition in self._definitions.items():
+            self._fires(name, definition, extras[name])
+
+    def _fires(self, name: str, definition: Definition, extras: int) -> None:
+        if definition.sent.recurs:
+            fired = [entry for _, entry in definition.fired_in]
+            for what in drift(definition.sent, fired, self._world.scenario.early_ms):
+                self._wrong("I16", f"{name} {what}")
+            return
+        times = len(definition.fired_in)
+        if definition.must_fire is False:
+            if times:
+                self._wrong("I2", f"{name} was cancelled or replaced, and fired {times} times")
+        elif times != 1:
+            self._wrong("I1", f"{name} fired {times} times")
+        if extras != definition.extras:
+            self._wrong("I1", f"{name}: {definition.extras} triggers, {extras} extra records")
+
+    def _content(self, sent: Sent, topic: str, entry: Entry) -> None:
+        keys = (sent.fields.get("group") or sent.schedule_id, sent.tenant)
+        if topic != FIRED + sent.tenant or (entry.key or b"").decode() not in keys:
+            self._wrong("I4", f"{sent.name} came out on {topic} with key {entry.key!r}")
+
+    def _instant(self, sent: Sent, entry: Entry) -> None:
+        early_ms = sent.due_ms - entry.timestamp_ms
+        if early_ms > self._world.scenario.early_ms:
+            self._wrong("I3", f"{sent.name} fired {early_ms} ms early")
+        told = datetime.fromisoformat(headers_of(entry)["belfry-scheduled-at"].decode())
+        if round(told.timestamp() * 1000) != sent.due_ms:
+            self._wrong("I4", f"{sent.name} is due {sent.due_ms} and says {told}")
+
+    # -- order -----------------------------------------------------------------------------------
+
+    def orders(self) -> None:
+        """Of a group, what was pending together leaves in due order, ties as accepted."""
+        groups: defaultdict[tuple[str, str], list[Definition]] = defaultdict(list)
+        for definition in self._definitions.values():
+            group = definition.sent.fields.get("group")
+            if group and len(definition.fired_in) == 1:
+                groups[definition.sent.tenant, group].append(definition)
+        for name, several in groups.items():
+            several.sort(key=lambda each: each.fired_in[0][1].order)
+            for at, first in enumerate(several):
+                for second in several[at + 1 :]:
+                    if _rank(second) < _rank(first) and _together(second, first):
+                        self._wrong(
+                            "order", f"{name}: {second.sent.name} came after {first.sent.name}"
+                        )
+
+
+def _rank(definition: Definition) -> tuple[int, int]:
+    return definition.sent.due_ms, definition.seq
+
+
+def _together(late: Definition, first: Definition) -> bool:
+    """Whether `late` was waiting already when `first` left."""
+    return late.accepted_in.index < first.fired_in[0][0].index
+
+
+def _taken(steps: list[Step], entries: list[Entry]) -> Iterator[tuple[Step, Entry]]:
+    """Each request with the transaction that took it in: the first that passes its offset."""
+    at = 0
+    for entry in entries:
+        while at < len(steps):
+            manifest = steps[at].manifest
+            if manifest is not None and manifest.position > entry.offset:
+                yield steps[at], entry
+                break
+            at += 1
+
+
+def _origin(entry: Entry, partition: int) -> tuple[int, int]:
+    """Where a request was first received."""
+    headers: dict[str, Any] = headers_of(entry)
+    if entry.txn is not None and "belfry-origin-offset" in headers:
+        return int(headers["belfry-origin-partition"]), int(headers["belfry-origin-offset"])
+    return partition, entry.offset

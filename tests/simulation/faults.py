@@ -1,0 +1,178 @@
+"""Faults: what may strike a world while requests come.
+
+Each is a function that takes the world and draws the rest; a scenario says how many of each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from tests.simulation.load import TENANTS
+from tests.simulation.machine import Machine, Strike
+from tests.simulation.worker import SimWorker
+from tests.simulation.world import World
+
+DAY_MS: Final = 86_400_000
+NIGHT_MS: Final = DAY_MS * 1.1
+STEPS: Final = (
+    *("S0", "S1", "S2", "S3", "S4", "S5", "S6", "S7", "S8", "S9"),
+    *("R1", "R2", "R3", "R4"),
+)
+
+
+def _one(world: World) -> SimWorker:
+    return world.random.choice(world.workers)
+
+
+def _restart_soon(world: World, worker: SimWorker) -> None:
+    world.stage.later(world.random.choice((20.0, 300.0, 4_000.0)), lambda: world.restart(worker))
+
+
+def crash(world: World) -> None:
+    """SIGKILL at any instant."""
+    worker = _one(world)
+    world.crash(worker)
+    _restart_soon(world, worker)
+
+
+def crash_at(world: World) -> None:
+    """SIGKILL at a named step."""
+    worker = _one(world)
+
+    def kill(machine: Machine) -> None:
+        _restart_soon(world, worker)
+        world.crash(worker)
+
+    _strike(world, worker, kill)
+
+
+def pause_at(world: World) -> None:
+    """SIGSTOP at a named step, and SIGCONT when a session has passed, or sooner."""
+    worker = _one(world)
+
+    def stop(machine: Machine) -> None:
+        ms = world.random.choice((100.0, 2_500.0, 6_000.0))
+        world.stage.later(ms, lambda: world.stage.resume(machine))
+        world.stage.pause(machine)
+
+    _strike(world, worker, stop)
+
+
+def _strike(world: World, worker: SimWorker, what: Callable[[Machine], None]) -> None:
+    after = world.random.choice((1, 1, 2, 5, 12))
+    worker.machine.strikes.append(Strike(world.random.choice(STEPS), after, what))
+
+
+def stop(world: World) -> None:
+    """SIGTERM."""
+    worker = _one(world)
+    worker.terminate()
+    world.stage.later(6_000.0, lambda: world.restart(worker))
+
+
+def all_down(world: World) -> None:
+    """A power cut: every process is gone for some seconds."""
+    for worker in list(world.workers):
+        world.crash(worker)
+        world.stage.later(3_000.0, lambda worker=worker: world.restart(worker))  # type: ignore[misc]
+
+
+def cut(world: World) -> None:
+    """The network of one machine is gone for some seconds."""
+    machine = _one(world).machine
+    machine.cut = True
+
+    def mend() -> None:
+        machine.cut = False
+
+    world.stage.later(world.random.choice((300.0, 3_000.0, 11_000.0)), mend)
+
+
+def step_clock(world: World) -> None:
+    """A clock is set, forward or back, by little or much."""
+    machine = _one(world).machine
+    machine.skew_ms += world.random.choice((-40_000, -700, -200, -30, 30, 200, 700, 40_000))
+
+    def mend() -> None:
+        machine.skew_ms = 0.0
+
+    world.stage.later(world.random.choice((500.0, 4_000.0)), mend)
+
+
+def skew(world: World) -> None:
+    """A clock is wrong by less than the tolerance, and stays so."""
+    _one(world).machine.skew_ms = world.random.choice((-400.0, -50.0, 50.0, 300.0))
+
+
+def rebalance(world: World) -> None:
+    """The group deals its partitions anew, without a reason."""
+    world.group.rebalance()
+
+
+def lose_disk(world: World) -> None:
+    """A process is killed, and its directory deleted."""
+    worker = _one(world)
+    world.crash(worker)
+    worker.machine.disk.lose()
+    _restart_soon(world, worker)
+
+
+def old_disk(world: World) -> None:
+    """A process is killed, and its directory put back as it was some time ago."""
+    worker = _one(world)
+    world.crash(worker)
+    worker.machine.disk.put_back()
+    _restart_soon(world, worker)
+
+
+def copy_disk(world: World) -> None:
+    """Somebody copies a directory."""
+    _one(world).machine.disk.copy()
+
+
+def damage_disk(world: World) -> None:
+    """A block of a store is damaged."""
+    _one(world).machine.disk.damage()
+
+
+def refuse_topic(world: World) -> None:
+    """The output topic of a tenant refuses records for some seconds."""
+    topic = f"belfry.fired.{world.random.choice(TENANTS)}"
+    world.broker.refused[topic] = "not authorised"
+
+    def mend() -> None:
+        world.broker.refused.pop(topic, None)
+
+    world.stage.later(2_500.0, mend)
+
+
+def compact(world: World) -> None:
+    """The broker compacts the changelog; tombstones stay."""
+    for log in world.broker.topics["belfry.changelog"]:
+        log.compact(world.broker.now_ms(), DAY_MS)
+
+
+def night(world: World) -> None:
+    """Everybody is away for more than a day; tombstones go; some come back with old state."""
+    for worker in list(world.workers):
+        world.crash(worker)
+    for worker in world.workers:
+        if world.random.random() < 0.7:
+            worker.machine.disk.put_back()
+    before_ms = world.stage.now_ms
+    world.stage.sleep(NIGHT_MS)
+    for log in world.broker.topics["belfry.changelog"]:
+        log.compact(world.broker.now_ms(), DAY_MS)
+    for worker in list(world.workers):
+        world.restart(worker)
+    world.slept_ms += world.stage.now_ms - before_ms
+
+
+KINDS: Final[dict[str, Callable[[World], None]]] = {
+    each.__name__: each
+    for each in (
+        crash, crash_at, pause_at, stop, all_down, cut, step_clock, skew, rebalance, lose_disk,
+        old_disk, copy_disk, damage_disk, refuse_topic, compact, night,
+    )
+}  # fmt: skip

@@ -1,0 +1,122 @@
+"""One simulated machine: a process, its clock, its way to the broker, and what strikes it.
+
+`Weather` says how long things take and what becomes of messages; it draws from the seed.  `Strike`
+is a fault at a named step: S0-S9 of a transaction, R1-R4 of a take-over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from random import Random
+
+from tests.simulation.broker import T0, Broker
+from tests.simulation.disk import Disk
+from tests.simulation.stage import Host, here
+
+
+@dataclass(slots=True)
+class Weather:
+    """Chances (0 to 1) and durations of one scenario; `calm` ends all faults."""
+
+    random: Random
+    slow: float = 0.01
+    slow_ms: float = 200.0
+    late_end: float = 0.0
+    lost_end: float = 0.0
+    lost_reply: float = 0.0
+    lost_batch: float = 0.0
+    no_answer: float = 0.0
+    eager: float = 0.2
+
+    def latency_ms(self) -> float:
+        """How long a message travels."""
+        if self.random.random() < self.slow:
+            return self.random.random() * self.slow_ms
+        return 0.5 + self.random.random() * 2.5
+
+    def strikes(self, chance: float) -> bool:
+        """Whether something of this chance happens now."""
+        return chance > 0 and self.random.random() < chance
+
+    def end_fate(self) -> str:
+        """What becomes of an EndTxn: ok, late, lost or unheard."""
+        for chance, fate in (
+            (self.late_end, "late"),
+            (self.lost_end, "lost"),
+            (self.lost_reply, "unheard"),
+        ):
+            if self.strikes(chance):
+                return fate
+        return "ok"
+
+    def calm(self) -> None:
+        """No more faults."""
+        self.slow = self.late_end = self.lost_end = self.lost_reply = 0.0
+        self.lost_batch = self.no_answer = 0.0
+
+
+@dataclass(slots=True)
+class Strike:
+    """What happens when a step is reached for the `after`-th time."""
+
+    step: str
+    after: int
+    what: Callable[[Machine], None]
+
+
+@dataclass(eq=False, slots=True)
+class Machine(Host):
+    """A host with everything that a worker touches; `skew_ms` is its clock minus the broker's."""
+
+    broker: Broker = field(kw_only=True)
+    weather: Weather = field(kw_only=True)
+    disk: Disk = field(kw_only=True)
+    skew_ms: float = 0.0
+    cut: bool = False
+    strikes: list[Strike] = field(default_factory=list)
+    struck: list[str] = field(default_factory=list)
+
+    def reach(self, step: str) -> None:
+        """A failpoint: others may go first, and a fault may strike."""
+        stage = here()
+        stage.check()
+        for strike in self.strikes:
+            if strike.step == step:
+                strike.after -= 1
+                if strike.after == 0:
+                    self.strikes.remove(strike)
+                    self.struck.append(step)
+                    strike.what(self)
+                break
+        if self.weather.random.random() < 0.1:
+            stage.turn()
+
+    def wall_ms(self) -> float:
+        """Epoch milliseconds, as this machine believes."""
+        return T0 + here().now_ms + self.skew_ms
+
+    def monotonic_ms(self) -> float:
+        """Milliseconds since some instant; never steps."""
+        return 1_000_000.0 + here().now_ms
+
+    def both_ms(self) -> tuple[float, float]:
+        """Both clocks of one moment."""
+        return self.wall_ms(), self.monotonic_ms()
+
+    def travel(self, timeout_ms: float) -> bool:
+        """One way to the broker; False, after the time-out, where the network is cut."""
+        stage = here()
+        stage.check()
+        if self.cut:
+            stage.sleep(timeout_ms)
+            return False
+        stage.sleep(self.weather.latency_ms())
+        return not self.cut
+
+
+def machine() -> Machine:
+    """The machine that the current task runs on."""
+    host = here().current.host
+    assert isinstance(host, Machine), f"{host.name} is no machine"
+    return host

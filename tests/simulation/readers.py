@@ -1,0 +1,110 @@
+"""What stands in for confluent-kafka's `Consumer`: partitions assigned by hand, no group.
+
+A reader of committed records stops at the first undecided one; the end of a partition is told once,
+with the position behind what markers and aborted records took.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from confluent_kafka import KafkaError, TopicPartition
+
+from tests.simulation.broker import Log
+from tests.simulation.clients import SimMessage, failure, metadata
+from tests.simulation.machine import machine
+from tests.simulation.stage import here
+
+
+@dataclass(slots=True)
+class Place:
+    """How far a consumer has come with one partition."""
+
+    log: Log
+    position: int
+    told_end: int = -1
+
+
+class SimConsumer:
+    """`Consumer` with partitions assigned by hand."""
+
+    def __init__(self, properties: dict[str, Any], **_: Any) -> None:
+        self._machine = machine()
+        self._committed = properties.get("isolation.level", "read_committed") == "read_committed"
+        self._places: list[Place] = []
+
+    def list_topics(self, topic: str | None = None, timeout: float = -1) -> Any:
+        """The cluster's metadata."""
+        if not self._machine.travel(timeout * 1000):
+            raise failure(KafkaError._TRANSPORT, "no answer")
+        return metadata(self._machine.broker)
+
+    def assign(self, partitions: list[TopicPartition]) -> None:
+        """Read these partitions from their offsets on."""
+        here().check()
+        log = self._machine.broker.log
+        self._places = [
+            Place(log(place.topic, place.partition), max(place.offset, 0)) for place in partitions
+        ]
+
+    def _end(self, log: Log) -> int:
+        return log.stable_end if self._committed else log.end
+
+    def poll(self, timeout: float = -1) -> SimMessage | None:
+        """One message, or None."""
+        found = self.consume(1, timeout)
+        return found[0] if found else None
+
+    def consume(self, num_messages: int = 1, timeout: float = -1) -> list[SimMessage]:
+        """Messages that are there; waits for the first one only."""
+        stage = here()
+        deadline_ms = stage.now_ms + timeout * 1000
+        while True:
+            stage.check()
+            found: list[SimMessage] = []
+            for place in self._places if not self._machine.cut else ():
+                found += self._fetch(place, num_messages - len(found))
+            if found or stage.now_ms >= deadline_ms:
+                return found
+            self._wait(deadline_ms - stage.now_ms)
+
+    def _wait(self, ms: float) -> None:
+        stage = here()
+        for place in self._places:
+            place.log.readers.append(stage.current)
+        stage.wait(ms)
+        for place in self._places:
+            if stage.current in place.log.readers:
+                place.log.readers.remove(stage.current)
+
+    def _fetch(self, place: Place, count: int) -> list[SimMessage]:
+        log, end = place.log, self._end(place.log)
+        found: list[SimMessage] = []
+        while len(found) < count and place.position < end:
+            entries = log.read(place.position, end, count)
+            for entry in entries[: count - len(found)]:
+                place.position = entry.offset + 1
+                if entry.committed or (not self._committed and not entry.marker):
+                    found.append(SimMessage(log, entry, None, entry.offset))
+            if not entries:
+                place.position = end
+        if len(found) < count and place.position >= end and place.told_end != end:
+            place.told_end = end
+            found.append(SimMessage(log, None, KafkaError(KafkaError._PARTITION_EOF), end))
+        return found
+
+    def get_watermark_offsets(
+        self, partition: TopicPartition, timeout: float = -1, cached: bool = False
+    ) -> tuple[int, int]:
+        """First offset, and where a reader of this isolation stops today."""
+        weather = self._machine.weather
+        if weather.strikes(weather.no_answer) or not self._machine.travel(timeout * 1000):
+            raise failure(KafkaError._TRANSPORT, "no answer")
+        log = self._machine.broker.log(partition.topic, partition.partition)
+        ends = (0, self._end(log))
+        self._machine.travel(timeout * 1000)
+        return ends
+
+    def close(self) -> None:
+        """Nothing is kept open."""

@@ -1,0 +1,40 @@
+"""What recurs keeps its rhythm: each instant is an interval after the one before, none is missing.
+
+A row whose request was taken in late begins with a later instant of its grid, and is as long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+
+from tests.simulation.broker import Entry
+from tests.simulation.load import Sent
+from tests.simulation.trail import headers_of
+
+
+def drift(sent: Sent, fired: Sequence[Entry], early_ms: int) -> Iterator[str]:
+    """What is wrong with the fires of a schedule of kind EVERY."""
+    start_ms, interval_ms = sent.fields["start_at"], sent.fields["interval_ms"]
+    if len(fired) != sent.fields["max_fires"]:
+        yield f"fired {len(fired)} times, not {sent.fields['max_fires']}"
+    told = [
+        (int(headers["belfry-occurrence"]), _ms(headers["belfry-scheduled-at"]), entry)
+        for entry in fired
+        for headers in [headers_of(entry)]
+    ]
+    told.sort(key=lambda each: each[:2])
+    for number, (occurrence, nominal_ms, entry) in enumerate(told):
+        if occurrence != number:
+            yield f"has occurrence {occurrence} where {number} should be"
+        place_ms = nominal_ms - told[0][1]
+        if place_ms != number * interval_ms or (nominal_ms - start_ms) % interval_ms:
+            yield f"drifts: occurrence {occurrence} is {place_ms} ms after the first"
+        if nominal_ms < start_ms:
+            yield f"begins {start_ms - nominal_ms} ms before its start"
+        if nominal_ms - entry.timestamp_ms > early_ms:
+            yield f"fired occurrence {occurrence} {nominal_ms - entry.timestamp_ms} ms early"
+
+
+def _ms(text: bytes) -> int:
+    return round(datetime.fromisoformat(text.decode()).timestamp() * 1000)

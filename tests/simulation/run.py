@@ -1,0 +1,108 @@
+"""One run: a scenario, a seed, and what the checker has to say about it."""
+
+from __future__ import annotations
+
+from collections.abc import MutableMapping
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Any, Final
+
+import structlog
+
+from tests.simulation import faults
+from tests.simulation.checker import check
+from tests.simulation.scenario import Scenario
+from tests.simulation.seams import replaced
+from tests.simulation.stage import enter, leave
+from tests.simulation.world import World
+
+# What a partition may start over from; anything else is a bug.
+EXPECTED: Final = ("ConnectionError", "Damaged", "KafkaException", "LostRange")
+
+
+@dataclass(slots=True)
+class Report:
+    """What came of one run."""
+
+    scenario: str
+    seed: int
+    problems: list[str]
+    fingerprint: str
+    fired: int = 0
+    requests: int = 0
+    transactions: int = 0
+    struck: list[str] = field(default_factory=list)
+
+
+def simulate(scenario: Scenario, seed: int) -> Report:
+    """Play a seed, let all faults end, and judge."""
+    world = World(scenario, seed)
+    notes: list[str] = []
+    _listen(notes)
+    enter(world.stage)
+    try:
+        with replaced():
+            _play(world)
+            healed = world.drain()
+            world.close()
+    finally:
+        leave()
+    problems = [f"I20 a task ended: {each}" for each in world.stage.failures]
+    problems += [f"I20 {note}" for note in notes]
+    problems += [f"I20 refused: {each}" for life in world.lives for each in life.refusals]
+    if not healed:
+        problems.append("I15 the backlog does not drain")
+    problems += world.problems + check(world)
+    return Report(
+        scenario.name,
+        seed,
+        problems,
+        _fingerprint(world),
+        sum(len(world.committed(topic)) for topic in world.broker.topics if "fired" in topic),
+        len(world.load.sent),
+        world.broker.decided,
+        [step for life in world.lives for step in life.machine.struck],
+    )
+
+
+def _play(world: World) -> None:
+    scenario, random = world.scenario, world.random
+    world.open()
+    length_ms = scenario.seconds * 1000.0
+    instants = [
+        (random.random() * length_ms, world.load.send_one) for _ in range(scenario.requests)
+    ]
+    for name, count in scenario.faults.items():
+        fault = faults.KINDS[name]
+        instants += [
+            (random.random() * length_ms, lambda fault=fault: fault(world))  # type: ignore[misc]
+            for _ in range(count)
+        ]
+    instants.sort(key=lambda each: each[0])
+    for at_ms, act in instants:
+        left_ms = at_ms + world.slept_ms - world.stage.now_ms
+        if left_ms > 0:
+            world.stage.sleep(left_ms)
+        act()
+    world.heal()
+
+
+def _listen(notes: list[str]) -> None:
+    """Hear what the shell's log says of a partition that starts over."""
+
+    def hear(_logger: Any, _name: str, event: MutableMapping[str, Any]) -> str:
+        cause = str(event.get("cause", ""))
+        if event.get("exc_info") and not cause.startswith(EXPECTED):
+            notes.append(f"{event.get('event')}: {cause}")
+        raise structlog.DropEvent
+
+    structlog.configure(processors=[hear], cache_logger_on_first_use=False)
+
+
+def _fingerprint(world: World) -> str:
+    digest = blake2b(digest_size=8)
+    for topic in sorted(world.broker.topics):
+        for log in world.broker.topics[topic]:
+            for entry in log.history:
+                digest.update(repr((topic, entry[:5], entry.order)).encode())
+    return digest.hexdigest()

@@ -1,0 +1,50 @@
+"""Scenarios: small files that say how large a world is and what strikes it.
+
+about = "…"            one sentence
+machines = 3           workers
+seconds = 15           how long requests come and faults strike
+requests = 60
+early_ms = 0           by how much an event may be early: what the weather's latencies differ
+rhythms = 0.0          share of requests that recur
+in_time_ms = 0         a cancel this long before its due instant counts; 0: not looked at
+[settings]             of the worker, over those of `worker.settings_of`
+[weather]              chances and durations (`machine.Weather`)
+[faults]               how many of each kind (`faults.KINDS`), at instants that the seed draws
+"""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+FOLDER: Final = Path(__file__).parent / "scenarios"
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """One file of `scenarios/`."""
+
+    name: str
+    about: str
+    machines: int = 2
+    partitions: int = 2
+    seconds: int = 12
+    requests: int = 50
+    settings: dict[str, Any] = field(default_factory=dict)
+    weather: dict[str, float] = field(default_factory=dict)
+    faults: dict[str, int] = field(default_factory=dict)
+    early_ms: int = 0
+    in_time_ms: int = 0
+    rhythms: float = 0.0
+
+
+def read(path: Path) -> Scenario:
+    """The scenario in a file."""
+    return Scenario(name=path.stem, **tomllib.loads(path.read_text(encoding="utf-8")))
+
+
+def scenarios() -> list[Scenario]:
+    """All scenarios, by name."""
+    return [read(path) for path in sorted(FOLDER.glob("*.toml"))]

@@ -1,0 +1,64 @@
+"""Where the simulator takes the place of threads, clocks, RocksDB and Kafka's clients.
+
+The shell imports these by name, so every such name in its modules is replaced, found by identity:
+a module that joins the shell later is covered without being named here.  Nothing else is replaced:
+take-over, loop, transactions, outputs, readers and the pure rooms run as shipped.
+"""
+
+from __future__ import annotations
+
+import queue
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+import confluent_kafka
+from confluent_kafka.admin import AdminClient
+
+import belfry.assembly  # noqa: F401  # with it comes the whole shell
+from belfry.worker import rocks
+from tests.simulation import admin, clients, disk, primitives, readers
+
+REPLACED: Final[list[tuple[Any, Any]]] = [
+    (threading.Event, primitives.SimEvent),
+    (threading.Thread, primitives.SimThread),
+    (threading.Lock, primitives.SimSemaphore),
+    (threading.RLock, primitives.SimRLock),
+    (threading.Semaphore, primitives.SimSemaphore),
+    (threading.BoundedSemaphore, primitives.SimSemaphore),
+    (queue.SimpleQueue, primitives.SimSimpleQueue),
+    (queue.Queue, primitives.SimSimpleQueue),
+    (time.monotonic, primitives.monotonic),
+    (time.sleep, primitives.sleep),
+    (confluent_kafka.Producer, clients.SimProducer),
+    (confluent_kafka.Consumer, readers.SimConsumer),
+    (confluent_kafka.Message, clients.SimMessage),
+    (AdminClient, admin.SimAdmin),
+    (rocks.RocksMap, disk.SimRocks),
+    (rocks.wipe, disk.wipe),
+]
+ROOMS: Final = ("belfry.worker.", "belfry.assembly")
+# Faust lives on an event loop of its own; the simulator has its own group.
+SPARED: Final = ("belfry.worker.membership", "belfry.worker.process")
+
+
+@contextmanager
+def replaced() -> Iterator[None]:
+    """Within it the shell plays on the simulator's stage."""
+    disk.SimRocks.damaged = rocks.Damaged
+    before: list[tuple[Any, str, Any]] = []
+    for name, module in sorted(sys.modules.items()):
+        if name.startswith(ROOMS) and name not in SPARED:
+            for attribute, value in list(vars(module).items()):
+                for original, stand_in in REPLACED:
+                    if value is original and module is not rocks:
+                        before.append((module, attribute, value))
+                        setattr(module, attribute, stand_in)
+    try:
+        yield
+    finally:
+        for module, attribute, value in before:
+            setattr(module, attribute, value)

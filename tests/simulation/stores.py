@@ -1,0 +1,115 @@
+"""Stores against the changelog: a store is the fold of it up to the offset that it names (I12),
+and a rebuild from nothing gives the same (I13)."""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import TYPE_CHECKING, Final
+
+from belfry.store.ordered_map import MemoryMap
+from belfry.store.replay import Replay
+from belfry.store.schedules import ScheduleStore
+from tests.simulation.broker import Broker, Log
+from tests.simulation.disk import Disk
+
+if TYPE_CHECKING:
+    from tests.simulation.world import World
+
+_OFFSET: Final = Struct(">q")
+CHANGELOG: Final = "belfry.changelog"
+PENDING: Final = 1
+PLACE: Final = 5
+# Of a pending record: sizes of tenant and id, and where the texts begin.
+_SIZES_AT: Final = 68
+_TEXTS_AT: Final = 88
+
+
+def fold(log: Log, upto: int) -> dict[bytes, bytes]:
+    """Last value of each key below an offset, tombstones and manifests left out."""
+    found: dict[bytes, bytes] = {}
+    for entry in log.history:
+        if entry.offset >= upto:
+            break
+        if not entry.committed or entry.key is None or entry.key.startswith(b"\0m"):
+            continue
+        if entry.value is None:
+            found.pop(entry.key, None)
+        else:
+            found[entry.key] = entry.value
+    return found
+
+
+def view(rows: MemoryMap) -> dict[bytes, bytes]:
+    """What a store holds under each changelog key; a waiting record, wherever it lies."""
+    waiting: dict[bytes, bytes] = {}
+    named: dict[bytes, bytes] = {}
+    for key, value in rows.scan(b"", b"\xff"):
+        if key[:1] == b"k":
+            named[key[1:]] = value
+        elif key[:1] != b"m" and value[1:2] == bytes([PENDING]):
+            name = _name(value)
+            assert name not in waiting, f"{name!r} waits twice"
+            waiting[name] = value
+    found = {
+        name: waiting.get(name, b"nowhere") if value[1:2] == bytes([PLACE]) else value
+        for name, value in named.items()
+    }
+    lost = waiting.keys() - {n for n, v in named.items() if v[1:2] == bytes([PLACE])}
+    assert not lost, f"{sorted(lost)} wait, and no name leads to them"
+    return found
+
+
+def _name(record: bytes) -> bytes:
+    tenant, schedule = record[_SIZES_AT], record[_SIZES_AT + 1]
+    text = record[_TEXTS_AT : _TEXTS_AT + tenant + schedule]
+    return text[:tenant] + b"/" + text[tenant:]
+
+
+def problem_of(rows: MemoryMap, log: Log) -> str:
+    """What is wrong with a store; empty for nothing, or for one that does not say what it is."""
+    state = rows.get(b"mstate")
+    if state is None:
+        return ""
+    offset = _OFFSET.unpack_from(state)[0]
+    try:
+        held = view(rows)
+    except AssertionError as error:
+        return str(error)
+    want = fold(log, offset)
+    if held == want:
+        return ""
+    differ = sorted(name for name in held.keys() | want.keys() if held.get(name) != want.get(name))
+    return f"at offset {offset} it differs from the changelog in {differ[:5]}"
+
+
+def check_disk(disk: Disk, broker: Broker, where: str) -> list[str]:
+    """Problems of all stores on a disk."""
+    problems: list[str] = []
+    for path, kept in disk.kept.items():
+        if not kept.damaged:
+            log = broker.log(CHANGELOG, int(path.rpartition("-")[2]))
+            why = problem_of(kept.flushed, log)
+            problems += [f"I12 {where}, {path}: {why}"] if why else []
+    return problems
+
+
+def check_stores(world: World) -> list[str]:
+    """Problems of all stores on all disks, and of a rebuild of each partition."""
+    problems: list[str] = []
+    for number, disk in enumerate(world.disks):
+        problems += check_disk(disk, world.broker, f"m{number} at the end")
+    for log in world.broker.topics[CHANGELOG]:
+        rows = MemoryMap()
+        replay = Replay(ScheduleStore(rows))
+        entries = [entry for entry in log.entries if entry.committed]
+        changes = [(entry.key or b"", entry.value) for entry in entries]
+        offsets = [entry.offset for entry in entries]
+        try:
+            replay.apply(changes, offsets, log.end, world.broker.now_ms())
+            replay.finish(world.broker.now_ms())
+        except Exception as error:  # noqa: BLE001  # whatever it is, there is no state
+            problems.append(f"I13 partition {log.partition}: {type(error).__name__}: {error}")
+            continue
+        why = problem_of(rows, log)
+        problems += [f"I13 partition {log.partition}: {why}"] if why else []
+    return problems

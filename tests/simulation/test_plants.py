@@ -1,0 +1,34 @@
+"""Each planted bug is caught: a simulator that finds nothing may be blind."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Final
+
+import pytest
+
+from tests.simulation.planting import TIMEOUT_S, Plant, caught, plants
+from tests.simulation.scenario import scenarios
+
+AT_ONCE: Final = 2
+
+
+@pytest.fixture(scope="module")
+def printed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Future[str]]]:
+    """What the simulator prints of each plant, some of them at a time."""
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        yield {
+            plant.name: pool.submit(caught, plant, tmp_path_factory.mktemp(plant.name))
+            for plant in plants()
+        }
+
+
+@pytest.mark.parametrize("plant", plants(), ids=lambda plant: plant.name)
+@pytest.mark.timeout(TIMEOUT_S + 30)
+def test_a_planted_bug_is_caught(plant: Plant, printed: dict[str, Future[str]]) -> None:
+    assert plant.scenario in {each.name for each in scenarios()}
+    output = printed[plant.name].result()
+    findings = re.findall(r"^    (I\d+|in time|order) ", output, re.MULTILINE)
+    assert set(findings) & set(plant.seen), output

@@ -1,0 +1,46 @@
+"""A thousand seeds find nothing, every fault strikes, and a seed is one run and no other."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import pytest
+
+from tests.simulation.faults import STEPS
+from tests.simulation.playing import finish, start
+from tests.simulation.scenario import scenarios
+
+SEEDS: Final = 1_000
+PROCESSES: Final = 2
+TIMEOUT_S: Final = 900.0
+OTHERS: Final = ("late EndTxn", "lost reply", "lost batch")
+# Beyond the thousand, and found something once: scenario and seed.
+FOUND: Final = (("clocks", 1597),)
+
+
+@pytest.mark.timeout(TIMEOUT_S + 30)
+def test_a_thousand_seeds_find_nothing_and_every_fault_strikes() -> None:
+    share = SEEDS // PROCESSES
+    started = [
+        start("--seeds", str(share), "--first", str(number * share)) for number in range(PROCESSES)
+    ]
+    printed = [finish(each, TIMEOUT_S) for each in started]
+    assert [each.returncode for each in started] == [0] * PROCESSES, "\n".join(printed)
+    struck = set(re.findall(r"[:,] ([A-Za-z0-9 ]+?) \d+(?=[,\n])", "\n".join(printed)))
+    assert struck >= {*STEPS, *OTHERS}, f"these did not strike: { ({*STEPS, *OTHERS} - struck) }"
+
+
+def test_a_seed_is_one_run() -> None:
+    started = [start("--seeds", str(len(scenarios())), "--first", "70") for _ in range(2)]
+    prints = {re.findall(r"fingerprint: (\w+)", finish(each, 100))[0] for each in started}
+    other = finish(start("--seeds", "1", "--first", "71"), 100)
+    assert len(prints) == 1
+    assert prints.isdisjoint(re.findall(r"fingerprint: (\w+)", other))
+
+
+@pytest.mark.parametrize(("scenario", "seed"), FOUND)
+def test_a_seed_that_found_something_finds_nothing_any_more(scenario: str, seed: int) -> None:
+    started = start("--seeds", "1", "--first", str(seed), "--only", scenario)
+    printed = finish(started, 100)
+    assert started.returncode == 0, printed

@@ -1,0 +1,99 @@
+"""What the topics say of the transactions that were committed: the checker's raw material.
+
+Written against the specification of the bytes (the store's README, the public schemas), without a
+line of the engine's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from io import BytesIO
+from struct import Struct
+from typing import Any, Final, NamedTuple
+
+import fastavro
+
+from tests.simulation.broker import Entry, Txn
+from tests.simulation.load import schema
+from tests.simulation.world import World
+
+_MANIFEST: Final = Struct(">BBHQIqqQI16s")
+_LIFECYCLE: Final = schema("LifecycleEvent")
+FIRED: Final = "belfry.fired."
+
+
+class Manifest(NamedTuple):
+    """The last record of a transaction, field by field."""
+
+    number: int
+    epoch: int
+    position: int
+    watermark_ms: int
+    pending: int
+    fired: int
+    digest: bytes
+
+
+@dataclass(slots=True)
+class Step:
+    """One committed transaction of a partition and all that it wrote."""
+
+    partition: int
+    index: int
+    txn: Txn
+    manifest: Manifest | None = None
+    rows: list[Entry] = field(default_factory=list)
+    fired: list[tuple[str, Entry]] = field(default_factory=list)
+    told: list[dict[str, Any]] = field(default_factory=list)
+    rejected: list[Entry] = field(default_factory=list)
+    manifests: int = 0
+
+
+def headers_of(entry: Entry) -> dict[str, bytes]:
+    """Headers by name, the last one of a name."""
+    return {name: value or b"" for name, value in entry.headers or ()}
+
+
+def manifest_of(value: bytes) -> Manifest:
+    """A manifest's bytes."""
+    return Manifest(*_MANIFEST.unpack(value)[3:])
+
+
+def steps_of(world: World) -> list[list[Step]]:
+    """Committed transactions of each partition, in the order of the changelog."""
+    steps: dict[Txn, Step] = {}
+    found: list[list[Step]] = []
+    for log in world.broker.topics["belfry.changelog"]:
+        mine: list[Step] = []
+        for entry in log.history:
+            if not entry.committed or entry.txn is None:
+                continue
+            if entry.txn not in steps:
+                steps[entry.txn] = Step(log.partition, len(mine), entry.txn)
+                mine.append(steps[entry.txn])
+            step = steps[entry.txn]
+            if (entry.key or b"").startswith(b"\0m") and entry.value is not None:
+                step.manifest = manifest_of(entry.value)
+                step.manifests += 1
+            step.rows.append(entry)
+        found.append(mine)
+    _outputs(world, steps)
+    return found
+
+
+def _outputs(world: World, steps: dict[Txn, Step]) -> None:
+    for topic in sorted(world.broker.topics):
+        for entry in world.committed(topic):
+            step = None if entry.txn is None else steps.get(entry.txn)
+            if step is None:
+                assert topic == "belfry.schedules", f"{topic}: {entry} has no transaction"
+            elif topic.startswith(FIRED):
+                step.fired.append((topic, entry))
+            elif topic == "belfry.lifecycle":
+                reader = BytesIO((entry.value or b"")[10:])
+                event: Any = fastavro.schemaless_reader(reader, _LIFECYCLE, None)
+                step.told.append(event)
+            elif topic == "belfry.rejected":
+                step.rejected.append(entry)
+    for step in steps.values():
+        step.fired.sort(key=lambda each: each[1].order)

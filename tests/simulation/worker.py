@@ -1,0 +1,107 @@
+"""One simulated worker process: the shipped parts, joined by the shipped assembly.
+
+In the place of Faust stands a loop that sends heartbeats and passes assignments on, and in the
+place of its agent a function that hands batches to their runner, or, where the weather is bad,
+loses one.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+from confluent_kafka import KafkaException
+from prometheus_client import CollectorRegistry
+
+from belfry import assembly
+from belfry.balance.roster import Standing
+from belfry.settings import ClusterSettings, Settings
+from belfry.telemetry.metrics import Metrics
+from belfry.worker.group import Group as Seat
+from belfry.worker.owners import Owners
+from tests.simulation.group import Group
+from tests.simulation.machine import Machine
+from tests.simulation.stage import Stage, here
+
+BEAT_MS: Final = 300.0
+_METRICS: Final = Metrics(CollectorRegistry())
+
+
+def settings_of(partitions: int, **given: Any) -> Settings:
+    """Settings that suit a small world; the environment is not asked."""
+    return Settings.model_construct(
+        **{
+            **Settings(cluster=ClusterSettings(partitions=partitions)).__dict__,
+            "session_timeout_ms": 2_000,
+            "transaction_timeout_ms": 4_000,
+            "batch_records": 6,
+            "fire_chunk": 4,
+            **given,
+        }
+    )
+
+
+class SimWorker:
+    """A process on a machine; `boot` starts it."""
+
+    def __init__(self, machine: Machine, group: Group, settings: Settings) -> None:
+        self.machine = machine
+        self.owners: Owners | None = None
+        self.refusals: list[str] = []
+        self._group = group
+        self._settings = settings.model_copy(update={"data_dir": Path("data") / machine.name})
+        self._stopping = False
+
+    def boot(self, stage: Stage) -> None:
+        """Start the process."""
+        stage.spawn(f"{self.machine.name} main", self._run, self.machine)
+
+    def terminate(self) -> None:
+        """SIGTERM."""
+        self._stopping = True
+
+    @property
+    def alive(self) -> bool:
+        """Whether the process runs."""
+        return not self.machine.dead and bool(self.machine.tasks)
+
+    def _run(self) -> None:
+        clock: Any = self.machine
+        try:
+            found = assembly._find(self._settings)
+            kit = assembly._kit(self._settings, found, clock, _METRICS)
+        except KafkaException:
+            # No broker: the process ends, and whoever supervises it starts it again.
+            return
+        kit.failpoints = clock
+        kit.hand_over = self._hand_over
+        kit.refused = self._refused
+        kit.outputs.start()
+        try:
+            kit.policies.start()
+        except (KafkaException, ConnectionError):
+            return
+        self.owners = owners = Owners(kit, Seat(Standing(self.machine.name)))
+        owners.start()
+        while not self._stopping:
+            if not self.machine.cut:
+                told = self._group.beat(self.machine)
+                if told is not None:
+                    owners.assign(told)
+            here().sleep(BEAT_MS)
+        owners.stop()
+        kit.policies.stop()
+        kit.outputs.stop()
+        self._group.leave(self.machine)
+
+    def _hand_over(self, runner: Any, term: int, batch: Any) -> None:
+        weather = self.machine.weather
+        here().sleep(weather.latency_ms())
+        if weather.strikes(weather.lost_batch):
+            self.machine.struck.append("lost batch")
+            return
+        runner.deliver(term, batch)
+
+    def _refused(self, reason: str) -> None:
+        self.refusals.append(reason)
+        self._stopping = True

@@ -1,0 +1,151 @@
+"""One world: broker, group, machines, users; built from a scenario and a seed."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Final
+
+from tests.simulation.broker import Broker, Entry
+from tests.simulation.disk import Disk
+from tests.simulation.group import Group
+from tests.simulation.load import Load
+from tests.simulation.machine import Machine, Weather
+from tests.simulation.scenario import Scenario
+from tests.simulation.stage import Stage
+from tests.simulation.stores import check_disk
+from tests.simulation.worker import SimWorker, settings_of
+
+QUIET_MS: Final = 90_000.0
+LOOK_MS: Final = 500.0
+
+
+class World:
+    """Everything that one run consists of."""
+
+    def __init__(self, scenario: Scenario, seed: int) -> None:
+        self.scenario = scenario
+        self.random = Random(f"{seed}/faults")
+        self.stage = Stage(Random(f"{seed}/turns"))
+        self.broker = Broker(self.stage)
+        self.load = Load(self.broker, Random(f"{seed}/load"), scenario.partitions, scenario.rhythms)
+        self.weather = Weather(Random(f"{seed}/weather"), **scenario.weather)
+        level = self.random.choice(("ALL", "FAILURES"))
+        self.settings = settings_of(
+            scenario.partitions, **{"lifecycle": level, **scenario.settings}
+        )
+        self.group = Group(
+            self.stage,
+            Random(f"{seed}/group"),
+            scenario.partitions,
+            self.settings.session_timeout_ms,
+        )
+        self.disks = [Disk(Random(f"{seed}/disk{n}")) for n in range(scenario.machines)]
+        self.workers: list[SimWorker] = []
+        self.lives: list[SimWorker] = []
+        self.problems: list[str] = []
+        self.slept_ms = 0.0
+
+    # -- machines --------------------------------------------------------------------------------
+
+    def open(self) -> None:
+        """Start all machines."""
+        for topic in ("schedules", "changelog", "lifecycle", "rejected", "deliveries", "tenants"):
+            self.broker.create(f"belfry.{topic}", self.scenario.partitions)
+            policy = "compact" if topic in ("changelog", "tenants") else "delete"
+            kind = "LogAppendTime" if topic in ("schedules", "changelog") else "CreateTime"
+            self.broker.configs[f"belfry.{topic}"] = {
+                "cleanup.policy": policy,
+                "message.timestamp.type": kind,
+            }
+        for number in range(self.scenario.machines):
+            self.workers.append(self._booted(number))
+
+    def _booted(self, number: int, skew_ms: float = 0.0) -> SimWorker:
+        machine = Machine(
+            f"m{number}",
+            broker=self.broker,
+            weather=self.weather,
+            disk=self.disks[number],
+            skew_ms=skew_ms,
+        )
+        worker = SimWorker(machine, self.group, self.settings)
+        self.lives.append(worker)
+        worker.boot(self.stage)
+        return worker
+
+    def crash(self, worker: SimWorker) -> None:
+        """SIGKILL; the machine's disk keeps what had reached it."""
+        machine = worker.machine
+        if not machine.dead:
+            machine.disk.crash()
+            self.problems += check_disk(machine.disk, self.broker, f"{machine.name} after a crash")
+            self.stage.kill(machine)
+
+    def restart(self, worker: SimWorker) -> None:
+        """Start a process again where none is left."""
+        if not worker.alive and worker in self.workers:
+            number = self.workers.index(worker)
+            skew_ms = worker.machine.skew_ms
+            worker.machine.disk.crash()
+            self.workers[number] = self._booted(number, skew_ms)
+
+    # -- the end ---------------------------------------------------------------------------------
+
+    def heal(self) -> None:
+        """All faults end, and every machine runs."""
+        self.weather.calm()
+        self.broker.refused.clear()
+        for worker in list(self.workers):
+            machine = worker.machine
+            machine.strikes.clear()
+            machine.skew_ms, machine.cut = 0.0, False
+            self.stage.resume(machine)
+            self.restart(worker)
+
+    def drain(self) -> bool:
+        """Wait until everything due has left; False where that does not come."""
+        due_in_ms = self.load.last_due_ms - self.broker.now_ms()
+        self.stage.sleep(max(due_in_ms, 0) + 2_000)
+        deadline_ms = self.stage.now_ms + QUIET_MS
+        while self.stage.now_ms < deadline_ms:
+            if self.drained():
+                return True
+            self.stage.sleep(LOOK_MS)
+            for worker in list(self.workers):
+                self.restart(worker)
+        return False
+
+    def drained(self) -> bool:
+        """Whether each partition has an owner that has taken everything in and fired it."""
+        engines = {
+            runner.partition: runner.owned.engine
+            for worker in self.workers
+            if worker.owners is not None and worker.alive
+            for runner in worker.owners.runners()
+            if runner.owned is not None
+        }
+        return len(engines) == self.scenario.partitions and all(
+            engine.pending == 0
+            and engine.position >= self.broker.log("belfry.schedules", number).end
+            for number, engine in engines.items()
+        )
+
+    def close(self) -> None:
+        """Stop one worker in order and kill the others; wait for all tasks to end."""
+        for worker in self.workers:
+            worker.terminate()
+        self.stage.sleep(8_000)
+        for worker in self.lives:
+            if not worker.machine.dead:
+                worker.machine.disk.crash()
+                self.stage.kill(worker.machine)
+        while any(worker.machine.tasks for worker in self.lives):
+            self.stage.sleep(1)
+
+    def committed(self, topic: str) -> list[Entry]:
+        """Committed records of a topic in the order in which they were appended."""
+        logs = self.broker.topics.get(topic, [])
+        return sorted(
+            (entry for log in logs for entry in log.history if entry.committed),
+            key=lambda entry: entry.order,
+        )

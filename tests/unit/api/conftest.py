@@ -1,0 +1,67 @@
+"""A worker that answers what a test sets."""
+
+from __future__ import annotations
+
+import pytest
+from fastapi import APIRouter, FastAPI
+from prometheus_client import CollectorRegistry
+
+from belfry.api.app import create_app
+from belfry.api.view import PartitionView, Readiness, StandbyView, WorkerIdentity
+from belfry.balance.roster import Roster, Seat
+from belfry.telemetry.metrics import Metrics
+
+
+class FakeWorker:
+    """Implements `WorkerView`."""
+
+    identity = WorkerIdentity("worker-1", "belfry", 1_700_000_000_000, "cluster-a")
+
+    def __init__(self) -> None:
+        self.is_live = True
+        self.state = Readiness(
+            ready=True,
+            partitions=[
+                PartitionView(0, "firing", pending=5, position=9, oldest_due_ms=1_700_000_001_500)
+            ],
+        )
+
+    def live(self) -> bool:
+        return self.is_live
+
+    def readiness(self) -> Readiness:
+        return self.state
+
+    def roster(self) -> Roster:
+        return Roster((Seat("worker-1", owns=(0,)), Seat("worker-2", rack="b", stands_by=(0,))))
+
+    def standbys(self) -> list[StandbyView]:
+        return [StandbyView(3, warm=True, lag_records=2)]
+
+    def refresh(self) -> None:
+        self.refreshed = True
+
+
+@pytest.fixture
+def worker() -> FakeWorker:
+    return FakeWorker()
+
+
+@pytest.fixture
+def metrics() -> Metrics:
+    return Metrics(CollectorRegistry())
+
+
+@pytest.fixture
+def app(worker: FakeWorker, metrics: Metrics) -> FastAPI:
+    more = APIRouter()
+
+    @more.get("/test/fails")
+    async def fails() -> None:
+        raise RuntimeError("a bug with a secret in it")
+
+    @more.get("/test/number")
+    async def number(value: int) -> int:
+        return value
+
+    return create_app(worker, metrics, [more])

@@ -1,0 +1,171 @@
+"""Who is let in: keys, roles, tenants, and what workers tell one another."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from belfry.api.access import ANYBODY, Gate, Principal, Role, check
+from belfry.api.keys import ApiKeys, BadKeys, digest, new_key
+from belfry.api.peers import Passport, Target
+from belfry.api.problems import Problem
+
+KEY = new_key()
+SECRET = "a secret that workers share"
+TARGET = Target("GET", "/v1/tenants/a/schedules/b%2Fc", "limit=1", b"")
+
+
+class Clock:
+    """A clock that a test moves."""
+
+    now_ms = 1_800_000_000_000.0
+
+    def __call__(self) -> float:
+        return self.now_ms
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+def entry(key: str = KEY, **more: object) -> dict[str, object]:
+    return {"name": "orders", "sha256": digest(key), "tenants": ["orders", "pay.*"], **more}
+
+
+def test_roles_include_those_before_them() -> None:
+    reader = Principal("r", ("*",), Role.READ)
+    operator = Principal("o", ("*",), Role.OPERATE)
+    assert reader.may(Role.READ)
+    assert not reader.may(Role.SCHEDULE)
+    assert operator.may(Role.SCHEDULE)
+
+
+@pytest.mark.parametrize(
+    ("tenant", "reached"),
+    [("orders", True), ("orders2", False), ("pay.eu", True), ("pay", False), ("", False)],
+)
+def test_tenants_are_names_or_beginnings(tenant: str, reached: bool) -> None:
+    assert Principal("p", ("orders", "pay.*"), Role.READ).reaches(tenant) is reached
+
+
+def test_what_a_caller_may_not_is_forbidden() -> None:
+    caller = Principal("orders", ("orders",), Role.READ)
+    check(caller, Role.READ, "orders")
+    for role, tenant in ((Role.SCHEDULE, "orders"), (Role.READ, "others")):
+        with pytest.raises(Problem) as refused:
+            check(caller, role, tenant)
+        assert refused.value.status_code == 403
+
+
+async def test_without_verifiers_everybody_may_everything() -> None:
+    assert await Gate().admit(None) is ANYBODY
+
+
+@pytest.mark.parametrize("shown", [None, "", "Bearer", "Basic abc", f"Bearer {new_key()}"])
+async def test_who_shows_nothing_good_is_not_admitted(clock: Clock, shown: str | None) -> None:
+    gate = Gate([ApiKeys(json.dumps([entry()]), None, clock)])
+    with pytest.raises(Problem) as refused:
+        await gate.admit(shown)
+    assert refused.value.status_code == 401
+    assert refused.value.headers is not None
+    assert refused.value.headers["www-authenticate"].startswith("Bearer")
+
+
+async def test_a_key_opens_until_it_expires(clock: Clock) -> None:
+    keys = ApiKeys(
+        json.dumps([entry(role="schedule", expires="2027-01-16T00:00:00Z")]), None, clock
+    )
+    found = await Gate([keys]).admit(f"Bearer {KEY}")
+    assert found == Principal("orders", ("orders", "pay.*"), Role.SCHEDULE)
+    clock.now_ms += 86_400_000
+    assert await keys.principal(KEY) is None
+
+
+async def test_keys_in_a_file_are_rotated_without_a_restart(clock: Clock, tmp_path: Path) -> None:
+    path = tmp_path / "keys.json"
+    path.write_text(json.dumps([entry()]))
+    keys = ApiKeys(None, path, clock)
+    newer = new_key()
+    for text, opens in (
+        (json.dumps([entry(), entry(newer)]), (True, True)),
+        ("[{", (True, True)),  # Half written: what was good stays good.
+        (json.dumps([entry(newer)]), (False, True)),
+    ):
+        path.write_text(text)
+        clock.now_ms += 2_000
+        found = tuple([await keys.principal(each) is not None for each in (KEY, newer)])
+        assert found == opens
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "{}", '[{"name": "x"}]', json.dumps([entry(role="root")]), json.dumps([entry(more=1)])],
+)
+def test_a_list_that_is_wrong_stops_the_worker(clock: Clock, tmp_path: Path, text: str) -> None:
+    path = tmp_path / "keys.json"
+    path.write_text(text)
+    with pytest.raises(BadKeys, match=r"keys\.json"):
+        ApiKeys(None, path, clock)
+
+
+def test_no_key_is_kept() -> None:
+    assert KEY not in json.dumps(entry())
+    assert len(KEY) > 40
+
+
+@pytest.fixture
+def closed(clock: Clock) -> Gate:
+    return Gate([ApiKeys(json.dumps([entry()]), None, clock)])
+
+
+def test_workers_believe_what_is_signed(closed: Gate, clock: Clock) -> None:
+    caller = Principal("orders", ("orders",), Role.SCHEDULE)
+    written = Passport(SECRET, closed, clock).write(TARGET, caller)
+    assert Passport(SECRET, closed, clock).read(written, TARGET) == caller
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda target, given: (Target("DELETE", *_rest(target)), given),
+        lambda target, given: (Target(target.method, "/v1/tenants/b", target.query), given),
+        lambda target, given: (Target(target.method, target.path, "limit=2"), given),
+        lambda target, given: (Target(*_head(target), b"x"), given),
+        lambda target, given: (target, "00" + given),
+        lambda target, given: (target, given[:-1] + ("0" if given[-1] != "0" else "1")),
+        lambda target, given: (target, ""),
+    ],
+)
+def test_workers_believe_nothing_else(
+    closed: Gate,
+    clock: Clock,
+    spoil: Callable[[Target, str], tuple[Target, str]],
+) -> None:
+    passport = Passport(SECRET, closed, clock)
+    target, given = spoil(TARGET, passport.write(TARGET, ANYBODY))
+    with pytest.raises(Problem):
+        passport.read(given, target)
+
+
+def test_an_old_signature_and_another_secret_are_worth_nothing(closed: Gate, clock: Clock) -> None:
+    passport = Passport(SECRET, closed, clock)
+    written = passport.write(TARGET, ANYBODY)
+    with pytest.raises(Problem):
+        Passport("another secret, also long", closed, clock).read(written, TARGET)
+    with pytest.raises(Problem):
+        Passport(None, closed, clock).read(written, TARGET)
+    clock.now_ms += 31_000
+    with pytest.raises(Problem):
+        passport.read(written, TARGET)
+
+
+def _rest(target: Target) -> tuple[str, str, bytes]:
+    return target.path, target.query, target.body
+
+
+def _head(target: Target) -> tuple[str, str, str]:
+    return target.method, target.path, target.query

@@ -1,0 +1,40 @@
+"""The committed OpenAPI document is the one that the application answers with."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from belfry.api.document import document
+from tests.architecture.tree import ROOT
+
+
+def test_the_committed_document_is_fresh() -> None:
+    written = (ROOT / "docs" / "openapi.json").read_bytes()
+    assert written == document(), "Run `make docs`."
+
+
+def test_every_reference_resolves() -> None:
+    found = json.loads(document())
+    named = set(found["components"]["schemas"])
+    used = {ref.rpartition("/")[2] for ref in _references(found)}
+    assert used <= named
+    assert found["openapi"].startswith("3.1")
+
+
+def test_every_answer_of_the_api_is_described() -> None:
+    for path, methods in json.loads(document())["paths"].items():
+        for method, operation in methods.items():
+            assert operation["description"] or operation["summary"], (method, path)
+            for status, answer in operation["responses"].items():
+                bare = path == "/metrics" or status == "204"
+                assert bare or answer.get("content"), (method, path, status)
+
+
+def _references(node: Any) -> list[str]:
+    if isinstance(node, dict):
+        here = [node["$ref"]] if isinstance(node.get("$ref"), str) else []
+        return here + [ref for child in node.values() for ref in _references(child)]
+    if isinstance(node, list):
+        return [ref for child in node for ref in _references(child)]
+    return []

@@ -1,0 +1,152 @@
+"""The door: hosts, origins, sizes, how many at once, and how quick one caller may be."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse
+from starlette.types import Message, Receive, Scope, Send
+
+from belfry.api.callers import Rate
+from belfry.api.guard import Guard, Limits
+from belfry.api.problems import Problem
+
+LIMITS = Limits(
+    hosts=frozenset({"belfry.example"}),
+    origins=frozenset({"https://page.example"}),
+    body_bytes=10,
+    bulk_bytes=20,
+    unwanted_bytes=40,
+    under_way=1,
+    body_s=0.05,
+    answer_s=0.2,
+)
+
+
+class Door:
+    """An application that reads its body behind a guard, and may wait."""
+
+    def __init__(self) -> None:
+        self.guard = Guard(self._app, LIMITS)
+        self.waits = asyncio.Event()
+        self.waits.set()
+        self.path = ""
+        self.unread = 0
+
+    async def _app(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self.path = scope["path"]
+        try:
+            await Request(scope, receive).body()
+        except Problem as problem:
+            await problem.response(scope["path"])(scope, receive, send)
+            return
+        await self.waits.wait()
+        await PlainTextResponse("ok")(scope, receive, send)
+
+    async def ask(self, *parts: bytes | None, path: str = "/v1/x", **headers: str) -> int:
+        """The status for a body that comes in parts; None is a part that does not come."""
+        given = list(parts) or [b""]
+        sent: list[Message] = []
+
+        async def receive() -> Message:
+            if not given or given[0] is None:
+                await asyncio.sleep(10)
+            part = given.pop(0)
+            return {"type": "http.request", "body": part, "more_body": bool(given)}
+
+        async def send(message: Message) -> None:
+            sent.append(message)
+
+        named = {"host": "localhost", **{k.replace("_", "-"): v for k, v in headers.items()}}
+        scope: Any = {
+            "type": "http",
+            "method": "POST",
+            "path": "/decoded",
+            "raw_path": path.encode(),
+            "query_string": b"",
+            "headers": [(k.encode(), v.encode()) for k, v in named.items()],
+        }
+        scope["path"] = path if "%" not in path else path.replace("%2F", "/")
+        await self.guard(scope, receive, send)
+        self.unread = len(given)
+        return int(sent[0]["status"])
+
+
+@pytest.fixture
+def door() -> Door:
+    return Door()
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"host": "belfry.example:8700"}, 200),
+        ({"host": "other.example"}, 421),
+        ({"origin": "http://localhost"}, 200),
+        ({"origin": "https://page.example"}, 200),
+        ({"origin": "https://evil.example"}, 403),
+        ({"origin": "null"}, 403),
+        ({"content_length": "11"}, 413),
+        ({"content_length": "-1"}, 413),
+        ({"content_length": "11", "content_type": "application/x-ndjson; a=b"}, 200),
+        ({"content_length": "21", "content_type": "application/x-ndjson"}, 413),
+    ],
+)
+async def test_who_and_how_much(door: Door, headers: dict[str, str], status: int) -> None:
+    assert await door.ask(**headers) == status
+
+
+async def test_a_body_is_counted_as_it_comes(door: Door) -> None:
+    assert await door.ask(b"12345", b"67890") == 200
+    assert await door.ask(b"12345", b"678901") == 413
+
+
+async def test_what_is_refused_is_read_first(door: Door) -> None:
+    assert await door.ask(b"12345", b"678901", b"2345") == 413
+    assert door.unread == 0
+    assert await door.ask(b"12345678901", b"2345", host="other.example") == 421
+    assert door.unread == 0
+
+
+async def test_only_so_much_is_read_in_vain(door: Door) -> None:
+    assert await door.ask(*[b"0123456789"] * 9, content_length="90") == 413
+    assert door.unread == 4
+    assert await door.ask(b"12345678901", content_length="11", expect="100-continue") == 413
+    assert door.unread == 1
+    assert await door.ask(b"1", None, content_length="11") == 413
+
+
+async def test_a_body_that_does_not_come_is_not_waited_for(door: Door) -> None:
+    assert await door.ask(b"1", None) == 408
+
+
+async def test_only_so_many_are_under_way(door: Door) -> None:
+    door.waits.clear()
+    first = asyncio.create_task(door.ask())
+    await asyncio.sleep(0.01)
+    assert await door.ask() == 503
+    door.waits.set()
+    assert await first == 200
+    assert await door.ask() == 200
+
+
+async def test_an_answer_that_does_not_come_is_told(door: Door) -> None:
+    door.waits.clear()
+    assert await door.ask() == 503
+
+
+async def test_slashes_within_a_name_stay_encoded(door: Door) -> None:
+    await door.ask(path="/v1/a%2Fb/c")
+    assert door.path == "/v1/a%2Fb/c"
+
+
+def test_a_caller_gets_a_seconds_worth_and_then_its_rate() -> None:
+    rate = Rate(5)
+    assert [rate.take("a", 0) for _ in range(5)] == [0] * 5
+    assert rate.take("a", 0) == pytest.approx(0.2)
+    assert rate.take("b", 0) == 0
+    assert rate.take("a", 200) == 0
+    assert rate.take("a", 200) > 0

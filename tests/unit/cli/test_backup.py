@@ -1,0 +1,53 @@
+"""`belfry backup` and `belfry restore`: what needs no broker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from belfry.cli import main
+from belfry.cli.backup import _write
+from belfry.cli.failures import WrongUse
+from belfry.client.errors import BelfryError
+
+
+def test_a_file_that_is_no_backup_is_refused_before_anything_is_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "export.jsonl"
+    file.write_text('{"tenant":"demo","schedule_id":"a"}\n')
+    assert main(["restore", str(file)]) == 1
+    assert "belfry schedule import" in capsys.readouterr().err
+
+
+def test_a_file_that_is_not_there_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["restore", "nowhere.jsonl"]) == 2
+    assert "nowhere.jsonl cannot be read" in capsys.readouterr().err
+
+
+def test_an_empty_backup_asks_no_broker(tmp_path: Path) -> None:
+    file = tmp_path / "empty.jsonl"
+    file.write_text('{"belfry_backup":1}\n{"end":{"policies":0,"schedules":0}}\n')
+    assert main(["restore", str(file), "--bootstrap-servers", "127.0.0.1:1"]) == 0
+
+
+def test_no_backup_replaces_another(tmp_path: Path) -> None:
+    file = tmp_path / "old.jsonl"
+    file.write_bytes(b"old")
+    with pytest.raises(WrongUse, match="exists: give a new name"):
+        _write(file, [b"new"])
+    assert file.read_bytes() == b"old"
+
+
+def test_a_backup_that_fails_has_no_name(tmp_path: Path) -> None:
+    file = tmp_path / "new.jsonl"
+
+    def lines() -> Iterator[bytes]:
+        yield b"one\n"
+        raise BelfryError("the changelog is damaged")
+
+    with pytest.raises(BelfryError):
+        _write(file, lines())
+    assert not file.exists()

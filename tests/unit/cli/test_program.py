@@ -1,0 +1,176 @@
+"""The program as a whole: help, wrong use, exit codes, and what it does not import."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+import typer
+
+from belfry.cli import main
+from belfry.cli.program import program
+
+COMMANDS = [
+    [],
+    ["dev"],
+    ["worker"],
+    ["doctor"],
+    ["schedule"],
+    ["schedule", "create"],
+    ["schedule", "cancel"],
+    ["schedule", "trigger"],
+    ["schedule", "ack"],
+    ["schedule", "pause"],
+    ["schedule", "resume"],
+    ["schedule", "preview"],
+    ["events"],
+    ["events", "tail"],
+    ["tenant", "set"],
+    ["tenant", "get"],
+    ["tenant", "list"],
+    ["tenant", "remove"],
+    ["topics", "create"],
+    ["topics", "check"],
+    ["schema", "register"],
+    ["schema", "check"],
+]
+EVERYWHERE = (
+    "--output",
+    "--bootstrap-servers",
+    "--http-url",
+    "--schema-registry-url",
+    "-X",
+)
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_help_fits_a_terminal_and_is_on_stdout(
+    command: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*command, "--help"]) == 0
+    shown = capsys.readouterr()
+    assert shown.err == ""
+    assert shown.out.startswith(f"Usage: {' '.join(['belfry', *command])} ")
+    assert max(len(line) for line in shown.out.splitlines()) <= 80
+
+
+@pytest.mark.parametrize("command", [c for c in COMMANDS if len(c) != 1 or c == ["worker"]])
+def test_the_common_options_are_everywhere(
+    command: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    main([*command, "--help"])
+    out = capsys.readouterr().out
+    assert all(option in out for option in EVERYWHERE)
+
+
+@pytest.mark.parametrize("command", [[], ["schedule"], ["events"], ["topics"], ["schema"]])
+def test_a_group_alone_shows_its_help_and_is_wrong_use(
+    command: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(command) == 2
+    assert "Commands:" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["schedul"], "No such command 'schedul'. Did you mean 'schedule'"),
+        (["schedule", "crate"], "Did you mean 'create'?"),
+        (["events", "tial"], "Did you mean 'tail'?"),
+        (["schedule", "create", "t", "i", "--payloda", "x"], "did you mean --payload"),
+        (["topics", "check", "-o", "jsn"], "Did you mean 'json'?"),
+        (["schedule", "create", "t"], "Missing argument 'ID'"),
+        (["schedule", "create", "t", "i"], "exactly one of --at, --in, --every and --cron"),
+        (["schedule", "create", "t", "i", "--in", "5m", "--every", "1s"], "--in and --every"),
+        (["schedule", "create", "t", "i", "--at", "tomorrow"], "2026-12-01T09:00:00Z"),
+        (["schedule", "create", "t", "i", "--at", "2026-12-01T09:00:00"], "append Z"),
+        (["schedule", "create", "t", "i", "--in", "5x"], "such as 250ms, 30s, 5m or 1h30m"),
+        (["schedule", "create", "t", "i", "--every", "0s"], "An interval of 0"),
+        (["schedule", "create", "t", "i", "--in", "5m", "--tz", "UTC"], "belongs to --cron"),
+        (["schedule", "create", "t", "i", "--in", "5m", "--header", "x"], "NAME=VALUE"),
+        (["schedule", "create", "t", "i", "--in", "1s", "--payload-file", "nope"], "No such file"),
+        (
+            ["schedule", "create", "t", "i", "--in", "1s", "--payload", "a", "--payload-file", "-"],
+            "keep one",
+        ),
+        (["schedule", "preview", "--cron", "0 9 * *"], "give five fields"),
+        (["schedule", "preview", "--cron", "@daily", "--tz", "Europe/Pariss"], "Europe/Paris?"),
+        (["topics", "check", "-X", "oops"], "-X 'oops' is no property"),
+        (["topics", "check", "-X", "no.such=1"], 'No such configuration property: "no.such"'),
+        (["schema", "check"], "No schema registry is configured"),
+    ],
+)
+def test_wrong_use_is_told_in_a_sentence(
+    arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.startswith("belfry: ")
+    assert told in shown.err
+
+
+def test_a_wrong_setting_is_named_by_its_variable(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("BELFRY_CLUSTER__PARTITIONS", "many")
+    assert main(["topics", "check"]) == 2
+    assert "(BELFRY_CLUSTER__PARTITIONS) is 'many'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["schedule", "create", "de mo", "i", "--in", "5m"], "bad_tenant"),
+        (["schedule", "create", "demo", "a\nb", "--in", "5m"], "bad_schedule_id"),
+        (["schedule", "create", "demo", "i", "--at", "1700000000"], "instant_in_seconds"),
+        (["schedule", "create", "demo", "i", "--at", "9000000000000"], "instant_too_far"),
+        (["schedule", "cancel", "demo", "i", "--request-id", "x" * 256], "bad_request_id"),
+        (["events", "tail", "de mo"], "bad_tenant"),
+    ],
+)
+def test_what_no_worker_would_accept_is_rejected_without_one(
+    arguments: list[str], code: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == 1
+    assert f"REJECTED ({code})" in capsys.readouterr().err
+
+
+def test_a_rejection_is_a_verdict_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["schedule", "cancel", "de\udcffmo", "i", "-o", "jsonl"]) == 1
+    assert '"outcome":"REJECTED"' in capsys.readouterr().out
+
+
+def test_help_needs_no_client() -> None:
+    loaded = (
+        "import sys\n"
+        "from belfry.cli import main\n"
+        "main(['--help'])\n"
+        "print([m for m in ('confluent_kafka', 'faust', 'fastavro', 'httpx', 'pydantic_settings',"
+        " 'belfry.client', 'belfry.settings') if m in sys.modules], file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", loaded], capture_output=True, text=True, check=True
+    )
+    assert done.stderr.strip() == "[]"
+
+
+def test_the_version_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out.startswith("belfry ")
+
+
+def test_a_bug_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken() -> typer.Typer:
+        app = program()
+
+        @app.command("broken")
+        def _broken() -> None:
+            raise LookupError("a bug")
+
+        return app
+
+    monkeypatch.setattr("belfry.cli.program.program", broken)
+    with pytest.raises(LookupError, match="a bug"):
+        main(["broken"])

@@ -1,0 +1,89 @@
+"""Where settings come from: options behind the sub-command, before it, variables, file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from belfry.cli import main
+from belfry.cli.session import Session, merged
+from belfry.cli.shown import Output
+
+
+@pytest.fixture(autouse=True)
+def _alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def test_options_behind_the_command_win_and_properties_add_up() -> None:
+    before = {"output": Output.JSON, "bootstrap_servers": "a:1", "properties": ["x=1", "y=1"]}
+    behind = {"output": Output.JSONL, "properties": ["y=2"]}
+    both = merged(before, behind)
+    assert both["output"] is Output.JSONL
+    assert both["bootstrap_servers"] == "a:1"
+    assert both["properties"] == ["x=1", "y=1", "y=2"]
+
+
+def test_options_win_over_variables_and_these_over_the_file(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    Path("belfry.toml").write_text(
+        'bootstrap_servers = "file:1"\nhttp_url = "http://file"\nschema_registry_url = "http://f"\n'
+    )
+    monkeypatch.setenv("BELFRY_BOOTSTRAP_SERVERS", "variable:1")
+    monkeypatch.setenv("BELFRY_HTTP_URL", "http://variable")
+    settings = Session({"bootstrap_servers": "option:1"}).settings
+    assert settings.bootstrap_servers == "option:1"
+    assert settings.http_url == "http://variable"
+    assert settings.schema_registry_url == "http://f"
+
+
+def test_a_property_wins_over_its_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BELFRY_KAFKA__SASL_USERNAME", "variable")
+    monkeypatch.setenv("BELFRY_KAFKA__SASL_PASSWORD", "secret")
+    given = ["sasl.username=option", "ssl.ca.location=a=b"]
+    assert Session({"properties": given}).settings.kafka_properties() == {
+        "bootstrap.servers": "127.0.0.1:9092",
+        "sasl.username": "option",
+        "sasl.password": "secret",
+        "ssl.ca.location": "a=b",
+    }
+
+
+@pytest.mark.parametrize(
+    ("given", "servers"),
+    [
+        ({"properties": ["bootstrap.servers=p:1"]}, "p:1"),
+        ({"properties": ["bootstrap.servers=p:1"], "bootstrap_servers": "o:1"}, "o:1"),
+    ],
+)
+def test_servers_may_be_given_as_a_property(given: dict[str, Any], servers: str) -> None:
+    assert Session(given).cluster().servers == servers
+
+
+def test_a_file_that_is_no_toml_is_wrong_use(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("belfry.toml").write_text("= what\n")
+    assert main(["topics", "check"]) == 2
+    assert "no TOML" in capsys.readouterr().err
+
+
+def test_the_worker_gets_its_options_as_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    import sys
+    from types import ModuleType
+
+    seen: list[Any] = []
+
+    def run_worker(settings: Any) -> int:
+        seen.append(settings)
+        return 7
+
+    assembly = ModuleType("belfry.assembly")
+    assembly.run_worker = run_worker  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "belfry.assembly", assembly)
+    arguments = "worker --data-dir here --http-port 0 --no-create-topics --log-level debug"
+    assert main([*arguments.split(), "--bootstrap-servers", "b:1", "-X", "a.b=c"]) == 7
+    assert seen[0].data_dir == Path("here")
+    assert (seen[0].http_port, seen[0].create_topics, seen[0].log_level) == (0, False, "debug")
+    assert seen[0].kafka_properties() == {"bootstrap.servers": "b:1", "a.b": "c"}

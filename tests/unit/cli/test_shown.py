@@ -1,0 +1,123 @@
+"""How results look: for people without surprises in the terminal, for programs as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import orjson
+import pytest
+
+from belfry.cli.shown import (
+    Output,
+    Printer,
+    bytes_json,
+    bytes_text,
+    event_json,
+    event_text,
+    from_now,
+    verdict_json,
+    verdict_text,
+)
+from belfry.client import FiredRecord, Verdict
+from belfry.schedules.outcomes import Outcome
+
+NOW_MS = 1_796_115_600_000
+RESULTS = [({"n": 1}, "one"), ({"n": 2}, "two")]
+
+
+@pytest.mark.parametrize(
+    ("output", "shown"),
+    [
+        (Output.TEXT, "one\ntwo\n"),
+        (Output.JSONL, '{"n":1}\n{"n":2}\n'),
+        (Output.JSON, '[\n{"n":1},\n{"n":2}\n]\n'),
+    ],
+)
+def test_several_results(output: Output, shown: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Printer(output).many(iter(RESULTS))
+    assert capsys.readouterr().out == shown
+
+
+def test_an_interrupted_array_is_whole(capsys: pytest.CaptureFixture[str]) -> None:
+    def interrupted() -> Iterator[tuple[dict[str, int], str]]:
+        yield RESULTS[0]
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        Printer(Output.JSON).many(interrupted())
+    assert orjson.loads(capsys.readouterr().out) == [{"n": 1}]
+
+
+def test_no_results_are_an_empty_array(capsys: pytest.CaptureFixture[str]) -> None:
+    Printer(Output.JSON).many([])
+    assert capsys.readouterr().out == "[]\n"
+
+
+def test_bytes_cannot_move_the_cursor() -> None:
+    assert bytes_text(b"a\x1b[2Jb\n") == "a\\x1b[2Jb\\n"
+    assert bytes_text("grün".encode()) == "grün"
+    assert bytes_text(b"\xff\x00") == "base64:/wA="
+    assert bytes_text(None) == "null"
+
+
+def test_bytes_are_named_by_what_they_are() -> None:
+    assert bytes_json("payload", None) == {"payload_text": None}
+    assert bytes_json("payload", b"\xff") == {"payload_base64": "/w=="}
+    assert bytes_json("payload", b"{") == {"payload_text": "{"}
+    assert bytes_json("payload", b"12") == {"payload_text": "12"}
+    assert bytes_json("payload", b'{"a":1}') == {
+        "payload_text": '{"a":1}',
+        "payload_json": {"a": 1},
+    }
+
+
+@pytest.mark.parametrize(
+    ("ms", "text"), [(0, "now"), (999, "now"), (61_500, "in 1m1s"), (-3_600_000, "1h ago")]
+)
+def test_how_far_an_instant_is_away(ms: int, text: str) -> None:
+    assert from_now(NOW_MS + ms, NOW_MS) == text
+
+
+def test_a_verdict_in_a_line_and_in_json() -> None:
+    verdict = Verdict(
+        "demo", "a\x1bb", Outcome.ACCEPTED, "r", version=1, at_ms=NOW_MS, due_ms=NOW_MS + 5_000
+    )
+    line = "ACCEPTED demo/a\\x1bb, version 1, due 2026-12-01T09:00:05.000Z (in 5s)"
+    assert verdict_text(verdict, NOW_MS) == line
+    found = verdict_json(verdict)
+    assert found["outcome"] == "ACCEPTED"
+    assert found["due_at"] == "2026-12-01T09:00:05.000Z"
+    assert orjson.loads(orjson.dumps(found)) == found
+
+
+def test_a_request_that_was_not_waited_for_is_sent() -> None:
+    sent = Verdict(
+        "demo", "a", None, "r", source_topic="b.schedules", source_partition=3, source_offset=7
+    )
+    assert verdict_text(sent, NOW_MS) == "SENT demo/a, b.schedules 3@7, request id r"
+    assert verdict_json(sent)["outcome"] is None
+
+
+def test_a_fired_event_in_a_line_and_in_json() -> None:
+    headers: list[tuple[str, bytes | None]] = [
+        ("belfry-schedule-id", b"of the user"),
+        ("null", None),
+        ("belfry-fire-id", b"f" * 32),
+        ("belfry-schedule-id", b"hello"),
+        ("belfry-scheduled-at", b"2026-12-01T09:00:00.000Z"),
+        ("belfry-occurrence", b"-1"),
+    ]
+    event = FiredRecord("t", 1, 2, NOW_MS, b"k", b"hi\n", headers)
+    assert event_text(event) == "2026-12-01T09:00:00.000Z  hello #-1  hi\\n"
+    found = event_json(event)
+    assert found["occurrence"] == -1
+    assert found["fire_id"] == "f" * 32
+    assert found["headers"][1] == {"name": "null", "value_text": None}
+    assert found["payload_text"] == "hi\n"
+    assert orjson.loads(orjson.dumps(found)) == found
+
+
+def test_a_record_that_is_not_of_belfry_is_shown_too() -> None:
+    event = FiredRecord("t", 0, 0, None, None, None, [("belfry-occurrence", b"x")])
+    assert event_text(event) == "-  -  null"
+    assert event_json(event)["occurrence"] is None

@@ -1,0 +1,83 @@
+"""Topics as they should be, and what is told about those that are not."""
+
+from __future__ import annotations
+
+import pytest
+
+from belfry.settings import ClusterSettings, Settings
+from belfry.worker.topics import (
+    config_problems,
+    output_topic_spec,
+    partition_problems,
+    replication_problems,
+    wanted_topics,
+)
+
+SETTINGS = Settings(cluster=ClusterSettings(topic_prefix="x.", partitions=8))
+
+
+@pytest.mark.parametrize(
+    ("brokers", "replication", "in_sync"), [(1, 1, "1"), (2, 2, "1"), (3, 3, "2"), (9, 3, "2")]
+)
+def test_replicas_follow_the_number_of_brokers(
+    brokers: int, replication: int, in_sync: str
+) -> None:
+    for spec in wanted_topics(SETTINGS, brokers):
+        assert spec.replication == replication
+        assert spec.config["min.insync.replicas"] == in_sync
+
+
+def test_the_topics_of_the_contract() -> None:
+    found = {spec.name: spec for spec in wanted_topics(SETTINGS, 3)}
+    policies = {name: spec.config["cleanup.policy"] for name, spec in found.items()}
+    assert policies == {
+        "x.schedules": "delete",
+        "x.rejected": "delete",
+        "x.lifecycle": "delete",
+        "x.deliveries": "delete",
+        "x.undelivered": "delete",
+        "x.tenants": "compact",
+        "x.changelog": "compact",
+    }
+    assert {spec.partitions for spec in found.values()} == {8}
+    for name in ("x.schedules", "x.changelog"):
+        assert found[name].config["message.timestamp.type"] == "LogAppendTime"
+    assert found["x.schedules"].config["retention.ms"] == str(7 * 86_400_000)
+    assert found["x.rejected"].config["retention.ms"] == str(14 * 86_400_000)
+
+
+def test_a_tenants_topic() -> None:
+    spec = output_topic_spec(SETTINGS, SETTINGS.topic("fired.payments.eu"), 1)
+    assert spec.name == "x.fired.payments.eu"
+    assert spec.config["cleanup.policy"] == "delete"
+
+
+def test_a_setting_that_breaks_a_promise_is_fatal() -> None:
+    schedules = wanted_topics(SETTINGS, 1)[0]
+    compacted = {**schedules.config, "cleanup.policy": "compact"}
+    (problem,) = config_problems(schedules, compacted)
+    assert problem.fatal
+    assert problem.what == "cleanup.policy is compact; it has to be delete"
+    assert "--add-config cleanup.policy=delete" in problem.cure
+    assert config_problems(schedules, {**schedules.config, "retention.ms": "1"}) == []
+
+
+def test_too_few_replicas_are_a_risk_and_none_to_write_to_is_fatal() -> None:
+    spec = wanted_topics(SETTINGS, 3)[0]
+    assert replication_problems(spec, 3, 2) == []
+    assert [p.fatal for p in replication_problems(spec, 1, 1)] == [False]
+    assert [p.fatal for p in replication_problems(spec, 1, 2)] == [True]
+
+
+@pytest.mark.parametrize(
+    ("counts", "told"),
+    [
+        ({"s": 4, "c": 4}, 0),
+        ({"s": 8, "c": 4}, 0),
+        ({"s": 3, "c": 4}, 1),
+        ({"s": 4}, 0),
+        ({}, 0),
+    ],
+)
+def test_input_needs_a_partition_for_each_home(counts: dict[str, int], told: int) -> None:
+    assert len(partition_problems("s", "c", counts)) == told

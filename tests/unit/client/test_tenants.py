@@ -1,0 +1,61 @@
+"""Policies from fields: what is given, what is kept, and what is refused in words."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from belfry.client.tenants import BadPolicy, changed, policy_from
+from belfry.schedules.policy import TenantPolicy, problems
+from belfry.schedules.targets import HttpTarget
+
+
+def test_fields_that_are_not_given_stay() -> None:
+    before = TenantPolicy("demo", max_pending=5, delivery="ENVELOPE")
+    after = changed(before, {"paused": True, "max_pending": None}, used=True)
+    assert after == TenantPolicy("demo", delivery="ENVELOPE", paused=True)
+
+
+def test_a_spread_that_changes_remembers_what_it_was() -> None:
+    first = changed(TenantPolicy("demo"), {"spread": 4}, used=True)
+    second = changed(first, {"spread": 8}, used=True)
+    assert second.former_spreads == (1, 4)
+    assert changed(second, {"spread": 8}, used=True).former_spreads == (1, 4)
+    assert changed(second, {"paused": True}, used=True).former_spreads == (1, 4)
+
+
+def test_a_tenant_that_was_never_used_has_no_former_spread() -> None:
+    assert changed(TenantPolicy("new"), {"spread": 4}, used=False).former_spreads == ()
+
+
+def test_a_spread_that_comes_back_is_refused_unless_the_former_ones_go() -> None:
+    back = changed(TenantPolicy("demo", spread=4, former_spreads=(1,)), {"spread": 1}, used=True)
+    assert any("comes back" in why for why in problems(back))
+    clean = changed(back, {"spread": 1, "former_spreads": []}, used=True)
+    assert problems(clean) == []
+
+
+def test_nested_records_are_read() -> None:
+    policy = policy_from({"tenant": "demo", "http_targets": [{"url": "https://example.com/x"}]})
+    assert policy.http_targets == (HttpTarget("https://example.com/x"),)
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"max_pendin": 1}, "Did you mean max_pending?"),
+        ({"delivery": "WRAPPED"}, "delivery is 'WRAPPED'"),
+        ({"spread": "many"}, "spread is 'many'"),
+        ({"max_pending": "all"}, "max_pending is 'all'"),
+    ],
+)
+def test_a_wrong_field_is_named(given: dict[str, object], says: str) -> None:
+    with pytest.raises(BadPolicy, match=re.escape(says)):
+        policy_from({"tenant": "demo", **given})
+
+
+@pytest.mark.parametrize("ref", ["hunter2", "env:", "env:a b", "vault:x"])
+def test_a_secret_that_is_no_reference_is_refused(ref: str) -> None:
+    (why,) = problems(TenantPolicy("demo", signing_secret_ref=ref))
+    assert "env:NAME or file:PATH" in why

@@ -1,0 +1,161 @@
+"""Posting: lanes keep their order, hosts do not wait for one another, nor for silent ones."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from queue import SimpleQueue
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from belfry.delivery.answers import Answer, End
+from belfry.delivery.hosts import FAILURES
+from belfry.delivery.posting import Means, Posting, Ticket
+from belfry.delivery.posts import Post, Secrets
+from belfry.delivery.work import Work
+from belfry.schedules.deliveries import DeliveryState
+from belfry.schedules.targets import HttpTarget
+from belfry.wire.fired import FiredEvent
+from belfry.worker.clock import SystemClock
+
+PER_HOST = 3
+WAIT_S = 20.0
+
+
+class Net:
+    """A transport: hosts named ``hang…`` do not answer before `release`, ``dead…`` never do."""
+
+    def __init__(self) -> None:
+        self.posted: list[tuple[str, bytes]] = []
+        self.at_once: Counter[str] = Counter()
+        self.most: Counter[str] = Counter()
+        self.released = threading.Event()
+
+    async def post(self, post: Post) -> Answer:
+        host = urlsplit(post.url).hostname or ""
+        self.posted.append((host, post.body))
+        self.at_once[host] += 1
+        self.most[host] = max(self.most[host], self.at_once[host])
+        await asyncio.sleep(0)
+        try:
+            while host.startswith("hang") and not self.released.is_set():  # noqa: ASYNC110
+                await asyncio.sleep(0.005)
+        finally:
+            self.at_once[host] -= 1
+        if host.startswith("dead"):
+            return Answer(End.AGAIN, post.url, "timeout", "", heard=False)
+        if host.startswith("broken"):
+            raise RuntimeError("a bug")
+        return Answer(End.FINAL if host.startswith("no") else End.DELIVERED, post.url)
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+class Desk:
+    """Hands work in, and waits for what comes back."""
+
+    def __init__(self) -> None:
+        self.net = Net()
+        self.results: SimpleQueue[tuple[Ticket, Work, Answer]] = SimpleQueue()
+        means = Means(lambda: self.net, Secrets({}), SystemClock(), PER_HOST)
+        self.posting = Posting(means, lambda *result: self.results.put(result))
+        self.posting.start()
+        self._number = 0
+
+    def hand_in(self, *hosts: str, lane: str = "", body: bytes = b"", **state: Any) -> None:
+        """One piece of work for these hosts together."""
+        self._number += 1
+        targets = tuple(HttpTarget(f"http://{host}/", **state) for host in hosts)
+        event = FiredEvent("demo", "a", "f", 1, 0, 0, 0, 0, payload=body)
+        key = (lane or str(self._number)).encode()
+        strategy = targets[0].strategy
+        work = Work(key, b"", event, [], DeliveryState(targets, strategy, hosts=("*.com",)))
+        self.posting.hand_in([(Ticket(1, 0, self._number), work)])
+
+    def wait(self, number: int) -> list[tuple[int, Answer]]:
+        """So many results: numbers of the pieces, in the order of their ends."""
+        found = [self.results.get(timeout=WAIT_S) for _ in range(number)]
+        return [(ticket.offset, answer) for ticket, _, answer in found]
+
+
+@pytest.fixture
+def desk() -> Iterator[Desk]:
+    desk = Desk()
+    yield desk
+    desk.posting.stop()
+
+
+def test_hosts_that_hang_do_not_hold_up_the_others(desk: Desk) -> None:
+    for number in range(200):
+        desk.hand_in(f"hang{number % 20}.com")
+        desk.hand_in(f"ok{number % 20}.com")
+    done = desk.wait(200)
+    assert {number % 2 for number, _ in done} == {0}
+    assert {answer.end for _, answer in done} == {End.DELIVERED}
+    assert sum(desk.net.at_once.values()) == 20 * PER_HOST
+    assert desk.results.empty()
+    desk.net.released.set()
+    assert len(desk.wait(200)) == 200
+    assert max(desk.net.most.values()) == PER_HOST
+
+
+def test_a_lane_keeps_its_order_and_others_pass_it(desk: Desk) -> None:
+    desk.hand_in("hang.com", lane="g", body=b"0")
+    for number in range(1, 50):
+        desk.hand_in("ok.com", lane="g", body=str(number).encode())
+    desk.hand_in("ok.com", lane="h", body=b"other")
+    assert desk.wait(1)[0][0] == 51
+    assert desk.net.posted == [("hang.com", b"0"), ("ok.com", b"other")]
+    desk.net.released.set()
+    assert [number for number, _ in desk.wait(50)] == list(range(1, 51))
+    bodies = [body for _, body in desk.net.posted if body != b"other"]
+    assert bodies == [str(number).encode() for number in range(50)]
+
+
+def test_a_silent_host_is_left_alone(desk: Desk) -> None:
+    for number in range(FAILURES + 20):
+        desk.hand_in("dead.com", lane="g", body=str(number).encode())
+    ends = Counter(answer.end for _, answer in desk.wait(FAILURES + 20))
+    # A machine that is very slow may let one more through, when the first pause is over.
+    assert FAILURES <= ends[End.AGAIN] <= FAILURES + 2
+    assert ends[End.POSTPONED] == FAILURES + 20 - ends[End.AGAIN]
+    desk.hand_in("ok.com")
+    assert desk.wait(1)[0][1].end is End.DELIVERED
+
+
+def test_the_first_that_is_available_takes_it(desk: Desk) -> None:
+    desk.hand_in("no.com", "dead.com", "ok.com", "late.com", strategy="FIRST_AVAILABLE")
+    ((_, answer),) = desk.wait(1)
+    assert answer.target == "http://ok.com/"
+    assert [host for host, _ in desk.net.posted] == ["no.com", "dead.com", "ok.com"]
+
+
+@pytest.mark.parametrize(
+    ("host", "state", "end", "code"),
+    [
+        ("ok.org", {}, End.FINAL, "target_not_allowed"),
+        ("ok.com", {"secret_ref": "none"}, End.AGAIN, "no_secret"),
+        ("broken.com", {}, End.AGAIN, "internal"),
+    ],
+)
+def test_what_cannot_be_sent_comes_back_with_a_reason(
+    desk: Desk, host: str, state: dict[str, Any], end: End, code: str
+) -> None:
+    desk.hand_in(host, **state)
+    ((_, answer),) = desk.wait(1)
+    assert (answer.end, answer.code) == (end, code)
+
+
+def test_what_was_given_up_does_not_come_back(desk: Desk) -> None:
+    desk.hand_in("hang.com")
+    desk.posting.drop()
+    desk.hand_in("ok.com")
+    assert [number for number, _ in desk.wait(1)] == [2]
+    desk.net.released.set()
+    desk.hand_in("ok.com")
+    assert [number for number, _ in desk.wait(1)] == [3]

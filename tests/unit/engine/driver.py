@@ -1,0 +1,176 @@
+"""Drives one partition's engine as the shell does: steps in, a changelog and fired records out.
+
+    driver = Driver()
+    driver.send(request(schedule_id="a", at=T0 + 5))     one record onto the source
+    step = driver.step(T0)                               fire, take the source in, commit
+    step.outcomes                                        ["ACCEPTED"]
+
+`step(..., commit=False)` rolls back; the source is then read again from the engine's position.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+from belfry.engine.effects import Effects
+from belfry.engine.partition import PartitionEngine
+from belfry.engine.verdicts import Place
+from belfry.schedules.identity import Homes
+from belfry.schedules.tenant import Delivery, Level, Tenants
+from belfry.store.ordered_map import MemoryMap
+from belfry.store.schedules import ScheduleStore
+from belfry.wire import catalogue, framing
+from belfry.wire.batch import SourceBatch
+from belfry.wire.record import Headers, SourceRecord
+from belfry.wire.requests import RequestReader
+
+T0: Final = 1_800_000_000_000  # 2027-01-15T08:00:00Z, on a minute's edge
+HOUR: Final = 3_600_000
+TOPIC: Final = "belfry.schedules"
+FIRED: Final = "belfry.fired."
+
+
+def request(**fields: Any) -> bytes:
+    """Value of a record that holds this request; tenant `demo`, id `a` unless given."""
+    record = {"tenant": "demo", "schedule_id": "a", **fields}
+    return framing.single_object("ScheduleRequest") + catalogue.encode("ScheduleRequest", record)
+
+
+class Shot(NamedTuple):
+    """A fired record, easier to compare."""
+
+    topic: str
+    key: bytes
+    group: bytes | None
+    value: bytes | None
+    headers: Headers
+
+    def header(self, name: str) -> bytes | None:
+        """Value of the last header of this name."""
+        return dict(self.headers)[name]
+
+    @property
+    def id(self) -> str:
+        """The schedule's id."""
+        return (self.header("belfry-schedule-id") or b"").decode()
+
+
+class Step(NamedTuple):
+    """What a step did, and how many records of the source it took in."""
+
+    effects: Effects
+    taken: int = 0
+
+    @property
+    def shots(self) -> list[Shot]:
+        """Fired records, in their order."""
+        return [Shot(*fired) for fired in self.effects.fired]
+
+    @property
+    def ids(self) -> list[str]:
+        """Ids of the schedules that fired, in their order."""
+        return [shot.id for shot in self.shots]
+
+    @property
+    def outcomes(self) -> list[str]:
+        """Outcomes of requests in their order; at level ALL nothing is left out."""
+        return [str(each.outcome) for each in self.effects.lifecycle if each.outcome != "FIRED"]
+
+    @property
+    def codes(self) -> list[str]:
+        """Codes of refused records, in their order."""
+        return [
+            (value or b"").decode()
+            for refused in self.effects.rejected
+            for name, value in refused.headers
+            if name == "belfry-error-code"
+        ]
+
+
+class Driver:
+    """One engine on a map in memory, its source, and the changelog of what was committed."""
+
+    def __init__(
+        self,
+        level: Level = Level.ALL,
+        delivery: Delivery = Delivery.PAYLOAD,
+        partition: int = 0,
+        partitions: int = 1,
+    ) -> None:
+        self.place = Place(TOPIC, partition, Homes(partitions))
+        self.tenants = Tenants(FIRED, delivery, level)
+        self.source: list[SourceRecord] = []
+        self.changelog: list[tuple[bytes, bytes | None]] = []
+        self.rows = MemoryMap()
+        self.engine = self.start(self.rows)
+
+    def start(self, rows: MemoryMap) -> PartitionEngine:
+        """An engine on these rows, as a new owner starts it."""
+        self.rows = rows
+        self.engine = PartitionEngine(
+            self.place, ScheduleStore(rows), RequestReader(), self.tenants
+        )
+        return self.engine
+
+    def send(
+        self,
+        value: bytes | None,
+        key: bytes | None = None,
+        headers: Headers | None = None,
+        timestamp_ms: int = T0,
+    ) -> int:
+        """Put a record at the end of the source; its offset."""
+        self.source.append((len(self.source), timestamp_ms, key, value, headers))
+        return len(self.source) - 1
+
+    def ask(self, timestamp_ms: int = T0, **fields: Any) -> int:
+        """Put a request at the end of the source; its offset."""
+        return self.send(request(**fields), timestamp_ms=timestamp_ms)
+
+    def step(
+        self,
+        now_ms: int,
+        at_most: int = 1_000,
+        *,
+        fire: bool = True,
+        take: int | None = None,
+        commit: bool = True,
+    ) -> Step:
+        """Fire, take in at most `take` records of the source, then commit or roll back."""
+        engine = self.engine
+        effects = engine.fire_due(now_ms, at_most) if fire else None
+        batch = self.batch(take)
+        if batch.records or effects is None:
+            effects = engine.accept(batch, now_ms)
+        if not effects.empty:
+            self.end(now_ms, commit=commit)
+        return Step(effects, len(batch.records))
+
+    def batch(self, take: int | None = None) -> SourceBatch:
+        """The next records of the source."""
+        start = self.engine.position
+        end = len(self.source) if take is None else min(start + take, len(self.source))
+        return SourceBatch(start, end, self.source[start:end])
+
+    def end(self, now_ms: int, *, commit: bool = True) -> None:
+        """Seal the step and commit it, or roll it back."""
+        self.engine.seal(owner_epoch=1)
+        if not commit:
+            self.engine.aborted()
+            return
+        self.changelog += self.engine.claim(None).rows.items()
+        self.engine.committed(len(self.changelog), now_ms)
+
+    def sweep(self, now_ms: int, at_most: int = 1_000) -> Effects:
+        """A step that only sweeps."""
+        effects = self.engine.sweep(now_ms, at_most)
+        if not effects.empty:
+            self.end(now_ms)
+        return effects
+
+    def run(self, now_ms: int, at_most: int = 1_000) -> list[str]:
+        """Step until nothing more is due; ids in the order of their fires."""
+        fired: list[str] = []
+        while (due_ms := self.engine.next_due_ms()) is not None and due_ms <= now_ms:
+            fired += self.step(now_ms, at_most, take=0).ids
+        return fired

@@ -1,0 +1,209 @@
+"""What a fired record looks like: key, value, headers, in both deliveries."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from belfry.schedules.identity import fire_id, life_of
+from belfry.schedules.jitter import jitter_ms
+from belfry.schedules.tenant import Delivery, Level
+from belfry.wire.fired import FiredEvent, decode_fired
+from belfry.wire.record import Headers
+from tests.unit.engine.driver import HOUR, T0, Driver, Shot, Step
+
+BELFRYS = ("belfry-fire-id", "belfry-schedule-id", "belfry-scheduled-at", "belfry-occurrence")
+
+
+def fired(delivery: Delivery = Delivery.PAYLOAD, **fields: Any) -> Shot:
+    driver = Driver(delivery=delivery)
+    driver.ask(**{"at": T0 + 5, **fields})
+    driver.step(T0)
+    (shot,) = driver.step(T0 + 7).shots
+    return shot
+
+
+def sent(headers: Headers, value: bytes | None = b"v", key: bytes | None = None) -> Shot:
+    driver = Driver()
+    driver.send(value, key, [("belfry-tenant", b"demo"), ("belfry-id", b"a"), *headers])
+    driver.step(T0)
+    (shot,) = driver.step(T0 + HOUR).shots
+    return shot
+
+
+@pytest.mark.parametrize("payload", [b"\x00\xff anything", b"", None])
+def test_a_payload_comes_out_verbatim(payload: bytes | None) -> None:
+    assert fired(payload=payload).value == payload
+
+
+@pytest.mark.parametrize(
+    ("fields", "key"),
+    [
+        ({}, b"a"),
+        ({"group": "g"}, b"g"),
+        ({"group": "g", "key": b"k"}, b"k"),
+        ({"key": b"\xff"}, b"\xff"),
+        ({"key": b"", "group": "g"}, b""),
+        ({"schedule_id": "é"}, "é".encode()),
+    ],
+)
+def test_the_key_is_the_schedules_else_the_group_else_the_id(
+    fields: dict[str, Any], key: bytes
+) -> None:
+    shot = fired(**fields)
+    assert shot.key == key
+    assert shot.group == (b"g" if "group" in fields else None)
+
+
+def test_belfrys_headers_say_which_fire_it_is() -> None:
+    assert fired().headers == [
+        ("belfry-fire-id", fire_id(b"demo/a", life_of(0, 0), 1, T0 + 5)),
+        ("belfry-schedule-id", b"a"),
+        ("belfry-scheduled-at", b"2027-01-15T08:00:00.005Z"),
+        ("belfry-occurrence", b"0"),
+    ]
+
+
+def test_users_headers_keep_order_repeats_and_nulls() -> None:
+    given = [("b", b"1"), ("a", None), ("b", b""), ("é", b"\xff")]
+    shot = fired(headers=[{"name": name, "value": value} for name, value in given])
+    assert shot.headers[:4] == given
+    assert tuple(name for name, _ in shot.headers[4:]) == BELFRYS
+
+
+def test_a_record_with_belfry_headers_schedules_itself() -> None:
+    given: Headers = [("b", b"1"), ("a", None), ("b", b"2")]
+    shot = sent([("belfry-in", b"5m"), *given], b"its value", b"its key")
+    assert (shot.key, shot.value, shot.headers[:3]) == (b"its key", b"its value", given)
+    assert tuple(name for name, _ in shot.headers[3:]) == BELFRYS
+
+
+def test_a_null_value_with_belfry_headers_schedules_a_tombstone() -> None:
+    shot = sent([("belfry-in", b"5m")], None, b"its key")
+    assert (shot.key, shot.value) == (b"its key", None)
+
+
+def test_the_trace_of_a_request_travels_with_its_event() -> None:
+    driver = Driver()
+    traced: Headers = [("traceparent", b"00-1"), ("other", b"x"), ("tracestate", b"s")]
+    driver.ask(at=T0 + 5)
+    offset, timestamp_ms, key, value, _ = driver.source.pop()
+    driver.source.append((offset, timestamp_ms, key, value, traced))
+    driver.step(T0)
+    (shot,) = driver.step(T0 + 5).shots
+    assert shot.headers[:2] == [("traceparent", b"00-1"), ("tracestate", b"s")]
+    assert len(shot.headers) == 6
+
+
+def test_a_trace_among_the_users_headers_wins() -> None:
+    shot = sent([("belfry-in", b"5m"), ("traceparent", b"00-1")])
+    assert [name for name, _ in shot.headers].count("traceparent") == 1
+
+
+def test_an_envelope_is_avro_behind_the_tenants_head() -> None:
+    driver = Driver(delivery=Delivery.ENVELOPE)
+    driver.tenants.of("demo").envelope_head = b"head!"
+    driver.ask(at=T0 + 5, payload=b"p", group="g", event_type="t", key=b"k")
+    driver.step(T0)
+    (shot,) = driver.step(T0 + 7).shots
+    assert (shot.key, shot.group) == (b"k", b"g")
+    assert shot.value is not None
+    assert shot.value[:5] == b"head!"
+    identity = shot.header("belfry-fire-id")
+    assert identity is not None
+    assert decode_fired(shot.value[5:]) == FiredEvent(
+        tenant="demo",
+        schedule_id="a",
+        fire_id=identity.decode(),
+        version=1,
+        occurrence=0,
+        scheduled_at=T0 + 5,
+        due_at=T0 + 5,
+        fired_at=T0 + 7,
+        event_type="t",
+        group="g",
+        missed=0,
+        payload=b"p",
+    )
+
+
+def test_an_envelope_of_nothing_says_null() -> None:
+    shot = fired(Delivery.ENVELOPE)
+    assert shot.value is not None
+    event = decode_fired(shot.value)
+    assert (event.payload, event.group, event.event_type) == (None, None, None)
+
+
+def test_an_extra_fire_is_numbered_minus_one_in_its_envelope() -> None:
+    driver = Driver(delivery=Delivery.ENVELOPE)
+    driver.ask(at=T0 + HOUR)
+    driver.ask(action="TRIGGER")
+    (shot,) = driver.step(T0 + 3).shots
+    assert shot.value is not None
+    event = decode_fired(shot.value)
+    assert (event.occurrence, event.scheduled_at, event.due_at) == (-1, T0 + 3, T0 + 3)
+
+
+def test_jitter_moves_what_is_due_and_not_the_nominal_instant() -> None:
+    #  nominal ───jitter───► due
+    late_ms = jitter_ms(b"demo/a", T0 + 5, 60_000)
+    assert late_ms > 0
+    driver = Driver()
+    driver.ask(at=T0 + 5, jitter_ms=60_000)
+    driver.step(T0)
+    assert driver.engine.next_due_ms() == T0 + 5 + late_ms
+    assert driver.step(T0 + 5 + late_ms - 1).shots == []
+    (shot,) = driver.step(T0 + 5 + late_ms).shots
+    assert shot.header("belfry-scheduled-at") == b"2027-01-15T08:00:00.005Z"
+
+
+def test_a_delay_counts_from_the_timestamp_of_the_record() -> None:
+    #  record     taken in    due
+    #  T0         T0 + 40     T0 + 100
+    driver = Driver()
+    driver.ask(kind="AFTER", delay_ms=100, timestamp_ms=T0)
+    driver.step(T0 + 40)
+    assert driver.engine.next_due_ms() == T0 + 100
+
+
+def test_a_record_without_timestamp_counts_from_now() -> None:
+    for timestamp_ms in (-1, 0):
+        driver = Driver()
+        driver.ask(kind="AFTER", delay_ms=100, timestamp_ms=timestamp_ms)
+        driver.step(T0 + 40)
+        assert driver.engine.next_due_ms() == T0 + 140
+
+
+@pytest.mark.parametrize("timestamp_ms", [-(2**63), 10**12, T0 * 1000, 2**63 - 1])
+def test_no_timestamp_ends_a_worker(timestamp_ms: int) -> None:
+    driver = Driver()
+    driver.ask(kind="AFTER", delay_ms=2**40, timestamp_ms=timestamp_ms, jitter_ms=3)
+    assert len(driver.step(T0).outcomes) == 1
+    driver.run(T0 + HOUR)
+
+
+@pytest.mark.parametrize("level", Level)
+def test_who_wants_all_is_told_of_fires(level: Level) -> None:
+    driver = Driver(level)
+    driver.ask(at=T0 + 5)
+    told = [str(each.outcome) for each in driver.step(T0).effects.lifecycle]
+    assert told == (["ACCEPTED"] if level is not Level.FAILURES else [])
+    step: Step = driver.step(T0 + 7)
+    if level is Level.ALL:
+        (event,) = step.effects.lifecycle
+        assert (str(event.outcome), event.due_at, event.at) == ("FIRED", T0 + 5, T0 + 7)
+    else:
+        assert step.effects.lifecycle == []
+
+
+def test_lateness_and_ids_are_counted_per_fire() -> None:
+    driver = Driver()
+    driver.ask(schedule_id="a", at=T0 + 5)
+    driver.ask(schedule_id="b", at=T0 + 6)
+    driver.step(T0)
+    effects = driver.step(T0 + 7).effects
+    assert effects.lateness_ms == [2, 1]
+    assert effects.fire_ids == [shot.header("belfry-fire-id") for shot in Step(effects).shots]
+    assert effects.manifest is not None
+    assert effects.manifest.fired == 2

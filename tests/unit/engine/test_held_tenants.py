@@ -1,0 +1,88 @@
+"""A tenant whose topic cannot be written to waits; the others do not notice."""
+
+from __future__ import annotations
+
+from belfry.schedules.tenant import Level
+from tests.unit.engine.driver import HOUR, T0, Driver
+
+
+def held(*due: tuple[str, str, int], level: Level = Level.ALL) -> Driver:
+    """A partition where `bad` is held, and these (tenant, id, due after T0) wait."""
+    driver = Driver(level)
+    for tenant, schedule_id, after_ms in due:
+        driver.ask(tenant=tenant, schedule_id=schedule_id, at=T0 + after_ms)
+    driver.step(T0)
+    driver.tenants.of("bad").hold("its topic is missing")
+    return driver
+
+
+def test_held_events_wait_and_others_fire_on_time() -> None:
+    #  T0    1      2      3
+    #        bad/a  ok/b   bad/c
+    driver = held(("bad", "a", 1), ("ok", "b", 2), ("bad", "c", 3))
+    assert driver.step(T0 + 5).ids == ["b"]
+    assert driver.engine.pending == 2
+    assert driver.engine.next_due_ms() is None
+
+
+def test_a_step_that_only_moves_events_aside_is_committed() -> None:
+    driver = held(("bad", "a", 1))
+    step = driver.step(T0 + 5)
+    assert not step.effects.empty
+    assert step.effects.rows.keys() == {*step.effects.rows} - {b"bad/a"}
+    assert driver.engine.manifest.watermark_ms == T0 + 5
+
+
+def test_released_events_leave_in_due_order_before_newer_ones() -> None:
+    driver = held(("bad", "c", 3), ("bad", "a", 1), ("bad", "b", 2), ("bad", "d", 9))
+    driver.step(T0 + 5)
+    driver.tenants.of("bad").hold("")
+    assert driver.engine.next_due_ms() == T0 + 5
+    assert driver.run(T0 + 9, at_most=2) == ["a", "b", "c", "d"]
+
+
+def test_what_comes_due_behind_a_backlog_joins_it() -> None:
+    due = [("bad", f"{number}", number) for number in range(1, 9)]
+    driver = held(*due)
+    driver.step(T0 + 4)
+    driver.tenants.of("bad").hold("")
+    assert driver.run(T0 + 8, at_most=3) == [schedule_id for _, schedule_id, _ in due]
+
+
+def test_held_events_can_be_cancelled_and_replaced() -> None:
+    driver = held(("bad", "a", 1), ("bad", "b", 1))
+    driver.step(T0 + 5)
+    driver.ask(tenant="bad", schedule_id="a", action="CANCEL")
+    driver.ask(tenant="bad", schedule_id="b", at=T0 + HOUR)
+    assert driver.step(T0 + 5).outcomes == ["CANCELLED", "UPDATED"]
+    driver.tenants.of("bad").hold("")
+    assert driver.run(T0 + 6) == []
+    assert driver.run(T0 + HOUR) == ["b"]
+
+
+def test_held_events_survive_a_restart() -> None:
+    driver = held(("bad", "a", 1), ("bad", "b", 2))
+    driver.step(T0 + 5)
+    driver.start(driver.rows)
+    assert driver.engine.next_due_ms() is None
+    driver.tenants.of("bad").hold("")
+    assert driver.run(T0 + 5) == ["a", "b"]
+
+
+def test_an_extra_fire_of_a_held_tenant_is_refused() -> None:
+    driver = held(("bad", "a", HOUR))
+    driver.ask(tenant="bad", action="TRIGGER")
+    step = driver.step(T0 + 5)
+    assert step.shots == []
+    assert step.codes == ["tenant_held"]
+    assert driver.engine.pending == 1
+
+
+def test_requests_of_a_held_tenant_are_accepted() -> None:
+    driver = held()
+    driver.ask(tenant="bad", at=T0 + 3)
+    driver.ask(tenant="bad", schedule_id="late", at=T0 - 3)
+    assert driver.step(T0).outcomes == ["ACCEPTED", "ACCEPTED"]
+    assert driver.run(T0 + 5) == []
+    driver.tenants.of("bad").hold("")
+    assert driver.run(T0 + 5) == ["late", "a"]

@@ -1,0 +1,226 @@
+"""Refused records are kept as received, with a reason; each code can be reached by a record."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from belfry.schedules.policy import TenantPolicy
+from belfry.schedules.rejections import CODES, Rejection
+from belfry.schedules.tenant import Level, Terms
+from belfry.wire import catalogue, framing
+from belfry.wire.record import Headers, Origin, origin_headers
+from belfry.wire.requests import RequestReader
+from tests.unit.engine.driver import T0, Driver, request
+
+BODY = catalogue.encode("ScheduleRequest", {"tenant": "demo", "schedule_id": "a", "at": T0 + 5})
+STRAY = origin_headers(Origin("belfry.schedules", 2, 7, T0 - 1, rerouted=False))
+BY_HEADERS: Headers = [("belfry-tenant", b"demo"), ("belfry-id", b"a")]
+RECURSIVE = {
+    "type": "record",
+    "name": "ScheduleRequest",
+    "fields": [{"name": "again", "type": ["null", "ScheduleRequest"]}],
+}
+Given = tuple[bytes | None, Headers | None]
+
+
+def avro(**fields: Any) -> Given:
+    return request(**fields), None
+
+
+def by_headers(*more: tuple[str, bytes | None]) -> Given:
+    return b"value", [*BY_HEADERS, *more]
+
+
+REACHED: dict[str, Given] = {
+    "not_a_request": (b"{}", None),
+    "truncated": (request(at=T0)[:-3], None),
+    "unknown_schema_id": (framing.prefix(404) + BODY, None),
+    "unknown_schema_fingerprint": (b"\xc3\x01" + b"12345678" + BODY, None),
+    "schema_not_a_request": (framing.prefix(1) + b"\x02", None),
+    "schema_unsafe": (framing.prefix(2) + b"\x00", None),
+    "request_too_large": (request(payload=b"x" * 1_100_000), None),
+    "no_tenant": avro(tenant=""),
+    "bad_tenant": avro(tenant="a b"),
+    "bad_schedule_id": avro(schedule_id="\n"),
+    "bad_header": by_headers(("belfry-at", b"tomorrow")),
+    "bad_request_id": avro(at=T0, request_id="r" * 256),
+    "unknown_action": avro(action="UNKNOWN"),
+    "unknown_kind": avro(kind="UNKNOWN"),
+    "bad_fire_id": avro(action="ACK"),
+    "no_instant": avro(),
+    "several_instants": by_headers(("belfry-at", b"1800000000000"), ("belfry-in", b"5m")),
+    "instant_in_seconds": avro(at=1_800_000_000),
+    "instant_too_far": avro(at=T0 * 1000),
+    "bad_target": avro(at=T0, http_targets=[{"url": "http://user@h/"}]),
+    "target_not_allowed": avro(tenant="strict", at=T0, http_targets=[{"url": "http://h/"}]),
+    "bad_delay": avro(kind="AFTER", delay_ms=-1),
+    "bad_jitter": avro(at=T0, jitter_ms=-1),
+    "bad_interval": avro(kind="EVERY", interval_ms=0),
+    "bad_cron": avro(kind="CRON", cron="61 * * * *"),
+    "bad_timezone": avro(kind="CRON", cron="@daily", timezone="Paris"),
+    "bad_window": avro(kind="EVERY", interval_ms=1, start_at=T0 + 1, end_at=T0),
+    "bad_max_fires": avro(kind="EVERY", interval_ms=1, max_fires=0),
+    "bad_max_lateness": avro(at=T0, max_lateness_ms=-1),
+    "unknown_misfire": avro(at=T0, misfire="UNKNOWN"),
+    "unknown_overlap": avro(kind="EVERY", interval_ms=1, overlap="UNKNOWN"),
+    "no_group": avro(at=T0, serial=True),
+    "bad_ack_timeout": avro(at=T0, ack_timeout_ms=0),
+    "bad_standing": avro(at=T0, standing={"next_at": T0, "occurrence": -1}),
+    "never_fires": avro(kind="CRON", cron="@daily", end_at=T0 - 1),
+    "bad_fields": avro(at=T0, group="g" * 256),
+    "payload_too_large": avro(at=T0, payload=b"x" * 1_000_000),
+    "misrouted": (request(tenant="t2", at=T0), STRAY),
+    "tenant_held": avro(tenant="held", action="TRIGGER"),
+    "tenant_collides": avro(tenant="a_b", at=T0),
+    "too_many_requests": avro(tenant="slow", at=T0),
+    "too_many_pending": avro(tenant="full", at=T0),
+    "group_of_spread_tenant": avro(tenant="wide", at=T0, group="g"),
+    "unknown_tenant": avro(tenant="unknown", at=T0),
+    "tenant_removed": avro(tenant="removed", at=T0),
+    "unsigned": avro(tenant="signs", at=T0),
+    "bad_signature": (request(tenant="signs", at=T0), [("belfry-signature", b"00")]),
+}
+# What the worker's resolver says where no registry answers; no bytes lead there by themselves.
+BY_THE_SHELL = {"schema_unavailable"}
+
+
+def driver_of_all() -> Driver:
+    """A partition that `demo`, `held` and `a.b` are at home in, with what the codes need."""
+    driver = Driver(partitions=1)
+    reader: RequestReader = driver.engine._reader
+    reader.learn(1, {"type": "record", "name": "Other", "fields": [{"name": "x", "type": "int"}]})
+    reader.learn(2, RECURSIVE)
+    driver.engine._reader.refuse(404, Rejection("unknown_schema_id", "There is none."))
+    driver.ask(tenant="a.b", at=T0 + 5)
+    driver.ask(tenant="held", at=T0 + 5)
+    driver.step(T0)
+    driver.tenants.of("held").hold("its topic is missing")
+    for name, code in (("unknown", "unknown_tenant"), ("removed", "tenant_removed")):
+        refused = Rejection(code, "as the shell says")
+        driver.tenants.follow(driver.tenants.defaults(name)._replace(refused=refused))
+    for policy in (
+        TenantPolicy("slow", max_requests_per_second=0),
+        TenantPolicy("full", max_pending=0),
+        TenantPolicy("wide", spread=2),
+        TenantPolicy("signs", signing_secret_ref="env:X"),
+        TenantPolicy("strict", allowed_hosts=("hooks.example.com",)),
+    ):
+        driver.tenants.follow(Terms(policy))
+    return driver
+
+
+def test_every_code_is_reached_here() -> None:
+    assert REACHED.keys() | BY_THE_SHELL == CODES.keys()
+
+
+@pytest.mark.parametrize("code", REACHED)
+def test_each_code_can_be_reached(code: str) -> None:
+    value, headers = REACHED[code]
+    driver = driver_of_all()
+    if code == "misrouted":
+        driver.place = driver.place._replace(homes=type(driver.place.homes)(4))
+        tenants = ("t1", "t2", "t3", "t4", "t5", "t6")
+        away = next(each for each in tenants if driver.place.homes.of(each))
+        value = request(tenant=away, at=T0)
+        driver.start(driver.rows)
+    offset = driver.send(value, key=b"some key", headers=headers)
+    step = driver.step(T0)
+    assert step.codes == [code]
+    assert step.effects.rejections == {code: 1}
+    assert step.effects.outcomes == {"REJECTED": 1}
+    (kept,) = step.effects.rejected
+    origin = (2, 7) if headers == STRAY else (0, offset)
+    added = {name: given for name, given in kept.headers if name.startswith("belfry-error-")}
+    assert added.pop("belfry-error-reason")
+    added.pop("belfry-error-cut", None)
+    assert added == {
+        "belfry-error-code": code.encode(),
+        "belfry-error-topic": b"belfry.schedules",
+        "belfry-error-partition": b"%d" % origin[0],
+        "belfry-error-offset": b"%d" % origin[1],
+    }
+
+
+@pytest.mark.parametrize(
+    "code", sorted(REACHED.keys() - {"request_too_large", "payload_too_large"})
+)
+def test_what_is_refused_is_kept_verbatim(code: str) -> None:
+    value, headers = REACHED[code]
+    given: Headers = [*(headers or []), ("mine", b"1"), ("mine", None), ("null", None)]
+    refusing = Driver()
+    refusing.ask(tenant="a.b", at=T0 + 5)
+    refusing.step(T0)
+    refusing.tenants.of("held").hold("its topic is missing")
+    refusing.send(value, key=b"\xff key", headers=given)
+    for kept in refusing.step(T0).effects.rejected:
+        assert (kept.key, kept.value, kept.headers[: len(given)]) == (b"\xff key", value, given)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "headers"),
+    [
+        (b"k", b"v" * 1_000_000, None),
+        (b"k" * 1_000_000, b"v", None),
+        (b"k", b"v", [("h", b"x" * 1_000_000)]),
+        (b"k", None, [(f"{n}" + "é" * 50, b"x" * 1000) for n in range(1000)]),
+        (b"k", b"v", [("belfry-tenant", b"t" * 1_000_000), ("belfry-id", b"i")]),
+        (b"k", b"v", [*BY_HEADERS, ("belfry-action", b"\x01" * 1_000_000)]),
+        (b"k", b"v", [*BY_HEADERS, *[("belfry-in", b"5m")] * 60_000]),
+        (b"k", b"v", [*BY_HEADERS, ("belfry-at", b"9" * 1_000_000)]),
+        (b"k", b"v", [*BY_HEADERS, ("belfry-request-id", b"r" * 1_000_000), ("belfry-in", b"1")]),
+        (b"k", b"{}", [("belfry-origin-topic", b"t" * 1_000_000), *STRAY[1:]]),
+    ],
+    ids=["value", "key", "header", "headers", "tenant", "action", "repeats", "at", "id", "origin"],
+)
+def test_whatever_is_refused_fits_the_topics(
+    key: bytes, value: bytes | None, headers: Headers | None
+) -> None:
+    driver = Driver()
+    driver.send(value, key, headers)
+    (kept,) = driver.step(T0).effects.rejected
+    size = len(kept.key or b"") + len(kept.value or b"")
+    size += sum(len(name.encode()) + len(given or b"") + 10 for name, given in kept.headers)
+    assert size <= 1_000_000
+    assert "belfry-error-cut" in dict(kept.headers)
+
+
+def test_lifecycle_records_of_refused_requests_are_short() -> None:
+    driver = Driver()
+    driver.send(b"v", headers=[*BY_HEADERS, ("belfry-action", b"\x01" * 900_000)])
+    driver.ask(tenant="x" * 900_000, schedule_id="i" * 100_000, request_id="r" * 10_000)
+    driver.ask(schedule_id="i" * 900_000)
+    topic: Headers = [("belfry-origin-topic", b"t" * 900_000), *STRAY[1:]]
+    driver.send(request(action="CANCEL"), headers=topic)
+    told = driver.step(T0).effects.lifecycle
+    assert len(told) == 4
+    assert all(len(repr(each)) < 20_000 for each in told)
+
+
+@pytest.mark.parametrize("level", Level)
+def test_a_refusal_is_told_to_every_tenant_that_is_known(level: Level) -> None:
+    driver = Driver(level)
+    driver.ask(at=1)
+    driver.send(b"{}")
+    (told,) = driver.step(T0).effects.lifecycle
+    assert (told.tenant, told.schedule_id, told.code) == ("demo", "a", "instant_in_seconds")
+
+
+def test_a_refused_replacement_leaves_the_schedule_alone() -> None:
+    driver = Driver()
+    driver.ask(at=T0 + 5, payload=b"good")
+    driver.ask(at=T0 + 5, payload=b"x" * 1_000_000)
+    driver.step(T0)
+    (shot,) = driver.step(T0 + 5).shots
+    assert shot.value == b"good"
+
+
+def test_a_tenants_own_limit_counts() -> None:
+    driver = Driver()
+    driver.tenants.of("demo").max_record_bytes = 2_000
+    for size in (1_000, 2_000):
+        driver.ask(schedule_id=f"{size}", at=T0 + 5, payload=b"x" * size)
+    step = driver.step(T0)
+    assert step.outcomes == ["ACCEPTED", "REJECTED"]
+    assert step.codes == ["payload_too_large"]

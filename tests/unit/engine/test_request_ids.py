@@ -1,0 +1,82 @@
+"""A request with an id is carried out once, and always told of."""
+
+from __future__ import annotations
+
+import pytest
+
+from belfry.schedules.tenant import Level
+from tests.unit.engine.driver import HOUR, T0, Driver
+
+
+@pytest.mark.parametrize("level", Level)
+def test_a_request_with_an_id_gets_exactly_one_record(level: Level) -> None:
+    driver = Driver(level)
+    driver.ask(at=T0 + 5, request_id="r1")
+    driver.ask(action="CANCEL", request_id="r2")
+    driver.ask(action="CANCEL", request_id="r3")
+    driver.ask(action="ACK", request_id="r4")
+    told = driver.step(T0).effects.lifecycle
+    assert [(each.request_id, str(each.outcome)) for each in told] == [
+        ("r1", "ACCEPTED"),
+        ("r2", "CANCELLED"),
+        ("r3", "NOT_FOUND"),
+        ("r4", "REJECTED"),
+    ]
+
+
+def test_a_repeat_within_the_hour_is_a_duplicate_with_the_first_result() -> None:
+    driver = Driver()
+    driver.ask(at=T0 + 5 * HOUR, request_id="r1")
+    driver.step(T0)
+    driver.ask(at=T0 + 7 * HOUR, request_id="r1")
+    step = driver.step(T0 + HOUR - 1)
+    (told,) = step.effects.lifecycle
+    assert str(told.outcome) == "DUPLICATE"
+    assert (told.code, told.version, told.due_at) == ("ACCEPTED", 1, T0 + 5 * HOUR)
+    assert driver.engine.next_due_ms() == T0 + 5 * HOUR
+
+
+def test_after_an_hour_the_id_is_free_again() -> None:
+    driver = Driver()
+    driver.ask(at=T0 + 5 * HOUR, request_id="r1")
+    driver.step(T0)
+    driver.ask(at=T0 + 7 * HOUR, request_id="r1")
+    assert driver.step(T0 + HOUR).outcomes == ["UPDATED"]
+
+
+def test_a_repeat_in_the_same_batch_is_noticed() -> None:
+    driver = Driver()
+    for _ in range(3):
+        driver.ask(at=T0 + 5, request_id="r1")
+    assert driver.step(T0).outcomes == ["ACCEPTED", "DUPLICATE", "DUPLICATE"]
+
+
+def test_a_repeated_trigger_fires_once() -> None:
+    driver = Driver()
+    driver.ask(at=T0 + HOUR)
+    for _ in range(2):
+        driver.ask(action="TRIGGER", request_id="r1")
+    assert len(driver.step(T0).shots) == 1
+
+
+def test_ids_belong_to_tenants() -> None:
+    driver = Driver()
+    for tenant in ("t1", "t2"):
+        driver.ask(tenant=tenant, at=T0 + 5, request_id="r1")
+    assert driver.step(T0).outcomes == ["ACCEPTED", "ACCEPTED"]
+
+
+def test_a_rolled_back_request_is_no_repeat() -> None:
+    driver = Driver()
+    driver.ask(at=T0 + 5, request_id="r1")
+    assert driver.step(T0, commit=False).outcomes == ["ACCEPTED"]
+    assert driver.step(T0).outcomes == ["ACCEPTED"]
+
+
+def test_an_answer_outlives_its_owner() -> None:
+    driver = Driver()
+    driver.ask(at=T0 + 5, request_id="r1")
+    driver.step(T0)
+    driver.start(driver.rows)
+    driver.ask(at=T0 + 5, request_id="r1")
+    assert driver.step(T0).outcomes == ["DUPLICATE"]

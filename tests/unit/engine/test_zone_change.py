@@ -1,0 +1,134 @@
+"""New time zone data moves what is pending, once, and whatever comes first: the sweep or the fire.
+
+The change is made up: Paris turns its clocks an hour ahead of what the real data says in January.
+
+    rule 0 9 * * *        old data 08:00 UTC        new data 07:00 UTC, or later 09:00 UTC
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import timedelta, timezone
+
+import pytest
+
+from belfry.engine import ruled
+from belfry.schedules import triggers
+from belfry.schedules.instants import parse_instant
+from belfry.schedules.triggers import cron, zones
+from belfry.schedules.triggers.cron import Clock
+from belfry.schedules.triggers.expression import expression
+from belfry.schedules.triggers.zones import Zone
+from belfry.store import keys
+from belfry.store.records import decode_pending, encode_zones, paused
+from belfry.store.schedules import ScheduleStore
+from tests.unit.engine.acknowledging import rebuilt
+from tests.unit.engine.driver import Driver
+
+NOW = parse_instant("2027-01-15T03:00:00Z")
+EIGHT = parse_instant("2027-01-15T08:00:00Z")
+HOUR = 3_600_000
+DAY = 24 * HOUR
+Release = Callable[[str, float], None]
+
+
+@pytest.fixture
+def release(monkeypatch: pytest.MonkeyPatch) -> Iterator[Release]:
+    """New data: its version, and the offset that it gives Paris, in hours."""
+
+    def forget() -> None:
+        triggers._trigger_of.cache_clear()
+        ruled._plan_of.cache_clear()
+
+    def publish(version: str, hours: float) -> None:
+        moved = Zone(timezone(timedelta(hours=hours)))
+        monkeypatch.setattr(zones, "VERSION", version)
+        monkeypatch.setattr(cron, "clock", lambda text, _: Clock(expression(text), moved))
+        forget()
+
+    forget()
+    yield publish
+    monkeypatch.undo()
+    forget()
+
+
+def begun() -> Driver:
+    """A partition whose instants were found by the real data."""
+    driver = Driver()
+    driver.engine.claim(b"settings")
+    driver.end(NOW)
+    driver.ask(kind="CRON", cron="0 9 * * *", timezone="Europe/Paris")
+    driver.ask(schedule_id="p", kind="CRON", cron="0 9 * * *", timezone="Europe/Paris")
+    driver.ask(schedule_id="p", action="PAUSE")
+    driver.ask(schedule_id="every", kind="EVERY", interval_ms=DAY)
+    driver.ask(schedule_id="once", at=EIGHT)
+    driver.step(NOW)
+    return driver
+
+
+def nominal(driver: Driver, schedule_id: str) -> int:
+    store = ScheduleStore(driver.rows)
+    name = keys.schedule_key("demo", schedule_id)
+    record = store.pending_at(name, store.named(name) or b"")
+    assert paused(record) == (schedule_id == "p")
+    return decode_pending(record).nominal_ms
+
+
+@pytest.mark.parametrize("hours", [2, 0])
+def test_what_is_pending_is_derived_anew_once(release: Release, hours: int) -> None:
+    driver = begun()
+    release("made up", hours)
+    rebuilt(driver, NOW)
+    moved_ms = EIGHT - (hours - 1) * HOUR
+    effects = driver.sweep(NOW)
+    assert effects.rederived == 2
+    assert [nominal(driver, name) for name in ("a", "p")] == [moved_ms, moved_ms]
+    assert [nominal(driver, name) for name in ("every", "once")] == [NOW + DAY, EIGHT]
+    assert driver.engine.next_due_ms() == min(moved_ms, EIGHT)
+    assert driver.rows.get(b"k" + keys.ZONES_KEY) == encode_zones("made up")
+    for again in range(3):
+        rebuilt(driver, NOW)
+        assert driver.sweep(NOW + again).empty
+    assert driver.run(moved_ms - 1) == (["once"] if hours == 0 else [])
+    assert "a" in driver.run(moved_ms)
+    assert nominal(driver, "a") == moved_ms + DAY
+
+
+def test_the_same_data_is_no_change(release: Release) -> None:
+    driver = begun()
+    rebuilt(driver, NOW)
+    assert driver.sweep(NOW).empty
+
+
+def test_many_are_derived_anew_by_and_by(release: Release) -> None:
+    driver = begun()
+    for number in range(50):
+        driver.ask(schedule_id=f"c{number}", kind="CRON", cron="0 9 * * *", timezone="Europe/Paris")
+    driver.step(NOW)
+    release("made up", 2)
+    rebuilt(driver, NOW)
+    counts = [driver.sweep(NOW, at_most=1).rederived for _ in range(12)]
+    assert sum(counts) == 52
+    assert max(counts) <= 20
+    assert driver.sweep(NOW).empty
+
+
+def test_what_is_due_before_the_sweep_does_not_fire_at_both_instants(release: Release) -> None:
+    """At 08:00 UTC by the old data, at 09:00 by the new."""
+    driver = begun()
+    release("made up", 0)
+    rebuilt(driver, NOW)
+    assert driver.run(EIGHT) == ["once"]
+    assert driver.run(EIGHT + HOUR) == ["a"]
+    assert nominal(driver, "a") == EIGHT + HOUR + DAY
+
+
+def test_a_rollback_begins_again(release: Release) -> None:
+    driver = begun()
+    release("made up", 2)
+    rebuilt(driver, NOW)
+    assert driver.engine.sweep(NOW, 1_000).rederived == 2
+    driver.end(NOW, commit=False)
+    assert nominal(driver, "a") == EIGHT
+    assert driver.sweep(NOW).rederived == 2
+    assert nominal(driver, "a") == EIGHT - HOUR

@@ -1,0 +1,48 @@
+"""The due scan takes bounded chunks and never passes over anything."""
+
+from __future__ import annotations
+
+from belfry.firing.due import Reach, due_chunk
+from belfry.store.keys import timeline_key
+
+T0 = 1_800_000_000_000
+
+
+def rows(*places: tuple[int, int]) -> list[tuple[bytes, bytes]]:
+    """Rows due at T0 + n with a sequence."""
+    return [(timeline_key(T0 + due, seq), b"row") for due, seq in places]
+
+
+def test_when_all_is_taken_the_watermark_reaches_now() -> None:
+    #  0   1   2   3
+    #  W   a   b   now
+    chunk = due_chunk(rows((1, 1), (2, 2)), Reach.at(T0), T0 + 3, 5)
+    assert len(chunk.rows) == 2
+    assert chunk.reach == Reach.at(T0 + 3)
+
+
+def test_a_full_chunk_ends_amid_its_last_instant() -> None:
+    #  0   1   2       3
+    #  W   a   b c | d now
+    chunk = due_chunk(rows((1, 1), (2, 2), (2, 3), (2, 4)), Reach.at(T0), T0 + 3, 3)
+    assert [key for key, _ in chunk.rows] == [key for key, _ in rows((1, 1), (2, 2), (2, 3))]
+    assert chunk.reach.watermark_ms == T0 + 1
+    assert timeline_key(T0 + 2, 3) < chunk.reach.cursor <= timeline_key(T0 + 2, 4)
+
+
+def test_a_chunk_that_is_just_full_does_not_claim_to_have_reached_now() -> None:
+    chunk = due_chunk(rows((1, 1), (2, 2)), Reach.at(T0), T0 + 3, 2)
+    assert chunk.reach.watermark_ms == T0 + 1
+
+
+def test_a_clock_that_goes_back_does_not_take_the_watermark_along() -> None:
+    #  0   1   2
+    #     now  W
+    assert due_chunk([], Reach.at(T0 + 2), T0 + 1, 5).reach == Reach.at(T0 + 2)
+    amid = due_chunk(rows((3, 1)), Reach.at(T0 + 2), T0 + 1, 1).reach
+    assert amid.watermark_ms == T0 + 2
+
+
+def test_a_fresh_reach_begins_behind_its_watermark() -> None:
+    reach = Reach.at(T0)
+    assert timeline_key(T0, 2**64 - 1) < reach.cursor <= timeline_key(T0 + 1, 0)

@@ -1,0 +1,109 @@
+"""The history at rest: by time, by schedule, counted by the hour, and forgotten."""
+
+from __future__ import annotations
+
+import pytest
+
+from belfry.history import counters
+from belfry.history.book import Book, Note
+from belfry.history.layout import DAY_MS, HOUR_MS, Place, after
+from belfry.schedules.outcomes import Outcome
+from belfry.store.ordered_map import MemoryMap
+from belfry.wire.lifecycle import LifecycleEvent, decode_lifecycle, encode_lifecycle, headline
+
+NOW_MS = 1_800_000_000_000
+ALWAYS = frozenset({0, 1})
+END_MS = NOW_MS + 100 * DAY_MS
+
+
+def note(
+    offset: int, schedule_id: str, at_ms: int, outcome: Outcome = Outcome.ACCEPTED, **more: int
+) -> Note:
+    event = LifecycleEvent(
+        tenant=str(more.pop("tenant", "t")),
+        schedule_id=schedule_id,
+        outcome=outcome,
+        request_id="r" if outcome is Outcome.ACCEPTED else None,
+        fire_id=None if outcome is Outcome.ACCEPTED else "f",
+        version=3,
+        at=at_ms,
+        due_at=more.get("due_at"),
+    )
+    body = encode_lifecycle(event)
+    return Note(offset, headline(body), body)
+
+
+@pytest.fixture
+def book() -> Book:
+    """Two schedules over three days and two partitions."""
+    book = Book(MemoryMap())
+    for day in range(3):
+        at_ms = NOW_MS + day * DAY_MS
+        book.add(0, [note(day, "a", at_ms), note(day + 10, "a/b", at_ms)], day + 1)
+        book.add(1, [note(day, "b", at_ms)], day + 1)
+    return book
+
+
+def ids(found: object) -> list[tuple[str, int]]:
+    return [(decode_lifecycle(body).schedule_id, place.at_ms) for place, body in found]  # type: ignore[attr-defined]
+
+
+def test_a_schedule_has_its_own_history_over_all_days(book: Book) -> None:
+    start = Place(NOW_MS - DAY_MS, 0, 0)
+    found = ids(book.of_schedule(b"t", b"a", start, END_MS))
+    assert found == [("a", NOW_MS + day * DAY_MS) for day in range(3)]
+    assert ids(book.of_schedule(b"t", b"a", Place(NOW_MS + 1, 0, 0), NOW_MS + 2 * DAY_MS)) == [
+        ("a", NOW_MS + DAY_MS)
+    ]
+    assert ids(book.of_schedule(b"other", b"a", start, END_MS)) == []
+
+
+def test_a_tenants_history_goes_on_behind_a_place(book: Book) -> None:
+    found = list(book.of_tenant(b"t", Place(0, 0, 0), END_MS, ALWAYS))
+    assert [place for place, _ in found] == sorted(place for place, _ in found)
+    assert len(found) == 9
+    rest = list(book.of_tenant(b"t", after(found[3][0]), END_MS, ALWAYS))
+    assert rest == found[4:]
+
+
+def test_what_another_worker_follows_now_is_not_told(book: Book) -> None:
+    found = ids(book.of_tenant(b"t", Place(0, 0, 0), END_MS, {1}))
+    assert {name for name, _ in found} == {"b"}
+    assert book.statistics(b"t", 0, END_MS, {1})[NOW_MS // HOUR_MS * HOUR_MS][0] == 1
+
+
+def test_positions_go_on_where_the_records_end(book: Book) -> None:
+    assert (book.position(0), book.position(1), book.position(2)) == (3, 3, None)
+
+
+def test_counters_tell_requests_fires_and_how_late() -> None:
+    book = Book(MemoryMap())
+    fired = [
+        note(n, "a", NOW_MS + late, Outcome.FIRED, due_at=NOW_MS)
+        for n, late in enumerate([0, 1000, 1001])
+    ]
+    refused = note(9, "a", NOW_MS, Outcome.CONFLICT)
+    book.add(0, [*fired, note(3, "a", NOW_MS, Outcome.MISSED), note(4, "a", NOW_MS), refused], 5)
+    (counted,) = book.statistics(b"t", NOW_MS, NOW_MS + 1, ALWAYS).values()
+    shown = counters.shown(counted)
+    assert (shown["requests"], shown["accepted"], shown["fires"], shown["missed"]) == (2, 1, 3, 1)
+    assert shown["success_rate"] == 0.75
+    assert shown["share_within_1s"] == round(2 / 3, 6)
+    assert counters.shown(counters.empty())["success_rate"] is None
+
+
+def test_what_is_too_old_is_forgotten_and_others_stay(book: Book) -> None:
+    book.add(0, [note(50, "a", NOW_MS, tenant="u")], 51)  # type: ignore[arg-type]
+    assert dict(book.tenants()) == {b"t": NOW_MS, b"u": NOW_MS}
+    before_ms = NOW_MS + 2 * DAY_MS
+    book.forget(b"t", before_ms)
+    assert dict(book.tenants()) == {b"t": before_ms, b"u": NOW_MS}
+    assert ids(book.of_schedule(b"t", b"a", Place(0, 0, 0), END_MS)) == [("a", before_ms)]
+    assert min(book.statistics(b"t", 0, END_MS, ALWAYS)) >= before_ms // HOUR_MS * HOUR_MS
+    assert ids(book.of_tenant(b"u", Place(0, 0, 0), END_MS, ALWAYS)) == [("a", NOW_MS)]
+
+
+def test_heads_are_read_as_the_whole_record_is() -> None:
+    for outcome in Outcome:
+        given = note(1, "ü" * 100, NOW_MS, outcome, due_at=NOW_MS - 5)
+        assert given.head == (b"t", ("ü" * 100).encode(), outcome, NOW_MS, NOW_MS - 5)

@@ -1,0 +1,105 @@
+"""A rule in words, with its instants and with what to know about it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from belfry.schedules.instants import format_instant, parse_instant
+from belfry.schedules.preview import Preview, local_time, preview
+from belfry.schedules.rejections import Rejection
+from belfry.wire.headers import EMPTY
+
+NOW = parse_instant("2026-03-01T12:00:00Z")
+
+
+def asked(count: int = 5, shown_in: str | None = None, **fields: Any) -> Preview:
+    request: Any = {**EMPTY, **fields}
+    found = preview(request, NOW, count, shown_in)
+    assert isinstance(found, Preview)
+    return found
+
+
+def cron(text: str, timezone: str | None = None, **more: Any) -> Preview:
+    return asked(kind="CRON", cron=text, timezone=timezone, **more)
+
+
+def test_instants_come_with_the_local_time_of_their_day() -> None:
+    found = cron("0 9 29 3,4 *", "Europe/Paris", count=2)
+    shown = [(format_instant(each.scheduled_ms), each.local) for each in found.occurrences]
+    assert shown == [
+        ("2026-03-29T07:00:00.000Z", "2026-03-29T09:00:00.000+02:00"),
+        ("2026-04-29T07:00:00.000Z", "2026-04-29T09:00:00.000+02:00"),
+    ]
+
+
+def test_a_local_time_west_of_utc() -> None:
+    assert local_time(NOW + 250, -12_600) == "2026-03-01T08:30:00.250-03:30"
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"kind": "AT", "at": NOW}, "Once, at 2026-03-01T12:00:00.000Z"),
+        ({"kind": "AFTER", "delay_ms": 90_000}, "Once, 1m30s after Kafka has the request"),
+        (
+            {"kind": "EVERY", "interval_ms": 5_000, "start_at": NOW, "max_fires": 3},
+            "Every 5s, from 2026-03-01T12:00:00.000Z, 3 times",
+        ),
+        (
+            {"kind": "CRON", "cron": "*/15 8-18 * * mon-fri", "timezone": "Asia/Tokyo"},
+            "Every 15 minutes, between 08:00 and 18:59, Monday through Friday, Asia/Tokyo",
+        ),
+        ({"kind": "CRON", "cron": "@daily", "jitter_ms": 60_000},
+         "At 00:00, UTC, up to 1m later each time"),
+        ({"kind": "CRON", "cron": "0 0 lw * *"},
+         "At 00:00, on the last weekday of the month, UTC"),
+    ],
+)  # fmt: skip
+def test_words(fields: dict[str, Any], words: str) -> None:
+    assert asked(**fields).words == words
+
+
+@pytest.mark.parametrize(
+    ("found", "codes"),
+    [
+        (cron("0 9 * * *"), []),
+        (cron("0 9 * * *", "Europe/Paris"), []),
+        (cron("30 2 * * *", "Europe/Paris"), ["clock_gap", "clock_repeat", "clock_gap"]),
+        (cron("0 0 13 * FRI"), ["either_day"]),
+        (cron("0 0 13 * *", end_at=NOW + 1), ["never_fires"]),
+        (asked(kind="EVERY", interval_ms=999), ["very_frequent"]),
+        (asked(kind="EVERY", interval_ms=1_000), []),
+        (asked(kind="AT", at=NOW), ["in_the_past"]),
+    ],
+)
+def test_warnings(found: Preview, codes: list[str]) -> None:
+    assert [each.code for each in found.warnings] == codes
+
+
+@pytest.mark.parametrize(
+    ("text", "gap", "repeat"),
+    [
+        ("30 2 * * *", "fires once, at 2026-03-29T01:00:00.000Z", "the first time only"),
+        ("*/30 * * * *", "passed over", "each time"),
+        ("*/30 2 * * *", "fires once, at 2026-03-29T01:00:00.000Z", "each time"),
+    ],
+)
+def test_changed_clocks_in_words(text: str, gap: str, repeat: str) -> None:
+    at_gap, at_repeat = cron(text, "Europe/Paris").warnings[:2]
+    assert at_gap.text.startswith("2026-03-29 02:")
+    assert gap in at_gap.text
+    assert at_repeat.text.startswith("2026-10-25 02:")
+    assert repeat in at_repeat.text
+
+
+def test_what_the_engine_would_refuse_is_refused() -> None:
+    request: Any = {**EMPTY, "kind": "CRON", "cron": "61 * * * *"}
+    found = preview(request, NOW, 1)
+    assert isinstance(found, Rejection)
+    assert found.code == "bad_cron"
+    at: Any = {**EMPTY, "kind": "AT", "at": NOW}
+    nowhere = preview(at, NOW, 1, "Nowhere")
+    assert isinstance(nowhere, Rejection)
+    assert nowhere.code == "bad_timezone"

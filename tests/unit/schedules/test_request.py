@@ -1,0 +1,133 @@
+"""Checks of a request: what passes, what does not, and with which code and sentence."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from belfry.schedules.checks import RequestChecks
+from belfry.schedules.rejections import Rejection
+from belfry.schedules.request import YEARS_100_MS, Request
+from belfry.wire.headers import EMPTY
+
+NOW = 1_800_000_000_000
+
+
+def made(**fields: Any) -> Request:
+    request: Any = {**EMPTY, "tenant": "demo", "schedule_id": "a", "at": NOW, **fields}
+    return request  # type: ignore[no-any-return]
+
+
+def problem(**fields: Any) -> Rejection | None:
+    """The problem of a request, which has to be the same for a tenant that is known already."""
+    checks = RequestChecks()
+    first = checks.problem(made(**fields), NOW)
+    assert checks.problem(made(), NOW) is None
+    assert checks.problem(made(**fields), NOW) == first
+    return first
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {},
+        {"tenant": "A-z_0.9"},
+        {"tenant": "x" * 100},
+        {"schedule_id": "x" * 255},
+        {"schedule_id": "order/4711/é"},
+        {"schedule_id": "é" * 127},
+        {"schedule_id": " "},
+        {"schedule_id": "\u200b\ue000\U0001f514"},
+        {"at": 10**12},
+        {"at": NOW + YEARS_100_MS},
+        {"kind": "AFTER", "at": None, "delay_ms": 0},
+        {"kind": "AFTER", "at": None, "delay_ms": YEARS_100_MS},
+        {"jitter_ms": 0},
+        {"jitter_ms": 366 * 86_400_000},
+        {"group": "g", "event_type": "t", "request_id": "r"},
+        {"group": "é" * 127},
+        {"headers": [{"name": "n" * 1024, "value": None}] * 256},
+        {"action": "CREATE"},
+        {"action": "CANCEL", "at": None},
+        {"action": "TRIGGER", "at": None},
+    ],
+)
+def test_what_passes(fields: dict[str, Any]) -> None:
+    assert problem(**fields) is None
+
+
+@pytest.mark.parametrize(
+    ("fields", "code"),
+    [
+        ({"tenant": ""}, "no_tenant"),
+        *(
+            ({"tenant": bad}, "bad_tenant")
+            for bad in ("a b", "a..b", ".a", "a.", "é", "a/b", "a\n")
+        ),
+        ({"tenant": "x" * 101}, "bad_tenant"),
+        *(({"schedule_id": bad}, "bad_schedule_id") for bad in ("", "\n", "a\x7f", "\x85", "\0")),
+        ({"schedule_id": "x" * 256}, "bad_schedule_id"),
+        ({"schedule_id": "é" * 128}, "bad_schedule_id"),
+        ({"schedule_id": "\ud800"}, "bad_schedule_id"),
+        ({"action": "UNKNOWN"}, "unknown_action"),
+        ({"action": "upsert"}, "unknown_action"),
+        ({"action": "ACK"}, "bad_fire_id"),
+        *(({"action": "ACK", "fire_id": bad}, "bad_fire_id") for bad in ("", "0F" * 16, "f" * 31)),
+        ({"kind": "UNKNOWN"}, "unknown_kind"),
+        (
+            {
+                "kind": "EVERY",
+                "interval_ms": 1,
+                "end_at": NOW + 5,
+                "standing": {"next_at": NOW + 6, "occurrence": 0, "version": 1, "paused": False},
+            },
+            "bad_standing",
+        ),
+        ({"at": None}, "no_instant"),
+        ({"kind": "AFTER", "at": None}, "no_instant"),
+        ({"at": NOW // 1000}, "instant_in_seconds"),
+        ({"at": 10**12 - 1}, "instant_in_seconds"),
+        ({"at": -(2**63)}, "instant_in_seconds"),
+        ({"at": NOW + YEARS_100_MS + 1}, "instant_too_far"),
+        ({"at": 2**63 - 1}, "instant_too_far"),
+        ({"kind": "AFTER", "delay_ms": -1}, "bad_delay"),
+        ({"kind": "AFTER", "delay_ms": YEARS_100_MS + 1}, "bad_delay"),
+        ({"jitter_ms": -1}, "bad_jitter"),
+        ({"jitter_ms": 2**63 - 1}, "bad_jitter"),
+        ({"group": ""}, "bad_fields"),
+        ({"group": "g" * 256}, "bad_fields"),
+        ({"event_type": "é" * 128}, "bad_fields"),
+        ({"headers": [{"name": "n", "value": None}] * 257}, "bad_fields"),
+        ({"headers": [{"name": "n" * 1025, "value": None}]}, "bad_fields"),
+        ({"request_id": ""}, "bad_request_id"),
+        ({"request_id": "r" * 256}, "bad_request_id"),
+        ({"action": "CANCEL", "request_id": "r" * 256}, "bad_request_id"),
+    ],
+)
+def test_what_does_not_pass(fields: dict[str, Any], code: str) -> None:
+    found = problem(**fields)
+    assert found is not None
+    assert found.code == code
+    assert found.reason.endswith(".")
+
+
+def test_the_first_reason_counts() -> None:
+    found = problem(tenant="a b", schedule_id="", action="ACK", at=None)
+    assert found is not None
+    assert found.code == "bad_tenant"
+
+
+def test_an_instant_in_seconds_is_shown_in_milliseconds() -> None:
+    found = problem(at=1_800_000_000)
+    assert found is not None
+    assert "1800000000000" in found.reason
+
+
+def test_a_full_memory_of_tenants_changes_no_answer() -> None:
+    checks = RequestChecks(known_limit=1)
+    for tenant in ("a", "b", "b"):
+        assert checks.problem(made(tenant=tenant), NOW) is None
+    bad = checks.problem(made(tenant="b c"), NOW)
+    assert bad is not None
+    assert bad.code == "bad_tenant"

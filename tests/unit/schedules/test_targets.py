@@ -1,0 +1,146 @@
+"""HTTP targets: addresses that are taken, those that are not, and targets at rest."""
+
+from __future__ import annotations
+
+import pytest
+
+from belfry.schedules.rule import Rule, decode_rule, encode_rule, targets_in, without_targets
+from belfry.schedules.targets import (
+    HttpTarget,
+    allowed,
+    decode_targets,
+    encode_targets,
+    list_problem,
+)
+from belfry.schedules.triggers import trigger_of
+
+GOOD = [
+    "https://hooks.example.com/belfry?a=1&b=%C3%A9",
+    "http://example.com",
+    "http://example.com?q",
+    "https://example.com:8443/",
+    "http://127.0.0.1:8000/x",
+    "http://[::1]:80/",
+    "https://xn--bcher-kva.example/",
+    "http://host_name.internal./",
+]
+BAD = [
+    "",
+    "hooks.example.com",
+    "//example.com/",
+    "ftp://example.com/",
+    "file:///etc/passwd",
+    "gopher://127.0.0.1:25/_MAIL",
+    "HTTP://example.com/",
+    "http://",
+    "http:///path",
+    "http://user@example.com/",
+    "http://user:secret@example.com/",
+    "http://example.com#@evil.example/",
+    "http://example.com/#fragment",
+    "http://example.com\\@evil.example/",
+    "http://exam ple.com/",
+    "http://example.com/a b",
+    "http://example.com/\r\nHost: evil",
+    "http://example.com\t/",
+    "http://example.com:0/",
+    "http://example.com:65536/",
+    "http://example.com:80:80/",
+    "http://example.com:+80/",
+    "http://[::1/",
+    "http://[fe80::1%25eth0]/",
+    "http://[v1.x]/",
+    "http://bücher.example/",
+    "http://ⓔxample.com/",
+    "http://127。0。0。1/",
+    "http://2130706433/",
+    "http://0x7f000001/",
+    "http://0x7f.1/",
+    "http://0177.0.0.1/",
+    "http://127.1/",
+    "http://127.0.0.1./",
+    "http://0/",
+    "http://-example.com/",
+    "http://.example.com/",
+    "http://example.com/" + "a" * 2048,
+]
+
+
+@pytest.mark.parametrize("url", GOOD)
+def test_addresses_that_are_taken(url: str) -> None:
+    assert list_problem([HttpTarget(url)]) is None
+    assert HttpTarget(url).host
+
+
+@pytest.mark.parametrize("url", BAD)
+def test_addresses_that_could_be_read_in_two_ways_are_refused(url: str) -> None:
+    assert "no absolute http" in (list_problem([HttpTarget(url)]) or "")
+
+
+@pytest.mark.parametrize(
+    ("target", "words"),
+    [
+        (HttpTarget("http://h/", timeout_ms=60_001), "timeout_ms"),
+        (HttpTarget("http://h/", max_attempts=1_001), "max_attempts"),
+        (HttpTarget("http://h/", strategy="UNKNOWN"), "strategy"),
+        (HttpTarget("http://h/", headers=(("a b", "c"),)), "Header 'a b'"),
+        (HttpTarget("http://h/", headers=(("a", "b\r\nc: d"),)), "Header 'a'"),
+        (HttpTarget("http://h/", headers=(("Content-Length", "0"),)), "Header 'Content-Length'"),
+        (HttpTarget("http://h/", headers=(("Webhook-Signature", "x"),)), "Webhook-Signature"),
+        (HttpTarget("http://h/", headers=(("a", "b"),) * 33), "33 headers"),
+        (HttpTarget("http://h/", headers=(("a", "b" * 4_000),) * 6), "bytes"),
+    ],
+)
+def test_other_problems_are_named(target: HttpTarget, words: str) -> None:
+    assert words in (list_problem([target]) or "")
+
+
+def test_targets_are_not_without_number() -> None:
+    assert "at most 16" in (list_problem([HttpTarget("http://h/")] * 17) or "")
+
+
+@pytest.mark.parametrize(
+    ("host", "names", "is_allowed"),
+    [
+        ("a.example.com", (), True),
+        ("a.example.com", ("a.example.com",), True),
+        ("a.example.com", ("A.example.com.",), True),
+        ("a.example.com", ("example.com",), False),
+        ("a.example.com", ("*.example.com",), True),
+        ("a.b.example.com", ("*.example.com",), True),
+        ("example.com", ("*.example.com",), False),
+        ("evilexample.com", ("*.example.com",), False),
+        ("a.example.com.evil", ("*.example.com", "a.example.com"), False),
+    ],
+)
+def test_hosts_are_allowed_by_name(host: str, names: tuple[str, ...], is_allowed: bool) -> None:
+    assert allowed(host, names) is is_allowed
+
+
+FULL = HttpTarget("https://h/é", 5, 2, "s", (("a", "b"),), "ROUND_ROBIN")
+# Written once and never changed: a store of any release holds such bytes.
+FROZEN = (
+    '[{"url":"https://h/é","timeout_ms":5,"max_attempts":2,"secret_ref":"s",'
+    '"headers":[["a","b"]],"strategy":"ROUND_ROBIN"},{"url":"http://i/"}]'
+)
+
+
+def test_frozen_bytes() -> None:
+    both = (FULL, HttpTarget("http://i/"))
+    assert encode_targets(both).decode() == FROZEN
+    assert decode_targets(FROZEN.encode()) == both
+    rule = encode_rule(Rule("AT", targets=b"[]", misfire="SKIP"))
+    assert rule.hex(" ") == "01 00 81 00 03 5b 5d 00 02"
+
+
+@pytest.mark.parametrize("rule", [Rule("AT"), Rule("CRON", cron="@daily", max_fires=3)])
+@pytest.mark.parametrize("size", [2, 300, 16_384])
+def test_targets_lie_at_the_end_of_a_rule(rule: Rule, size: int) -> None:
+    targets = b"x" * size
+    encoded = encode_rule(
+        Rule(rule.kind, cron=rule.cron, max_fires=rule.max_fires, targets=targets)
+    )
+    assert targets_in(encoded) == targets
+    assert decode_rule(encoded).targets == targets
+    assert decode_rule(without_targets(encoded)) == rule
+    assert trigger_of(encoded).rule == rule

@@ -1,0 +1,30 @@
+"""Tenants: one object per name, and which lifecycle records each level writes."""
+
+from __future__ import annotations
+
+import pytest
+
+from belfry.schedules.outcomes import Outcome
+from belfry.schedules.tenant import WRITTEN, Delivery, Level, Tenants
+
+
+def tenants(level: Level = Level.FAILURES) -> Tenants:
+    return Tenants("belfry.fired.", Delivery.PAYLOAD, level)
+
+
+def test_a_name_and_its_bytes_lead_to_the_same_tenant() -> None:
+    directory = tenants()
+    assert directory.of("a.b") is directory.of_bytes(b"a.b") is directory.of("a.b")
+    assert directory.of_bytes(b"c") is directory.of("c")
+    assert directory.of("a.b").topic == "belfry.fired.a.b"
+
+
+@pytest.mark.parametrize("level", Level)
+def test_a_tenant_writes_what_its_level_says(level: Level) -> None:
+    assert tenants(level).of("demo").written == WRITTEN[level]
+
+
+def test_each_level_writes_more_than_the_one_below_it() -> None:
+    assert WRITTEN[Level.FAILURES] < WRITTEN[Level.OUTCOMES] < WRITTEN[Level.ALL]
+    assert WRITTEN[Level.ALL] - WRITTEN[Level.OUTCOMES] == {Outcome.FIRED, Outcome.DELIVERED}
+    assert Outcome.REJECTED in WRITTEN[Level.FAILURES]

@@ -1,0 +1,31 @@
+"""The transition table is whole: every state and every action has a step."""
+
+from __future__ import annotations
+
+from itertools import product
+
+from belfry.schedules.request import ACTIONS, KEEPING
+from belfry.schedules.transitions import TABLE, State, Step, table
+
+
+def test_every_state_and_action_has_a_step() -> None:
+    assert TABLE.keys() == set(product(State, ACTIONS))
+
+
+def test_every_step_is_taken_somewhere() -> None:
+    assert set(TABLE.values()) == set(Step)
+
+
+def test_keeping_actions_are_actions() -> None:
+    assert KEEPING < ACTIONS
+
+
+def test_the_table_for_people_says_the_same() -> None:
+    head, _, *rows = table().splitlines()
+    states = [cell.strip() for cell in head.strip("|").split("|")][1:]
+    assert states == [state.value for state in State]
+    assert len(rows) == len(ACTIONS)
+    for row in rows:
+        action, *steps = [cell.strip() for cell in row.strip("|").split("|")]
+        for state, step in zip(State, steps, strict=True):
+            assert TABLE[state, action.strip("`")].value == step

@@ -1,0 +1,66 @@
+"""Keys sort as their numbers do, and rooms of the key space do not overlap."""
+
+from __future__ import annotations
+
+import pytest
+
+from belfry.store import keys
+
+T0 = 1_800_000_000_000
+
+
+def test_the_timeline_is_in_the_order_of_due_instants_and_acceptance() -> None:
+    places = [(0, 0), (59_999, 1), (60_000, 0), (T0, 9), (T0, 10), (T0 + 1, 0), (T0 + 60_000, 0)]
+    made = [keys.timeline_key(*place) for place in places]
+    assert made == sorted(made)
+    assert [keys.timeline_place(key) for key in made] == places
+
+
+def test_backlogs_of_tenants_with_a_common_beginning_lie_apart() -> None:
+    for tenant in (b"a", b"a-", b"a.b", b"ab", b"b"):
+        prefix = keys.line_prefix(b"b", tenant)
+        inside = [keys.line_key(b"b", tenant, due, 1) for due in (0, T0, 2**62)]
+        for other in (b"a", b"a-", b"a.b", b"ab", b"b"):
+            start = keys.line_prefix(b"b", other)
+            found = [key for key in inside if start <= key < start[:-1] + b"\1"]
+            assert found == (inside if other == tenant else [])
+        assert all(key.startswith(prefix) for key in inside)
+        assert [keys.line_tenant(key) for key in inside] == [tenant] * 3
+        assert [keys.line_due(key) for key in inside] == [0, T0, 2**62]
+
+
+@pytest.mark.parametrize(
+    ("key", "start", "end"),
+    [
+        (keys.timeline_key(0, 0), keys.TIMELINE_PREFIX, keys.TIMELINE_END),
+        (keys.timeline_key(2**32 * 60_000 - 1, 2**64 - 1), keys.TIMELINE_PREFIX, keys.TIMELINE_END),
+        (keys.line_key(b"b", b"~", 2**63 - 1, 2**64 - 1), keys.BACKLOG_PREFIX, keys.BACKLOG_END),
+        (keys.line_key(b"c", b"~", 2**63 - 1, 2**64 - 1), keys.CATCH_UP_PREFIX, keys.CATCH_UP_END),
+        (keys.paused_key(b"~/~"), keys.PAUSED_PREFIX, keys.PAUSED_END),
+        (keys.NAMED_PREFIX + keys.SETTINGS_KEY, keys.NAMED_PREFIX, keys.NAMED_END),
+        (keys.NAMED_PREFIX + b"\xff" * 9, keys.NAMED_PREFIX, keys.NAMED_END),
+    ],
+)
+def test_each_room_holds_its_keys(key: bytes, start: bytes, end: bytes) -> None:
+    assert start <= key < end
+
+
+def test_rooms_do_not_overlap() -> None:
+    bounds = [
+        keys.BACKLOG_PREFIX, keys.BACKLOG_END, keys.NAMED_PREFIX, keys.NAMED_END,
+        keys.TIMELINE_PREFIX, keys.TIMELINE_END,
+    ]  # fmt: skip
+    assert bounds == sorted(bounds)
+    for meta in (keys.META_STAMP, keys.META_STATE):
+        assert keys.NAMED_END <= meta < keys.TIMELINE_PREFIX
+
+
+def test_no_schedule_has_the_key_of_something_else() -> None:
+    assert keys.request_key("demo", "r")[:1] == keys.manifest_key(1)[:1] == b"\0"
+    assert keys.SETTINGS_KEY not in {keys.request_key("", ""), keys.manifest_key(0)}
+
+
+def test_manifests_take_turns_on_their_slots() -> None:
+    slots = {keys.manifest_key(number) for number in range(keys.MANIFEST_SLOTS)}
+    assert len(slots) == keys.MANIFEST_SLOTS
+    assert keys.manifest_key(7) == keys.manifest_key(7 + keys.MANIFEST_SLOTS)

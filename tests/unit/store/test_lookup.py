@@ -1,0 +1,198 @@
+"""What a store says to those who only look: one schedule, pages by name and by due, counts.
+
+minute      0         1         2
+timeline    a   b     c         d        (other tenants' rows lie between)
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from belfry.store import keys, lookup
+from belfry.store.lookup import Moving, Standing, Wanted
+from belfry.store.ordered_map import MemoryMap
+from belfry.store.records import (
+    ENDED_FIRED,
+    IN_BACKLOG,
+    IN_TIMELINE,
+    KIND_CODES,
+    Manifest,
+    encode_marker,
+    encode_pending,
+)
+from belfry.store.schedules import ScheduleStore, StoredState
+from belfry.store.sweep import MARKER_MS
+
+NOW_MS = 1_700_000_000_000
+MINUTE_MS = 60_000
+STATE = StoredState(1, NOW_MS, Manifest(1, 1, 1, 0, 0, 0, bytes(16)))
+
+
+def pending(tenant: str, schedule_id: str, due_ms: int, seq: int, **more: Any) -> bytes:
+    """The record of a schedule that waits."""
+    given = {"group": b"", "event_type": b"", "payload": b"p", **more}
+    return encode_pending(
+        (
+            due_ms, due_ms, NOW_MS, seq, seq, 1, 0, KIND_CODES["AT"], due_ms, 0,
+            tenant.encode(), schedule_id.encode(), given["group"], given["event_type"],
+            None, b"", b"", given["payload"],
+        )
+    )  # fmt: skip
+
+
+class Shelf:
+    """A store that is filled and then looked at."""
+
+    def __init__(self) -> None:
+        self.rows = MemoryMap()
+        self._store = ScheduleStore(self.rows)
+        self._seq = 0
+
+    def add(self, tenant: str, schedule_id: str, due_ms: int, **more: Any) -> None:
+        """One more that waits, in the timeline or (`held`) in the backlog."""
+        self._seq += 1
+        where = IN_BACKLOG if more.pop("held", False) else IN_TIMELINE
+        record = pending(tenant, schedule_id, due_ms, self._seq, **more)
+        name = keys.schedule_key(tenant, schedule_id)
+        self._store.put(name, record, (where, due_ms, self._seq))
+        self._store.commit(STATE)
+
+    def over(self, tenant: str, schedule_id: str, ended_ms: int) -> None:
+        """One that fired."""
+        marker = encode_marker((ENDED_FIRED, ended_ms, ended_ms, 1, 3, 1))
+        self._store.set_named(keys.schedule_key(tenant, schedule_id), marker)
+        self._store.commit(STATE)
+
+    def find(self, tenant: str, schedule_id: str) -> Standing | None:
+        """One by name."""
+        return lookup.standing_of(self.rows, keys.schedule_key(tenant, schedule_id), NOW_MS)
+
+    def ids(self, wanted: Wanted, limit: int = 2, examine: int = 3) -> list[str]:
+        """The ids of all pages, one after the other."""
+        found: list[str] = []
+        after: bytes | None = None
+        while True:
+            page = lookup.page(self.rows, wanted, after, NOW_MS, limit=limit, examine=examine)
+            assert len(page.found) <= limit
+            assert page.examined <= examine
+            found += [standing.name.decode().partition("/")[2] for standing in page.found]
+            if page.after is None:
+                return found
+            after = page.after
+
+
+@pytest.fixture
+def shelf() -> Shelf:
+    """Two tenants; the second one's rows lie between those of the first."""
+    shelf = Shelf()
+    for number, name in enumerate(["a", "b", "b/1", "b/2", "c"]):
+        shelf.add("t", name, NOW_MS + number * MINUTE_MS, group=b"g" if number % 2 else b"")
+        shelf.add("t.x", name, NOW_MS + number * MINUTE_MS + 1)
+        shelf.add("tt", name, NOW_MS + number * MINUTE_MS - 1)
+    return shelf
+
+
+def test_one_by_name(shelf: Shelf) -> None:
+    found = shelf.find("t", "b/1")
+    assert found is not None
+    assert (found.state, found.payload_bytes) == ("PENDING", 1)
+    assert found.pending is not None
+    assert found.pending.payload == b"p"
+    assert shelf.find("t", "nothing") is None
+    assert shelf.find("nobody", "a") is None
+
+
+def test_what_is_over_shows_for_a_day(shelf: Shelf) -> None:
+    shelf.over("t", "done", NOW_MS - MARKER_MS + 1)
+    shelf.over("t", "gone", NOW_MS - MARKER_MS)
+    found = shelf.find("t", "done")
+    assert found is not None
+    assert (found.state, found.pending) == ("FIRED", None)
+    assert found.marker is not None
+    assert found.marker.version == 3
+    assert shelf.find("t", "gone") is None
+    assert shelf.ids(Wanted(b"t", state="FIRED")) == ["done"]
+
+
+def test_by_name_all_pages_give_each_once(shelf: Shelf) -> None:
+    assert shelf.ids(Wanted(b"t")) == ["a", "b", "b/1", "b/2", "c"]
+    assert shelf.ids(Wanted(b"t", prefix=b"b/")) == ["b/1", "b/2"]
+    assert shelf.ids(Wanted(b"t", group=b"g")) == ["b", "b/2"]
+    assert shelf.ids(Wanted(b"nobody")) == []
+
+
+@pytest.mark.parametrize("limit", [1, 2, 100])
+@pytest.mark.parametrize("examine", [1, 3, 1000])
+def test_by_due_all_pages_give_each_once(shelf: Shelf, limit: int, examine: int) -> None:
+    wanted = Wanted(b"t", due_from_ms=NOW_MS + MINUTE_MS, due_until_ms=NOW_MS + 3 * MINUTE_MS)
+    assert shelf.ids(wanted, limit, examine) == ["b", "b/1"]
+
+
+def test_by_due_what_is_held_back_comes_first(shelf: Shelf) -> None:
+    shelf.add("t", "late", NOW_MS - MINUTE_MS, held=True)
+    shelf.add("tt", "theirs", NOW_MS - MINUTE_MS, held=True)
+    wanted = Wanted(b"t", due_from_ms=0)
+    assert shelf.ids(wanted) == ["late", "a", "b", "b/1", "b/2", "c"]
+    assert shelf.ids(Wanted(b"t", due_from_ms=NOW_MS - 1))[0] == "a"
+    assert shelf.ids(Wanted(b"t", due_until_ms=NOW_MS)) == ["late"]
+
+
+def test_a_list_leaves_payloads_out(shelf: Shelf) -> None:
+    page = lookup.page(shelf.rows, Wanted(b"t"), None, NOW_MS, limit=10, examine=10)
+    assert {standing.payload_bytes for standing in page.found} == {1}
+    assert not any(standing.pending and standing.pending.payload for standing in page.found)
+
+
+def test_a_cursor_of_another_range_shows_nothing_more(shelf: Shelf) -> None:
+    page = lookup.page(shelf.rows, Wanted(b"tt"), b"kt/", NOW_MS, limit=10, examine=10)
+    assert {standing.name[:3] for standing in page.found} == {b"tt/"}
+    page = lookup.page(shelf.rows, Wanted(b"t"), b"ktt/", NOW_MS, limit=10, examine=10)
+    assert page.found == []
+
+
+def test_counts_per_minute(shelf: Shelf) -> None:
+    minute_ms = NOW_MS // MINUTE_MS * MINUTE_MS
+    shelf.add("t", "late", NOW_MS - MINUTE_MS, held=True)
+    shelf.add("t", "also", NOW_MS + 1)
+    wanted = Wanted(b"t", due_from_ms=0)
+    found: dict[int, int] = {}
+    after: bytes | None = None
+    while True:
+        counted, examined, after = lookup.counts(shelf.rows, wanted, after, examine=4)
+        assert examined <= 4
+        for minute, count in counted.items():
+            found[minute] = found.get(minute, 0) + count
+        if after is None:
+            break
+    expected = {minute_ms + n * MINUTE_MS: 1 for n in (-1, 0, 1, 2, 3, 4)}
+    assert found == {**expected, minute_ms: 2}
+
+
+class Racing(MemoryMap):
+    """A map in which a row moves away each time that its place has been read."""
+
+    moves = 3
+
+    def get(self, key: bytes) -> bytes | None:
+        """Nothing lies where the place says, for a while."""
+        if key.startswith(keys.TIMELINE_PREFIX) and self.moves:
+            self.moves -= 1
+            return None
+        return super().get(key)
+
+
+@pytest.mark.parametrize(("moves", "found"), [(3, True), (100, False)])
+def test_a_schedule_that_moves_is_looked_up_again(moves: int, found: bool) -> None:
+    shelf = Shelf()
+    racing = Racing()
+    racing.moves = moves
+    shelf.rows = racing
+    shelf._store = ScheduleStore(racing)
+    shelf.add("t", "a", NOW_MS)
+    if found:
+        assert shelf.find("t", "a") is not None
+    else:
+        with pytest.raises(Moving):
+            shelf.find("t", "a")

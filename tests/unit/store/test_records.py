@@ -1,0 +1,129 @@
+"""Records at rest: nulls are no empties, and what this version cannot read stops it."""
+
+from __future__ import annotations
+
+import pytest
+
+from belfry.store import records
+from belfry.store.records import Awaited, Manifest, Marker, Pending, UnknownFormat, Verdict
+
+ROW = Pending(
+    due_ms=1_800_000_000_007,
+    nominal_ms=1_800_000_000_000,
+    accepted_ms=1_799_999_999_000,
+    seq=41,
+    life=3 << 48 | 41,
+    version=2,
+    occurrence=5,
+    kind=0,
+    when=1_800_000_000_000,
+    jitter_ms=10,
+    tenant=b"demo",
+    schedule_id="é/1".encode(),
+    group=b"g",
+    event_type=b"t",
+    key=b"k",
+    headers=records.encode_headers([(b"h", None)]),
+    extra=b"more",
+    payload=b"payload",
+)
+
+
+@pytest.mark.parametrize("key", [None, b"", b"k"])
+@pytest.mark.parametrize("payload", [None, b"", b"p"])
+@pytest.mark.parametrize("extra", [b"", b"x"])
+def test_null_and_empty_are_told_apart(
+    key: bytes | None, payload: bytes | None, extra: bytes
+) -> None:
+    row = ROW._replace(key=key, payload=payload, extra=extra)
+    assert records.decode_pending(records.encode_pending(row)) == row
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [{"due_ms": 1}, {"nominal_ms": 1}, {"accepted_ms": 1}, {"seq": 1}, {"life": 1}, {"version": 9}],
+)
+def test_a_definition_is_the_same_whatever_its_instants(numbers: dict[str, int]) -> None:
+    other = ROW._replace(**numbers)  # type: ignore[arg-type]
+    assert records.same_definition(records.encode_pending(ROW), records.encode_pending(other))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"kind": 1},
+        {"when": 7},
+        {"jitter_ms": 0},
+        {"key": None},
+        {"payload": b"payloae"},
+        {"headers": b""},
+        {"group": b"", "event_type": b"gt"},
+        {"schedule_id": b"other"},
+    ],
+)
+def test_a_definition_is_all_that_the_user_asked_for(change: dict[str, object]) -> None:
+    other = ROW._replace(**change)  # type: ignore[arg-type]
+    assert not records.same_definition(records.encode_pending(ROW), records.encode_pending(other))
+
+
+def test_headers_keep_order_repeats_and_nulls() -> None:
+    headers = [("b", b"1"), ("a", None), ("b", b""), ("", b"x"), ("é" * 512, b"\xff" * 70_000)]
+    encoded = records.encode_headers([(name.encode(), value) for name, value in headers])
+    assert records.decode_headers(encoded) == headers
+    assert records.encode_headers([]) == b""
+
+
+def test_a_marker_says_how_it_ended() -> None:
+    marker = Marker(records.ENDED_FIRED, 9, 8, 7, 6, 5)
+    assert records.decode_marker(records.encode_marker(marker)) == marker
+
+
+@pytest.mark.parametrize("due_ms", [None, 0, 8])
+@pytest.mark.parametrize("version", [None, 3])
+def test_a_verdict_may_have_neither_instant_nor_version(
+    due_ms: int | None, version: int | None
+) -> None:
+    verdict = Verdict("NOT_FOUND", 9, due_ms, version, "not_found")
+    assert records.decode_verdict(records.encode_verdict(verdict)) == verdict
+
+
+WHOLE = {
+    records.PENDING: records.encode_pending(ROW),
+    records.MARKER: records.encode_marker(Marker(0, 1, 2, 3, 4, 5)),
+    records.VERDICT: records.encode_verdict(Verdict("ACCEPTED", 1, 2, 3, "")),
+    records.MANIFEST: records.encode_manifest(Manifest(1, 2, 3, 4, 5, 6, bytes(16))),
+    records.AWAITED: records.encode_awaited(Awaited(1, 2, 3, 4, 5, b"a", b"g")),
+    records.ZONES: records.encode_zones("2026b"),
+    records.PLACE: records.encode_place(records.IN_BACKLOG, 1, 2),
+}
+
+
+@pytest.mark.parametrize("letter", WHOLE)
+def test_every_record_begins_with_format_and_row(letter: int) -> None:
+    assert WHOLE[letter][:2] == bytes([records.FORMAT, letter])
+    assert records.check_format(WHOLE[letter]) == letter
+
+
+@pytest.mark.parametrize("letter", WHOLE)
+def test_every_other_format_is_unknown(letter: int) -> None:
+    for first in range(256):
+        if first != records.FORMAT:
+            with pytest.raises(UnknownFormat, match=f"starts with '{first:02x}"):
+                records.check_format(bytes([first]) + WHOLE[letter][1:])
+
+
+def test_every_other_row_is_unknown() -> None:
+    for second in set(range(256)) - WHOLE.keys():
+        with pytest.raises(UnknownFormat, match=r"Run the version that wrote it"):
+            records.check_format(bytes([records.FORMAT, second]) + b"rest")
+
+
+@pytest.mark.parametrize("record", [b"", b"\1"])
+def test_what_is_too_short_is_unknown(record: bytes) -> None:
+    with pytest.raises(UnknownFormat):
+        records.check_format(record)
+
+
+def test_a_manifest_of_another_format_is_unknown() -> None:
+    with pytest.raises(UnknownFormat):
+        records.decode_manifest(b"\2" + WHOLE[records.MANIFEST][1:])

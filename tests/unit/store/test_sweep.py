@@ -1,0 +1,101 @@
+"""The sweep ends markers after a day and verdicts after an hour, and nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from belfry.store import keys
+from belfry.store.ordered_map import MemoryMap
+from belfry.store.records import (
+    ENDED_FIRED,
+    IN_TIMELINE,
+    Manifest,
+    Marker,
+    Verdict,
+    encode_marker,
+    encode_verdict,
+)
+from belfry.store.schedules import ScheduleStore, StoredState
+from belfry.store.sweep import MARKER_MS, REQUEST_ID_MS, Sweep
+
+T0 = 1_800_000_000_000
+STATE = StoredState(1, T0, Manifest(1, 1, 1, T0, 0, 0, bytes(16)))
+MARKER = encode_marker(Marker(ENDED_FIRED, T0, T0, 1, 1, 1))
+VERDICT = encode_verdict(Verdict("ACCEPTED", T0, None, None, ""))
+
+
+@dataclass
+class Rows:
+    """Takes tombstones, as the effects of a step do."""
+
+    rows: dict[bytes, bytes | None] = field(default_factory=dict)
+
+
+def swept(store: ScheduleStore, sweep: Sweep, now_ms: int, at_most: int) -> set[bytes]:
+    taken = Rows()
+    sweep.sweep(now_ms, at_most, taken)
+    assert set(taken.rows.values()) <= {None}
+    store.commit(STATE)
+    return set(taken.rows)
+
+
+def filled() -> ScheduleStore:
+    store = ScheduleStore(MemoryMap())
+    store.set_named(b"demo/over", MARKER)
+    store.set_named(keys.request_key("demo", "r"), VERDICT)
+    store.set_named(keys.SETTINGS_KEY, b'{"partitions": 4}')
+    store.put(b"demo/waits", b"\1\1", (IN_TIMELINE, T0 + 10**12, 1))
+    store.commit(STATE)
+    return store
+
+
+@pytest.mark.parametrize(
+    ("after_ms", "ended"),
+    [
+        (REQUEST_ID_MS - 1, set()),
+        (REQUEST_ID_MS, {keys.request_key("demo", "r")}),
+        (MARKER_MS - 1, {keys.request_key("demo", "r")}),
+        (MARKER_MS, {keys.request_key("demo", "r"), b"demo/over"}),
+        (10**12, {keys.request_key("demo", "r"), b"demo/over"}),
+    ],
+)
+def test_what_is_over_ends(after_ms: int, ended: set[bytes]) -> None:
+    store = filled()
+    assert swept(store, Sweep(store), T0 + after_ms, 100) == ended
+    left = {key[1:] for key, _ in store.rows.scan(b"k", b"l")}
+    assert (
+        left
+        == {b"demo/over", b"demo/waits", keys.SETTINGS_KEY, keys.request_key("demo", "r")} - ended
+    )
+
+
+def test_a_few_rows_at_a_time_come_round_to_all() -> None:
+    store = ScheduleStore(MemoryMap())
+    for number in range(10):
+        store.set_named(b"demo/%d" % number, MARKER)
+    store.commit(STATE)
+    sweep = Sweep(store)
+    ended = [swept(store, sweep, T0 + MARKER_MS, 4) for _ in range(3)]
+    assert [len(each) for each in ended] == [4, 4, 2]
+    store.set_named(b"demo/0", MARKER)
+    store.commit(STATE)
+    assert swept(store, sweep, T0 + MARKER_MS, 4) == {b"demo/0"}
+
+
+def test_after_a_roll_back_the_sweep_begins_again() -> None:
+    store = filled()
+    sweep = Sweep(store)
+    sweep.sweep(T0 + MARKER_MS, 100, Rows())
+    store.discard()
+    sweep.restart()
+    assert b"demo/over" in swept(store, sweep, T0 + MARKER_MS, 100)
+
+
+def test_what_the_step_changes_is_left_to_it() -> None:
+    store = filled()
+    store.set_named(b"demo/over", MARKER)
+    taken = Rows()
+    Sweep(store).sweep(T0 + MARKER_MS, 100, taken)
+    assert b"demo/over" not in taken.rows

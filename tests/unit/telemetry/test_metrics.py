@@ -1,0 +1,108 @@
+"""Metrics: public names, bulk counting, and what a lost partition leaves behind."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from prometheus_client import CollectorRegistry, Histogram
+from prometheus_client.parser import text_string_to_metric_families
+
+from belfry.telemetry.bulk import BulkHistogram
+from belfry.telemetry.metrics import FAMILIES, LATENESS_BOUNDS_MS, Metrics
+
+CONTRACT = {
+    "belfry_requests_total": ("outcome",),
+    "belfry_fired_total": (),
+    "belfry_fire_lateness_seconds": (),
+    "belfry_pending_schedules": ("partition",),
+    "belfry_oldest_due_seconds": ("partition",),
+    "belfry_ingest_lag_records": ("partition",),
+    "belfry_transaction_seconds": (),
+    "belfry_recovery_seconds": (),
+    "belfry_partition_owned": ("partition",),
+    "belfry_clock_skew_seconds": (),
+}
+
+
+@pytest.fixture
+def registry() -> CollectorRegistry:
+    return CollectorRegistry()
+
+
+@pytest.fixture
+def metrics(registry: CollectorRegistry) -> Metrics:
+    return Metrics(registry, version="1.2.3")
+
+
+def test_the_names_of_the_contract_exist() -> None:
+    declared = {family.name: family.labels for family in FAMILIES}
+    assert CONTRACT.items() <= declared.items()
+
+
+def test_what_is_shown_is_what_is_declared(metrics: Metrics) -> None:
+    metrics.requests({"ACCEPTED": 1})
+    metrics.rejected({"no_tenant": 1})
+    metrics.partition(0, pending=1, oldest_due_seconds=0, ingest_lag_records=0)
+    shown = {
+        family.name + ("_total" if family.type == "counter" else "")
+        for family in text_string_to_metric_families(metrics.exposition().decode())
+    }
+    assert shown == {family.name for family in FAMILIES}
+
+
+def test_bulk_counts_equal_those_of_prometheus(registry: CollectorRegistry) -> None:
+    values_ms = [random.Random(7).randrange(1_000_000) for _ in range(500)] + [0, 1, 2, 600_000]
+    theirs = Histogram(
+        "h", "Theirs.", buckets=[b / 1000 for b in LATENESS_BOUNDS_MS], registry=None
+    )
+    ours = BulkHistogram("h", "Ours.", LATENESS_BOUNDS_MS)
+    for value in values_ms:
+        theirs.observe(value / 1000)
+    ours.add(values_ms[:200])
+    ours.add(values_ms[200:])
+    expected = {(s.name, s.labels.get("le")): s.value for f in theirs.collect() for s in f.samples}
+    counted = {(s.name, s.labels.get("le")): s.value for f in ours.collect() for s in f.samples}
+    assert counted == {key: pytest.approx(value) for key, value in expected.items()}
+
+
+def test_fired_counts_events_and_lateness(metrics: Metrics, registry: CollectorRegistry) -> None:
+    metrics.fired([3, 40, 700_000])
+    metrics.fired([])
+    assert metrics.value("belfry_fired_total") == 3
+    assert metrics.value("belfry_fire_lateness_seconds_sum") == pytest.approx(700.043)
+    below = registry.get_sample_value("belfry_fire_lateness_seconds_bucket", {"le": "0.05"})
+    assert below == 2
+
+
+def test_expected_outcomes_start_at_zero(metrics: Metrics, registry: CollectorRegistry) -> None:
+    metrics.expect(["REJECTED"])
+    assert registry.get_sample_value("belfry_requests_total", {"outcome": "REJECTED"}) == 0
+    metrics.requests({"REJECTED": 2})
+    assert registry.get_sample_value("belfry_requests_total", {"outcome": "REJECTED"}) == 2
+
+
+def test_a_lost_partition_shows_no_figures(metrics: Metrics, registry: CollectorRegistry) -> None:
+    metrics.partition(3, pending=7, oldest_due_seconds=-2, ingest_lag_records=1)
+    label = {"partition": "3"}
+    assert registry.get_sample_value("belfry_oldest_due_seconds", label) == 0
+    metrics.partition_lost(3)
+    assert registry.get_sample_value("belfry_partition_owned", label) == 0
+    assert registry.get_sample_value("belfry_pending_schedules", label) is None
+
+
+def test_two_workers_in_one_process_count_apart(metrics: Metrics) -> None:
+    other = Metrics(CollectorRegistry())
+    metrics.fired([1])
+    assert other.value("belfry_fired_total") == 0
+
+
+def test_gauges_and_durations(metrics: Metrics) -> None:
+    metrics.clock_skew(-0.25)
+    metrics.firing_paused(paused=True)
+    metrics.transaction(0.003)
+    metrics.recovery(1.5)
+    assert metrics.value("belfry_clock_skew_seconds") == -0.25
+    assert metrics.value("belfry_firing_paused") == 1
+    assert metrics.value("belfry_transaction_seconds_count") == 1
+    assert metrics.value("belfry_recovery_seconds_sum") == 1.5

@@ -1,0 +1,100 @@
+"""Settings: where they come from, which source wins, and what is refused."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from belfry.settings import ClusterSettings, Settings, property_name
+
+
+@pytest.fixture(autouse=True)
+def _no_file_no_variables(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in [name for name in os.environ if name.startswith("BELFRY_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.chdir(tmp_path)
+
+
+def test_defaults_reach_a_local_broker() -> None:
+    settings = Settings()
+    assert settings.bootstrap_servers == "127.0.0.1:9092"
+    assert settings.http_host == "127.0.0.1"
+    assert settings.http_port == 8700
+    assert settings.topic("schedules") == "belfry.schedules"
+
+
+def test_variables_win_over_the_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "belfry.toml").write_text(
+        "http_port = 1234\nfire_chunk = 7\n[cluster]\npartitions = 3"
+    )
+    monkeypatch.setenv("BELFRY_HTTP_PORT", "4321")
+    settings = Settings()
+    assert (settings.http_port, settings.fire_chunk, settings.cluster.partitions) == (4321, 7, 3)
+
+
+def test_the_file_may_lie_elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "other.toml").write_text("http_port = 1")
+    monkeypatch.setenv("BELFRY_CONFIG_FILE", str(tmp_path / "other.toml"))
+    assert Settings().http_port == 1
+
+
+def test_arguments_win_over_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BELFRY_HTTP_PORT", "4321")
+    assert Settings(http_port=5).http_port == 5
+
+
+def test_any_librdkafka_property_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BELFRY_BOOTSTRAP_SERVERS", "kafka:9092")
+    monkeypatch.setenv("BELFRY_KAFKA__SECURITY_PROTOCOL", "SASL_SSL")
+    assert Settings().kafka_properties() == {
+        "bootstrap.servers": "kafka:9092",
+        "security.protocol": "SASL_SSL",
+    }
+
+
+def test_a_property_may_keep_its_own_name() -> None:
+    assert Settings(kafka={"linger.ms": 5}).kafka_properties()["linger.ms"] == 5
+    assert property_name("SASL_MECHANISM") == "sasl.mechanism"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("BELFRY_HTTP_PORT", "65536"),
+        ("BELFRY_SESSION_TIMEOUT_MS", "999"),
+        ("BELFRY_LOG_LEVEL", "loud"),
+        ("BELFRY_CLUSTER__TOPIC_PREFIX", "no spaces"),
+        ("BELFRY_CLUSTER__PARTITIONS", "0"),
+    ],
+)
+def test_values_out_of_bounds_are_refused(
+    name: str, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(name, value)
+    with pytest.raises(ValidationError) as refused:
+        Settings()
+    assert value in str(refused.value)
+
+
+def test_settings_are_values() -> None:
+    settings = Settings()
+    with pytest.raises(ValidationError):
+        settings.http_port = 1  # type: ignore[misc]
+
+
+def test_the_fingerprint_knows_every_cluster_setting() -> None:
+    plain = Settings().cluster_fingerprint()
+    assert Settings(cluster=ClusterSettings()).cluster_fingerprint() == plain
+    assert Settings(cluster=ClusterSettings(partitions=5)).cluster_fingerprint() != plain
+    assert Settings(http_port=1).cluster_fingerprint() == plain
+
+
+@pytest.mark.parametrize("settings", [Settings, ClusterSettings])
+def test_every_setting_has_a_sentence(settings: type[Settings | ClusterSettings]) -> None:
+    for name, info in settings.model_fields.items():
+        if name != "cluster":
+            assert info.description, name
+            assert info.description.endswith("."), name

@@ -1,0 +1,165 @@
+"""The header protocol: a record that schedules its own value, key and other headers."""
+
+from __future__ import annotations
+
+import pytest
+
+from belfry.schedules.rejections import Rejection
+from belfry.schedules.request import Request
+from belfry.wire import catalogue
+from belfry.wire.headers import EMPTY, PROTOCOL, read_headers, speaks_protocol
+from belfry.wire.record import Headers
+
+NAMED: Headers = [("belfry-tenant", b"demo"), ("belfry-id", b"order/1")]
+AT = ("belfry-at", b"2027-01-15T08:00:00Z")
+
+
+def read(
+    *headers: tuple[str, bytes | None], value: bytes | None = b"v", key: bytes | None = b"k"
+) -> Request | Rejection:
+    return read_headers((0, 1_800_000_000_000, key, value, [*NAMED, *headers]))
+
+
+def request(*headers: tuple[str, bytes | None], value: bytes | None = b"v") -> Request:
+    found = read(*headers, value=value)
+    assert not isinstance(found, Rejection)
+    return found
+
+
+def refusal(*headers: tuple[str, bytes | None]) -> Rejection:
+    found = read(*headers)
+    assert isinstance(found, Rejection)
+    return found
+
+
+def test_its_requests_have_every_field_of_the_schema() -> None:
+    names = {field["name"] for field in catalogue.schema("ScheduleRequest")["fields"]}
+    assert request(AT).keys() == names
+    assert EMPTY.keys() == names - {"tenant", "schedule_id"}
+
+
+def test_its_defaults_are_the_schemas() -> None:
+    body = catalogue.encode("ScheduleRequest", {"tenant": "t", "schedule_id": "i"})
+    read = catalogue.own_reader("ScheduleRequest").read(body)
+    assert read == {"tenant": "t", "schedule_id": "i", **EMPTY}
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "kind", "field", "expected"),
+    [
+        ("belfry-at", b"2027-01-15T08:00:00.001Z", "AT", "at", 1_800_000_000_001),
+        ("belfry-at", b"2027-01-15T09:00:00+01:00", "AT", "at", 1_800_000_000_000),
+        ("belfry-at", b"1800000000000", "AT", "at", 1_800_000_000_000),
+        ("belfry-in", b"5m", "AFTER", "delay_ms", 300_000),
+        ("belfry-in", b"PT5M", "AFTER", "delay_ms", 300_000),
+        ("belfry-in", b"300000", "AFTER", "delay_ms", 300_000),
+        ("belfry-every", b"30s", "EVERY", "interval_ms", 30_000),
+        ("belfry-cron", b"0 9 * * MON", "CRON", "cron", "0 9 * * MON"),
+    ],
+)
+def test_when(name: str, given: bytes, kind: str, field: str, expected: object) -> None:
+    found = request((name, given))
+    assert (found["kind"], found[field]) == (kind, expected)  # type: ignore[literal-required]
+
+
+def test_the_other_fields() -> None:
+    found = request(
+        AT,
+        ("belfry-action", b"create"),
+        ("belfry-group", b"g"),
+        ("belfry-type", b"t"),
+        ("belfry-request-id", b"r"),
+        ("belfry-timezone", b"Europe/Paris"),
+    )
+    assert (found["tenant"], found["schedule_id"], found["action"]) == ("demo", "order/1", "CREATE")
+    assert (found["group"], found["event_type"], found["request_id"]) == ("g", "t", "r")
+
+
+def test_value_and_key_become_the_events() -> None:
+    found = request(AT)
+    assert (found["payload"], found["key"]) == (b"v", b"k")
+    assert request(AT, value=None)["payload"] is None
+
+
+def test_other_headers_keep_order_repeats_and_nulls() -> None:
+    others: Headers = [("b", b"1"), ("a", None), ("b", b"2"), ("belfry-other", b"x"), ("b", b"")]
+    found = request(others[0], AT, *others[1:])
+    assert [(each["name"], each["value"]) for each in found["headers"]] == others
+
+
+def test_origin_headers_are_belfrys() -> None:
+    assert request(AT, ("belfry-origin-topic", b"t"))["headers"] == []
+
+
+@pytest.mark.parametrize("name", sorted(PROTOCOL))
+def test_what_is_no_utf_8_is_refused_by_name(name: str) -> None:
+    found = refusal(AT, (name, b"\xff\xfe"))
+    assert found.code == "bad_header"
+    assert name in found.reason
+
+
+@pytest.mark.parametrize(
+    ("header", "words"),
+    [
+        (("belfry-at", b"tomorrow"), "'tomorrow' is no instant"),
+        (("belfry-at", b"2027-01-15T08:00:00"), "no offset from UTC"),
+        (("belfry-at", None), "is no instant"),
+        (("belfry-in", b"soon"), "'soon' is no duration"),
+        (("belfry-in", b"-5m"), "negative"),
+        (("belfry-every", b"P1M"), "no fixed length"),
+    ],
+)
+def test_what_is_no_instant_is_refused_with_what_is_one(
+    header: tuple[str, bytes | None], words: str
+) -> None:
+    found = refusal(header)
+    assert found.code == "bad_header"
+    assert words in found.reason
+
+
+@pytest.mark.parametrize(
+    "second", [("belfry-in", b"5m"), ("belfry-at", b"1800000000000"), ("belfry-cron", b"* * * * *")]
+)
+def test_contradicting_instants_are_refused(second: tuple[str, bytes]) -> None:
+    found = refusal(AT, second)
+    assert found.code == "several_instants"
+    assert second[0] in found.reason
+
+
+def test_a_schedule_needs_an_instant_and_a_cancel_does_not() -> None:
+    assert refusal().code == "no_instant"
+    assert refusal(("belfry-action", b"CREATE")).code == "no_instant"
+    assert request(("belfry-action", b"CANCEL"))["action"] == "CANCEL"
+    assert request(("belfry-action", b"trigger"))["action"] == "TRIGGER"
+
+
+def test_an_acknowledgement_names_its_fire_in_a_header_that_else_is_the_users() -> None:
+    fire = "belfry-fire-id", b"0f" * 16
+    assert request(("belfry-action", b"ack"), fire)["fire_id"] == "0f" * 16
+    kept = request(AT, fire)
+    assert (kept["fire_id"], kept["headers"]) == (None, [{"name": fire[0], "value": fire[1]}])
+    assert request(("belfry-action", b"ack"))["fire_id"] is None
+    assert refusal(("belfry-action", b"ack"), ("belfry-fire-id", b"\xff")).code == "bad_header"
+
+
+@pytest.mark.parametrize(
+    ("left_out", "code"), [("belfry-tenant", "no_tenant"), ("belfry-id", "bad_schedule_id")]
+)
+def test_names_are_needed(left_out: str, code: str) -> None:
+    headers = [AT, *(header for header in NAMED if header[0] != left_out)]
+    found = read_headers((0, 0, None, None, headers))
+    assert isinstance(found, Rejection)
+    assert (found.code, left_out in found.reason) == (code, True)
+
+
+def test_only_the_protocols_own_names_speak_it() -> None:
+    assert all(speaks_protocol([("x", None), (name, None)]) for name in PROTOCOL)
+    assert not speaks_protocol([("belfry-fire-id", b"1"), ("belfry-origin-topic", b"t")])
+    assert not speaks_protocol([])
+
+
+def test_reading_one_request_leaves_no_trace_in_the_next() -> None:
+    first = request(AT, ("mine", b"1"), ("belfry-group", b"g"))
+    second = request(AT)
+    assert len(first["headers"]) == 1
+    assert (second["headers"], second["group"], EMPTY["headers"]) == ([], None, [])

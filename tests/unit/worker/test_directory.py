@@ -1,0 +1,43 @@
+"""The directory says what the leader told last, and asks nobody."""
+
+from __future__ import annotations
+
+from belfry.balance.roster import Roster, Seat, Standing
+from belfry.worker.directory import Directory
+from belfry.worker.group import Group
+
+MINE = "http://one:8700"
+OTHER = "http://two:8700"
+
+
+def told(*seats: Seat) -> bytes:
+    return Roster(seats).encode()
+
+
+def test_holders_are_those_of_the_last_roster() -> None:
+    group = Group(Standing("one", http=MINE))
+    directory = Directory(group, MINE)
+    assert directory.holder(0) is None
+    group.seated(told(Seat("one", http=MINE, owns=(0, 2)), Seat("two", http=OTHER, owns=(1,))))
+    assert [directory.holder(partition) for partition in range(4)] == [MINE, OTHER, MINE, None]
+    group.seated(told(Seat("two", http=OTHER, owns=(0, 1, 2))))
+    assert [directory.holder(partition) for partition in range(3)] == [OTHER] * 3
+
+
+def test_a_standby_is_no_holder() -> None:
+    group = Group(Standing("one", http=MINE))
+    group.seated(told(Seat("one", http=MINE, owns=(0,)), Seat("two", http=OTHER, stands_by=(0,))))
+    assert Directory(group, MINE).holder(0) == MINE
+
+
+def test_a_member_that_tells_no_address_is_not_found() -> None:
+    group = Group(Standing("one", http=MINE))
+    group.seated(told(Seat("old", owns=(0,))))
+    assert Directory(group, MINE).holder(0) is None
+
+
+def test_a_leader_that_gives_no_roster_tells_of_nobody() -> None:
+    group = Group(Standing("one", http=MINE))
+    group.seated(told(Seat("one", http=MINE, owns=(0,))))
+    group.seated(b"")
+    assert Directory(group, MINE).holder(0) is None

@@ -1,0 +1,77 @@
+"""Records that leave beside a transaction: all acknowledged, or the step is told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any, ClassVar
+
+import pytest
+
+from belfry.engine.effects import Fired
+from belfry.worker import loose
+from belfry.worker.loose import LooseProducer, Undelivered
+
+FIRED: list[Fired] = [("a", b"k", None, b"1", []), ("b", b"k", b"g", b"2", [])]
+
+
+class FakeProducer:
+    """Acknowledges what `fate` lets it, when it is flushed."""
+
+    fate: ClassVar[dict[str, str | None]] = {}
+    made: ClassVar[list[dict[str, Any]]] = []
+
+    def __init__(self, properties: dict[str, Any]) -> None:
+        self.made.append(properties)
+        self.told: list[tuple[str, Callable[..., None]]] = []
+
+    def produce(self, topic: str, *_: Any, on_delivery: Callable[..., None], **__: Any) -> None:
+        self.told.append((topic, on_delivery))
+
+    def flush(self, _timeout: float) -> None:
+        for topic, tell in self.told:
+            if topic in self.fate:
+                why = self.fate[topic]
+                error = None if why is None else SimpleNamespace(str=lambda why=why: why)
+                tell(error, SimpleNamespace(topic=lambda topic=topic: topic))
+
+    def purge(self) -> None:
+        """Nothing is under way any more."""
+        self.told = []
+
+
+@pytest.fixture
+def producer(monkeypatch: pytest.MonkeyPatch) -> LooseProducer:
+    monkeypatch.setattr(loose, "Producer", FakeProducer)
+    monkeypatch.setattr(FakeProducer, "made", [])
+    monkeypatch.setattr(FakeProducer, "fate", {"a": None, "b": None})
+    properties = {"transactional.id": "x", "transaction.timeout.ms": 1, "linger.ms": 5}
+    return LooseProducer(properties, lambda _: 4)
+
+
+def test_it_has_no_transaction_and_waits_for_all(producer: LooseProducer) -> None:
+    producer.send(FIRED)
+    producer.settle()
+    (given,) = FakeProducer.made
+    assert given == {"linger.ms": 5, "acks": "all", "enable.idempotence": True}
+
+
+def test_a_refused_record_names_its_topic(producer: LooseProducer) -> None:
+    FakeProducer.fate["b"] = "not authorised"
+    producer.send(FIRED)
+    with pytest.raises(Undelivered, match="b: not authorised"):
+        producer.settle()
+    assert producer.refused == {"b": "not authorised"}
+
+
+def test_one_that_is_not_acknowledged_counts_as_lost_until_the_step_is_done_again(
+    producer: LooseProducer,
+) -> None:
+    del FakeProducer.fate["b"]
+    producer.send(FIRED)
+    with pytest.raises(Undelivered, match="1 records"):
+        producer.settle()
+    producer.start_over()
+    FakeProducer.fate["b"] = None
+    producer.send(FIRED)
+    producer.settle()
