@@ -47,6 +47,7 @@ _MARKER: Final = Struct(">BBBBqqQII")
 _VERDICT: Final = Struct(">BBBBqqI")
 _MANIFEST: Final = Struct(">BBHQIqqQI16s")
 _PLACE: Final = Struct(">BBBBqQ")
+_WHEN: Final = Struct(">4xqQ")
 _AWAITED: Final = Struct(">BBBBqqqIBB")
 
 pack_place: Final = _PLACE.pack
@@ -326,6 +327,12 @@ def decode_place(record: bytes) -> tuple[int, int, int]:
     """Where, due instant (epoch ms), sequence."""
     _, _, where, _, due_ms, seq = _PLACE.unpack_from(record)
     return where, due_ms, seq
+
+
+def place_in_timeline(record: bytes) -> tuple[int, int]:
+    """Due instant (epoch ms) and sequence of a row that says where a record lies."""
+    due_ms, seq = _WHEN.unpack_from(record)
+    return due_ms, seq
 
 
 def gate_in(place: bytes) -> bytes:

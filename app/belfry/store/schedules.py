@@ -34,10 +34,16 @@ from belfry.store.records import (
     gate_in,
     pack_place,
     paused,
+    place_in_timeline,
 )
 
 _STATE: Final = Struct(">qq")
+_DUE_SEQ: Final = Struct(">4xq16xQ")
 _MISSING: Final = b"?"
+# How records begin that need no closer look in a replay.
+_WAITS: Final = bytes((FORMAT, PENDING))
+_ENDED: Final = bytes((FORMAT, MARKER))
+_IN_TIMELINE: Final = bytes((FORMAT, PLACE, IN_TIMELINE))
 _LINES: Final = {IN_BACKLOG: keys.BACKLOG_PREFIX, IN_CATCH_UP: keys.CATCH_UP_PREFIX}
 
 # RocksDB sorts its range tombstones anew after each one: worth it only for many rows.
@@ -223,18 +229,35 @@ class ScheduleStore:
     def replay(self, changes: Sequence[tuple[bytes, bytes | None]]) -> list[Manifest]:
         """Fold changelog records into the overlay; returns the manifests among them."""
         manifests: list[Manifest] = []
-        self.prefetch([b"k" + key for key, _ in changes if key[:1] != b"\0"])
-        for key, value in changes:
-            if key.startswith(keys.MANIFEST_PREFIX):
-                if value is not None:
-                    manifests.append(decode_manifest(value))
-            elif key.startswith(keys.AWAITED_PREFIX):
-                self._replay_awaited(key, value)
-            elif key[:1] == b"\0":
-                self.set_named(key, value)
+        names = [b"k" + key for key, _ in changes]
+        found = self.prefetch([name for name in names if name[1:2] != b"\0"])
+        writes = self.writes
+        for name, (key, value) in zip(names, changes, strict=True):
+            if key[:1] == b"\0":
+                self._replay_other(key, value, manifests)
+                continue
+            before = writes.get(name, _MISSING)
+            if before is _MISSING:
+                before = found[name]
+            if before is None and value is not None and value[:2] == _WAITS and not paused(value):
+                self.put_timeline(name, value, *_DUE_SEQ.unpack_from(value))
+            elif before is not None and before[:3] == _IN_TIMELINE and _is_over(value):
+                due_ms, seq = place_in_timeline(before)
+                writes[pack_timeline(b"t", due_ms // MINUTE_MS, 0, due_ms, seq)] = None
+                writes[name] = value
+                self.added -= 1
             else:
                 self._replay_schedule(key, value)
         return manifests
+
+    def _replay_other(self, key: bytes, value: bytes | None, manifests: list[Manifest]) -> None:
+        if key.startswith(keys.MANIFEST_PREFIX):
+            if value is not None:
+                manifests.append(decode_manifest(value))
+        elif key.startswith(keys.AWAITED_PREFIX):
+            self._replay_awaited(key, value)
+        else:
+            self.set_named(key, value)
 
     def _replay_awaited(self, key: bytes, value: bytes | None) -> None:
         before = self.named(key)
@@ -258,7 +281,8 @@ class ScheduleStore:
             raise AssertionError(f"row {row} under the schedule's key {name!r}")
 
 
-_DUE_SEQ: Final = Struct(">4xq16xQ")
+def _is_over(value: bytes | None) -> bool:
+    return value is None or value[:2] == _ENDED
 
 
 def due_and_seq(record: bytes) -> tuple[int, int]:
