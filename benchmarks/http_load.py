@@ -216,7 +216,7 @@ def main() -> int:
         due_ms = time.time_ns() // 1_000_000 + HOUR_MS
         waits = Workload(PENDING, due_ms, spread_ms=HOUR_MS, tenants=TENANTS, stem="wait")
         write(cluster.properties, cluster.settings.topic("schedules"), waits)
-        cluster.make_outputs(TENANTS)
+        cluster.make_outputs(plan)
         cluster.start_workers()
         cluster.await_ready()
         while cluster.pending() < PENDING:

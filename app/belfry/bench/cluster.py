@@ -18,8 +18,10 @@ from types import TracebackType
 from typing import Any, Final, Self
 from urllib.request import urlopen
 
+from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
+from belfry.bench.plan import COMMON_TOPIC, EXACTLY_ONCE, Plan
 from belfry.client.kafka import Cluster
 from belfry.client.tenants import TenantPolicies
 from belfry.schedules.policy import TenantPolicy
@@ -147,26 +149,34 @@ class BenchCluster:
                 future.result(2 * PATIENT_S)
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def make_outputs(self, tenants: int) -> None:
-        """Create the tenants' topics, so that no benchmark measures that."""
-        names = [self.settings.topic(f"fired.tenant-{number}") for number in range(tenants)]
+    def make_outputs(self, plan: Plan) -> None:
+        """Create the topics that the plan's events come out on, and what the tenants' policies say.
+
+        Each output partition gets a record, so that no benchmark measures how a broker opens the
+        files of new ones.
+        """
+        names = [f"tenant-{number}" for number in range(plan.tenants)]
+        self.open_topics([COMMON_TOPIC] if plan.common_topic else [f"fired.{n}" for n in names])
+        common = self.settings.topic(COMMON_TOPIC) if plan.common_topic else None
+        if common or plan.guarantee != EXACTLY_ONCE:
+            promised = [
+                TenantPolicy(name, output_topic=common, guarantee=plan.guarantee)  # type: ignore[arg-type]
+                for name in names
+            ]
+            servers = self.properties["bootstrap.servers"]
+            TenantPolicies(Cluster(servers), self.settings.cluster.topic_prefix).put(*promised)
+
+    def open_topics(self, names: list[str]) -> None:
+        """Create output topics, and write a tombstone to each of their partitions."""
+        producer = Producer(self.properties)
         for some in _portions(names):
-            specs = [topics.output_topic_spec(self.settings, name, 1) for name in some]
+            topics_of = [self.settings.topic(name) for name in some]
+            specs = [topics.output_topic_spec(self.settings, name, 1) for name in topics_of]
             topics.create_topics(self._admin, specs)
-
-    def make_output(self, topic: str) -> None:
-        """Create one more output topic."""
-        topics.create_topics(self._admin, [topics.output_topic_spec(self.settings, topic, 1)])
-
-    def promise(self, tenants: int, guarantee: str) -> None:
-        """Give the tenants a policy with another guarantee than the default."""
-        promised = [
-            TenantPolicy(f"tenant-{number}", guarantee=guarantee)  # type: ignore[arg-type]
-            for number in range(tenants)
-        ]
-        servers = self.properties["bootstrap.servers"]
-        prefix = self.settings.cluster.topic_prefix
-        TenantPolicies(Cluster(servers), prefix).put(*promised)
+            for spec in specs:
+                for partition in range(spec.partitions):
+                    producer.produce(spec.name, None, partition=partition)
+            producer.flush()
 
     def start_workers(self) -> None:
         """Start the workers; the group waits for none of them."""

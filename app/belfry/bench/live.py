@@ -9,7 +9,7 @@ from typing import Final
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from belfry.bench.cluster import BenchCluster
-from belfry.bench.plan import Plan
+from belfry.bench.plan import COMMON_TOPIC, Plan
 from belfry.schedules.identity import partition_of
 from belfry.wire import catalogue, framing
 
@@ -47,9 +47,19 @@ def pour(cluster: BenchCluster, plan: Plan) -> None:
     producer.flush()
 
 
-def seen_tenants(plan: Plan) -> int:
-    """How many tenants' topics are read: a consumer of all would measure itself."""
-    return min(plan.tenants, SEEN_TENANTS)
+def seen_topics(plan: Plan) -> list[str]:
+    """Which output topics are read: a consumer of very many would measure itself."""
+    if plan.common_topic:
+        return [COMMON_TOPIC]
+    return [f"fired.tenant-{number}" for number in range(min(plan.tenants, SEEN_TENANTS))]
+
+
+def seen_events(plan: Plan) -> int:
+    """How many events come out on the topics that are read."""
+    total = plan.rate * plan.seconds
+    if plan.common_topic:
+        return total
+    return sum(1 for number in range(total) if number % plan.tenants < SEEN_TENANTS)
 
 
 class LiveReader:
@@ -68,13 +78,12 @@ class LiveReader:
         partitions = range(cluster.settings.cluster.partitions)
         self._consumer.assign(
             [
-                TopicPartition(cluster.settings.topic(f"fired.tenant-{number}"), partition, 0)
-                for number in range(seen_tenants(plan))
+                TopicPartition(cluster.settings.topic(topic), partition, 0)
+                for topic in seen_topics(plan)
                 for partition in partitions
             ]
         )
-        total, tenants = plan.rate * plan.seconds, plan.tenants
-        self.expected = sum(1 for number in range(total) if number % tenants < seen_tenants(plan))
+        self.expected = seen_events(plan)
         self.lateness_ms: list[float] = []
         self._numbers: list[int] = []
 

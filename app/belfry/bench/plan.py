@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 EXACTLY_ONCE: Final = "EXACTLY_ONCE"
+COMMON_TOPIC: Final = "fired.common"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,3 +25,4 @@ class Plan:
     with_ids: bool = False
     kind: str = "AT"
     guarantee: str = EXACTLY_ONCE
+    common_topic: bool = False

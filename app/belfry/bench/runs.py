@@ -13,7 +13,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from belfry.bench.cluster import BenchCluster, WorkerFailed
 from belfry.bench.live import LiveReader, pour
-from belfry.bench.plan import EXACTLY_ONCE, Plan
+from belfry.bench.plan import Plan
 from belfry.bench.result import Result
 from belfry.bench.trail import Step, read_trail
 from belfry.bench.workload import Workload, write
@@ -28,7 +28,7 @@ def ingest(cluster: BenchCluster, plan: Plan) -> Result:
     if plan.pending:
         _fill(cluster, plan)
     _write(cluster, plan, _now_ms() + HOUR_MS)
-    cluster.make_outputs(plan.tenants)
+    cluster.make_outputs(plan)
     cluster.start_workers()
     _await(lambda: cluster.pending() >= plan.pending + plan.events, cluster)
     trails = [_since(trail, cluster.started_ms) for trail in _trails(cluster)]
@@ -50,9 +50,7 @@ def fire(cluster: BenchCluster, plan: Plan) -> Result:
     """Events that are all due at one instant: from it to the last committed transaction."""
     due_ms = _fire_ms(plan)
     _write(cluster, plan, due_ms)
-    cluster.make_outputs(plan.tenants)
-    if plan.guarantee != EXACTLY_ONCE:
-        cluster.promise(plan.tenants, plan.guarantee)
+    cluster.make_outputs(plan)
     cluster.start_workers()
     _await(lambda: cluster.pending() >= plan.events, cluster)
     if _now_ms() > due_ms - 1_000:
@@ -157,7 +155,7 @@ def _raw_clients(cluster: BenchCluster, source: str) -> tuple[Consumer, Producer
 
 def lateness(cluster: BenchCluster, plan: Plan) -> Result:
     """What a live `read_committed` consumer sees while as many requests come in."""
-    cluster.make_outputs(plan.tenants)
+    cluster.make_outputs(plan)
     cluster.start_workers()
     cluster.await_ready()
     reader = LiveReader(cluster, plan)

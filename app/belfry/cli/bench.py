@@ -64,6 +64,10 @@ Outcomes = Annotated[
 Promised = Annotated[
     str, typer.Option("--guarantee", help="fire: guarantee of the tenants' policies.")
 ]
+CommonTopic = Annotated[
+    bool,
+    typer.Option("--common-topic", help="fire, lateness: one output topic for all tenants."),
+]
 Sweep = Annotated[
     str, typer.Option("--sweep", help="curve: pending, payload, partitions or tenants.")
 ]
@@ -94,6 +98,7 @@ def bench(
     kind: Kinds = Kind.AT,
     outcomes: Outcomes = False,
     guarantee: Promised = "EXACTLY_ONCE",
+    common_topic: CommonTopic = False,
     sweep: Sweep = "pending",
     steps: Steps = "",
 ) -> None:
@@ -121,6 +126,7 @@ def bench(
         with_ids=outcomes,
         kind=str(kind),
         guarantee=guarantee,
+        common_topic=common_topic,
     )
     session.admin()
     text = session.printer.output is Output.TEXT
