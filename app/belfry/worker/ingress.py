@@ -16,6 +16,8 @@ from belfry.engine.effects import Effects
 from belfry.worker.transactions import PartitionProducer, Receipt, Surroundings
 
 COMMITTED_S: Final = 10.0
+# Offsets of a group without members are forgotten after some days: say them again now and then.
+RENEW_MS: Final = 3_600_000.0
 
 
 class IngressProducer(PartitionProducer):

@@ -32,7 +32,7 @@ from belfry.schedules.tenant import Tenants
 from belfry.telemetry.limited import LimitedLogger
 from belfry.worker.clock import SystemClock
 from belfry.worker.gauges import Gauges
-from belfry.worker.ingress import IngressProducer
+from belfry.worker.ingress import RENEW_MS, IngressProducer
 from belfry.worker.partition_log import headers_of
 from belfry.worker.tenant_topics import TenantTopics
 
@@ -42,8 +42,6 @@ SIP_S: Final = 0.02
 SIP_RECORDS: Final = 500
 ASK_S: Final = 10.0
 AGAIN_MS: Final = 1_000.0
-# Offsets of a group without members are forgotten after some days: say them again now and then.
-RENEW_MS: Final = 3_600_000.0
 
 log = structlog.get_logger(__name__)
 

@@ -24,6 +24,7 @@ from belfry.engine.ownership import Event, Ownership, after
 from belfry.engine.partition import GapInSource, PartitionEngine
 from belfry.telemetry.limited import LimitedLogger
 from belfry.wire.batch import SourceBatch
+from belfry.worker.ingress import RENEW_MS
 from belfry.worker.outcome import Aborted, Fenced, Unknown
 from belfry.worker.ownership_kit import Kit, Owned, Refused, Term
 from belfry.worker.reading import Reading
@@ -292,7 +293,8 @@ class PartitionRunner:
     def _chores(self, owned: Owned, effects: Effects | None, now_ms: float) -> Effects | None:
         """Sweep now and then; a manifest every half minute, or beat, proves clock and fence."""
         if not owned.keeps_state:
-            return effects
+            silent = now_ms - self._beaten_ms >= RENEW_MS
+            return owned.engine.claim(None) if silent else effects
         if now_ms - self._swept_ms >= SWEEP_EVERY_MS:
             self._swept_ms = now_ms
             effects = owned.engine.sweep(int(self._clock.wall_ms()), SWEEP_ROWS)

@@ -1,15 +1,30 @@
-"""A take-over fences only while there is a reason to: the group's word, or a silent owner."""
+"""A take-over fences only while there is a reason to: the group's word, or a silent owner.
+
+And what an owner does when nothing comes in.
+"""
 
 from __future__ import annotations
 
+from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 
+from belfry.engine.effects import Effects
 from belfry.engine.ownership import Event, Ownership
+from belfry.engine.partition import PartitionEngine
+from belfry.engine.verdicts import Place
+from belfry.schedules.identity import Homes
+from belfry.schedules.tenant import Delivery, Level, Tenants
+from belfry.store.ordered_map import MemoryMap
+from belfry.store.schedules import ScheduleStore
+from belfry.wire.requests import RequestReader
+from belfry.worker.ingress import RENEW_MS
 from belfry.worker.outcome import Fenced
 from belfry.worker.runner import PartitionRunner
+from belfry.worker.transactions import Receipt
 
 
 @pytest.mark.parametrize(
@@ -35,3 +50,45 @@ def test_who_lost_a_partition_while_taking_it_over_fences_nobody(
     assert runner.join(10)
     assert fenced == [3] * fences
     assert runner.state is Ownership.STOPPED
+
+
+def test_an_added_partition_says_its_position_again_before_it_is_forgotten() -> None:
+    """Kafka forgets the offsets of a group without members, and idle partitions commit none."""
+    now = SimpleNamespace(ms=0.0)
+    said: list[tuple[float, int]] = []
+
+    def commit(effects: Effects) -> Receipt:
+        assert effects.manifest is not None
+        said.append((now.ms, effects.manifest.position))
+        if len(said) == 3:
+            runner.stop()
+        return Receipt(0, 0.0, None, 0.0, 0.0)
+
+    def wait() -> Any:
+        now.ms += RENEW_MS / 8
+        return now.ms
+
+    store = ScheduleStore(MemoryMap())
+    tenants = Tenants("fired.", Delivery.PAYLOAD, Level.OUTCOMES)
+    engine = PartitionEngine(Place("in", 7, Homes(4)), store, RequestReader(), tenants)
+    engine.begin_at(41)
+    owned = MagicMock(engine=engine, keeps_state=False, inlets=None, epoch=1, new_settings=None)
+    owned.source = MagicMock(failure=None, end=41)
+    owned.source_end, owned.producer.commit = 0, commit
+
+    def take_over(term: Any) -> MagicMock:
+        term.moved(Event.CAUGHT_UP)
+        term.moved(Event.FENCED)
+        return owned
+
+    kit = MagicMock(take_over=take_over)
+    kit.settings.catch_up_limit_ms = 0
+    kit.guard.may_fire = False
+    kit.clock = SimpleNamespace(monotonic_ms=wait, wall_ms=wait, both_ms=lambda: (now.ms, now.ms))
+    runner = PartitionRunner(7, kit)
+    runner.beat_ms = 1.0
+    runner.start()
+    assert runner.join(10)
+    assert [position for _, position in said] == [41, 41, 41]
+    pauses = [b - a for (a, _), (b, _) in pairwise(said)]
+    assert all(RENEW_MS <= pause <= 2 * RENEW_MS for pause in pauses)
