@@ -23,7 +23,7 @@ from belfry.store.schedules import ScheduleStore
 from belfry.wire.requests import RequestReader
 from belfry.worker.ingress import RENEW_MS
 from belfry.worker.outcome import Fenced
-from belfry.worker.runner import PartitionRunner
+from belfry.worker.runner import MOST_ENDS, PartitionRunner
 from belfry.worker.transactions import Receipt
 
 
@@ -74,7 +74,8 @@ def test_an_added_partition_says_its_position_again_before_it_is_forgotten() -> 
     engine.begin_at(41)
     owned = MagicMock(engine=engine, keeps_state=False, inlets=None, epoch=1, new_settings=None)
     owned.source = MagicMock(failure=None, end=41)
-    owned.source_end, owned.producer.commit = 0, commit
+    owned.source_end, owned.end_asked_ms, owned.producer.commit = 0, 0.0, commit
+    owned.ends_asked = MOST_ENDS
 
     def take_over(term: Any) -> MagicMock:
         term.moved(Event.CAUGHT_UP)
@@ -89,6 +90,7 @@ def test_an_added_partition_says_its_position_again_before_it_is_forgotten() -> 
     runner.beat_ms = 1.0
     runner.start()
     assert runner.join(10)
+    assert not runner.problem
     assert [position for _, position in said] == [41, 41, 41]
     pauses = [b - a for (a, _), (b, _) in pairwise(said)]
     assert all(RENEW_MS <= pause <= 2 * RENEW_MS for pause in pauses)
