@@ -76,12 +76,14 @@ class SimWorker:
         kit.failpoints = clock
         kit.hand_over = self._hand_over
         kit.refused = self._refused
-        kit.outputs.start()
         try:
             kit.policies.start()
+            kit.outputs.start()
         except (KafkaException, ConnectionError):
             return
-        self.owners = owners = Owners(kit, Seat(Standing(self.machine.name)))
+        seat = Seat(Standing(self.machine.name))
+        seat.rejoin = self._group.rebalance
+        self.owners = owners = Owners(kit, seat)
         owners.start()
         while not self._stopping:
             if not self.machine.cut:

@@ -28,6 +28,8 @@ LOOK_S: Final = 0.5
 STOP_S: Final = 15.0
 RANK_MS: Final = 1_000.0
 STEADY_S: Final = 300.0
+# How long a move that is under way may take to be told to both sides.
+ASK_S: Final = 1.0
 
 log = structlog.get_logger(__name__)
 
@@ -43,6 +45,7 @@ class Owners:
         self._runners: dict[int, PartitionRunner] = {}
         self._standbys: dict[int, Standby] = {}
         self._ended_at: dict[int, float] = {}
+        self._asked: set[int] = set()
         self._hasty: dict[int, tuple[int, float]] = {}
         self._changed = Event()
         self._stopping = Event()
@@ -59,6 +62,7 @@ class Owners:
         with self._lock:
             self._assigned = set(partitions)
             self._ended_at.clear()
+            self._asked.clear()
             # Who was fenced off before owns anew by the group's word.
             ended = [key for key, runner in self._runners.items() if not runner.alive]
             for key in ended:
@@ -213,14 +217,23 @@ class Owners:
         """Whether a partition that ended by itself is to be tried again.
 
         Fenced off means that another owner is alive: try again only if the group has not moved
-        the partition within a session.
+        the partition within a session.  It may be an owner of before the last rebalance, who was
+        late, so the group is asked to share anew; whatever it says is acted on at once.
         """
         if ended.state is not Ownership.STOPPED:
             return True
         since = self._ended_at.setdefault(ended.partition, monotonic())
-        if monotonic() - since < self._kit.settings.session_timeout_ms / 1000:
+        waited_s = monotonic() - since
+        if waited_s >= ASK_S and ended.partition not in self._asked:
+            self._asked.add(ended.partition)
+            log.warning(
+                "owned here by the group and fenced off: asking it", partition=ended.partition
+            )
+            self._group.rejoin()
+        if waited_s < self._kit.settings.session_timeout_ms / 1000:
             return False
         del self._ended_at[ended.partition]
+        self._asked.discard(ended.partition)
         return True
 
     # -- ends ------------------------------------------------------------------------------------

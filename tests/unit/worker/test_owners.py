@@ -1,11 +1,15 @@
-"""What ended here is shown as owned no more, whoever notices it first."""
+"""What ended here: it is shown as owned no more, and who owns it is settled."""
 
 from __future__ import annotations
 
 from types import SimpleNamespace
 from typing import Any
 
-from belfry.balance.roster import Standing
+import pytest
+
+from belfry.balance.roster import Roster, Standing
+from belfry.engine.ownership import Ownership
+from belfry.worker import owners as module
 from belfry.worker.group import Group
 from belfry.worker.owners import Owners
 
@@ -20,3 +24,30 @@ def test_an_assignment_takes_the_gauges_of_ended_runners_away() -> None:
     owners.assign([0, 1])
     assert lost == [3]
     assert owners.runners() == [going]
+
+
+def test_who_is_fenced_off_what_the_group_gave_it_asks_the_group_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Else a former owner that was late keeps a partition until a session is over."""
+    now = [0.0]
+    monkeypatch.setattr(module, "monotonic", lambda: now[0])
+    settings = SimpleNamespace(session_timeout_ms=30_000)
+    kit: Any = SimpleNamespace(settings=settings, metrics=SimpleNamespace(lost=lambda _: None))
+    asked: list[float] = []
+    group = Group(Standing("one"))
+    group.rejoin = lambda: asked.append(now[0])
+    owners = Owners(kit, group)
+    owners.assign([3])
+    fenced: Any = SimpleNamespace(
+        partition=3, alive=False, state=Ownership.STOPPED, rightful=True, early=False
+    )
+    owners._runners[3] = fenced
+    monkeypatch.setattr(owners, "_stand_by", lambda *_, **__: None)
+    for tenths in range(290):
+        now[0] = tenths / 10
+        owners._reconcile({3}, Roster())
+    assert asked == [module.ASK_S]
+    assert owners.runners() == [fenced]
+    owners.assign([3])
+    assert owners.runners() == []
