@@ -92,9 +92,13 @@ class PlainIntake:
             effects.tenants.update([self._tenants.of_bytes(name).name for name in kept_of])
 
     def _room(self, name: bytes, rooms: dict[bytes, int]) -> int:
-        """Bytes that a record of this tenant may have; none where it needs the general way."""
+        """Bytes that a record of this tenant may have; none where it needs the general way.
+
+        The general way makes a tenant and its home known, so the next of its requests is asked for
+        anew.
+        """
         tenant = self._tenants.known(name)
-        if tenant is None:
+        if tenant is None or tenant.home is None:
             return NO_ROOM
         told = tenant.signs or Outcome.ACCEPTED in tenant.written
         plain = tenant.home == self._partition and not told

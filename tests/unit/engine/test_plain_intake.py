@@ -1,0 +1,33 @@
+"""Which requests are kept without being taken apart."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from belfry.schedules.tenant import Level
+from tests.unit.engine.driver import HOUR, T0, Driver
+
+
+@pytest.mark.parametrize("seen", [False, True], ids=["a new tenant", "one whose topic was seen"])
+def test_only_the_first_request_of_a_tenant_is_taken_apart(
+    seen: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A first batch that goes the long way costs a start a second."""
+    driver = Driver(Level.FAILURES)
+    if seen:
+        driver.tenants.of("shop")
+    taken: list[int] = []
+    read_whole = driver.engine._reader.read_whole
+
+    def counted(record: Any) -> Any:
+        taken.append(record[0])
+        return read_whole(record)
+
+    monkeypatch.setattr(driver.engine._reader, "read_whole", counted)
+    for number in range(9):
+        driver.ask(tenant="shop", schedule_id=f"order-{number}", at=T0 + HOUR)
+    driver.step(T0)
+    assert driver.engine.pending == 9
+    assert taken == [0]
