@@ -69,7 +69,7 @@ def fire(cluster: BenchCluster, plan: Plan) -> Result:
 def _fire_ms(plan: Plan) -> int:
     """The instant for all: late enough for the requests to be taken in; of CRON a whole minute."""
     if plan.kind == "AT":
-        return _now_ms() + 15_000 + plan.events // 10
+        return _now_ms() + 15_000 + plan.events // 20
     latest_ms = _now_ms() + 20_000 + plan.events // 5
     return -(-latest_ms // 60_000) * 60_000 if plan.kind == "CRON" else latest_ms
 
