@@ -102,6 +102,10 @@ rolling: install ## Restart three workers one by one, ROUNDS times, and tell how
 survive: install ## Kill a worker ROUNDS times under load, and audit what came out.
 	@ROUNDS=$${ROUNDS:-100} $(BIN)/python -m pytest -q -s tests/acceptance/test_survives_kill.py
 
+.PHONY: webhook-kills
+webhook-kills: install ## Kill a dispatcher KILLS times amid its posts, and count what arrived.
+	@KILLS=$${KILLS:-20} $(BIN)/python -m pytest -q -s tests/integration/test_promise_webhooks.py -k killed
+
 .PHONY: chaos
 chaos: install ## Strike two workers at every step by every signal, SEEDS times, and audit.
 	@SEEDS=$${SEEDS:-1} $(BIN)/python -m pytest -q -s tests/chaos

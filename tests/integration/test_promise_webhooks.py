@@ -137,6 +137,35 @@ def deliveries(site: Site, *words: str) -> str:
     return answer.stdout
 
 
+def test_what_has_no_end_is_found_and_delivered_again(
+    kafka: str, tmp_path_factory: pytest.TempPathFactory, receiver: Receiver
+) -> None:
+    name = f"open-{uuid.uuid4().hex[:8]}"
+    settings = {"LIFECYCLE": "ALL", "WEBHOOK_PRIVATE_NETWORKS": '["127.0.0.0/8"]'}
+    settings["HTTP_WORKER_SECRET"] = WORKERS
+    with Site(kafka, name, tmp_path_factory.mktemp("open"), **settings) as site:
+        site.worker(ROLE="schedule").start().wait_ready()
+        for schedule, path in (("done", "/ok"), ("later", "/later/600")):
+            target = {"url": receiver.url(path)}
+            site.ask("demo", schedule, at=now_ms(), http_targets=[target])
+        site.wait_fired("demo", 2)
+        assert unended(site) == {"done": "waiting", "later": "waiting"}
+        assert unended(site, "--older", "1h") == {}
+        site.worker(ROLE="deliver").start().wait_ready()
+        wait_for("a retry", lambda: unended(site) == {"later": "retrying"}, 30)
+        replayed = deliveries(site, "replay", "demo", "--all", "--open", "--older", "0s")
+        assert "replayed 1" in replayed
+        wait_ends(site, "demo", 2)
+        assert unended(site) == {}
+
+
+def unended(site: Site, *words: str) -> dict[str, str]:
+    """The deliveries that ``belfry deliveries list --open`` shows, by schedule."""
+    how = words or ("--older", "0s")
+    lines = deliveries(site, "list", "--open", *how, "--output", "jsonl").splitlines()
+    return {each["schedule_id"]: each["code"] for each in map(json.loads, lines)}
+
+
 def test_strategies_and_groups(site: Site, receiver: Receiver) -> None:
     first = {"strategy": "FIRST_AVAILABLE"}
     two = [hook(receiver.url("/status/404/a"), **first), hook(receiver.url("/ok/b"), **first)]
@@ -185,7 +214,8 @@ def test_a_record_that_is_no_delivery_is_put_aside(site: Site, receiver: Receive
 def test_a_dispatcher_that_is_killed_loses_nothing_and_keeps_ids(
     kafka: str, tmp_path_factory: pytest.TempPathFactory, receiver: Receiver
 ) -> None:
-    name, kills, events = f"kills-{uuid.uuid4().hex[:8]}", 3, 180
+    name, kills = f"kills-{uuid.uuid4().hex[:8]}", int(os.environ.get("KILLS", "3"))
+    events = 60 * kills
     settings = {
         "LIFECYCLE": "ALL",
         "WEBHOOK_PRIVATE_NETWORKS": '["127.0.0.0/8"]',

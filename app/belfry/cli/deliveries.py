@@ -1,8 +1,8 @@
-"""``belfry deliveries``: HTTP deliveries that were given up, and another try."""
+"""``belfry deliveries``: HTTP deliveries that were given up or have no end, and another try."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from time import time
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,11 +12,24 @@ from belfry.cli.failures import CommandError, Exit, WrongUse
 from belfry.cli.help import Program
 from belfry.cli.session import Session, with_session
 from belfry.cli.shown import instant_json
+from belfry.schedules.instants import parse_duration
 
 if TYPE_CHECKING:
     from belfry.delivery.letters import Letter
 
 Tenant = Annotated[str | None, typer.Argument(help="Only this tenant's.", metavar="[TENANT]")]
+Open = Annotated[
+    bool, typer.Option("--open", help="Those that have no end yet, instead of those given up.")
+]
+Older = Annotated[
+    int,
+    typer.Option(
+        "--older",
+        parser=parse_duration,
+        metavar="DURATION",
+        help="With --open: only of events that fired longer ago than this.",
+    ),
+]
 FireId = Annotated[
     list[str] | None,
     typer.Option("--fire-id", metavar="ID", help="Only of this fire; repeatable."),
@@ -28,14 +41,27 @@ def register(app: typer.Typer) -> None:
     group = Program()
     group.command("list")(with_session(list_))
     group.command("replay")(with_session(replay))
-    app.add_typer(group, name="deliveries", help="HTTP deliveries that were given up.")
+    app.add_typer(group, name="deliveries", help="HTTP deliveries: given up, or without an end.")
 
 
-def list_(session: Session, tenant: Tenant = None, *, fire_id: FireId = None) -> None:
-    """List the deliveries that were given up within the last 14 days, and why."""
-    found = list(_letters(session, tenant, fire_id))
+def list_(
+    session: Session,
+    tenant: Tenant = None,
+    *,
+    fire_id: FireId = None,
+    unended: Open = False,
+    older: Older = "5m",  # type: ignore[assignment]  # typer parses it
+) -> None:
+    """List the deliveries that were given up within the last 14 days, and why.
+
+    With --open those of the last 7 days that have no end: `waiting` for a dispatcher, or `retrying`
+    until the next attempt. That a delivery arrived is known of tenants whose lifecycle is ALL.
+    """
+    found = list(_chosen(_letters(session, older if unended else None), tenant, fire_id))
     if not found:
-        session.printer.note("No delivery was given up.")
+        session.printer.note(
+            "Every delivery has an end." if unended else "No delivery was given up."
+        )
     session.printer.many((_json(letter), _text(letter)) for letter in found)
 
 
@@ -44,11 +70,17 @@ def replay(
     tenant: Tenant = None,
     *,
     fire_id: FireId = None,
+    unended: Open = False,
+    older: Older = "5m",  # type: ignore[assignment]  # typer parses it
     everything: Annotated[
         bool, typer.Option("--all", help="All of the tenant's, or of everybody's.")
     ] = False,
 ) -> None:
-    """Deliver again what was given up, from the first attempt on and under the same ids."""
+    """Deliver again what was given up, from the first attempt on and under the same ids.
+
+    With --open what has no end, besides the attempts that may still be on their way: a receiver may
+    get it twice, under one id.
+    """
     from belfry.delivery.letters import replay as send
 
     if bool(fire_id) == everything:
@@ -56,18 +88,30 @@ def replay(
     # A delivery that was given up twice is sent once.
     found = {
         (letter.work.event.fire_id, letter.work.state.number): letter
-        for letter in _letters(session, tenant, fire_id)
+        for letter in _chosen(_letters(session, older if unended else None), tenant, fire_id)
     }
     if not found:
-        raise CommandError("No such delivery was given up.", Exit.NOT_FOUND)
+        raise CommandError(
+            "No such delivery " + ("is open." if unended else "was given up."), Exit.NOT_FOUND
+        )
     number = send(session.settings, found.values(), int(time() * 1000))
     session.printer.one({"replayed": number}, f"replayed {number}: belfry delivers them now")
 
 
-def _letters(session: Session, tenant: str | None, ids: list[str] | None) -> Iterator[Letter]:
+def _letters(session: Session, open_ms: int | None) -> Iterator[Letter]:
+    """What was given up; or what has been open for so long."""
     from belfry.delivery.letters import letters
+    from belfry.delivery.unended import unended
 
-    for letter in letters(session.settings):
+    if open_ms is None:
+        return letters(session.settings)
+    return unended(session.settings, int(time() * 1000) - open_ms)
+
+
+def _chosen(
+    letters: Iterable[Letter], tenant: str | None, ids: list[str] | None
+) -> Iterator[Letter]:
+    for letter in letters:
         event = letter.work.event
         if tenant in (None, event.tenant) and (not ids or event.fire_id in ids):
             yield letter

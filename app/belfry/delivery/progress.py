@@ -50,6 +50,10 @@ class Progress:
         """Whether the next records would lie too far beyond the position."""
         return bool(self._taken) and self._taken[-1] - self._taken[0] >= SPAN
 
+    def done_with(self, offset: int) -> bool:
+        """Whether the record at this offset had ended when the position was committed."""
+        return offset < self.position or offset in self._former
+
     def metadata(self) -> str:
         """What has ended beyond the position, as text for the committed offset."""
         further = self._ended | {each for each in self._former if each > self.position}

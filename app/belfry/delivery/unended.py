@@ -1,0 +1,139 @@
+"""Deliveries without an end: what a dispatcher has not come to, and what waits for another attempt.
+
+    1  the group's committed progress    which records of the topic of deliveries are done with
+    2  belfry.lifecycle                  which deliveries were told to be DELIVERED or FAILED
+    3  belfry.deliveries                 what there was to deliver
+
+In this order: an end is told in the transaction that moves the progress, so what is done with in
+step 1 has been told by step 2.  That an event was delivered is told to tenants of level ALL alone,
+so of the others' deliveries only those show that no dispatcher has come to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
+
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from belfry.client.decoding import Decoder
+from belfry.delivery.letters import Letter
+from belfry.delivery.progress import Progress
+from belfry.delivery.work import NotADelivery, Work, work_of
+from belfry.registry.subjects import look_in, open_registry
+from belfry.schedules.deliveries import RETRIES
+from belfry.settings import Settings
+from belfry.worker.partition_log import PartitionLog, headers_of
+
+BATCH: Final = 1_000
+REACH_S: Final = 10.0
+# By how much the clocks of those who fire and those who deliver may differ.
+CLOCKS_MS: Final = 60_000
+WAITING: Final = "waiting"
+RETRYING: Final = "retrying"
+
+# Fire id and target: when a delivery to it was last told to have ended, epoch ms.
+Ends = dict[tuple[str, str], int]
+
+
+class Seen(NamedTuple):
+    """A record of the topic of deliveries: its work, when it was written, whether it ended."""
+
+    work: Work
+    at_ms: int
+    ended: bool
+
+
+def unended(settings: Settings, before_ms: int) -> Iterator[Letter]:
+    """Deliveries that have no end, of events that fired before an instant (epoch ms).
+
+    Raises ConnectionError and KafkaException.
+    """
+    topic = settings.topic("deliveries")
+    admin = AdminClient(settings.kafka_properties())
+    known = {
+        name: sorted(about.partitions)
+        for name, about in admin.list_topics(timeout=REACH_S).topics.items()
+    }
+    partitions = known.get(topic, [])
+    progress = _progress(settings, topic, partitions)
+    told = _ends(settings, known.get(settings.topic("lifecycle"), []))
+    latest: dict[tuple[str, int], Letter] = {}
+    for partition in partitions:
+        for seen in _seen(settings, partition, progress.get(partition)):
+            if seen.work.event.fired_at < before_ms:
+                _judge(seen, told, latest)
+    yield from latest.values()
+
+
+def _judge(seen: Seen, told: Ends, latest: dict[tuple[str, int], Letter]) -> None:
+    """Keep what is open of a delivery; its attempts come in any order."""
+    event, state = seen.work.event, seen.work.state
+    name = (event.fire_id, state.number)
+    other = latest.get(name)
+    if other is not None and other.work.state.attempt > state.attempt:
+        return
+    if not seen.ended:
+        reason = f"no dispatcher has come to attempt {state.attempt}"
+        latest[name] = Letter(seen.work, seen.at_ms, WAITING, reason)
+        return
+    latest.pop(name, None)
+    ended_ms = max((told.get((event.fire_id, each.url), 0) for each in state.targets), default=0)
+    if state.tell and ended_ms < seen.at_ms - CLOCKS_MS:
+        schedule = f"{event.fire_id}/{state.number}/{state.attempt + 1}"
+        reason = f"attempt {state.attempt} failed; the next is schedule {schedule} of {RETRIES}"
+        latest[name] = Letter(seen.work, seen.at_ms, RETRYING, reason)
+
+
+def _progress(settings: Settings, topic: str, partitions: list[int]) -> dict[int, Progress]:
+    """What the group of dispatchers is done with, by partition."""
+    group = f"{settings.cluster.app_id}.deliver"
+    consumer = Consumer({**settings.kafka_properties(), "group.id": group})
+    try:
+        asked = [TopicPartition(topic, partition) for partition in partitions]
+        found = consumer.committed(asked, REACH_S) if asked else []
+    finally:
+        consumer.close()
+    for each in found:
+        if each.error is not None:
+            raise KafkaException(each.error)
+    return {each.partition: Progress(each.offset, each.metadata or "") for each in found}
+
+
+def _ends(settings: Settings, partitions: list[int]) -> Ends:
+    """When deliveries were last told to have ended."""
+    decoder = Decoder("LifecycleEvent", look_in(open_registry(settings)), only=True)
+    ends: Ends = {}
+    for partition in partitions:
+        for message in _records(settings, "lifecycle", partition):
+            told = decoder.record(message.value() or b"")
+            if told is None or told["outcome"] not in ("DELIVERED", "FAILED"):
+                continue
+            name = (told["fire_id"] or "", told["target"] or "")
+            ends[name] = max(told["at"], ends.get(name, 0))
+    return ends
+
+
+def _seen(settings: Settings, partition: int, progress: Progress | None) -> Iterator[Seen]:
+    """The deliveries of one partition."""
+    decoder = Decoder("FiredEvent", look_in(open_registry(settings)), only=True)
+    for message in _records(settings, "deliveries", partition):
+        (headers,) = headers_of([message])
+        try:
+            work = work_of(message.key(), message.value(), headers or [], decoder)
+        except NotADelivery:
+            continue
+        done_with = progress is not None and progress.done_with(message.offset())
+        yield Seen(work, message.timestamp()[1], done_with)
+
+
+def _records(settings: Settings, topic: str, partition: int) -> Iterator[Any]:
+    log = PartitionLog(settings.kafka_properties(), settings.topic(topic), partition)
+    try:
+        low, high = log.ends()
+        log.seek(low)
+        for messages in log.read_until(high, BATCH):
+            yield from messages
+    finally:
+        log.close()
