@@ -130,6 +130,10 @@ fuzz-http: install ## Ask a worker EXAMPLES times what each part of the HTTP doc
 bench-tenants: install ## Measure what tenants do to each other; CROWD and POLICIES say how many.
 	@benchmarks/tenants.sh
 
+.PHONY: bench-webhooks
+bench-webhooks: install ## Measure webhooks, and what hosts that hang do to others; POSTS, TARGETS.
+	@benchmarks/webhooks.sh
+
 .PHONY: bench-http
 bench-http: install ## Measure HTTP while events fire; PENDING, FIRES and RATE say how much.
 	@benchmarks/http.sh

@@ -48,9 +48,9 @@ def _fill(cluster: BenchCluster, plan: Plan) -> None:
 
 def fire(cluster: BenchCluster, plan: Plan) -> Result:
     """Events that are all due at one instant: from it to the last committed transaction."""
+    cluster.make_outputs(plan)
     due_ms = _fire_ms(plan)
     _write(cluster, plan, due_ms)
-    cluster.make_outputs(plan)
     cluster.start_workers()
     _await(lambda: cluster.pending() >= plan.events, cluster)
     if _now_ms() > due_ms - 1_000:
@@ -69,7 +69,7 @@ def fire(cluster: BenchCluster, plan: Plan) -> Result:
 def _fire_ms(plan: Plan) -> int:
     """The instant for all: late enough for the requests to be taken in; of CRON a whole minute."""
     if plan.kind == "AT":
-        return _now_ms() + 15_000 + plan.events // 20
+        return _now_ms() + 15_000 + plan.events // 20 + 5 * plan.tenants
     latest_ms = _now_ms() + 20_000 + plan.events // 5
     return -(-latest_ms // 60_000) * 60_000 if plan.kind == "CRON" else latest_ms
 
