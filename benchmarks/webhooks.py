@@ -2,8 +2,8 @@
 
     make bench-webhooks POSTS=20000
 
-Two measurements, a JSON line each, with one worker that fires and delivers, and a sink in a process
-of its own that answers 204:
+Two measurements, a JSON line each, with one process that fires, one that delivers, and a sink in a
+process of its own that answers 204:
 
 - `deliveries`: POSTS events with one target are due at one instant; posts a second at the sink.
 - `half_hang`: TARGETS hosts get one event each within SPREAD_S seconds, and half of them accept
@@ -15,14 +15,16 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import tempfile
 import time
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any, Final
 
 from confluent_kafka import Producer
 
-from belfry.bench.cluster import BenchCluster
+from belfry.bench.cluster import BenchCluster, BenchWorker
 from belfry.schedules.identity import partition_of
 from belfry.settings import Settings
 from belfry.wire import catalogue, framing
@@ -132,6 +134,15 @@ def schedule(cluster: BenchCluster, targets: list[tuple[str, int]]) -> None:
     producer.flush()
 
 
+def start(cluster: BenchCluster) -> BenchWorker:
+    """Start who fires and who delivers; the latter is to be stopped."""
+    os.environ["BELFRY_ROLE"] = "schedule"
+    cluster.start_workers()
+    cluster.await_ready()
+    os.environ["BELFRY_ROLE"] = "deliver"
+    return BenchWorker(cluster.settings, Path(tempfile.mkdtemp(prefix="belfry-bench-")), 0)
+
+
 def late(seen: list[tuple[float, int]]) -> dict[str, float]:
     """Lateness of posts, in milliseconds."""
     ordered = sorted(at * 1000 - due_ms for at, due_ms in seen) or [-1.0]
@@ -145,12 +156,12 @@ def deliveries() -> dict[str, Any]:
     with BenchCluster(Settings(), 1, PARTITIONS) as cluster:
         there = Sink()
         cluster.open_topics([f"fired.tenant-{number}" for number in range(TENANTS)])
-        cluster.start_workers()
-        cluster.await_ready()
+        deliverer = start(cluster)
         due_ms = time.time_ns() // 1_000_000 + AHEAD_MS
         schedule(cluster, [(f"http://127.0.0.1:{there.port}/one", due_ms)] * POSTS)
         there.await_posts(POSTS, 30)
         there.end()
+        deliverer.stop()
         times = sorted(at for at, _ in there.seen)
         seconds = times[-1] - due_ms / 1000
         return {
@@ -166,8 +177,7 @@ def half_hang() -> dict[str, Any]:
     with BenchCluster(Settings(), 1, PARTITIONS) as cluster:
         there = Sink()
         cluster.open_topics([f"fired.tenant-{number}" for number in range(TENANTS)])
-        cluster.start_workers()
-        cluster.await_ready()
+        deliverer = start(cluster)
         due_ms = time.time_ns() // 1_000_000 + AHEAD_MS
         targets = []
         for number in range(TARGETS):
@@ -179,6 +189,7 @@ def half_hang() -> dict[str, Any]:
         schedule(cluster, targets)
         there.await_posts(TARGETS // 2, 30)
         there.end()
+        deliverer.stop()
         return {
             "bench": "half_hang",
             "targets": TARGETS,
