@@ -1,9 +1,10 @@
 """The dispatcher: reads deliveries, has them posted, and writes what follows.
 
-One thread talks to Kafka (`Journal`), another one posts (`Posting`); this is the first one's loop.
-Memory is bounded: so many deliveries and bytes are under way at most, and so many of one host.
-Where the share of a host that answers is used up, reading waits for it; where that of one that
-hangs, its deliveries are postponed, each as a schedule of its own, and the others go on.
+One thread talks to Kafka (`Journal`), and this is its loop; another one, or another process, posts
+(`Posting`, `PostingApart`).  Memory is bounded: so many deliveries and bytes are under way at most,
+and so many of one host.  Where the share of a host that answers is used up, reading waits for it;
+where that of one that hangs, its deliveries are postponed, each as a schedule of its own, and the
+others go on.
 
 Whatever goes wrong with Kafka ends the *term*: the group is left, and joined again from what is
 committed.  What was posted meanwhile is posted again, under the same id.
@@ -15,7 +16,7 @@ from collections import Counter, deque
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from threading import Event, Thread
-from typing import Final
+from typing import Final, Protocol
 
 import structlog
 from confluent_kafka import KafkaException, Message
@@ -23,7 +24,7 @@ from confluent_kafka import KafkaException, Message
 from belfry.client.decoding import Decoder
 from belfry.delivery.answers import Answer, Delivered, End, Failed, step_after
 from belfry.delivery.journal import Journal
-from belfry.delivery.posting import Means, Posting, Ticket
+from belfry.delivery.posting import Finished, Ticket
 from belfry.delivery.progress import Progress
 from belfry.delivery.work import (
     NotADelivery,
@@ -36,6 +37,7 @@ from belfry.delivery.work import (
 )
 from belfry.settings import Settings
 from belfry.telemetry.limited import LimitedLogger
+from belfry.worker.clock import SystemClock
 from belfry.worker.partition_log import headers_of
 
 BATCH: Final = 500
@@ -56,21 +58,46 @@ log = structlog.get_logger(__name__)
 Told = Callable[[str, int], None]
 
 
+class Poster(Protocol):
+    """Posts work; each piece comes back once, with its answer."""
+
+    def start(self) -> None:
+        """Begin to wait for work."""
+
+    def hand_in(self, pieces: list[tuple[Ticket, Work]]) -> None:
+        """Work to be done."""
+
+    def drop(self) -> None:
+        """Give up what is under way."""
+
+    def stop(self) -> None:
+        """Give up what is under way, and end."""
+
+
+MakePoster = Callable[[Finished], Poster]
+
+
 class Dispatcher:
     """Delivers until it is stopped; nothing that happens to it ends the process."""
 
-    def __init__(self, settings: Settings, places: Places, means: Means, decoder: Decoder) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        places: Places,
+        poster: Callable[[Finished], Poster],
+        decoder: Decoder,
+    ) -> None:
         """`told` may be replaced before the start: it hears of what is counted."""
         self._settings = settings
         self._places = places
         self._decoder = decoder
-        self._clock = means.clock
+        self._clock = clock = SystemClock()
         self.told: Told = lambda _outcome, _number: None
         self._results: SimpleQueue[tuple[Ticket, Work, Answer]] = SimpleQueue()
-        self._posting = Posting(means, lambda *result: self._results.put(result))
+        self._posting = poster(lambda *result: self._results.put(result))
         self._stopping = Event()
         self._thread = Thread(target=self._run, name="belfry-deliveries", daemon=True)
-        self._faults = LimitedLogger(log, clock=lambda: means.clock.monotonic_ms() / 1000)
+        self._faults = LimitedLogger(log, clock=lambda: clock.monotonic_ms() / 1000)
         self._most = settings.webhook_in_flight
         self._journal: Journal | None = None
         self._term = 0

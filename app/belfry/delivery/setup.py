@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import resource
 import signal
+from functools import partial
 from typing import Final
 
 import structlog
@@ -13,8 +14,9 @@ from belfry.api.view import Readiness, StandbyView, WorkerIdentity
 from belfry.balance.roster import Roster
 from belfry.client.decoding import Decoder
 from belfry.delivery.addresses import networks
+from belfry.delivery.apart import PostingApart
 from belfry.delivery.dispatcher import Dispatcher
-from belfry.delivery.posting import Means
+from belfry.delivery.posting import Means, Posting
 from belfry.delivery.posts import Secrets
 from belfry.delivery.transport import HttpTransport
 from belfry.delivery.work import Places
@@ -51,7 +53,10 @@ def means_of(settings: Settings, clock: SystemClock) -> Means:
 def dispatcher_of(
     settings: Settings, frames: Frames, registry: Registry | None, means: Means
 ) -> Dispatcher:
-    """A dispatcher that is not started; it takes no more work than it can have files open."""
+    """A dispatcher that is not started; it takes no more work than it can have files open.
+
+    Where the process does nothing else, what talks to strangers is a process of its own.
+    """
     places = Places(
         schedules=settings.topic("schedules"),
         lifecycle=settings.topic("lifecycle"),
@@ -65,7 +70,9 @@ def dispatcher_of(
         log.warning("fewer deliveries at once: too few open files", webhook_in_flight=in_flight)
     settings = settings.model_copy(update={"webhook_in_flight": in_flight})
     decoder = Decoder("FiredEvent", look_in(registry), only=True)
-    return Dispatcher(settings, places, means, decoder)
+    apart = settings.role == "deliver"
+    poster = partial(PostingApart, settings) if apart else partial(Posting, means)
+    return Dispatcher(settings, places, poster, decoder)
 
 
 def _files() -> int:

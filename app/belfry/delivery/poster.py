@@ -1,0 +1,76 @@
+"""The process that posts, and has nothing else: ``python -m belfry.delivery.poster``.
+
+It is started by `apart.py`, without belfry's settings in its environment, and talks to strangers.
+It reads its orders and work from standard input and writes answers to standard output, each with
+its length in front, and ends when its input does.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import sys
+from typing import Any, BinaryIO, Final
+
+import orjson
+
+from belfry.delivery.addresses import networks
+from belfry.delivery.answers import Answer
+from belfry.delivery.posting import Means, Posting, Ticket
+from belfry.delivery.posts import Secrets
+from belfry.delivery.transport import HttpTransport
+from belfry.delivery.work import Work
+from belfry.worker.clock import SystemClock
+
+LENGTH_BYTES: Final = 4
+
+
+def read_frame(pipe: BinaryIO) -> bytes | None:
+    """The next frame, or None at the end."""
+    size = pipe.read(LENGTH_BYTES)
+    if len(size) < LENGTH_BYTES:
+        return None
+    length = int.from_bytes(size, "big")
+    frame = pipe.read(length)
+    return frame if len(frame) == length else None
+
+
+def write_frame(pipe: BinaryIO, frame: bytes) -> None:
+    """Write a frame, at once."""
+    pipe.write(len(frame).to_bytes(LENGTH_BYTES, "big") + frame)
+    pipe.flush()
+
+
+def main() -> None:
+    """Post what comes in until the input ends."""
+    # Ctrl-C, or a supervisor, reaches all processes; the parent says when it is over.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+    # Whatever prints must not get between the answers.
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    given: Any = sys.stdin.buffer
+    orders = orjson.loads(read_frame(given) or b"{}")
+    clock = SystemClock()
+    allowed = networks(orders["networks"])
+    secrets = Secrets(orders["secrets"])
+    means = Means(lambda: HttpTransport(clock, allowed), secrets, clock, orders["per_host"])
+
+    def finished(ticket: Ticket, _work: Work, answer: Answer) -> None:
+        said = (answer.target, answer.code, answer.reason, answer.not_before_ms, answer.heard)
+        write_frame(answers, orjson.dumps([ticket.offset, answer.end.value, *said]))
+
+    posting = Posting(means, finished)
+    posting.start()
+    while (frame := read_frame(given)) is not None:
+        pieces: list[tuple[int, Work]] | None = pickle.loads(frame)  # noqa: S301  # its parent's
+        if pieces is None:
+            posting.drop()
+        else:
+            posting.hand_in([(Ticket(0, 0, number), work) for number, work in pieces])
+    posting.stop()
+
+
+if __name__ == "__main__":
+    main()

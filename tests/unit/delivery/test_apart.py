@@ -1,0 +1,109 @@
+"""A process that only posts: what it knows, what it says, and what happens when it ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from queue import SimpleQueue
+
+import pytest
+
+from belfry.delivery.answers import Answer, End
+from belfry.delivery.apart import PostingApart
+from belfry.delivery.posting import Ticket
+from belfry.delivery.work import Work
+from belfry.schedules.deliveries import DeliveryState
+from belfry.schedules.targets import HttpTarget
+from belfry.settings import Settings
+from belfry.wire.fired import FiredEvent
+from tests.acceptance.harness.receiver import Receiver
+from tests.acceptance.harness.site import wait_for
+
+WAIT_S = 30.0
+SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+Results = SimpleQueue[tuple[Ticket, Work, Answer]]
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    with Receiver() as receiver:
+        yield receiver
+
+
+@pytest.fixture
+def results() -> Results:
+    return SimpleQueue()
+
+
+@pytest.fixture
+def posting(results: Results, monkeypatch: pytest.MonkeyPatch) -> Iterator[PostingApart]:
+    monkeypatch.setenv("BELFRY_KAFKA", '{"sasl.password": "of-kafka"}')
+    settings = Settings(webhook_private_networks=["127.0.0.0/8"], webhook_secrets={"main": SECRET})
+    posting = PostingApart(settings, lambda *result: results.put(result))
+    posting.start()
+    yield posting
+    posting.stop()
+
+
+def work(url: str) -> Work:
+    event = FiredEvent("demo", "a", "f", 1, 0, 0, 0, 0, payload=b"p")
+    target = HttpTarget(url, secret_ref="main", timeout_ms=60_000)
+    return Work(b"key", b"", event, [], DeliveryState((target,)))
+
+
+def test_it_posts_and_tells_what_came_of_it(
+    posting: PostingApart, results: Results, receiver: Receiver
+) -> None:
+    ticket, given = Ticket(3, 1, 41), work(receiver.url("/ok"))
+    posting.hand_in([(ticket, given)])
+    assert results.get(timeout=WAIT_S) == (
+        ticket,
+        given,
+        Answer(End.DELIVERED, receiver.url("/ok")),
+    )
+    (got,) = receiver.received
+    assert (got.body, got.id) == (b"p", "f")
+    assert got.headers["webhook-signature"].startswith("v1,")
+    posting.hand_in([(ticket, work(receiver.url("/status/410")))])
+    _, _, answer = results.get(timeout=WAIT_S)
+    assert (answer.end, answer.code) == (End.FINAL, "http_status")
+
+
+def test_it_has_no_credentials_and_no_settings(posting: PostingApart) -> None:
+    environment = Path(f"/proc/{posting._child.pid}/environ")
+    names = wait_for("its environment", environment.read_bytes)
+    assert b"of-kafka" not in names
+    assert b"BELFRY_" not in names
+
+
+def test_when_it_ends_the_work_is_tried_again(
+    posting: PostingApart, results: Results, receiver: Receiver
+) -> None:
+    posting.hand_in([(Ticket(1, 0, 7), work(receiver.url("/hang")))])
+    wait_for("the post", lambda: receiver.received)
+    os.kill(posting._child.pid, signal.SIGKILL)
+    ticket, _, answer = results.get(timeout=WAIT_S)
+    assert (ticket.offset, answer.end, answer.code) == (7, End.AGAIN, "internal")
+    posting.hand_in([(Ticket(1, 0, 8), work(receiver.url("/ok")))])
+    ticket, _, answer = results.get(timeout=WAIT_S)
+    assert (ticket.offset, answer.end) == (8, End.DELIVERED)
+
+
+def test_what_is_dropped_is_not_told(
+    posting: PostingApart, results: Results, receiver: Receiver
+) -> None:
+    posting.hand_in([(Ticket(1, 0, 7), work(receiver.url("/hang")))])
+    wait_for("the post", lambda: receiver.received)
+    posting.drop()
+    receiver.released.set()
+    posting.hand_in([(Ticket(2, 0, 9), work(receiver.url("/ok")))])
+    assert results.get(timeout=WAIT_S)[0] == Ticket(2, 0, 9)
+    assert results.empty()
+
+
+def test_it_ends_with_who_started_it(posting: PostingApart) -> None:
+    child = posting._child
+    child.stdin.close()
+    assert child.wait(WAIT_S) == 0
