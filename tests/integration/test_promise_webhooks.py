@@ -127,6 +127,7 @@ def test_what_was_given_up_is_listed_and_delivered_again(site: Site, receiver: R
 def deliveries(site: Site, *words: str) -> str:
     """What ``belfry deliveries …`` prints."""
     prefix = {"BELFRY_CLUSTER__TOPIC_PREFIX": site.prefix, "NO_COLOR": "1"}
+    prefix["BELFRY_CLUSTER__APP_ID"] = site.name
     prefix["BELFRY_HTTP_WORKER_SECRET"] = WORKERS
     where = ["--bootstrap-servers", site.bootstrap]
     answer = subprocess.run(
