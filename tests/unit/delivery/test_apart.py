@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from queue import SimpleQueue
 
+import orjson
 import pytest
 
 from belfry.delivery.answers import Answer, End
 from belfry.delivery.apart import PostingApart
+from belfry.delivery.poster import write_frame
 from belfry.delivery.posting import Ticket
 from belfry.delivery.work import Work
 from belfry.schedules.deliveries import DeliveryState
@@ -103,7 +107,16 @@ def test_what_is_dropped_is_not_told(
     assert results.empty()
 
 
-def test_it_ends_with_who_started_it(posting: PostingApart) -> None:
-    child = posting._child
-    child.stdin.close()
-    assert child.wait(WAIT_S) == 0
+def test_it_ends_with_who_started_it() -> None:
+    orders = {"networks": [], "secrets": {}, "per_host": 1}
+    with subprocess.Popen(
+        [sys.executable, "-m", "belfry.delivery.poster"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as child:
+        assert child.stdin is not None
+        write_frame(child.stdin, orjson.dumps(orders))  # type: ignore[arg-type]  # it is binary
+        with pytest.raises(subprocess.TimeoutExpired):
+            child.wait(1.0)
+        child.stdin.close()
+        assert child.wait(WAIT_S) == 0
