@@ -31,6 +31,7 @@ STOP_S: Final = 5.0
 PAUSE_S: Final = 1.0
 OURS: Final = "BELFRY_"
 MOST_REASON: Final = 2_000
+MOST_ANSWER_BYTES: Final = 64 * 1024
 
 log = structlog.get_logger(__name__)
 
@@ -101,6 +102,13 @@ class PostingApart:
         )
         write_frame(self._child.stdin, self._orders)
 
+    def _reopen(self) -> None:
+        """Start another one; where that fails, the old one is replaced once more."""
+        try:
+            self._open()
+        except OSError as error:
+            log.error("the process that posts does not start", problem=str(error))  # noqa: TRY400
+
     def _tell(self, pieces: list[tuple[int, Work]] | None) -> None:
         # Where it has ended, who reads its answers notices, and gives the work back.
         with suppress(OSError, ValueError):
@@ -116,15 +124,16 @@ class PostingApart:
     def _run(self) -> None:
         while not self._stopping.is_set():
             child = self._child
-            with child.stdout:
-                self._listen(child)
+            if not child.stdout.closed:
+                with child.stdout:
+                    self._listen(child)
             if not self._stopping.is_set():
                 self._replace(child)
 
     def _listen(self, child: Any) -> None:
         """Take answers until there are none any more."""
         try:
-            while (frame := read_frame(child.stdout)) is not None:
+            while (frame := read_frame(child.stdout, MOST_ANSWER_BYTES)) is not None:
                 self._answered(frame)
         except (ValueError, TypeError, KeyError) as error:
             log.warning("the process that posts talks nonsense", problem=str(error)[:300])
@@ -149,7 +158,7 @@ class PostingApart:
             lost, self._under_way = list(self._under_way.values()), {}
             self._close(child)
             if not self._stopping.is_set():
-                self._open()
+                self._reopen()
         for ticket, work in lost:
             target = work.state.targets[0].url
             reason = "the process that posts ended amid the attempt"

@@ -38,34 +38,40 @@ def letters(settings: Settings) -> Iterator[Letter]:
     Records that never were deliveries are left out.  Raises ConnectionError and KafkaException.
     """
     decoder = Decoder("FiredEvent", look_in(open_registry(settings)), only=True)
-    topic = settings.topic("undelivered")
-    admin = AdminClient(settings.kafka_properties())
-    known = admin.list_topics(timeout=REACH_S).topics.get(topic)
-    for partition in sorted(known.partitions) if known is not None else ():
+    for message in records(settings, settings.topic("undelivered")):
+        (headers,) = headers_of([message])
+        given: Headers = headers or []
+        try:
+            work = work_of(message.key(), message.value(), given, decoder)
+        except NotADelivery:
+            continue
+        said = {name: (value or b"").decode(errors="replace") for name, value in given}
+        yield Letter(
+            work,
+            message.timestamp()[1],
+            said.get("belfry-error-code", ""),
+            said.get("belfry-error-reason", ""),
+        )
+
+
+def records(settings: Settings, topic: str) -> Iterator[Any]:
+    """All committed records of a topic, partition by partition; none where it is not there."""
+    for partition in partitions(settings, topic):
         log = PartitionLog(settings.kafka_properties(), topic, partition)
         try:
-            yield from _in(log, decoder)
+            low, high = log.ends()
+            log.seek(low)
+            for messages in log.read_until(high, BATCH):
+                yield from messages
         finally:
             log.close()
 
 
-def _in(log: PartitionLog, decoder: Decoder) -> Iterator[Letter]:
-    low, high = log.ends()
-    log.seek(low)
-    for messages in log.read_until(high, BATCH):
-        for message, headers in zip(messages, headers_of(messages), strict=True):
-            given: Headers = headers or []
-            try:
-                work = work_of(message.key(), message.value(), given, decoder)
-            except NotADelivery:
-                continue
-            said = {name: (value or b"").decode(errors="replace") for name, value in given}
-            yield Letter(
-                work,
-                message.timestamp()[1],
-                said.get("belfry-error-code", ""),
-                said.get("belfry-error-reason", ""),
-            )
+def partitions(settings: Settings, topic: str) -> list[int]:
+    """The partitions of a topic; none where it is not there."""
+    admin = AdminClient(settings.kafka_properties())
+    known = admin.list_topics(timeout=REACH_S).topics.get(topic)
+    return [] if known is None else sorted(known.partitions)
 
 
 def replay(settings: Settings, given: Iterable[Letter], now_ms: int) -> int:

@@ -26,12 +26,14 @@ from belfry.worker.clock import SystemClock
 LENGTH_BYTES: Final = 4
 
 
-def read_frame(pipe: BinaryIO) -> bytes | None:
-    """The next frame, or None at the end."""
+def read_frame(pipe: BinaryIO, most_bytes: int | None = None) -> bytes | None:
+    """The next frame, or None at the end; ValueError for one of more bytes than it may have."""
     size = pipe.read(LENGTH_BYTES)
     if len(size) < LENGTH_BYTES:
         return None
     length = int.from_bytes(size, "big")
+    if most_bytes is not None and length > most_bytes:
+        raise ValueError(f"a frame of {length} bytes; at most {most_bytes} are read")
     frame = pipe.read(length)
     return frame if len(frame) == length else None
 

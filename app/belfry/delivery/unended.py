@@ -12,22 +12,19 @@ so of the others' deliveries only those show that no dispatcher has come to.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient
 
 from belfry.client.decoding import Decoder
-from belfry.delivery.letters import Letter
+from belfry.delivery.letters import REACH_S, Letter, partitions, records
 from belfry.delivery.progress import Progress
 from belfry.delivery.work import NotADelivery, Work, work_of
 from belfry.registry.subjects import look_in, open_registry
 from belfry.schedules.deliveries import RETRIES
 from belfry.settings import Settings
-from belfry.worker.partition_log import PartitionLog, headers_of
+from belfry.worker.partition_log import headers_of
 
-BATCH: Final = 1_000
-REACH_S: Final = 10.0
 # By how much the clocks of those who fire and those who deliver may differ.
 CLOCKS_MS: Final = 60_000
 WAITING: Final = "waiting"
@@ -50,20 +47,12 @@ def unended(settings: Settings, before_ms: int) -> Iterator[Letter]:
 
     Raises ConnectionError and KafkaException.
     """
-    topic = settings.topic("deliveries")
-    admin = AdminClient(settings.kafka_properties())
-    known = {
-        name: sorted(about.partitions)
-        for name, about in admin.list_topics(timeout=REACH_S).topics.items()
-    }
-    partitions = known.get(topic, [])
-    progress = _progress(settings, topic, partitions)
-    told = _ends(settings, known.get(settings.topic("lifecycle"), []))
+    progress = _progress(settings)
+    told = _ends(settings)
     latest: dict[tuple[str, int], Letter] = {}
-    for partition in partitions:
-        for seen in _seen(settings, partition, progress.get(partition)):
-            if seen.work.event.fired_at < before_ms:
-                _judge(seen, told, latest)
+    for seen in _seen(settings, progress):
+        if seen.work.event.fired_at < before_ms:
+            _judge(seen, told, latest)
     yield from latest.values()
 
 
@@ -86,12 +75,12 @@ def _judge(seen: Seen, told: Ends, latest: dict[tuple[str, int], Letter]) -> Non
         latest[name] = Letter(seen.work, seen.at_ms, RETRYING, reason)
 
 
-def _progress(settings: Settings, topic: str, partitions: list[int]) -> dict[int, Progress]:
+def _progress(settings: Settings) -> dict[int, Progress]:
     """What the group of dispatchers is done with, by partition."""
-    group = f"{settings.cluster.app_id}.deliver"
+    topic, group = settings.topic("deliveries"), f"{settings.cluster.app_id}.deliver"
+    asked = [TopicPartition(topic, partition) for partition in partitions(settings, topic)]
     consumer = Consumer({**settings.kafka_properties(), "group.id": group})
     try:
-        asked = [TopicPartition(topic, partition) for partition in partitions]
         found = consumer.committed(asked, REACH_S) if asked else []
     finally:
         consumer.close()
@@ -101,39 +90,28 @@ def _progress(settings: Settings, topic: str, partitions: list[int]) -> dict[int
     return {each.partition: Progress(each.offset, each.metadata or "") for each in found}
 
 
-def _ends(settings: Settings, partitions: list[int]) -> Ends:
+def _ends(settings: Settings) -> Ends:
     """When deliveries were last told to have ended."""
     decoder = Decoder("LifecycleEvent", look_in(open_registry(settings)), only=True)
     ends: Ends = {}
-    for partition in partitions:
-        for message in _records(settings, "lifecycle", partition):
-            told = decoder.record(message.value() or b"")
-            if told is None or told["outcome"] not in ("DELIVERED", "FAILED"):
-                continue
-            name = (told["fire_id"] or "", told["target"] or "")
-            ends[name] = max(told["at"], ends.get(name, 0))
+    for message in records(settings, settings.topic("lifecycle")):
+        told = decoder.record(message.value() or b"")
+        if told is None or told["outcome"] not in ("DELIVERED", "FAILED"):
+            continue
+        name = (told["fire_id"] or "", told["target"] or "")
+        ends[name] = max(told["at"], ends.get(name, 0))
     return ends
 
 
-def _seen(settings: Settings, partition: int, progress: Progress | None) -> Iterator[Seen]:
-    """The deliveries of one partition."""
+def _seen(settings: Settings, progress: dict[int, Progress]) -> Iterator[Seen]:
+    """All deliveries, as far as their records are kept."""
     decoder = Decoder("FiredEvent", look_in(open_registry(settings)), only=True)
-    for message in _records(settings, "deliveries", partition):
+    for message in records(settings, settings.topic("deliveries")):
         (headers,) = headers_of([message])
         try:
             work = work_of(message.key(), message.value(), headers or [], decoder)
         except NotADelivery:
             continue
-        done_with = progress is not None and progress.done_with(message.offset())
-        yield Seen(work, message.timestamp()[1], done_with)
-
-
-def _records(settings: Settings, topic: str, partition: int) -> Iterator[Any]:
-    log = PartitionLog(settings.kafka_properties(), settings.topic(topic), partition)
-    try:
-        low, high = log.ends()
-        log.seek(low)
-        for messages in log.read_until(high, BATCH):
-            yield from messages
-    finally:
-        log.close()
+        here = progress.get(message.partition())
+        ended = here is not None and here.done_with(message.offset())
+        yield Seen(work, message.timestamp()[1], ended)

@@ -7,15 +7,18 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from io import BytesIO
 from pathlib import Path
 from queue import SimpleQueue
+from typing import Any
 
 import orjson
 import pytest
 
+from belfry.delivery import apart
 from belfry.delivery.answers import Answer, End
 from belfry.delivery.apart import PostingApart
-from belfry.delivery.poster import write_frame
+from belfry.delivery.poster import read_frame, write_frame
 from belfry.delivery.posting import Ticket
 from belfry.delivery.work import Work
 from belfry.schedules.deliveries import DeliveryState
@@ -93,6 +96,33 @@ def test_when_it_ends_the_work_is_tried_again(
     posting.hand_in([(Ticket(1, 0, 8), work(receiver.url("/ok")))])
     ticket, _, answer = results.get(timeout=WAIT_S)
     assert (ticket.offset, answer.end) == (8, End.DELIVERED)
+
+
+def test_where_another_one_does_not_start_it_is_tried_again(
+    posting: PostingApart, results: Results, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = subprocess.Popen
+    refused: list[Any] = []
+
+    def popen(*given: Any, **more: Any) -> Any:
+        if not refused:
+            refused.append(given)
+            raise OSError("too many open files")
+        return start(*given, **more)
+
+    monkeypatch.setattr(apart, "PAUSE_S", 0.05)
+    monkeypatch.setattr(subprocess, "Popen", popen)
+    ended = posting._child
+    ended.kill()
+    wait_for("another one", lambda: posting._child is not ended)
+    assert refused
+    posting.hand_in([(Ticket(1, 0, 8), work(receiver.url("/ok")))])
+    assert results.get(timeout=WAIT_S)[2].end is End.DELIVERED
+
+
+def test_an_answer_without_measure_is_not_read() -> None:
+    with pytest.raises(ValueError, match="at most 10 are read"):
+        read_frame(BytesIO((1 << 31).to_bytes(4, "big")), 10)
 
 
 def test_what_is_dropped_is_not_told(
