@@ -11,7 +11,8 @@ from typing import Final
 
 from belfry.engine.effects import Effects
 from belfry.engine.firing import RULE
-from belfry.engine.ruled import Ruled, next_row, plan_of
+from belfry.engine.plan import plan_of
+from belfry.engine.ruled import Ruled, next_row
 from belfry.engine.waiting import Waiting
 from belfry.schedules.tenant import Tenant, Tenants
 from belfry.store.records import IN_CATCH_UP, decode_row

@@ -55,7 +55,7 @@ class Firing:
         self._store = store
         self._tenants = tenants
         self._waiting = waiting
-        self._plain = PlainFires(store, tenants, waiting)
+        self._plain = PlainFires(store, tenants, waiting, ruled.zones)
         self._ruled = ruled
         self.queues = Queues(store, tenants, waiting)
 

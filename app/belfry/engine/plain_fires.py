@@ -12,7 +12,9 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from belfry.engine.effects import Effects
+from belfry.engine.plain_turns import PlainTurns
 from belfry.engine.waiting import Waiting
+from belfry.engine.zone_change import ZoneChange
 from belfry.schedules.identity import fire_id
 from belfry.schedules.outcomes import Outcome
 from belfry.schedules.tenant import Tenants
@@ -27,11 +29,14 @@ FIRST: Final = ("belfry-occurrence", b"0")
 class PlainFires:
     """Fires the plain ones among the due rows of one partition."""
 
-    def __init__(self, store: ScheduleStore, tenants: Tenants, waiting: Waiting) -> None:
+    def __init__(
+        self, store: ScheduleStore, tenants: Tenants, waiting: Waiting, zones: ZoneChange
+    ) -> None:
         self._store = store
         self._tenants = tenants
         self._waiting = waiting
         self._topics: dict[bytes, str] = {}
+        self._turns = PlainTurns(store, waiting, zones, self._topic_of)
 
     def fire(
         self, due: Iterable[tuple[bytes, bytes]], now_ms: int, effects: Effects
@@ -39,13 +44,14 @@ class PlainFires:
         """Fire the plain ones; yields the record of each other when its turn has come."""
         rows, writes, fired = effects.rows, self._store.writes, effects.fired
         told_id, told_late = effects.fire_ids.append, effects.lateness_ms.append
-        topics = self._topics
+        topics, fire_turn = self._topics, self._turns.fire
         topics.clear()
         count = 0
         for _, record in due:
             plain = decode_plain(record)
             if plain is None:
-                yield record
+                if not fire_turn(record, now_ms, effects):
+                    yield record
                 continue
             due_ms, nominal_ms, life, version, tenant, schedule_id, group, key, payload = plain
             topic = topics.get(tenant) or self._topic(tenant, effects)
@@ -73,6 +79,9 @@ class PlainFires:
     def forget(self, tenant: bytes) -> None:
         """Ask anew whether this tenant's fires are plain: one that is not may change that."""
         self._topics.pop(tenant, None)
+
+    def _topic_of(self, name: bytes, effects: Effects) -> str:
+        return self._topics.get(name) or self._topic(name, effects)
 
     def _topic(self, name: bytes, effects: Effects) -> str:
         """Where a tenant's plain fires go; empty where its fires are not plain."""

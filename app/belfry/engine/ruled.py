@@ -14,12 +14,12 @@ no gap.
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Final
 
 from belfry.engine.effects import Effects
 from belfry.engine.firing import RULE, emit, told
 from belfry.engine.gates import own_gate
+from belfry.engine.plan import QUEUE_ONE, Plan, plan_of
 from belfry.engine.waiting import SCHEDULE_ID, SEQ, TENANT, Waiting
 from belfry.engine.zone_change import ZoneChange
 from belfry.schedules.identity import fire_id
@@ -36,12 +36,8 @@ from belfry.schedules.misfire import (
     run_up_to,
 )
 from belfry.schedules.outcomes import Outcome
-from belfry.schedules.rule import DEFAULT_ACK_TIMEOUT_MS, without_targets
 from belfry.schedules.tenant import Tenant
-from belfry.schedules.triggers import trigger_of
 from belfry.store.records import (
-    CLOSES_GROUP,
-    CLOSES_OWN,
     ENDED_COMPLETED,
     ENDED_FIRED,
     ENDED_MISSED,
@@ -60,44 +56,11 @@ KIND: Final = 7
 JITTER: Final = 9
 GROUP: Final = 12
 
-NEVER: Final = 1 << 62
-QUEUE_ONE: Final = "QUEUE_ONE"
 # Occurrences of one schedule that leave in one step: an interval may be shorter than a step.
 MOST_AT_ONCE: Final = 100
 
 # What follows an occurrence: due instant, nominal instant, number of the next fire, record.
 Next = tuple[int, int, int, bytes]
-
-
-class Plan:
-    """A rule as firing asks for it; shared by all schedules of the rule."""
-
-    __slots__ = (
-        *("after_ms", "awaits", "limit_ms", "max_fires", "overlap", "recurs", "rule", "trigger"),
-    )
-
-    def __init__(self, encoded_rule: bytes) -> None:
-        self.trigger = trigger_of(encoded_rule)
-        self.rule = self.trigger.rule
-        self.recurs = self.rule.recurs
-        self.after_ms = self.trigger.after_ms
-        limit_ms = self.rule.lateness_limit_ms
-        self.limit_ms = NEVER if limit_ms is None else limit_ms
-        self.max_fires = self.rule.max_fires or NEVER
-        # What becomes of what is due while its last fire is awaited; empty where that is no matter.
-        self.overlap = self.rule.overlap if self.rule.overlap in (SKIP, QUEUE_ONE) else ""
-        closes = CLOSES_GROUP * bool(self.rule.serial) | CLOSES_OWN * bool(self.overlap)
-        # What a fire closes, and how long its acknowledgement is awaited; None: it is not.
-        wait_ms = self.rule.ack_timeout_ms or DEFAULT_ACK_TIMEOUT_MS
-        self.awaits = (closes, wait_ms) if closes else None
-
-
-_plan_of = lru_cache(maxsize=65_536)(Plan)
-
-
-def plan_of(encoded_rule: bytes) -> Plan:
-    """The plan of a rule as it lies in a pending record; shared, so never change it."""
-    return _plan_of(without_targets(encoded_rule))
 
 
 class Ruled:
@@ -106,7 +69,7 @@ class Ruled:
     def __init__(self, store: ScheduleStore, waiting: Waiting, zones: ZoneChange) -> None:
         self._store = store
         self._waiting = waiting
-        self._zones = zones
+        self.zones = zones
         self._now_ms = 0
         self._place_ms = 0
         self._effects = Effects()
@@ -122,8 +85,8 @@ class Ruled:
         """
         self._store.added -= 1
         self._place_ms = place_ms
-        if self._zones.under_way:
-            found = self._zones.derived(row, record, self._effects)
+        if self.zones.under_way:
+            found = self.zones.derived(row, record, self._effects)
             if found is not None and found[0][0] > self._waiting.edge_ms:
                 self._waiting.keep_again(*found)
                 return

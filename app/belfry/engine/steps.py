@@ -13,7 +13,7 @@ from typing import Final
 
 from belfry.engine.effects import Effects
 from belfry.engine.firing import RULE, fire_extra
-from belfry.engine.ruled import plan_of
+from belfry.engine.plan import plan_of
 from belfry.engine.verdicts import Answer, Place, Verdicts
 from belfry.engine.waiting import TENANT, Waiting
 from belfry.schedules.identity import life_of

@@ -12,7 +12,7 @@ from datetime import timedelta, timezone
 
 import pytest
 
-from belfry.engine import ruled
+from belfry.engine import plan
 from belfry.schedules import triggers
 from belfry.schedules.instants import parse_instant
 from belfry.schedules.triggers import cron, zones
@@ -38,7 +38,7 @@ def release(monkeypatch: pytest.MonkeyPatch) -> Iterator[Release]:
 
     def forget() -> None:
         triggers._trigger_of.cache_clear()
-        ruled._plan_of.cache_clear()
+        plan.bare_plan_of.cache_clear()
 
     def publish(version: str, hours: float) -> None:
         moved = Zone(timezone(timedelta(hours=hours)))
