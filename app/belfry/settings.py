@@ -175,7 +175,10 @@ class Settings(BaseSettings):
         10_000, ge=1_000, le=300_000, description="Silence after which the group drops a worker."
     )
     heartbeat_interval_ms: int = Field(
-        1_000, ge=100, le=60_000, description="How often a worker tells the group that it lives."
+        300,
+        ge=100,
+        le=60_000,
+        description="How often a worker says that it lives, and hears who comes and goes.",
     )
     transaction_timeout_ms: int = Field(
         10_000, ge=1_000, le=900_000, description="After it the broker aborts an open transaction."
