@@ -15,7 +15,14 @@ class Aborted(Exception):
 
 
 class Unknown(Exception):
-    """The result is unknown: close the producer, forget the partition's memory, start over."""
+    """The result is unknown: close the producer, forget the partition's memory, start over.
+
+    `barred`: it began with a topic that may not be written to, so whoever has none is to wait.
+    """
+
+    def __init__(self, reason: str, *, barred: bool = False) -> None:
+        super().__init__(reason)
+        self.barred = barred
 
 
 class Fenced(Exception):

@@ -64,6 +64,7 @@ class PartitionRunner:
         self._mail: SimpleQueue[tuple[int, SourceBatch] | None] = SimpleQueue()
         self._stopping = Flag()
         self._term = 0
+        self._barred = False
         self._log = log.bind(partition=partition)
         # A fault that stays would write a line a second; these say the first few and then sums.
         self._faults = LimitedLogger(self._log, clock=lambda: kit.clock.monotonic_ms() / 1000)
@@ -117,6 +118,7 @@ class PartitionRunner:
                 self._faults.warning(
                     "unknown", "commit result unknown: taking over anew", cause=str(error)
                 )
+                self._barred = error.barred
             except Fenced as error:
                 # In an orderly move that is how it ends; otherwise somebody should know.
                 told = self._log.warning if self.rightful else self._log.info
@@ -138,17 +140,22 @@ class PartitionRunner:
                 self._move(Event.UNKNOWN)
             if not self.rightful:
                 break
-            if self.failing_since_ms is None:
-                self.failing_since_ms = self._clock.monotonic_ms()
-            self._stopping.wait(PAUSE_AFTER_ERROR_S)
+            self._pause()
         if self.state is not Ownership.STOPPED:
             self._move(Event.REVOKED)
         self._log.info("partition given up")
+
+    def _pause(self) -> None:
+        if self.failing_since_ms is None:
+            self.failing_since_ms = self._clock.monotonic_ms()
+        if not self._barred:
+            self._stopping.wait(PAUSE_AFTER_ERROR_S)
 
     def _one_term(self) -> None:
         self._term += 1
         self._waiting = None
         self._move(Event.ASSIGNED)
+        self._hold_who_is_barred()
         started_ms = self._clock.monotonic_ms()
         term = self._term
         warm, self._warm = self._warm, None
@@ -180,6 +187,12 @@ class PartitionRunner:
                 self.problem = ""
                 self._log.info("partition fires", pending=engine.pending, position=engine.position)
             self._step(owned)
+
+    def _hold_who_is_barred(self) -> None:
+        """Whoever's topic may not be written to waits, before it costs another take-over."""
+        barred, self._barred = self._barred, False
+        if barred:
+            self._kit.outputs.hold({})
 
     def _told_taken_over(self, started_ms: float, *, warm: bool) -> None:
         seconds = (self._clock.monotonic_ms() - started_ms) / 1000

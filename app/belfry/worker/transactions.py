@@ -207,7 +207,10 @@ class PartitionProducer:
         try:
             self._producer.abort_transaction(COMMIT_S)
         except KafkaException as second:
-            return self._end_of(second, during="abort_transaction", final=True)
+            # Where nothing else was in the transaction, the broker has none that it could abort.
+            end = self._end_of(second, during="abort_transaction", final=True)
+            barred = isinstance(end, Unknown) and _is_barred(error)
+            return Unknown(f"{error}; {end}", barred=True) if barred else end
         self._watchful = True
         return Aborted(str(error), dict(self._refused))
 
@@ -228,3 +231,10 @@ class PartitionProducer:
         self._producer.purge()
         if self._loose is not None:
             self._loose.close()
+
+
+def _is_barred(error: KafkaException | BufferError) -> bool:
+    """Whether somebody may not write to a topic; which one is not told."""
+    if not isinstance(error, KafkaException):
+        return False
+    return bool(error.args[0].code() == KafkaError.TOPIC_AUTHORIZATION_FAILED)

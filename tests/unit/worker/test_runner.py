@@ -22,7 +22,7 @@ from belfry.store.ordered_map import MemoryMap
 from belfry.store.schedules import ScheduleStore
 from belfry.wire.requests import RequestReader
 from belfry.worker.ingress import RENEW_MS
-from belfry.worker.outcome import Fenced
+from belfry.worker.outcome import Fenced, Unknown
 from belfry.worker.runner import MOST_ENDS, PartitionRunner
 from belfry.worker.transactions import Receipt
 
@@ -50,6 +50,30 @@ def test_who_lost_a_partition_while_taking_it_over_fences_nobody(
     assert runner.join(10)
     assert fenced == [3] * fences
     assert runner.state is Ownership.STOPPED
+
+
+@pytest.mark.parametrize("barred", [True, False])
+def test_who_may_not_write_waits_before_the_partition_is_taken_over_again(barred: bool) -> None:
+    did: list[str] = []
+
+    def take_over(_term: Any) -> None:
+        did.append("taken over")
+        if did.count("taken over") == 1:
+            raise Unknown("the broker had no transaction to abort", barred=barred)
+        raise Fenced("the end of this test")
+
+    def hold(topics: dict[str, str]) -> None:
+        assert not topics
+        did.append("held")
+
+    outputs = SimpleNamespace(hold=hold)
+    kit: Any = SimpleNamespace(
+        clock=SimpleNamespace(monotonic_ms=float), take_over=take_over, outputs=outputs
+    )
+    runner = PartitionRunner(3, kit)
+    runner.start()
+    assert runner.join(10)
+    assert did == ["taken over", *["held"] * barred, "taken over"]
 
 
 def test_an_added_partition_says_its_position_again_before_it_is_forgotten() -> None:
