@@ -24,6 +24,7 @@ LONG = ROUNDS > 3
 # The suite's machine is busy with other tests: it asks for what holds even so.
 KILLED_MS = 10_000
 RESTARTED_MS = 3_000 if LONG else 8_000
+SESSION = {"SESSION_TIMEOUT_MS": "6000"}
 
 
 def shape(site: Site) -> SteadyLoad:
@@ -43,8 +44,7 @@ def test_the_death_of_one_of_two(
     kafka: str, tmp_path: Path, unique: Callable[[str], str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """SIGKILL, at any instant, with the group's session at 6 s."""
-    times = {"SESSION_TIMEOUT_MS": "6000", "HEARTBEAT_INTERVAL_MS": "1000"}
-    with Site(kafka, unique("failover"), tmp_path, **times) as site:
+    with Site(kafka, unique("failover"), tmp_path, **SESSION) as site:
         found = Turns(site, started(site, 2), Worker.kill, shape(site)).run(ROUNDS)
         with capsys.disabled():
             print(shown(found))  # noqa: T201  # the run's result
@@ -61,8 +61,7 @@ def test_a_rolling_restart_of_three(
         worker.signal(signal.SIGTERM)
         assert worker.wait_end() == 0
 
-    times = {"SESSION_TIMEOUT_MS": "6000", "HEARTBEAT_INTERVAL_MS": "1000"}
-    with Site(kafka, unique("rolling"), tmp_path, **times) as site:
+    with Site(kafka, unique("rolling"), tmp_path, **SESSION) as site:
         found = Turns(site, started(site, 3), end, shape(site)).run(ROUNDS)
         with capsys.disabled():
             print(shown(found))  # noqa: T201  # the run's result
