@@ -8,7 +8,7 @@ reason, and are tried again with a growing pause.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from threading import Event, Lock, Thread
 from time import monotonic
 from typing import Any, Final
@@ -33,6 +33,7 @@ LOOK_S: Final = 5.0
 FIRST_PAUSE_S: Final = 1.0
 LONGEST_PAUSE_S: Final = 60.0
 ADMIN_S: Final = 10.0
+TOPICS_AT_ONCE: Final = 500
 OFFLINE: Final = "a partition of its topic has no leader"
 BARRED: Final = "belfry may not write to its topic: allow it the operation WRITE"
 BATCH_OVERHEAD_BYTES: Final = 1024
@@ -172,35 +173,32 @@ class Outputs:
 
     def _describe(self, topics: list[str]) -> None:
         """Learn how large a record each topic takes."""
-        if not topics:
-            return
-        resources = [ConfigResource("topic", topic) for topic in set(topics)]
-        for resource, answer in self._admin.describe_configs(resources).items():
-            try:
-                limit = int(answer.result(ADMIN_S)["max.message.bytes"].value)
-            except KafkaException as error:
-                log.warning("topic not described", topic=resource.name, reason=str(error))
-                continue
-            for tenant in self._tenants.on(resource.name):
-                tenant.max_record_bytes = limit - BATCH_OVERHEAD_BYTES
+        for some in _shares(topics):
+            resources = [ConfigResource("topic", topic) for topic in some]
+            for resource, answer in self._admin.describe_configs(resources).items():
+                try:
+                    limit = int(answer.result(ADMIN_S)["max.message.bytes"].value)
+                except (KafkaException, TimeoutError) as error:
+                    log.warning("topic not described", topic=resource.name, reason=repr(error))
+                    continue
+                for tenant in self._tenants.on(resource.name):
+                    tenant.max_record_bytes = limit - BATCH_OVERHEAD_BYTES
 
     def _barred(self, topics: Iterable[str]) -> set[str]:
         """Those of these topics that belfry may not write to."""
-        asked = sorted(topics)
-        if not asked:
-            return set()
-        answers = self._admin.describe_topics(
-            TopicCollection(asked), include_authorized_operations=True, request_timeout=ADMIN_S
-        )
         barred: set[str] = set()
-        for topic, answer in answers.items():
-            try:
-                allowed = answer.result(ADMIN_S).authorized_operations
-            except KafkaException as error:
-                log.warning("topic not described", topic=topic, reason=str(error))
-                continue
-            if allowed is not None and AclOperation.WRITE not in allowed:
-                barred.add(topic)
+        for some in _shares(topics):
+            answers = self._admin.describe_topics(
+                TopicCollection(some), include_authorized_operations=True, request_timeout=ADMIN_S
+            )
+            for topic, answer in answers.items():
+                try:
+                    allowed = answer.result(ADMIN_S).authorized_operations
+                except (KafkaException, TimeoutError) as error:
+                    log.warning("topic not described", topic=topic, reason=repr(error))
+                    continue
+                if allowed is not None and AclOperation.WRITE not in allowed:
+                    barred.add(topic)
         return barred
 
     def _frame(self, tenant: Tenant, topic: str) -> str:
@@ -277,6 +275,13 @@ class Outputs:
                 if topic in self._leaderless:
                     self._hold(tenant, OFFLINE)
             self._open.discard(topic)
+
+
+def _shares(topics: Iterable[str]) -> Iterator[list[str]]:
+    """These topics, as many at a time as a broker tells of within the time for an answer."""
+    asked = sorted(set(topics))
+    for start in range(0, len(asked), TOPICS_AT_ONCE):
+        yield asked[start : start + TOPICS_AT_ONCE]
 
 
 def _nobody(_topics: Mapping[str, Any]) -> None:

@@ -1,0 +1,59 @@
+"""What is asked of the cluster about thousands of output topics."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from belfry.schedules.tenant import Delivery, Level, Tenants
+from belfry.settings import Settings
+from belfry.worker import outputs
+from belfry.worker.outputs import BATCH_OVERHEAD_BYTES, TOPICS_AT_ONCE, Outputs
+
+TOPICS = 2 * TOPICS_AT_ONCE + 1
+SLOW = "belfry.fired.tenant-7"
+
+
+class Cluster:
+    """An admin client of a cluster with many topics, one of which is never described in time."""
+
+    def __init__(self, _properties: dict[str, Any]) -> None:
+        self.asked: list[int] = []
+
+    def list_topics(self, timeout: float) -> Any:
+        assert timeout > 0
+        leader = SimpleNamespace(leader=1)
+        names = [f"belfry.fired.tenant-{number}" for number in range(TOPICS)]
+        topic = SimpleNamespace(error=None, partitions={0: leader})
+        return SimpleNamespace(topics=dict.fromkeys(names, topic))
+
+    def describe_configs(self, resources: list[Any]) -> dict[Any, Future[Any]]:
+        self.asked.append(len(resources))
+        return {resource: self._described(resource.name) for resource in resources}
+
+    def _described(self, topic: str) -> Future[Any]:
+        answer: Future[Any] = Future()
+        if topic == SLOW:
+            answer.set_exception(TimeoutError())
+        else:
+            answer.set_result({"max.message.bytes": SimpleNamespace(value="5000")})
+        return answer
+
+
+def test_thousands_of_topics_are_described_some_at_a_time_and_a_slow_one_ends_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(outputs, "AdminClient", Cluster)
+    tenants = Tenants("belfry.fired.", Delivery.PAYLOAD, Level.FAILURES)
+    known, slow = tenants.of("tenant-1000"), tenants.of("tenant-7")
+    before = slow.max_record_bytes
+    found = Outputs(Settings(), tenants, None)
+    found._look()
+    asked = found._admin.asked  # type: ignore[attr-defined]
+    assert sum(asked) == TOPICS
+    assert max(asked) <= TOPICS_AT_ONCE
+    assert known.max_record_bytes == 5_000 - BATCH_OVERHEAD_BYTES
+    assert slow.max_record_bytes == before
