@@ -190,12 +190,20 @@ async def _run(kit: Kit, view: View, front: Front, group: Group, dispatcher: Dis
     gc.set_threshold(50_000, 20, 50)
     if kit.settings.role == "all":
         dispatcher.start()
+    # Deliveries go on elsewhere at once; all else is needed until the partitions are handed on.
+    delivering = asyncio.create_task(_stop_once(process.asked, dispatcher))
     try:
         return await process.run()
     finally:
+        process.asked.set()
         # Each waits for a read that is under way; together they take no longer than one of them.
-        parts = (dispatcher, front, kit.policies, kit.outputs)
-        await asyncio.gather(*(asyncio.to_thread(part.stop) for part in parts))
+        parts = (front, kit.policies, kit.outputs)
+        await asyncio.gather(delivering, *(asyncio.to_thread(part.stop) for part in parts))
+
+
+async def _stop_once(asked: asyncio.Event, dispatcher: Dispatcher) -> None:
+    await asked.wait()
+    await asyncio.to_thread(dispatcher.stop)
 
 
 class Found(NamedTuple):

@@ -108,9 +108,13 @@ class Inlets:
             self._thread = Thread(target=self._run, name=f"belfry-inlets-{self._home}", daemon=True)
             self._thread.start()
 
+    def ask_to_stop(self) -> None:
+        """Read no more, soon."""
+        self._stopping.set()
+
     def close(self) -> None:
         """Finish the transaction under way and read no more."""
-        self._stopping.set()
+        self.ask_to_stop()
         if self._thread is not None:
             self._thread.join()
 

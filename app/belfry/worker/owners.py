@@ -28,6 +28,8 @@ LOOK_S: Final = 0.5
 STOP_S: Final = 15.0
 RANK_MS: Final = 1_000.0
 STEADY_S: Final = 300.0
+# Of what is being taken over: any owner's is higher.
+NO_EPOCH: Final = -1
 # How long a move that is under way may take to be told to both sides.
 ASK_S: Final = 1.0
 
@@ -109,7 +111,16 @@ class Owners:
         return self._thread.is_alive() or not self.answered
 
     def _holdings(self) -> tuple[dict[int, int], tuple[int, ...]]:
-        owns = {r.partition: r.epoch for r in self.runners() if r.alive and r.epoch is not None}
+        """Epochs of what is owned or on its way here, and what is stood by for.
+
+        Who takes a partition over says so, or another rebalance would begin it anew elsewhere.
+        """
+        owns: dict[int, int] = {}
+        for runner in self.runners():
+            if runner.alive and runner.epoch is not None:
+                owns[runner.partition] = runner.epoch
+            elif runner.alive and runner.rightful and runner.failing_since_ms is None:
+                owns[runner.partition] = NO_EPOCH
         warm = tuple(s.partition for s in self.standbys() if s.warm)
         return owns, warm
 

@@ -80,6 +80,7 @@ class Owned:
 
     def close(self) -> None:
         """Stop reading, give the producer up, close the store."""
+        self.source.ask_to_stop()
         if self.inlets is not None:
             self.inlets.close()
         self.source.stop()

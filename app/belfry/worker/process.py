@@ -34,7 +34,7 @@ class WorkerProcess:
         self.owners = Owners(kit, group)
         self._ending = threading.Event()
         self.self_check = SelfCheck(kit, self.owners, group, self._ending)
-        self._stopped = asyncio.Event()
+        self.asked = asyncio.Event()
         self._loop = asyncio.get_running_loop()
         kit.hand_over = self._hand_over
         kit.refused = self._refused
@@ -49,7 +49,7 @@ class WorkerProcess:
     async def run(self) -> int:
         """Join the group, own what it assigns, and leave when asked to."""
         for number in (signal.SIGTERM, signal.SIGINT):
-            self._loop.add_signal_handler(number, self._stopped.set)
+            self._loop.add_signal_handler(number, self.asked.set)
         self.owners.start()
         self._app.topics.add(self._app.topic(self._kit.outlets.schedules, acks=False))
         await self._app.start()
@@ -91,7 +91,7 @@ class WorkerProcess:
         )
 
     async def _until_asked(self) -> None:
-        asked = asyncio.create_task(self._stopped.wait())
+        asked = asyncio.create_task(self.asked.wait())
         ended = asyncio.create_task(self._app.wait_until_stopped())
         _, pending = await asyncio.wait({asked, ended}, return_when=asyncio.FIRST_COMPLETED)
         for task in pending:
@@ -109,7 +109,7 @@ class WorkerProcess:
         if not self._refusal:
             self._refusal = reason
             log.critical("refused to start", reason=reason)
-        self._loop.call_soon_threadsafe(self._stopped.set)
+        self._loop.call_soon_threadsafe(self.asked.set)
 
     def _hand_over(self, runner: PartitionRunner, term: int, batch: SourceBatch) -> None:
         """From a reader's thread to the agent; waits while the agent's channel is full."""

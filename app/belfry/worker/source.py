@@ -10,7 +10,7 @@ handed over at once, and those that follow within that time go together.
 from __future__ import annotations
 
 from collections.abc import Callable
-from threading import BoundedSemaphore, Event, Thread
+from threading import Event, Semaphore, Thread
 from time import monotonic
 from typing import Any, Final
 
@@ -22,7 +22,7 @@ from belfry.wire.record import SourceRecord
 from belfry.worker.partition_log import PartitionLog, headers_of
 
 AHEAD: Final = 2
-WAIT_S: Final = 0.5
+WAIT_S: Final = 0.2
 SIP_S: Final = 0.02
 SIP_RECORDS: Final = 500
 
@@ -38,7 +38,7 @@ class SourceReader:
         self._source = source
         self._batch_records = batch_records
         self._hand_over = hand_over
-        self._room = BoundedSemaphore(AHEAD)
+        self._room = Semaphore(AHEAD)
         self._stopping = Event()
         self._thread = Thread(target=self._run, name="belfry-source", daemon=True)
         self._next_sip = 0.0
@@ -61,9 +61,14 @@ class SourceReader:
         """One batch has been taken in: there is room for another."""
         self._room.release()
 
+    def ask_to_stop(self) -> None:
+        """Stop soon, even where the reader waits for room that nobody will make any more."""
+        self._stopping.set()
+        self._room.release()
+
     def stop(self) -> None:
         """Stop reading and close the source."""
-        self._stopping.set()
+        self.ask_to_stop()
         if self._thread.is_alive():
             self._thread.join()
         self._source.close()

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from belfry.balance.owners import even
 from belfry.balance.roster import Roster, Standing
 from belfry.engine.ownership import Ownership
 from belfry.worker import owners as module
@@ -24,6 +25,32 @@ def test_an_assignment_takes_the_gauges_of_ended_runners_away() -> None:
     owners.assign([0, 1])
     assert lost == [3]
     assert owners.runners() == [going]
+
+
+def test_who_takes_a_partition_over_says_so_and_who_owns_it_has_the_better_claim() -> None:
+    """Else a second rebalance would give it to somebody else, who begins anew."""
+
+    def runner(partition: int, epoch: int | None, **but: Any) -> Any:
+        usual = {"alive": True, "rightful": True, "failing_since_ms": None}
+        return SimpleNamespace(partition=partition, epoch=epoch, **usual | but)
+
+    kit: Any = SimpleNamespace()
+    owners = Owners(kit, Group(Standing("one")))
+    found = [
+        runner(0, 7),
+        runner(1, None),
+        runner(2, None, rightful=False),
+        runner(3, None, failing_since_ms=1.0),
+        runner(4, 7, alive=False),
+    ]
+    owners._runners |= {each.partition: each for each in found}
+    owns, _ = owners._holdings()
+    assert owns == {0: 7, 1: module.NO_EPOCH}
+    late = Standing("two", owns={1: 0}).member("two")
+    mine = Standing("one", owns=owns).member("one")
+    assert even([0, 1], [mine, late]) == {0: "one", 1: "two"}
+    gone = Standing("two", warm=(1,)).member("two")
+    assert even([1], [mine, gone]) == {1: "one"}
 
 
 def test_who_is_fenced_off_what_the_group_gave_it_asks_the_group_once(
