@@ -13,7 +13,6 @@ from typing import Final
 
 from aiokafka.cluster import ClusterMetadata
 from aiokafka.coordinator.assignors.abstract import AbstractPartitionAssignor
-from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from aiokafka.coordinator.protocol import (
     ConsumerProtocolMemberAssignment,
     ConsumerProtocolMemberMetadata,
@@ -73,20 +72,6 @@ def assignor_of(
             group.seated(assignment.user_data)
 
     return BelfryAssignor
-
-
-def plain_of(group: Group) -> type[RoundRobinPartitionAssignor]:
-    """aiokafka's own assignor, for a group with members that do not know belfry's."""
-
-    class PlainAssignor(RoundRobinPartitionAssignor):  # type: ignore[misc]  # untyped
-        """Round robin: no standbys, and no roster."""
-
-        @classmethod
-        def on_assignment(cls, assignment: ConsumerProtocolMemberAssignment) -> None:
-            """The leader has answered without a roster."""
-            group.seated(assignment.user_data)
-
-    return PlainAssignor
 
 
 def _by_name(standings: Mapping[str, Standing]) -> dict[str, tuple[str, Standing]]:

@@ -21,7 +21,7 @@ from mode.utils.queues import FlowControlEvent, ThrowableQueue
 
 from belfry.balance.owners import ASSIGNERS
 from belfry.settings import Settings
-from belfry.worker.assignor import assignor_of, plain_of
+from belfry.worker.assignor import assignor_of
 from belfry.worker.group import Group
 from belfry.worker.security import group_client_security
 
@@ -145,8 +145,8 @@ def membership_app(
     app.settings = settings
     app.worker = group.worker
     assigner = ASSIGNERS[settings.assignment]
-    # The second one is for a group that still has members which know no other.
-    app.assignors = [assignor_of(group, assigner, homes, settings.standbys), plain_of(group)]
+    # One only: aiokafka joins once for each, and each join is a rebalance for everybody.
+    app.assignors = [assignor_of(group, assigner, homes, settings.standbys)]
     group.rejoin = app.rejoin
     # A flow control of its own: Faust empties the queues of its own one at every rebalance.
     always = FlowControlEvent(initially_suspended=False)

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+from pathlib import Path
 from typing import Any
+
+import pytest
 
 from belfry.balance.owners import even
 from belfry.balance.roster import Standing
-from belfry.worker.assignor import assignor_of, plain_of
+from belfry.settings import Settings
+from belfry.worker.assignor import assignor_of
 from belfry.worker.group import Group
+from belfry.worker.membership import membership_app
+from belfry.worker.process import take_in
 
 TOPIC = "belfry.schedules"
 
@@ -70,11 +77,12 @@ def test_who_leaves_gets_nothing_and_asks_for_a_rebalance() -> None:
     assert other.alone
 
 
-def test_a_group_that_falls_back_to_round_robin_has_no_roster() -> None:
-    one = Group(Standing("one"))
-    shared({"m1": one})
-    assert one.roster.seats
-    plain = plain_of(one)
-    given = plain.assign(Topics(), {"m1": plain.metadata([TOPIC])})
-    plain.on_assignment(given["m1"])
-    assert not one.roster.seats
+def test_a_worker_offers_one_assignor(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """aiokafka joins once for each of them, and each join is a rebalance for everybody."""
+    monkeypatch.setenv("BELFRY_DATA_DIR", str(tmp_path))
+
+    async def made() -> int:
+        app, _ = membership_app(Settings(), Group(Standing("one")), 4, take_in)
+        return len(app.assignors)
+
+    assert asyncio.run(made()) == 1
