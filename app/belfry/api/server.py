@@ -6,58 +6,25 @@ large batch, a recovery) still answers its probes.
 
 from __future__ import annotations
 
-import asyncio
 import socket
 import threading
 import time
 from pathlib import Path
 from typing import Any, Final
 
-import h11
 import uvicorn
 from starlette.types import ASGIApp
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from belfry.api.guard import is_loopback
+from belfry.api.protocol import Protocol
 
 START_SECONDS: Final = 10.0
 STOP_SECONDS: Final = 5.0
-HEAD_SECONDS: Final = 10.0
 MOST_CONNECTIONS: Final = 2_000
 
 
 class HttpAddressError(Exception):
     """The HTTP port cannot be opened where the settings want it."""
-
-
-class _Protocol(H11Protocol):
-    """uvicorn's, which ends connections that do not say in time what they want."""
-
-    _deadline: asyncio.TimerHandle | None = None
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """The clock runs from the first moment."""
-        super().connection_made(transport)
-        self._watch()
-
-    def handle_events(self) -> None:
-        """It stops while a request is carried out, and runs again for the next one's head."""
-        super().handle_events()
-        if self.conn.their_state is h11.IDLE:
-            self._watch()
-        elif self._deadline is not None:
-            self._deadline.cancel()
-            self._deadline = None
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Nothing is waited for any more."""
-        if self._deadline is not None:
-            self._deadline.cancel()
-        super().connection_lost(exc)
-
-    def _watch(self) -> None:
-        if self._deadline is None and not self.transport.is_closing():
-            self._deadline = self.loop.call_later(HEAD_SECONDS, self.transport.close)
 
 
 class HttpServer:
@@ -87,7 +54,7 @@ class HttpServer:
         self._server = uvicorn.Server(
             uvicorn.Config(
                 app,
-                http=_Protocol,
+                http=Protocol,
                 ws="none",
                 log_config=None,
                 access_log=False,
