@@ -20,13 +20,14 @@ from belfry.api.access import Gate
 from belfry.api.callers import Callers
 from belfry.api.cluster import cluster_routes
 from belfry.api.document import describe
+from belfry.api.express import Express
 from belfry.api.guard import Guard, Limits
 from belfry.api.health import health_routes
 from belfry.api.history import history_routes
 from belfry.api.parts import Parts
 from belfry.api.previews import preview_routes
 from belfry.api.reading import Reads
-from belfry.api.schedules import schedule_routes
+from belfry.api.schedules import plain_calls, schedule_routes
 from belfry.api.tenants import tenant_routes
 from belfry.api.view import WorkerView
 from belfry.console import ASSETS, PAGE
@@ -62,6 +63,8 @@ def create_app(
         redirect_slashes=False,
         lifespan=_closing(parts),
     )
+    # The last one added is the first one met.
+    app.add_middleware(Express, callers=callers, calls=plain_calls(parts, reads))
     app.add_middleware(Guard, limits=limits)
     problems.install(app)
     app.state.routers = (

@@ -53,12 +53,13 @@ class Callers:
         """A parameter's default: the caller, who has this role, for the tenant in the path."""
 
         async def admitted(request: Request, _bearer: Bearer) -> Principal:
-            return await self._admit(request, role)
+            return await self.admit(request, role)
 
         found: Principal = Depends(admitted)
         return found
 
-    async def _admit(self, request: Request, role: Role) -> Principal:
+    async def admit(self, request: Request, role: Role) -> Principal:
+        """The caller, who has this role, for the tenant in the path; raises `Problem`."""
         forwarded = request.headers.get(FORWARDED)
         if forwarded is not None:
             principal = self._parts.passport.read(forwarded, await Target.of(request))

@@ -12,23 +12,26 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
+from functools import lru_cache
 from http import HTTPStatus
 from ipaddress import ip_address
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from belfry.api.problems import Problem
 
 API: Final = "/v1/"
+LONGEST_HOST: Final = 300
 ANSWER_HEADERS: Final = {
     "content-security-policy": "default-src 'self'; frame-ancestors 'none'; base-uri 'none'",
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
     "cache-control": "no-cache",
 }
+_OURS: Final = [(name.encode(), value.encode()) for name, value in ANSWER_HEADERS.items()]
 LINES: Final = ("application/x-ndjson", "application/jsonl", "application/json-lines")
 
 
@@ -62,6 +65,13 @@ def host_name(header: str) -> str:
         return urlsplit(f"//{header}").hostname or ""
     except ValueError:
         return ""
+
+
+@lru_cache(64)
+def _named(header: str) -> tuple[str, bool]:
+    """The host in a `Host` header, and whether it means this machine."""
+    name = host_name(header)
+    return name.lower(), is_loopback(name)
 
 
 class Guard:
@@ -102,19 +112,24 @@ class Guard:
     def _refusal(self, headers: Headers) -> Problem | None:
         """Why a request is not looked at, or None."""
         given = headers.get("host", "")
-        name = host_name(given)
-        if not is_loopback(name) and name.lower() not in self._limits.hosts:
+        if len(given) > LONGEST_HOST or not self._is_here(given):
             return _foreign_host(given)
         origin = headers.get("origin")
         if origin is not None and not self._is_ours(origin, given):
             return _foreign_origin(origin)
         if self._under_way >= self._limits.under_way:
             return _too_many(self._limits.under_way)
-        size = headers.get("content-length", "0")
-        most = _most_bytes(headers, self._limits)
-        if not size.isdecimal() or int(size) > most:
-            return _too_large(most)
+        size = headers.get("content-length")
+        if size is not None:
+            most = _most_bytes(headers, self._limits)
+            if not size.isdecimal() or int(size) > most:
+                return _too_large(most)
         return None
+
+    def _is_here(self, host: str) -> bool:
+        """Whether a `Host` header is a name of this worker."""
+        name, is_this_machine = _named(host)
+        return is_this_machine or name in self._limits.hosts
 
     def _is_ours(self, origin: str, host: str) -> bool:
         """Whether a page of this origin may ask: ours, or one that the settings name."""
@@ -135,6 +150,8 @@ class _Body:
         self._most = _most_bytes(headers, limits)
         self._taken = 0
         self._more = True
+        # What neither says how long it is nor comes in chunks has no body to be discarded.
+        self._announced = "content-length" in headers or "transfer-encoding" in headers
         # Its client sends nothing before it is asked to, and asking is not for the unwanted.
         self._held_back = "expect" in headers
 
@@ -160,8 +177,9 @@ class _Body:
 
     async def discard(self) -> None:
         """Read what is left, for a client that reads its answer only when it has sent all."""
-        if self._held_back:
+        if self._held_back or not self._announced:
             self._more = False
+            return
         most = self._taken + self._limits.unwanted_bytes
         try:
             async with asyncio.timeout(self._limits.body_s):
@@ -196,9 +214,9 @@ class _Answer:
         if message["type"] == "http.response.start":
             await self._body.discard()
             self.begun = True
-            headers = MutableHeaders(scope=message)
-            for name, value in ANSWER_HEADERS.items():
-                headers.setdefault(name, value)
+            given = message.setdefault("headers", [])
+            names = {name.lower() for name, _ in given}
+            message["headers"] = [*given, *(each for each in _OURS if each[0] not in names)]
         await self._send(message)
 
 

@@ -18,6 +18,7 @@ from belfry.api.callers import Callers
 from belfry.api.conditions import expected_version, must_be_new
 from belfry.api.document import body_of, bulk_answer, problems, with_answer
 from belfry.api.dry_runs import DryRuns
+from belfry.api.express import Calls
 from belfry.api.lists import Lists, MostRows
 from belfry.api.names import ScheduleName, TenantName
 from belfry.api.parsing import parsed
@@ -59,9 +60,19 @@ def schedule_routes(parts: Parts, reads: Reads, callers: Callers) -> APIRouter:
     _acknowledging(routes, writes, callers)
     _trying(routes, DryRuns(parts, reads), callers)
     _reserve(routes)
-    _one(routes, parts, reads, callers)
+    _one(routes, Shelf(parts, reads), callers)
     _changing(routes, writes, callers)
     return routes
+
+
+def plain_calls(parts: Parts, reads: Reads) -> Calls:
+    """What the routes of the most frequent calls do, for those that come without parameters."""
+    writes = Writes(parts, reads)
+
+    async def create(request: Request, tenant: str) -> Response:
+        return await _created(request, tenant, writes, wait=True)
+
+    return Calls(Shelf(parts, reads).look_up, create)
 
 
 def _reserve(routes: APIRouter) -> None:
@@ -108,12 +119,17 @@ def _creating(routes: APIRouter, writes: Writes, callers: Callers) -> None:
         As JSON lines (`application/x-ndjson`) many at once: the answer has a line for each, in
         their order, with the status that it would have had alone.
         """
-        if _is_bulk(request):
-            return await create_many(request, tenant, writes, wait=asking.waits)
-        body = await parsed(request, ScheduleBody)
-        fields = request_fields(tenant, body.schedule_id, "CREATE", body.fields())
-        verdict = await writes.carry_out(fields, wait=asking.waits)
-        return writing.answer(writing.created(verdict), request.url.path)
+        return await _created(request, tenant, writes, wait=asking.waits)
+
+
+async def _created(request: Request, tenant: str, writes: Writes, *, wait: bool) -> Response:
+    """The answer to a POST of one schedule or of many."""
+    if _is_bulk(request):
+        return await create_many(request, tenant, writes, wait=wait)
+    body = await parsed(request, ScheduleBody)
+    fields = request_fields(tenant, body.schedule_id, "CREATE", body.fields())
+    verdict = await writes.carry_out(fields, wait=wait)
+    return writing.answer(writing.created(verdict), request.url.path)
 
 
 def _is_bulk(request: Request) -> bool:
@@ -163,7 +179,7 @@ def _listing(routes: APIRouter, lists: Lists, callers: Callers) -> None:
         return await lists.counts(request, caller, wanted, range_.cursor)
 
 
-def _one(routes: APIRouter, parts: Parts, reads: Reads, callers: Callers) -> None:
+def _one(routes: APIRouter, shelf: Shelf, callers: Callers) -> None:
     @routes.get(
         SCHEDULE,
         response_model=None,
@@ -176,15 +192,33 @@ def _one(routes: APIRouter, parts: Parts, reads: Reads, callers: Callers) -> Non
         caller: Principal = callers.who(Role.READ),
     ) -> Response:
         """One schedule; for a day after its end, how it ended."""
-        home = parts.ready.holdings.home_of(tenant, schedule_id)
+        return await shelf.look_up(request, caller, tenant, schedule_id)
+
+
+class Shelf:
+    """Looks single schedules up, where they live and where they may have lived before."""
+
+    def __init__(self, parts: Parts, reads: Reads) -> None:
+        self._parts = parts
+        self._reads = reads
+
+    async def look_up(
+        self, request: Request, caller: Principal, tenant: str, schedule_id: str
+    ) -> Response:
+        """The answer that shows a schedule; 404 where there is none."""
+        holdings, reads = self._parts.ready.holdings, self._reads
         name = schedule_key(tenant, schedule_id)
 
         def look(partition: int) -> Response:
-            found = reads.read(partition, lambda rows: standing_of(rows, name, int(parts.now_ms())))
+            now_ms = int(self._parts.now_ms())
+            found = reads.read(partition, lambda rows: standing_of(rows, name, now_ms))
             return _shown(found, request.url.path, schedule_id)
 
+        home = holdings.home_of(tenant, schedule_id)
         answer = await reads.answer(request, caller, home, look)
-        for former in parts.ready.holdings.former_homes_of(tenant, schedule_id):
+        if answer.status_code != HTTPStatus.NOT_FOUND:
+            return answer
+        for former in holdings.former_homes_of(tenant, schedule_id):
             if answer.status_code == HTTPStatus.NOT_FOUND:
                 answer = await reads.answer(request, caller, former, look)
         return answer

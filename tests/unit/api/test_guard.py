@@ -35,6 +35,7 @@ class Door:
         self.waits.set()
         self.path = ""
         self.unread = 0
+        self.asked_for = 0
 
     async def _app(self, scope: Scope, receive: Receive, send: Send) -> None:
         self.path = scope["path"]
@@ -52,6 +53,7 @@ class Door:
         sent: list[Message] = []
 
         async def receive() -> Message:
+            self.asked_for += 1
             if not given or given[0] is None:
                 await asyncio.sleep(10)
             part = given.pop(0)
@@ -61,6 +63,8 @@ class Door:
             sent.append(message)
 
         named = {"host": "localhost", **{k.replace("_", "-"): v for k, v in headers.items()}}
+        if parts and "content-length" not in named:
+            named["transfer-encoding"] = "chunked"
         scope: Any = {
             "type": "http",
             "method": "POST",
@@ -85,6 +89,7 @@ def door() -> Door:
     [
         ({"host": "belfry.example:8700"}, 200),
         ({"host": "other.example"}, 421),
+        ({"host": "localhost:" + "0" * 300}, 421),
         ({"origin": "http://localhost"}, 200),
         ({"origin": "https://page.example"}, 200),
         ({"origin": "https://evil.example"}, 403),
@@ -109,6 +114,11 @@ async def test_what_is_refused_is_read_first(door: Door) -> None:
     assert door.unread == 0
     assert await door.ask(b"12345678901", b"2345", host="other.example") == 421
     assert door.unread == 0
+
+
+async def test_no_body_is_waited_for_where_none_was_announced(door: Door) -> None:
+    assert await door.ask(host="other.example") == 421
+    assert door.asked_for == 0
 
 
 async def test_only_so_much_is_read_in_vain(door: Door) -> None:

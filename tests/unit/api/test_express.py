@@ -1,0 +1,195 @@
+"""Plain calls go past the framework, and are answered as it would.
+
+GET  …/schedules/a          express      GET  …/schedules/a?x=1            framework
+POST …/schedules            express      POST …/schedules?wait=accepted    framework
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from fastapi import FastAPI
+from prometheus_client import CollectorRegistry
+from starlette.testclient import TestClient
+from starlette.types import Receive, Scope, Send
+
+from belfry.api.access import Gate, forbidden
+from belfry.api.app import create_app
+from belfry.api.express import Calls, Express
+from belfry.api.holdings import NotHeld
+from belfry.api.keys import ApiKeys, digest, new_key
+from belfry.api.parts import Open, Parts
+from belfry.client.verdict import Verdict
+from belfry.schedules.outcomes import Outcome
+from belfry.store.ordered_map import MemoryMap
+from belfry.telemetry.metrics import Metrics
+from tests.unit.api.conftest import FakeWorker
+from tests.unit.store.test_lookup import NOW_MS, Shelf
+
+READER, WRITER = new_key(), new_key()
+HOME = "/v1/tenants/orders/schedules"
+LATER = {"schedule_id": "new", "delay_ms": 60_000, "payload_text": "x", "request_id": "r-1"}
+
+
+class Holdings:
+    """Partition 0, held here, where schedules of tenant `gone` were before 1."""
+
+    def __init__(self) -> None:
+        self.shelf = Shelf()
+        self.shelf.add("orders", "a", NOW_MS + 60_000)
+        self.shelf.add("gone", "a", NOW_MS + 60_000)
+
+    def home_of(self, tenant: str, _schedule_id: str) -> int:
+        return int(tenant == "gone")
+
+    def former_homes_of(self, tenant: str, _schedule_id: str) -> list[int]:
+        return [0] if tenant == "gone" else []
+
+    def position(self, _partition: int) -> int:
+        return 10
+
+    def read(self, partition: int, look: Callable[[Any], Any]) -> Any:
+        if partition > 1:
+            raise NotHeld(partition)
+        return look(self.shelf.rows if partition == 0 else MemoryMap())
+
+
+class Desk:
+    """Accepts what is new and knows `old`."""
+
+    async def ask(self, fields: dict[str, Any], home: int, _timeout_s: float) -> Verdict:
+        known = fields["schedule_id"] == "old"
+        return Verdict(
+            fields["tenant"],
+            fields["schedule_id"],
+            Outcome.CONFLICT if known else Outcome.ACCEPTED,
+            fields["request_id"],
+            version=1,
+            reason="There is another one of this id." if known else None,
+            source_partition=home,
+            source_offset=3,
+        )
+
+
+@pytest.fixture
+def keyed() -> FastAPI:
+    entries = [
+        {"name": "reader", "sha256": digest(READER), "tenants": ["orders", "gone"]},
+        {"name": "writer", "sha256": digest(WRITER), "tenants": ["orders"], "role": "schedule"},
+    ]
+    gate = Gate([ApiKeys(json.dumps(entries), None, lambda: float(NOW_MS))])
+    parts = Parts(gate, None, lambda: float(NOW_MS))
+    opened: Any = (Desk(), Holdings(), None, None, None)
+    parts.open(Open(*opened))
+    return create_app(FakeWorker(), Metrics(CollectorRegistry()), (), parts)
+
+
+def both(app: FastAPI, method: str, path: str, query: str, **more: Any) -> list[Any]:
+    """Status, headers and body by both ways."""
+    found = []
+    for address in (path, path + query):
+        client = TestClient(app, base_url="http://127.0.0.1:8700", raise_server_exceptions=False)
+        answer = client.request(method, address, **more)
+        found.append((answer.status_code, dict(answer.headers), answer.content))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("path", "key", "status"),
+    [
+        (f"{HOME}/a", READER, 200),
+        (f"{HOME}/a", WRITER, 200),
+        (f"{HOME}/b", READER, 404),
+        ("/v1/tenants/gone/schedules/a", READER, 200),
+        ("/v1/tenants/gone/schedules/b", READER, 404),
+        ("/v1/tenants/others/schedules/a", READER, 403),
+        (f"{HOME}/a", None, 401),
+        (f"{HOME}/a", "belfry_unknown", 401),
+        (f"{HOME}/pause", READER, 404),
+        (f"{HOME}/a/pause", READER, 405),
+        (f"{HOME}/{'x' * 256}", READER, 422),
+        ("/v1/tenants/a..b/schedules/a", READER, 403),
+    ],
+)
+def test_a_read_by_either_way(keyed: FastAPI, path: str, key: str | None, status: int) -> None:
+    headers = {} if key is None else {"authorization": f"Bearer {key}"}
+    express, framework = both(keyed, "GET", path, "?x=1", headers=headers)
+    assert express == framework
+    assert express[0] == status
+
+
+@pytest.mark.parametrize(
+    ("given", "more", "status"),
+    [
+        (json.dumps(LATER), {}, 201),
+        (json.dumps({**LATER, "schedule_id": "old"}), {}, 409),
+        (json.dumps({**LATER, "delay": 1}), {}, 422),
+        (json.dumps({**LATER, "at": 5, "delay_ms": None}), {}, 422),
+        ("{", {}, 400),
+        (json.dumps(LATER), {"content-type": "text/plain"}, 415),
+        (json.dumps(LATER) + "\n{}\n", {"content-type": "application/x-ndjson"}, 200),
+        (json.dumps(LATER), {"authorization": f"Bearer {READER}"}, 403),
+        ("x" * 1_200_000, {}, 413),
+    ],
+)
+def test_a_write_by_either_way(
+    keyed: FastAPI, given: str, more: dict[str, str], status: int
+) -> None:
+    headers = {"authorization": f"Bearer {WRITER}", "content-type": "application/json", **more}
+    express, framework = both(keyed, "POST", HOME, "?wait=accepted", content=given, headers=headers)
+    assert express == framework
+    assert express[0] == status
+
+
+def test_a_worker_that_is_starting_says_so_by_either_way(app: FastAPI) -> None:
+    for method, path in (("GET", f"{HOME}/a"), ("POST", HOME)):
+        express, framework = both(app, method, path, "?wait=accepted", json=LATER)
+        assert express == framework
+        assert express[0] == 503
+
+
+@pytest.mark.parametrize(
+    ("method", "address", "plain"),
+    [
+        ("GET", f"{HOME}/a", True),
+        ("GET", f"{HOME}/order:4711@x", True),
+        ("POST", HOME, True),
+        ("GET", HOME, False),
+        ("POST", f"{HOME}/a", False),
+        ("HEAD", f"{HOME}/a", False),
+        ("DELETE", f"{HOME}/a", False),
+        ("GET", f"{HOME}/a?x=1", False),
+        ("GET", f"{HOME}/a/history", False),
+        ("GET", f"{HOME}/order%2F4711", False),
+        ("GET", f"{HOME}/\N{LATIN SMALL LETTER E WITH ACUTE}", False),
+        ("GET", f"{HOME}/", False),
+        ("GET", "/v1/tenants/orders", False),
+    ],
+)
+async def test_which_calls_are_plain(method: str, address: str, plain: bool) -> None:
+    handed_on = []
+
+    async def framework(scope: Scope, _receive: Receive, _send: Send) -> None:
+        handed_on.append(scope["path"])
+
+    async def nothing(_: Any) -> None:
+        return None
+
+    path, _, query = address.partition("?")
+    scope: Any = {"type": "http", "method": method, "path": path, "query_string": query.encode()}
+    scope |= {"headers": [], "scheme": "http", "server": ("127.0.0.1", 8700), "root_path": ""}
+    parts: Any = _Refusing()
+    calls: Any = Calls(None, None)  # type: ignore[arg-type]
+    receive: Any = nothing
+    await Express(framework, parts, calls)(scope, receive, nothing)
+    assert handed_on == ([] if plain else [path])
+
+
+class _Refusing:
+    """Callers, none of whom may do anything: what they ask for is not reached."""
+
+    async def admit(self, *_: Any) -> None:
+        raise forbidden("Nobody may.")
