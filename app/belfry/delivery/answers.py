@@ -22,7 +22,7 @@ LONGEST_RETRY_AFTER_MS: Final = 86_400_000
 
 
 class End(Enum):
-    """What an answer means; POSTPONED: nothing was sent, so it was no attempt."""
+    """What an answer means; POSTPONED: it counts as no attempt."""
 
     DELIVERED = "delivered"
     AGAIN = "again"
@@ -115,7 +115,7 @@ def step_after(state: DeliveryState, event: FiredEvent, answer: Answer, now_ms: 
     wait_ms = state.wait_ms(event.fire_id)
     at_ms = max(now_ms + wait_ms, answer.not_before_ms)
     if answer.end is End.POSTPONED:
-        at_ms = answer.not_before_ms + wait_ms % 1_000
+        at_ms = max(now_ms, answer.not_before_ms) + wait_ms % 1_000
     if at_ms - event.fired_at > state.age_ms:
         when = f"{state.age_ms} ms after it fired, at attempt {state.attempt}"
         return Failed(_told(answer, when))

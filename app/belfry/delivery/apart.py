@@ -4,8 +4,12 @@
                ◄── JSON: number, answer ────
 
 The child talks to strangers, so nothing that it says is unpickled: it may only name work that was
-handed in, and say what came of it.  Where it ends by itself, what was under way comes back to be
-tried again, and another one is started.
+handed in, and say what came of it.  Nobody waits for it to read (`inbox.py`).
+
+Where it ends by itself, another one is started, and what was under way comes back: as postponed,
+since nobody knows whether it was posted, and an event with a single attempt must not be given up
+for a crash that it has nothing to do with.  What was under way at `SUSPECT` crashes without an
+answer between them may be their cause: from then on each of them counts as an attempt.
 """
 
 from __future__ import annotations
@@ -14,7 +18,6 @@ import os
 import pickle
 import subprocess
 import sys
-from contextlib import suppress
 from threading import Event, Lock, Thread
 from typing import Any, Final
 
@@ -22,7 +25,8 @@ import orjson
 import structlog
 
 from belfry.delivery.answers import Answer, End
-from belfry.delivery.poster import read_frame, write_frame
+from belfry.delivery.inbox import Inbox
+from belfry.delivery.poster import read_frame
 from belfry.delivery.posting import Finished, Ticket
 from belfry.delivery.work import Work
 from belfry.settings import Settings
@@ -32,6 +36,8 @@ PAUSE_S: Final = 1.0
 OURS: Final = "BELFRY_"
 MOST_REASON: Final = 2_000
 MOST_ANSWER_BYTES: Final = 64 * 1024
+SUSPECT: Final = 3
+MOST_SUSPECTS: Final = 20_000
 
 log = structlog.get_logger(__name__)
 
@@ -52,7 +58,9 @@ class PostingApart:
         self._under_way: dict[int, tuple[Ticket, Work]] = {}
         self._number = 0
         self._stopping = Event()
+        self._crashes: dict[tuple[str, int], int] = {}
         self._child: Any = None
+        self._inbox: Any = None
         self._thread = Thread(target=self._run, name="belfry-poster", daemon=True)
 
     def start(self) -> None:
@@ -61,20 +69,20 @@ class PostingApart:
         self._thread.start()
 
     def hand_in(self, pieces: list[tuple[Ticket, Work]]) -> None:
-        """Work to be done; returns when the other process has it."""
+        """Work to be done; returns at once, whether or not the other process reads."""
         with self._lock:
             numbered = []
             for piece in pieces:
                 self._number += 1
                 self._under_way[self._number] = piece
                 numbered.append((self._number, piece[1]))
-            self._tell(numbered)
+            self._inbox.put(pickle.dumps(numbered))
 
     def drop(self) -> None:
         """Give up what is under way: it is somebody else's now."""
         with self._lock:
             self._under_way.clear()
-            self._tell(None)
+            self._inbox.replace(pickle.dumps(None))
 
     def stop(self) -> None:
         """Give up what is under way, and end."""
@@ -82,7 +90,7 @@ class PostingApart:
         if self._child is None:
             return
         with self._lock:
-            self._close(self._child)
+            self._inbox.close()
         try:
             self._child.wait(STOP_S)
         except subprocess.TimeoutExpired:
@@ -100,7 +108,7 @@ class PostingApart:
             stdout=subprocess.PIPE,
             env=spared,
         )
-        write_frame(self._child.stdin, self._orders)
+        self._inbox = Inbox(self._child, self._orders)
 
     def _reopen(self) -> None:
         """Start another one; where that fails, the old one is replaced once more."""
@@ -108,16 +116,6 @@ class PostingApart:
             self._open()
         except OSError as error:
             log.error("the process that posts does not start", problem=str(error))  # noqa: TRY400
-
-    def _tell(self, pieces: list[tuple[int, Work]] | None) -> None:
-        # Where it has ended, who reads its answers notices, and gives the work back.
-        with suppress(OSError, ValueError):
-            write_frame(self._child.stdin, pickle.dumps(pieces))
-
-    @staticmethod
-    def _close(child: Any) -> None:
-        with suppress(OSError):
-            child.stdin.close()
 
     # -- the thread ------------------------------------------------------------------------------
 
@@ -127,6 +125,7 @@ class PostingApart:
             if not child.stdout.closed:
                 with child.stdout:
                     self._listen(child)
+                self._suspect()
             if not self._stopping.is_set():
                 self._replace(child)
 
@@ -146,20 +145,41 @@ class PostingApart:
         answer = Answer(End(end), *said, int(not_before_ms), heard=bool(heard))
         with self._lock:
             piece = self._under_way.pop(number, None)
+            if piece is not None:
+                self._crashes.pop(_name_of(piece[1]), None)
         if piece is not None:
             self._finished(*piece, answer)
 
     def _replace(self, child: Any) -> None:
-        """Start another process; what was under way in the one that ended is to be tried again."""
+        """Start another process; what was under way in the one that ended comes back."""
         child.kill()
         log.warning("the process that posts has ended: starting another", code=child.wait())
         self._stopping.wait(PAUSE_S)
         with self._lock:
             lost, self._under_way = list(self._under_way.values()), {}
-            self._close(child)
+            self._inbox.close()
             if not self._stopping.is_set():
                 self._reopen()
         for ticket, work in lost:
-            target = work.state.targets[0].url
-            reason = "the process that posts ended amid the attempt"
-            self._finished(ticket, work, Answer(End.AGAIN, target, "internal", reason, heard=False))
+            self._finished(ticket, work, self._interrupted(work))
+
+    def _suspect(self) -> None:
+        """Remember what was under way when the child ended: one of it may be the cause."""
+        with self._lock:
+            for _, work in self._under_way.values():
+                name = _name_of(work)
+                self._crashes[name] = self._crashes.pop(name, 0) + 1
+            while len(self._crashes) > MOST_SUSPECTS:
+                del self._crashes[next(iter(self._crashes))]
+
+    def _interrupted(self, work: Work) -> Answer:
+        """What a crash is for work that was under way: no attempt, unless it may be the cause."""
+        crashes = self._crashes.get(_name_of(work), 0)
+        end = End.AGAIN if crashes >= SUSPECT else End.POSTPONED
+        reason = f"the process that posts ended amid the attempt ({crashes} times in a row)"
+        return Answer(end, work.state.targets[0].url, "interrupted", reason, heard=False)
+
+
+def _name_of(work: Work) -> tuple[str, int]:
+    """Which delivery it is, whatever the attempt."""
+    return work.event.fire_id, work.state.number

@@ -38,9 +38,14 @@ def read_frame(pipe: BinaryIO, most_bytes: int | None = None) -> bytes | None:
     return frame if len(frame) == length else None
 
 
+def framed(frame: bytes) -> bytes:
+    """A frame as it lies in the pipe, with its length in front."""
+    return len(frame).to_bytes(LENGTH_BYTES, "big") + frame
+
+
 def write_frame(pipe: BinaryIO, frame: bytes) -> None:
     """Write a frame, at once."""
-    pipe.write(len(frame).to_bytes(LENGTH_BYTES, "big") + frame)
+    pipe.write(framed(frame))
     pipe.flush()
 
 

@@ -7,15 +7,18 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
 from io import BytesIO
 from pathlib import Path
 from queue import SimpleQueue
+from threading import Thread
 from typing import Any
 
 import orjson
 import pytest
 
-from belfry.delivery import apart
+from belfry.delivery import apart, inbox
 from belfry.delivery.answers import Answer, End
 from belfry.delivery.apart import PostingApart
 from belfry.delivery.poster import read_frame, write_frame
@@ -29,6 +32,7 @@ from tests.acceptance.harness.receiver import Receiver
 from tests.acceptance.harness.site import wait_for
 
 WAIT_S = 30.0
+MORE_THAN_A_PIPE = 200_000
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 Results = SimpleQueue[tuple[Ticket, Work, Answer]]
 
@@ -85,17 +89,77 @@ def test_it_has_no_credentials_and_no_settings(posting: PostingApart) -> None:
     assert b"BELFRY_" not in names
 
 
-def test_when_it_ends_the_work_is_tried_again(
+def test_when_it_ends_the_work_is_tried_again_and_no_attempt_counts(
     posting: PostingApart, results: Results, receiver: Receiver
 ) -> None:
     posting.hand_in([(Ticket(1, 0, 7), work(receiver.url("/hang")))])
     wait_for("the post", lambda: receiver.received)
     os.kill(posting._child.pid, signal.SIGKILL)
     ticket, _, answer = results.get(timeout=WAIT_S)
-    assert (ticket.offset, answer.end, answer.code) == (7, End.AGAIN, "internal")
+    assert (ticket.offset, answer.end, answer.code) == (7, End.POSTPONED, "interrupted")
     posting.hand_in([(Ticket(1, 0, 8), work(receiver.url("/ok")))])
     ticket, _, answer = results.get(timeout=WAIT_S)
     assert (ticket.offset, answer.end) == (8, End.DELIVERED)
+
+
+def test_what_is_amid_one_crash_after_the_other_may_be_their_cause(
+    posting: PostingApart, results: Results, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(apart, "PAUSE_S", 0.05)
+    hanging, found = work(receiver.url("/hang")), []
+    for crash in range(1, apart.SUSPECT + 1):
+        posting.hand_in([(Ticket(1, 0, crash), hanging)])
+        wait_for("the post", partial(posts, receiver, crash))
+        os.kill(posting._child.pid, signal.SIGKILL)
+        found.append(results.get(timeout=WAIT_S)[2].end)
+    assert found == [End.POSTPONED, End.POSTPONED, End.AGAIN]
+    # An answer of its own clears it of suspicion.
+    receiver.released.set()
+    posting.hand_in([(Ticket(1, 0, 9), hanging)])
+    results.get(timeout=WAIT_S)
+    assert not posting._crashes
+
+
+def posts(receiver: Receiver, number: int) -> bool:
+    return len(receiver.received) == number
+
+
+def test_a_child_that_reads_nothing_holds_up_neither_work_nor_the_end(
+    posting: PostingApart, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(apart, "STOP_S", 0.2)
+    child = posting._child
+    os.kill(child.pid, signal.SIGSTOP)
+    large = replace(work("http://127.0.0.1:9/"), value=bytes(MORE_THAN_A_PIPE))
+    telling = Thread(target=tell_and_stop, args=(posting, large), daemon=True)
+    telling.start()
+    telling.join(WAIT_S)
+    assert not telling.is_alive()
+    assert child.returncode == -signal.SIGKILL
+
+
+def tell_and_stop(posting: PostingApart, given: Work) -> None:
+    for number in range(3):
+        posting.hand_in([(Ticket(1, 0, number), given)])
+    posting.drop()
+    posting.stop()
+
+
+def test_a_child_that_goes_on_reading_nothing_is_replaced(
+    posting: PostingApart, results: Results, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    posting.hand_in([(Ticket(1, 0, 1), work(receiver.url("/ok")))])
+    assert results.get(timeout=WAIT_S)[2].end is End.DELIVERED
+    monkeypatch.setattr(inbox, "WEDGED_S", 0.2)
+    wedged = posting._child
+    os.kill(wedged.pid, signal.SIGSTOP)
+    large = replace(work(receiver.url("/ok")), value=bytes(MORE_THAN_A_PIPE))
+    posting.hand_in([(Ticket(1, 0, 2), large)])
+    assert results.get(timeout=WAIT_S)[2].code == "interrupted"
+    assert posting._child is not wedged
+    monkeypatch.setattr(inbox, "WEDGED_S", WAIT_S)
+    posting.hand_in([(Ticket(1, 0, 3), large)])
+    assert results.get(timeout=WAIT_S)[2].end is End.DELIVERED
 
 
 def test_where_another_one_does_not_start_it_is_tried_again(

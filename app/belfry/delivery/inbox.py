@@ -1,0 +1,90 @@
+"""What a child process is told: frames on their way to its standard input.
+
+A thread of its own writes them, so that who has something to say never waits for a child that does
+not read.  A child that reads nothing for `WEDGED_S` while there is something to read is killed;
+whoever listens to it then hears its end.  Memory is bounded by who puts frames in: the dispatcher,
+which has so many deliveries and bytes under way at most.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+from collections import deque
+from contextlib import suppress
+from subprocess import Popen
+from threading import Condition, Thread
+from typing import Final
+
+import structlog
+
+from belfry.delivery.poster import framed
+
+WEDGED_S: Final = 30.0
+
+log = structlog.get_logger(__name__)
+
+
+class Inbox:
+    """Frames for one child, written in the order in which they were put in."""
+
+    def __init__(self, child: Popen[bytes], orders: bytes) -> None:
+        """The child's standard input is a pipe, and from now on this object's alone.
+
+        `orders` is the first frame, whatever becomes of the others.
+        """
+        assert child.stdin is not None, "the child reads from a pipe"
+        self._child, self._pipe, self._orders = child, child.stdin, framed(orders)
+        self._frames: deque[bytes] = deque()
+        self._closed = False
+        self._changed = Condition()
+        os.set_blocking(self._pipe.fileno(), False)
+        self._thread = Thread(target=self._run, name="belfry-inbox", daemon=True)
+        self._thread.start()
+
+    def put(self, frame: bytes) -> None:
+        """Have a frame written; returns at once, whether or not the child reads."""
+        with self._changed:
+            if not self._closed:
+                self._frames.append(framed(frame))
+                self._changed.notify()
+
+    def replace(self, frame: bytes) -> None:
+        """Have a frame written instead of all those that the child was not told yet."""
+        with self._changed:
+            self._frames.clear()
+            self.put(frame)
+
+    def close(self) -> None:
+        """End the child's input; what it was not told yet, it never is."""
+        with self._changed:
+            self._closed = True
+            self._frames.clear()
+            self._changed.notify()
+
+    # -- the thread ------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        # Where the child has ended, who listens to it notices.
+        with suppress(OSError), self._pipe:
+            self._write(self._orders)
+            while (frame := self._next()) is not None:
+                self._write(frame)
+        self.close()
+
+    def _next(self) -> bytes | None:
+        with self._changed:
+            self._changed.wait_for(lambda: self._frames or self._closed)
+            return None if self._closed else self._frames.popleft()
+
+    def _write(self, frame: bytes) -> None:
+        number, left = self._pipe.fileno(), memoryview(frame)
+        room = select.poll()
+        room.register(number, select.POLLOUT)
+        while left:
+            if not room.poll(WEDGED_S * 1000):
+                log.warning("the process that posts reads nothing: killed", seconds=WEDGED_S)
+                self._child.kill()
+                return
+            with suppress(BlockingIOError):
+                left = left[os.write(number, left) :]
