@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import ctypes
 import fcntl
-import gc
 import os
 import signal
 import socket
@@ -57,6 +56,7 @@ from belfry.worker.failpoints import Failpoints
 from belfry.worker.front import Front
 from belfry.worker.gauges import Gauges
 from belfry.worker.group import Group
+from belfry.worker.memory import look_for_cycles_rarely
 from belfry.worker.outputs import Outputs
 from belfry.worker.ownership_kit import Kit
 from belfry.worker.partition_log import LogEnds
@@ -185,9 +185,7 @@ async def _run(kit: Kit, view: View, front: Front, group: Group, dispatcher: Dis
     view.guard, view.owners, view.group = kit.guard, process.owners, group
     view.process = process
     view.starting = "the group has not answered yet"
-    # Steps make tens of thousands of tuples that live for milliseconds: look for cycles rarely.
-    gc.freeze()
-    gc.set_threshold(50_000, 20, 50)
+    look_for_cycles_rarely()
     if kit.settings.role == "all":
         dispatcher.start()
     # Deliveries go on elsewhere at once; all else is needed until the partitions are handed on.

@@ -22,6 +22,7 @@ from belfry.delivery.posts import Secrets
 from belfry.delivery.transport import HttpTransport
 from belfry.delivery.work import Work
 from belfry.worker.clock import SystemClock
+from belfry.worker.memory import look_for_cycles_rarely
 
 LENGTH_BYTES: Final = 4
 
@@ -70,6 +71,7 @@ def main() -> None:
 
     posting = Posting(means, finished)
     posting.start()
+    look_for_cycles_rarely()
     while (frame := read_frame(given)) is not None:
         pieces: list[tuple[int, Work]] | None = pickle.loads(frame)  # noqa: S301  # its parent's
         if pieces is None:

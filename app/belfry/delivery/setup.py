@@ -25,6 +25,7 @@ from belfry.registry.startup import Frames
 from belfry.registry.subjects import look_in
 from belfry.settings import Settings
 from belfry.worker.clock import SystemClock
+from belfry.worker.memory import look_for_cycles_rarely
 
 # Files that are no connections of deliveries.
 OTHER_FILES: Final = 512
@@ -89,6 +90,7 @@ async def deliver_until_asked(dispatcher: Dispatcher) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, asked.set)
     dispatcher.start()
+    look_for_cycles_rarely()
     await asked.wait()
     log.info("stopping")
     await asyncio.to_thread(dispatcher.stop)
