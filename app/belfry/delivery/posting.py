@@ -4,11 +4,17 @@ Work is handed in, and each piece comes back once, with the answer that counts. 
 (a group, or a schedule) go out one after the other, lanes beside one another.  A host takes so many
 posts at once; one that does not answer is left alone for a while (`hosts.py`), and what is meant
 for it comes back as postponed.
+
+Posts begin a few at a time.  Where more come than one core can send, they wait before their
+time-out runs.  Begun all together, they would take turns, and time out together because this
+process is slow: each would be another attempt to be made, and the more of them, the fewer would
+arrive.  First attempts go before what a host has failed to take once, of which one in eight is.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -30,6 +36,8 @@ from belfry.worker.clock import SystemClock
 # A name that does not resolve holds a thread for seconds.
 RESOLVING_THREADS: Final = 64
 STOP_S: Final = 5.0
+# Begun in one turn of the loop: a few milliseconds of work.
+BEGUN_AT_ONCE: Final = 8
 
 log = structlog.get_logger(__name__)
 
@@ -63,6 +71,10 @@ class Posting:
         self._finished = finished
         self._hosts = Hosts()
         self._room: dict[str, asyncio.Semaphore] = {}
+        self._first: deque[tuple[Ticket, Work]] = deque()
+        self._again: deque[tuple[Ticket, Work]] = deque()
+        self._begun = 0
+        self._beginning = False
         self._lanes: dict[tuple[bytes, int], asyncio.Task[None]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._loop = asyncio.new_event_loop()
@@ -109,6 +121,8 @@ class Posting:
             await self._transport.close()
 
     def _drop(self) -> None:
+        self._first.clear()
+        self._again.clear()
         for task in self._tasks:
             task.cancel()
         self._lanes.clear()
@@ -116,12 +130,30 @@ class Posting:
     def _begin(self, pieces: Iterable[tuple[Ticket, Work]]) -> None:
         if self._transport is None:
             self._transport = self._means.transport()
-        for ticket, work in pieces:
+        for piece in pieces:
+            (self._first if piece[1].state.attempt == 1 else self._again).append(piece)
+        if not self._beginning:
+            self._beginning = True
+            self._loop.call_soon(self._begin_some)
+
+    def _begin_some(self) -> None:
+        """Begin the next few; what is under way has its turn before those behind them."""
+        for _ in range(min(BEGUN_AT_ONCE, len(self._first) + len(self._again))):
+            ticket, work = self._next()
             before = self._lanes.get(work.lane)
             task = self._loop.create_task(self._deliver(ticket, work, before))
             self._lanes[work.lane] = task
             self._tasks.add(task)
             task.add_done_callback(partial(self._done, work.lane))
+        self._beginning = bool(self._first or self._again)
+        if self._beginning:
+            self._loop.call_soon(self._begin_some)
+
+    def _next(self) -> tuple[Ticket, Work]:
+        """The next to begin: a first attempt, or another one in its turn."""
+        self._begun += 1
+        again = self._again and (not self._first or self._begun % BEGUN_AT_ONCE == 0)
+        return (self._again if again else self._first).popleft()
 
     def _done(self, lane: tuple[bytes, int], task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)

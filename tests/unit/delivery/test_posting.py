@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterator
 from queue import SimpleQueue
@@ -24,6 +25,7 @@ from belfry.worker.clock import SystemClock
 
 PER_HOST = 3
 WAIT_S = 20.0
+FLOOD, STEPS, STEP_S = 300, 4, 0.0005
 
 
 class Net:
@@ -88,6 +90,55 @@ def desk() -> Iterator[Desk]:
     desk = Desk()
     yield desk
     desk.posting.stop()
+
+
+class SlowNet(Net):
+    """A transport that keeps the loop busy for a few steps a post, and notes how long each took."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.took_s: list[float] = []
+
+    async def post(self, post: Post) -> Answer:
+        began = time.monotonic()
+        for _ in range(STEPS):
+            time.sleep(STEP_S)  # noqa: ASYNC251  # work that the loop has to do
+            await asyncio.sleep(0)
+        self.took_s.append(time.monotonic() - began)
+        return Answer(End.DELIVERED, post.url)
+
+
+def flood(attempts: list[int]) -> tuple[list[int], SlowNet, float]:
+    """Have pieces of these attempts posted; numbers in their order of ends, and what it took."""
+    net, results = SlowNet(), SimpleQueue[Any]()
+    means = Means(lambda: net, Secrets({}), SystemClock(), PER_HOST)
+    posting = Posting(means, lambda *result: results.put(result))
+    event = FiredEvent("demo", "a", "f", 1, 0, 0, 0, 0)
+    for number, attempt in enumerate(attempts):
+        state = DeliveryState((HttpTarget(f"http://ok{number}.com/"),), attempt=attempt)
+        work = Work(str(number).encode(), b"", event, [], state)
+        posting.hand_in([(Ticket(1, 0, number), work)])
+    posting.start()
+    began = time.monotonic()
+    arrived = [results.get(timeout=WAIT_S)[0].offset for _ in attempts]
+    took_s = time.monotonic() - began
+    posting.stop()
+    return arrived, net, took_s
+
+
+def test_a_flood_is_posted_piece_by_piece_so_that_no_post_takes_long() -> None:
+    arrived, net, took_s = flood([1] * FLOOD)
+    assert arrived == list(range(FLOOD))
+    # Begun all at once, each would take as long as all of them.
+    assert max(net.took_s) < took_s / 3
+
+
+def test_first_attempts_go_before_others_which_have_their_turn() -> None:
+    arrived, _, _ = flood([2] * FLOOD + [1] * FLOOD)
+    begun = arrived[:FLOOD]
+    others = [number for number in begun if number < FLOOD]
+    assert others == list(range(len(others)))
+    assert FLOOD / 10 < len(others) < FLOOD / 6
 
 
 def test_hosts_that_hang_do_not_hold_up_the_others(desk: Desk) -> None:
