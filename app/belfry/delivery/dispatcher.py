@@ -43,8 +43,11 @@ from belfry.worker.partition_log import headers_of
 BATCH: Final = 500
 IDLE_S: Final = 0.1
 BUSY_S: Final = 0.005
-# Follow-ups are written together: a transaction for each would be most of the work.
-GATHER_MS: Final = 40.0
+# Follow-ups are written together: a transaction for each would be most of the work, and each of
+# them costs every partition of the requests one of its own.  An acknowledgement is waited for;
+# a retry is not, being due in a second.
+GATHER_MS: Final = 200.0
+GATHER_AWAITED_MS: Final = 40.0
 PAUSE_AFTER_ERROR_S: Final = 1.0
 GRACE_MS: Final = 3_000.0
 SHARE: Final = 8
@@ -108,7 +111,7 @@ class Dispatcher:
         self._at_host: Counter[str] = Counter()
         self._heard_ms: dict[str, float] = {}
         self._moved: set[int] = set()
-        self._first_ms = 0.0
+        self._first_ms = self._gather_ms = 0.0
         self._bytes = 0
         self._records: list[Produced] = []
         self._counts: Counter[str] = Counter()
@@ -188,7 +191,7 @@ class Dispatcher:
                 work = work_of(key, value, headers or [], self._decoder)
             except NotADelivery as error:
                 letter = Produced(self._places.undelivered, key, value, headers or [])
-                self._ended(ticket, [dead_letter(letter, ("not_a_delivery", str(error)))])
+                self._ended(ticket, None, [dead_letter(letter, ("not_a_delivery", str(error)))])
                 self._faults.warning("no delivery", "a record is no delivery", problem=str(error))
             else:
                 self._ahead.append((ticket, work))
@@ -247,13 +250,15 @@ class Dispatcher:
     def _follow(self, ticket: Ticket, work: Work, answer: Answer) -> None:
         now_ms = int(self._clock.wall_ms())
         step = step_after(work.state, work.event, answer, now_ms)
-        self._ended(ticket, follow_up(work, step, self._places, now_ms))
+        self._ended(ticket, work, follow_up(work, step, self._places, now_ms))
         name = "DELIVERED" if isinstance(step, Delivered) else "RETRIED"
         self._counts["FAILED" if isinstance(step, Failed) else name] += 1
 
-    def _ended(self, ticket: Ticket, records: list[Produced]) -> None:
+    def _ended(self, ticket: Ticket, work: Work | None, records: list[Produced]) -> None:
         if not self._moved:
-            self._first_ms = self._clock.monotonic_ms()
+            self._first_ms, self._gather_ms = self._clock.monotonic_ms(), GATHER_MS
+        if work is not None and work.state.acks:
+            self._gather_ms = GATHER_AWAITED_MS
         self._progress[ticket.partition].ended(ticket.offset)
         self._moved.add(ticket.partition)
         self._records += records
@@ -263,7 +268,7 @@ class Dispatcher:
         if not self._moved:
             return False
         waited_ms = self._clock.monotonic_ms() - self._first_ms
-        return waited_ms >= GATHER_MS or not self._under_way or len(self._records) >= BATCH
+        return waited_ms >= self._gather_ms or not self._under_way or len(self._records) >= BATCH
 
     def _write(self, journal: Journal) -> None:
         progress = {partition: self._progress[partition] for partition in self._moved}
