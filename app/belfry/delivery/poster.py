@@ -11,6 +11,7 @@ import os
 import pickle
 import signal
 import sys
+from contextlib import suppress
 from typing import Any, BinaryIO, Final
 
 import orjson
@@ -67,7 +68,9 @@ def main() -> None:
 
     def finished(ticket: Ticket, _work: Work, answer: Answer) -> None:
         said = (answer.target, answer.code, answer.reason, answer.not_before_ms, answer.heard)
-        write_frame(answers, orjson.dumps([ticket.offset, answer.end.value, *said]))
+        # Who asked may have been killed: then the input has ended as well, and so does all this.
+        with suppress(BrokenPipeError):
+            write_frame(answers, orjson.dumps([ticket.offset, answer.end.value, *said]))
 
     posting = Posting(means, finished)
     posting.start()
