@@ -21,6 +21,7 @@ from tests.acceptance.harness.site import Site, now_ms, wait_for
 
 pytestmark = pytest.mark.slow
 
+KILLS: Final = int(os.environ.get("KILLS", "3"))
 WORKERS: Final = "what the workers share"
 SECRET: Final = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
@@ -212,11 +213,11 @@ def test_a_record_that_is_no_delivery_is_put_aside(site: Site, receiver: Receive
     assert {record.value for record in wait_for("four letters", aside)} == {b"garbage"}
 
 
+@pytest.mark.timeout(120 + 40 * KILLS)
 def test_a_dispatcher_that_is_killed_loses_nothing_and_keeps_ids(
     kafka: str, tmp_path_factory: pytest.TempPathFactory, receiver: Receiver
 ) -> None:
-    name, kills = f"kills-{uuid.uuid4().hex[:8]}", int(os.environ.get("KILLS", "3"))
-    events = 60 * kills
+    name, kills, events = f"kills-{uuid.uuid4().hex[:8]}", KILLS, 60 * KILLS
     settings = {
         "LIFECYCLE": "ALL",
         "WEBHOOK_PRIVATE_NETWORKS": '["127.0.0.0/8"]',
@@ -241,6 +242,12 @@ def test_a_dispatcher_that_is_killed_loses_nothing_and_keeps_ids(
         # Each event arrived, under one id; who remembers ids sees each once.
         assert len(distinct(receiver.received)) == events
         assert deliverer.stop() == 0
+    taken = Counter(each.id for each in receiver.received if each.path == "/ok")
+    ids, repeats = len(distinct(receiver.received)), sum(taken.values()) - len(taken)
+    posts = len(receiver.received)
+    sys.stdout.write(
+        f"\n{kills} kills, {events} events, {posts} posts, {ids} ids, {repeats} repeats\n"
+    )
 
 
 def more_than(receiver: Receiver, number: int) -> bool:
