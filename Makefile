@@ -40,9 +40,11 @@ $(VENV)/.project: pyproject.toml $(VENV)/.locked
 run: install ## Run broker, registry and one worker until Ctrl-C.
 	@exec $(BIN)/belfry dev
 
+# Pure tests are divided among so many processes; 0: everything in one, as a debugger needs it.
+PROCESSES := 2
 .PHONY: test
 test: install ## Run all tests; those of whole processes start a broker of their own.
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest -p tests.plugins.pure_first -n $(PROCESSES)
 
 .PHONY: fast
 fast: install ## Run the tests that need seconds.

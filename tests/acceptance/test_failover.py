@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -47,7 +48,7 @@ def test_the_death_of_one_of_two(
     with Site(kafka, unique("failover"), tmp_path, **SESSION) as site:
         found = Turns(site, started(site, 2), Worker.kill, shape(site)).run(ROUNDS)
         with capsys.disabled():
-            print(shown(found))  # noqa: T201  # the run's result
+            print(shown(found), file=sys.stderr)  # noqa: T201  # the run's result
         assert (found["lost"], found["doubled"], found["early"]) == (0, 0, 0)
         assert found["largest_ms"] <= KILLED_MS
 
@@ -64,6 +65,6 @@ def test_a_rolling_restart_of_three(
     with Site(kafka, unique("rolling"), tmp_path, **SESSION) as site:
         found = Turns(site, started(site, 3), end, shape(site)).run(ROUNDS)
         with capsys.disabled():
-            print(shown(found))  # noqa: T201  # the run's result
+            print(shown(found), file=sys.stderr)  # noqa: T201  # the run's result
         assert (found["lost"], found["doubled"], found["early"]) == (0, 0, 0)
         assert found["largest_ms"] <= RESTARTED_MS
