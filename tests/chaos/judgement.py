@@ -26,7 +26,8 @@ def judge(scene: Scene) -> Report:
     """Finish the scene; fails if anything was found."""
     report = scene.finish()
     sent.write(scene.load.sent, scene.site.home / "sent.jsonl")
-    ledger = Ledger(open_books(scene.site, scene.log_dir, scene.follower.evidence))
+    evidence = scene.follower.evidence
+    ledger = Ledger(open_books(scene.site, scene.log_dir, evidence, scene.others))
     findings = report.findings + ledger.run() + _of_copies(scene)
     findings += of_logs([worker.log for worker in scene.site.workers])
     note(scene.strikes)

@@ -55,6 +55,8 @@ class Scene:
         self.chance = random.Random(shape.seed)
         self.load = Load(site, shape)
         self.strikes: list[Strike] = []
+        # Tenants of single faults: not of the load, so the audit of outputs knows nothing of them.
+        self.others: list[str] = []
         self.steady = site.worker()
         self.victim = site.worker(BOOTSTRAP_SERVERS=brokers.victims_servers)
         self.clock = MovedClock(self.victim)

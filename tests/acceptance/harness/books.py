@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable
 from pathlib import Path
 
 from tests.acceptance.harness.changelog import read_steps
@@ -13,10 +14,14 @@ from tests.acceptance.harness.segments import Writers, batches
 from tests.acceptance.harness.site import Site
 
 
-def open_books(site: Site, log_dir: Path, evidence: Evidence) -> Books:
-    """What an audit of the changelog needs, once everything has come out."""
+def open_books(site: Site, log_dir: Path, evidence: Evidence, others: Iterable[str] = ()) -> Books:
+    """What an audit of the changelog needs, once everything has come out.
+
+    `others` are tenants that are not in the evidence; manifests tell of their fires too.
+    """
     steps = read_steps(site.bootstrap, log_dir, site.topic("changelog"))
-    return Books(steps, evidence.fired, _ends(log_dir, evidence.fired), evidence.sent)
+    fired = evidence.fired + site.fired(*others)
+    return Books(steps, fired, _ends(log_dir, fired), evidence.sent)
 
 
 def _ends(log_dir: Path, fired: list[Record]) -> dict[tuple[str, int, int], str]:

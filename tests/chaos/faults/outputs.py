@@ -74,6 +74,7 @@ def unauthorised(scene: Scene) -> str:
 
 def _tenant(scene: Scene, stem: str) -> tuple[str, str]:
     tenant = f"{stem}-{len(scene.strikes)}"
+    scene.others.append(tenant)
     return tenant, scene.site.topic(f"fired.{tenant}")
 
 
