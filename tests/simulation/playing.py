@@ -25,7 +25,8 @@ def start(*options: str, app: Path = ROOT / "app") -> subprocess.Popen[str]:
 
 def finish(simulator: subprocess.Popen[str], timeout_s: float) -> str:
     """What a simulator printed; killed where it takes too long."""
-    try:
-        return simulator.communicate(timeout=timeout_s)[0]
-    finally:
-        simulator.kill()
+    with simulator:
+        try:
+            return simulator.communicate(timeout=timeout_s)[0]
+        finally:
+            simulator.kill()
