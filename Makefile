@@ -40,7 +40,7 @@ $(VENV)/.project: pyproject.toml $(VENV)/.locked
 run: install ## Run broker, registry and one worker until Ctrl-C.
 	@exec $(BIN)/belfry dev
 
-# Pure tests are divided among so many processes; 0: everything in one, as a debugger needs it.
+# So many processes divide the pure tests (tests/plugins/pure_first.py); 0: all in one, for a debugger.
 PROCESSES := 2
 .PHONY: test
 test: install ## Run all tests; those of whole processes start a broker of their own.

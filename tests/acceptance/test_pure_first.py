@@ -1,7 +1,8 @@
-"""The suite's own plugin: each test once, the pure ones divided, the others last, on one worker."""
+"""The suite's own plugin: each test once, pure ones divided, the others on a worker of theirs."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Final
 import pytest
 
 from tests.architecture.tree import ROOT
-from tests.plugins.pure_first import PURE, divided
+from tests.plugins.pure_first import BESIDE, LOWEST_PRIORITY, PURE, divided
 
 PLUGINS: Final = ("-p", "xdist", "-p", "tests.plugins.pure_first", "-p", "tests.plugins.no_skips")
 # Each test writes down who ran it; more of them than a worker is told of at once.
@@ -20,7 +21,7 @@ import os, pytest
 @pytest.mark.parametrize("number", range(20))
 def test_writes(number):
     with open("{log}", "a") as out:
-        out.write(f"{folder} {{number}} {{os.environ['PYTEST_XDIST_WORKER']}}\\n")
+        out.write(f"{folder} {{number}} {{os.environ['PYTEST_XDIST_WORKER']}} {{os.nice(0)}}\\n")
     {then}
 """
 
@@ -67,7 +68,7 @@ class Suite:
         return done.returncode, done.stdout + done.stderr
 
     def ran(self) -> list[list[str]]:
-        """Folder, number and worker of each test, in the order in which they ran."""
+        """Folder, number, worker and priority of each test, in the order in which they ran."""
         return [line.split() for line in self.log.read_text("utf-8").splitlines()]
 
 
@@ -76,23 +77,35 @@ def suite(tmp_path: Path) -> Suite:
     return Suite(tmp_path)
 
 
-def test_the_pure_ones_come_first_on_both_and_the_others_on_one(suite: Suite) -> None:
-    suite.add("acceptance")
-    suite.add("property", "__import__('time').sleep(0.02)")
-    suite.add("unit", "__import__('time').sleep(0.02)")
+def test_the_pure_ones_are_divided_and_others_have_a_worker_of_theirs(suite: Suite) -> None:
+    for folder in ("acceptance", "property", "simulation", "unit"):
+        suite.add(folder, "__import__('time').sleep(0.02)")
     code, printed = suite.run()
-    assert (code, "60 passed" in printed) == (0, True), printed
+    assert (code, "80 passed" in printed) == (0, True), printed
     ran = suite.ran()
-    assert sorted((folder, int(number)) for folder, number, _ in ran) == [
-        (folder, number) for folder in ("acceptance", "property", "unit") for number in range(20)
-    ]
-    assert {worker for _, _, worker in ran[:40]} == {"gw0", "gw1"}
-    assert [folder for folder, _, _ in ran[40:]] == ["acceptance"] * 20
-    assert [int(number) for _, number, _ in ran[40:]] == list(range(20))
-    assert len({worker for _, _, worker in ran[40:]}) == 1
+    numbers = {folder: [int(n) for of, n, *_ in ran if of == folder] for folder, *_ in ran}
+    workers = {folder: {who for of, _, who, _ in ran if of == folder} for folder, *_ in ran}
+    prior = {folder: {int(nice) for of, *_, nice in ran if of == folder} for folder, *_ in ran}
+    assert {folder: sorted(of) for folder, of in numbers.items()} == {
+        folder: list(range(20)) for folder in ("acceptance", "property", "simulation", "unit")
+    }
+    assert numbers["acceptance"] == numbers["simulation"] == list(range(20))
+    assert workers["property"] == workers["unit"] == {"gw0", "gw1"}
+    assert len(workers["acceptance"]) == len(workers["simulation"]) == 1
+    assert workers["acceptance"] != workers["simulation"]
+    assert prior["acceptance"] == prior["property"] == prior["unit"] == {os.nice(0)}
+    assert prior["simulation"] == {LOWEST_PRIORITY}
 
 
-@pytest.mark.parametrize("folder", ["unit", "acceptance"])
+def test_one_worker_runs_all_of_them(suite: Suite) -> None:
+    for folder in ("acceptance", "simulation", "unit"):
+        suite.add(folder)
+    code, printed = suite.run("-n1")
+    assert (code, "60 passed" in printed) == (0, True), printed
+    assert {int(nice) for *_, nice in suite.ran()} == {os.nice(0)}
+
+
+@pytest.mark.parametrize("folder", ["unit", "simulation", "acceptance"])
 def test_one_kind_alone_runs_too(suite: Suite, folder: str) -> None:
     suite.add(folder)
     code, printed = suite.run()
@@ -104,25 +117,28 @@ def test_failures_skips_and_deaths_of_either_kind_fail_the_run(suite: Suite) -> 
     suite.add("unit", "number == 7 and os._exit(3)")
     suite.add("acceptance", "number == 7 and pytest.skip('no time')")
     suite.add("integration", "number == 7 and os._exit(3)")
+    suite.add("simulation", "number == 7 and os._exit(3)")
     suite.add("soak", "assert number != 7")
     code, printed = suite.run(CI="true")
-    assert (code, "5 failed, 95 passed" in printed) == (1, True), printed
+    assert (code, "6 failed, 114 passed" in printed) == (1, True), printed
     assert "which CI does not allow" in printed
-    assert len(suite.ran()) == 100
+    assert len(suite.ran()) == 120
 
 
-def test_the_first_failure_ends_the_run_where_that_is_asked_for(suite: Suite) -> None:
-    suite.add("unit", "assert number != 7")
-    suite.add("acceptance")
+@pytest.mark.parametrize("folder", ["unit", "simulation", "acceptance"])
+def test_the_first_failure_ends_the_run_where_that_is_asked_for(suite: Suite, folder: str) -> None:
+    for each in {"unit", "simulation", "acceptance"} - {folder}:
+        suite.add(each, "__import__('time').sleep(0.2)")
+    suite.add(folder, "assert number != 3")
     code, printed = suite.run("-x")
     assert code == 2, printed
-    assert {folder for folder, _, _ in suite.ran()} == {"unit"}, printed
+    assert len(suite.ran()) < 45, printed
 
 
 def test_nothing_is_left_out_and_nothing_is_there_twice() -> None:
     names = ["tests/unit/a.py::x", "tests/soak/b.py::y", "tests/property/c.py::z", "odd.py::w"]
-    assert divided(names) == ([2, 0], [1, 3])
+    assert divided([*names, "tests/simulation/d.py::v"]) == ([2, 0], [4], [1, 3])
 
 
-def test_what_is_pure_is_there() -> None:
-    assert all((ROOT / name).exists() for name in PURE)
+def test_what_the_plugin_names_is_there() -> None:
+    assert all((ROOT / name).exists() for name in PURE + BESIDE)

@@ -20,7 +20,8 @@ from tests.simulation.playing import ROOT, finish, start
 
 FOLDER: Final = Path(__file__).parent / "plants"
 SEEDS: Final = 150
-TIMEOUT_S: Final = 240
+# They run at the lowest priority in `make test`.
+TIMEOUT_S: Final = 600
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,9 @@ from tests.simulation.scenario import scenarios
 
 SEEDS: Final = 1_000
 PROCESSES: Final = 2
+# They run at the lowest priority in `make test`.
 TIMEOUT_S: Final = 900.0
+SHORT_S: Final = 300.0
 OTHERS: Final = ("late EndTxn", "lost reply", "lost batch")
 # Beyond the thousand, and found something once: scenario and seed.
 FOUND: Final = (("clocks", 1597),)
@@ -31,16 +33,18 @@ def test_a_thousand_seeds_find_nothing_and_every_fault_strikes() -> None:
     assert struck >= {*STEPS, *OTHERS}, f"these did not strike: { ({*STEPS, *OTHERS} - struck) }"
 
 
+@pytest.mark.timeout(2 * SHORT_S)
 def test_a_seed_is_one_run() -> None:
     started = [start("--seeds", str(len(scenarios())), "--first", "70") for _ in range(2)]
-    prints = {re.findall(r"fingerprint: (\w+)", finish(each, 100))[0] for each in started}
-    other = finish(start("--seeds", "1", "--first", "71"), 100)
+    prints = {re.findall(r"fingerprint: (\w+)", finish(each, SHORT_S))[0] for each in started}
+    other = finish(start("--seeds", "1", "--first", "71"), SHORT_S)
     assert len(prints) == 1
     assert prints.isdisjoint(re.findall(r"fingerprint: (\w+)", other))
 
 
 @pytest.mark.parametrize(("scenario", "seed"), FOUND)
+@pytest.mark.timeout(2 * SHORT_S)
 def test_a_seed_that_found_something_finds_nothing_any_more(scenario: str, seed: int) -> None:
     started = start("--seeds", "1", "--first", str(seed), "--only", scenario)
-    printed = finish(started, 100)
+    printed = finish(started, SHORT_S)
     assert started.returncode == 0, printed
