@@ -7,6 +7,8 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from resource import RLIMIT_FSIZE, getrlimit, setrlimit
+from time import monotonic, sleep
 
 import pytest
 from hypothesis import given, settings
@@ -194,3 +196,35 @@ def test_what_kill_9_leaves_is_a_prefix_of_the_batches(on_disk: Callable[[], Roc
     assert last > 0
     names = {b"%08d" % number for number in range(1, last + 1)}
     assert rows.keys() == names | {b"twin-" + name for name in names}
+
+
+def refuses(rows: RocksMap) -> bool:
+    try:
+        rows.write({b"not on disk": b"2"})
+        rows.flush()
+    except Exception as error:  # noqa: BLE001  # RocksDB's have no type of their own
+        return "File too large" in str(error)
+    return False
+
+
+def test_a_store_that_its_disk_refuses_is_closed_as_it_is_there(
+    on_disk: Callable[[], RocksMap],
+) -> None:
+    rows = on_disk()
+    rows.write({b"on disk": b"1"})
+    rows.close()
+    rows = on_disk()
+    limits = getrlimit(RLIMIT_FSIZE)
+    setrlimit(RLIMIT_FSIZE, (1, limits[1]))
+    try:
+        until_s = monotonic() + 20
+        while not refuses(rows) and monotonic() < until_s:
+            sleep(0.05)  # RocksDB meets it in the background.
+    finally:
+        setrlimit(RLIMIT_FSIZE, limits)
+    assert rows.stuck
+    rows.close()
+    rows = on_disk()
+    assert (rows.stuck, rows.get(b"on disk"), rows.get(b"not on disk")) == (False, b"1", None)
+    rows.write({b"again": b"3"})
+    rows.flush()

@@ -76,10 +76,7 @@ class Follower:
         self._stopping.set()
         if self._thread.is_alive():
             self._thread.join()
-        self.book = None
-        if self._rows is not None:
-            self._rows.close()
-            self._rows = None
+        self._close()
 
     def home_of(self, partition: int) -> int:
         """The home whose holder follows a partition of the topic."""
@@ -97,13 +94,18 @@ class Follower:
                 self._drop()
             except Exception as error:  # noqa: BLE001  # history never ends a worker
                 log.warning("the history is not followed", reason=str(error))
+                if self._rows is not None and self._rows.stuck:
+                    self._close()
                 self._stopping.wait(AGAIN_S)
 
     def _drop(self) -> None:
+        self._close()
+        wipe(self._path)
+
+    def _close(self) -> None:
         self.book, rows, self._rows = None, self._rows, None
         if rows is not None:
             rows.close()
-        wipe(self._path)
 
     def _follow(self, book: Book, rows: RocksMap) -> None:
         consumer = self._cluster.consumer(self._group, from_beginning=True)

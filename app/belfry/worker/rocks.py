@@ -3,7 +3,8 @@
 The write-ahead log is off: the changelog is the log.  What a crash takes with it is replayed from
 the changelog, from the offset that lies in the same store; memtables reach the disk in the order of
 their writes, so the store is always the fold of a prefix.  Opening therefore replays nothing, and
-does not hold up the other threads of the process.
+does not hold up the other threads of the process.  A store whose disk took something not is `stuck`
+until it is closed and opened again; what it has not put on disk goes as in a crash.
 
 A block that fails its checksum must never look like an absent row.  Reads by name say so, but
 RocksDB's iterator just ends there, so every store holds one key behind all others (`LAST`): a scan
@@ -18,6 +19,7 @@ from pathlib import Path
 from shutil import rmtree
 from typing import Any
 
+import structlog
 from rocksdict import (
     BlockBasedOptions,
     Cache,
@@ -34,6 +36,8 @@ from belfry.store.ordered_map import Range
 MEMTABLE_BYTES = 8 * 1024 * 1024
 CACHE_BYTES = 8 * 1024 * 1024
 LAST = b"\xff"
+
+log = structlog.get_logger(__name__)
 
 
 class Damaged(Exception):
@@ -65,6 +69,7 @@ class RocksMap:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._damaged = False
+        self.stuck = False
         path.mkdir(parents=True, exist_ok=True)
         self._db = Rdict(str(path), _options())
         self._unlogged: Any = WriteOptions()
@@ -137,19 +142,21 @@ class RocksMap:
             raise self._meaning_of(error) from error
 
     def close(self) -> None:
-        """Flush and close; what is damaged is removed instead."""
+        """Flush and close, or close without that; what is damaged is removed instead."""
+        db = self._db
         try:
-            self._db.close()
-        except Exception as error:
+            db.close()
+        except Exception as error:  # noqa: BLE001  # what is lost is in the changelog
             if not isinstance(self._meaning_of(error), Damaged):
-                raise
+                log.warning("a store was closed as it is on disk", reason=str(error))
         # A store that could not be flushed stays open, and locked, until it is let go.
-        del self._db
+        del self._db, db
         if self._damaged:
             wipe(self._path)
 
     def _meaning_of(self, error: Exception) -> Exception:
         if not str(error).startswith("Corruption"):
+            self.stuck = True
             return error
         self._damaged = True
         return Damaged(f"{self._path}: {error}")

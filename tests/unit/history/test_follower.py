@@ -1,0 +1,44 @@
+"""The follower of the history: what it does where its store takes no more."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from belfry.history import follower
+from belfry.history.book import Book
+from belfry.settings import Settings
+from belfry.worker.rocks import RocksMap
+
+
+class Following(follower.Follower):
+    """Meets a disk that refuses, the first time; ends the second time."""
+
+    def __init__(self, data_dir: Path) -> None:
+        settings = Settings(data_dir=data_dir)
+        super().__init__(settings, b"", list, lambda _: 1_000, lambda: 0.0)
+        self.met: list[tuple[RocksMap, bool]] = []
+
+    def _follow(self, book: Book, rows: RocksMap) -> None:
+        self.met.append((rows, rows.is_open))
+        if len(self.met) == 1:
+            rows.stuck = True
+            raise OSError("No space left on device")
+        self._stopping.set()
+
+
+def test_a_store_that_is_stuck_is_opened_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(follower, "AGAIN_S", 0.0)
+    following = Following(tmp_path)
+    following.start(homes=1)
+    following._thread.join(20)
+    following.stop()
+    (first, _), (second, was_open) = following.met
+    assert was_open
+    assert first is not second
+    assert not first.is_open
+    assert not second.is_open
+    assert following.book is None
