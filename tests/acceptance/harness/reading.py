@@ -122,7 +122,10 @@ class Reader:
                     raise
 
     def _end(self, place: TopicPartition) -> int:
-        """Where a partition ends; a new topic's leader may not know of its luck yet."""
+        """Where a partition ends; a new topic's leader may not know of its luck yet.
+
+        Who leads it may have changed as well, which a client that is told nothing does not ask.
+        """
         deadline = time.monotonic() + PATIENCE_S
         while True:
             try:
@@ -131,6 +134,7 @@ class Reader:
             except KafkaException:
                 if time.monotonic() > deadline:
                     raise
+                self._topics()
                 time.sleep(0.05)
 
 
