@@ -1,4 +1,4 @@
-"""Local state that is gone, damaged, stale or somebody else's; an older copy of it; a full disk.
+"""Local state that is gone, damaged, stale or somebody else's, and an older copy of it.
 
 One worker is let own everything for a moment, so that each partition has a state to be hurt, and
 whoever starts on it afterwards meets the harm for certain.
@@ -7,11 +7,9 @@ whoever starts on it afterwards meets the harm for certain.
 from __future__ import annotations
 
 import shutil
-import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
-from resource import RLIM_INFINITY, RLIMIT_FSIZE, prlimit
 from struct import Struct
 from typing import Any, Final
 
@@ -25,10 +23,6 @@ STAMP: Final = b"mstamp"
 STATE: Final = b"mstate"
 OFFSET_AND_WRITTEN: Final = Struct(">qq")
 THIRTEEN_HOURS_MS: Final = 13 * 3_600_000
-SMALL_DISK: Final = "24m"
-# A store is put on disk every twenty seconds, so a disk that is full shows within that time.
-SHOWS_S: Final = 60.0
-SYMPTOMS: Final = ("No space left", "File too large", "IO error")
 
 
 def four_harms(scene: Scene) -> str:
@@ -66,70 +60,6 @@ def older_copy(scene: Scene) -> str:
     scene.steady.start()
     scene.wait_calm()
     return f"a copy that lacked {lacks} offsets of partition 0"
-
-
-def disk_full(scene: Scene) -> str:
-    """The disk under the state fills up, and is emptied when that has shown."""
-    scene.rest()
-    with _small_disk(scene.victim.data_dir):
-        scene.victim.start()
-        scene.wait_calm()
-        begin = scene.log_size(scene.victim)
-        filler = scene.victim.data_dir / "filler"
-        with suppress(OSError), filler.open("wb", buffering=0) as file:
-            while True:
-                file.write(bytes(64 * 1024))
-        size = filler.stat().st_size
-        try:
-            seen = _wait_symptom(scene, begin)
-        finally:
-            filler.unlink()
-        scene.wait_calm()
-        scene.rest()
-    return f"{size} bytes filled a disk of {SMALL_DISK}: {seen}"
-
-
-def disk_refuses(scene: Scene) -> str:
-    """No file of the victim may grow beyond some bytes, as under a quota; then it may again."""
-    scene.gather()
-    pid, begin = scene.victim.child.pid, scene.log_size(scene.victim)
-    prlimit(pid, RLIMIT_FSIZE, (1, RLIM_INFINITY))
-    try:
-        seen = _wait_symptom(scene, begin)
-    finally:
-        prlimit(pid, RLIMIT_FSIZE, (RLIM_INFINITY, RLIM_INFINITY))
-    scene.wait_calm()
-    return f"writes failed: {seen}"
-
-
-def may_mount(folder: Path) -> bool:
-    """Whether this process may mount a disk of its own."""
-    folder.mkdir(parents=True, exist_ok=True)
-    try:
-        with _small_disk(folder):
-            return True
-    except (OSError, subprocess.CalledProcessError):
-        return False
-
-
-def _wait_symptom(scene: Scene, begin: int) -> str:
-    def symptom() -> str:
-        # A worker whose log cannot be written to says it on its page only.
-        text = scene.said(scene.victim, begin) + scene.victim.get("/healthz/ready")[1]
-        return next((word for word in SYMPTOMS if word in text), "")
-
-    return wait_for("the full disk to show", symptom, SHOWS_S)
-
-
-@contextmanager
-def _small_disk(folder: Path) -> Iterator[None]:
-    folder.mkdir(parents=True, exist_ok=True)
-    mount = ["mount", "-t", "tmpfs", "-o", f"size={SMALL_DISK}", "tmpfs", str(folder)]
-    subprocess.run(mount, check=True, capture_output=True)
-    try:
-        yield
-    finally:
-        subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
 def _all_to_the_victim(scene: Scene) -> Path:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from tests.chaos.faults import brokers, clocks, crowd, group, network, outputs, state
+from tests.chaos.faults import brokers, clocks, crowd, disks, group, network, outputs, state
 from tests.chaos.scene import Fault
 from tests.chaos.steps import step_faults
 
@@ -20,8 +20,9 @@ FAULTS: Final[Mapping[str, Fault]] = {
     "broker killed": brokers.kill,
     "state lost, damaged, stale, foreign": state.four_harms,
     "state older": state.older_copy,
-    "disk full": state.disk_full,
-    "disk refuses": state.disk_refuses,
+    "disk full": disks.full,
+    "disk low": disks.low,
+    "disk refuses": disks.refuses,
     "clock forward": clocks.forward,
     "clock back": clocks.back,
     "clock a little ahead": clocks.a_little,
@@ -35,5 +36,5 @@ FAULTS: Final[Mapping[str, Fault]] = {
     "long outage": crowd.long_outage,
 }
 # Mounting a disk is not allowed everywhere; where it is not, the other full disk has to do.
-NEEDS_MOUNT: Final = "disk full"
+NEEDS_MOUNT: Final = ("disk full", "disk low")
 SLICE: Final = ("S2 kill", "S6 stop", "network frozen", "rebalance storm", "output deleted")
