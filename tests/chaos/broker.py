@@ -67,7 +67,11 @@ def three_nodes(home: Path) -> Iterator[Brokers]:
     with Cluster(home, nodes=3) as cluster:
         servers = cluster.bootstrap_servers
         hop = Proxy(free_port(), 0)
-        yield Brokers(cluster.nodes, servers, servers, cluster.nodes[0].log_dir, hop)
+        hop.start()
+        try:
+            yield Brokers(cluster.nodes, servers, servers, cluster.nodes[0].log_dir, hop)
+        finally:
+            hop.stop()
 
 
 def _ports(count: int) -> list[int]:
