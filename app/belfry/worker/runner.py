@@ -27,6 +27,7 @@ from belfry.wire.batch import SourceBatch
 from belfry.worker.ingress import RENEW_MS
 from belfry.worker.outcome import Aborted, Fenced, Unknown
 from belfry.worker.ownership_kit import Kit, Owned, Refused, Term
+from belfry.worker.pace import Pace
 from belfry.worker.reading import Reading
 from belfry.worker.standby import Warm
 from belfry.worker.transactions import Receipt
@@ -65,6 +66,7 @@ class PartitionRunner:
         self._stopping = Flag()
         self._term = 0
         self._barred = False
+        self._pace = Pace(kit.settings.fire_chunk)
         self._log = log.bind(partition=partition)
         # A fault that stays would write a line a second; these say the first few and then sums.
         self._faults = LimitedLogger(self._log, clock=lambda: kit.clock.monotonic_ms() / 1000)
@@ -119,6 +121,7 @@ class PartitionRunner:
                     "unknown", "commit result unknown: taking over anew", cause=str(error)
                 )
                 self._barred = error.barred
+                self._pace.failed()
             except Fenced as error:
                 # In an orderly move that is how it ends; otherwise somebody should know.
                 told = self._log.warning if self.rightful else self._log.info
@@ -232,9 +235,7 @@ class PartitionRunner:
         wall_ms = self._look_at_clocks()
         effects: Effects | None = None
         if self.state is Ownership.FIRING and guard.may_fire:
-            effects = engine.fire_due(
-                int(guard.now_ms(int(wall_ms))), self._kit.settings.fire_chunk
-            )
+            effects = engine.fire_due(int(guard.now_ms(int(wall_ms))), self._pace.at_most)
             self._kit.failpoints.reach("S0")
         batch = self._ready_batch(owned)
         if batch is not None:
@@ -330,6 +331,7 @@ class PartitionRunner:
             receipt = owned.producer.commit(effects)
         except Aborted as error:
             engine.aborted()
+            self._pace.failed()
             if self.failing_since_ms is None:
                 self.failing_since_ms = self._clock.monotonic_ms()
             self._kit.outputs.hold(error.topics)
@@ -346,6 +348,7 @@ class PartitionRunner:
 
     def _after(self, effects: Effects, receipt: Receipt, started_ms: float) -> None:
         self._beaten_ms = self._clock.monotonic_ms()
+        self._pace.committed(len(effects.fired), self._beaten_ms - started_ms)
         self.failing_since_ms = None
         if self.owned is not None and self.owned.inlets is not None:
             self.owned.inlets.begin()

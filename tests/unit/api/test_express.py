@@ -20,7 +20,7 @@ from belfry.api.access import Gate, forbidden
 from belfry.api.app import create_app
 from belfry.api.express import Calls, Express
 from belfry.api.holdings import NotHeld
-from belfry.api.keys import ApiKeys, digest, new_key
+from belfry.api.keys import ApiKeys, digest
 from belfry.api.parts import Open, Parts
 from belfry.client.verdict import Verdict
 from belfry.schedules.outcomes import Outcome
@@ -29,7 +29,7 @@ from belfry.telemetry.metrics import Metrics
 from tests.unit.api.conftest import FakeWorker
 from tests.unit.store.test_lookup import NOW_MS, Shelf
 
-READER, WRITER = new_key(), new_key()
+READER, WRITER = "belfry_" + "r" * 43, "belfry_" + "w" * 43
 HOME = "/v1/tenants/orders/schedules"
 LATER = {"schedule_id": "new", "delay_ms": 60_000, "payload_text": "x", "request_id": "r-1"}
 

@@ -18,6 +18,7 @@ from belfry.engine.partition import PartitionEngine
 from belfry.engine.verdicts import Place
 from belfry.schedules.identity import Homes
 from belfry.schedules.tenant import Delivery, Level, Tenants
+from belfry.settings import Settings
 from belfry.store.ordered_map import MemoryMap
 from belfry.store.schedules import ScheduleStore
 from belfry.wire.requests import RequestReader
@@ -43,7 +44,9 @@ def test_who_lost_a_partition_while_taking_it_over_fences_nobody(
         fenced.append(term.partition)
         raise Fenced("the end of this test")
 
-    kit: Any = SimpleNamespace(clock=SimpleNamespace(monotonic_ms=float), take_over=take_over)
+    kit: Any = SimpleNamespace(
+        clock=SimpleNamespace(monotonic_ms=float), settings=Settings(), take_over=take_over
+    )
     runner = PartitionRunner(3, kit)
     runner.rightful = at_first
     runner.start()
@@ -68,7 +71,10 @@ def test_who_may_not_write_waits_before_the_partition_is_taken_over_again(barred
 
     outputs = SimpleNamespace(hold=hold)
     kit: Any = SimpleNamespace(
-        clock=SimpleNamespace(monotonic_ms=float), take_over=take_over, outputs=outputs
+        clock=SimpleNamespace(monotonic_ms=float),
+        settings=Settings(),
+        take_over=take_over,
+        outputs=outputs,
     )
     runner = PartitionRunner(3, kit)
     runner.start()
@@ -106,8 +112,7 @@ def test_an_added_partition_says_its_position_again_before_it_is_forgotten() -> 
         term.moved(Event.FENCED)
         return owned
 
-    kit = MagicMock(take_over=take_over)
-    kit.settings.catch_up_limit_ms = 0
+    kit = MagicMock(take_over=take_over, settings=Settings(catch_up_limit_ms=0))
     kit.guard.may_fire = False
     kit.clock = SimpleNamespace(monotonic_ms=wait, wall_ms=wait, both_ms=lambda: (now.ms, now.ms))
     runner = PartitionRunner(7, kit)
