@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from belfry.store import records
+from belfry.store.plain import decode_plain
 from tests.compatibility.rows import FILE, rows, said
 
 GOLDEN: dict[str, dict[str, Any]] = json.loads(FILE.read_bytes())
@@ -32,5 +33,5 @@ def test_every_letter_has_a_golden_row() -> None:
 def test_only_the_plain_one_is_fired_as_a_plain_one() -> None:
     """Whatever has a rule, headers, a pause or a past goes the general way."""
     pending = {n: bytes.fromhex(g["hex"]) for n, g in GOLDEN.items() if n.startswith("pending")}
-    plain = [name for name, row in pending.items() if records.decode_plain(row) is not None]
+    plain = [name for name, row in pending.items() if decode_plain(row) is not None]
     assert plain == ["pending: plain"]

@@ -18,7 +18,8 @@ from belfry.engine.zone_change import ZoneChange
 from belfry.schedules.identity import fire_id
 from belfry.schedules.outcomes import Outcome
 from belfry.schedules.tenant import Tenants
-from belfry.store.records import ENDED_FIRED, decode_plain, encode_marker
+from belfry.store.plain import decode_plain
+from belfry.store.records import ENDED_FIRED, encode_marker
 from belfry.store.schedules import ScheduleStore
 from belfry.wire.instants import rfc3339
 from belfry.wire.record import Headers

@@ -15,7 +15,8 @@ from belfry.engine.waiting import Waiting
 from belfry.engine.zone_change import ZoneChange
 from belfry.schedules.identity import fire_id
 from belfry.schedules.rule import has_targets
-from belfry.store.records import decode_turn, next_record
+from belfry.store.plain import decode_turn
+from belfry.store.records import next_record
 from belfry.store.schedules import ScheduleStore
 from belfry.wire.instants import rfc3339
 from belfry.wire.record import Headers
