@@ -71,6 +71,11 @@ class Outputs:
         self._stopping.set()
         self._thread.join()
 
+    @property
+    def topics(self) -> int:
+        """Number of output topics that there are."""
+        return len(self._partitions)
+
     def partitions_of(self, topic: str) -> int:
         """Number of partitions of an output topic."""
         return self._partitions[topic]

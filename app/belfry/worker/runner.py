@@ -159,6 +159,7 @@ class PartitionRunner:
         self._waiting = None
         self._move(Event.ASSIGNED)
         self._hold_who_is_barred()
+        self._pace.begin(self._kit.outputs.topics)
         started_ms = self._clock.monotonic_ms()
         term = self._term
         warm, self._warm = self._warm, None

@@ -1,12 +1,19 @@
-"""Steps grow while they are quick, and shrink when they are not."""
+"""Steps shrink when commits are slow or fail, and grow while they are quick."""
 
 from __future__ import annotations
 
-from belfry.worker.pace import FIRST, LEAST, QUICK_MS, SLOW_MS, Pace
+from belfry.worker.pace import FIRST, LEAST, MANY_TOPICS, QUICK_MS, SLOW_MS, Pace
 
 
-def test_quick_steps_that_were_full_double_up_to_the_most() -> None:
+def test_a_step_may_have_all_that_it_may_where_there_are_few_topics() -> None:
     pace = Pace(10_000)
+    pace.begin(MANY_TOPICS)
+    assert pace.at_most == 10_000
+
+
+def test_among_many_topics_quick_steps_that_were_full_double_up_to_the_most() -> None:
+    pace = Pace(10_000)
+    pace.begin(MANY_TOPICS + 1)
     sizes = []
     for _ in range(7):
         sizes.append(pace.at_most)
@@ -16,12 +23,13 @@ def test_quick_steps_that_were_full_double_up_to_the_most() -> None:
 
 def test_a_step_that_was_not_full_says_nothing_about_larger_ones() -> None:
     pace = Pace(10_000)
-    pace.committed(FIRST - 1, 1.0)
-    assert pace.at_most == FIRST
+    pace.failed()
+    pace.committed(4_999, 1.0)
+    assert pace.at_most == 5_000
 
 
 def test_slow_and_failed_steps_halve_it_and_what_lies_between_changes_nothing() -> None:
-    pace = Pace(10_000)
+    pace = Pace(FIRST)
     pace.committed(FIRST, (QUICK_MS + SLOW_MS) / 2)
     assert pace.at_most == FIRST
     pace.committed(FIRST, SLOW_MS + 1)

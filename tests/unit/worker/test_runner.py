@@ -45,7 +45,10 @@ def test_who_lost_a_partition_while_taking_it_over_fences_nobody(
         raise Fenced("the end of this test")
 
     kit: Any = SimpleNamespace(
-        clock=SimpleNamespace(monotonic_ms=float), settings=Settings(), take_over=take_over
+        clock=SimpleNamespace(monotonic_ms=float),
+        settings=Settings(),
+        take_over=take_over,
+        outputs=SimpleNamespace(topics=0),
     )
     runner = PartitionRunner(3, kit)
     runner.rightful = at_first
@@ -69,7 +72,7 @@ def test_who_may_not_write_waits_before_the_partition_is_taken_over_again(barred
         assert not topics
         did.append("held")
 
-    outputs = SimpleNamespace(hold=hold)
+    outputs = SimpleNamespace(hold=hold, topics=0)
     kit: Any = SimpleNamespace(
         clock=SimpleNamespace(monotonic_ms=float),
         settings=Settings(),
@@ -113,6 +116,7 @@ def test_an_added_partition_says_its_position_again_before_it_is_forgotten() -> 
         return owned
 
     kit = MagicMock(take_over=take_over, settings=Settings(catch_up_limit_ms=0))
+    kit.outputs.topics = 0
     kit.guard.may_fire = False
     kit.clock = SimpleNamespace(monotonic_ms=wait, wall_ms=wait, both_ms=lambda: (now.ms, now.ms))
     runner = PartitionRunner(7, kit)
