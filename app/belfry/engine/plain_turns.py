@@ -42,8 +42,8 @@ class PlainTurns:
             return False
         (due_ms, nominal_ms, seq, life, version, occurrence,
          tenant, schedule_id, group, key, rule, payload) = turn  # fmt: skip
-        topic = self._topic_of(tenant, effects)
         following_ms = self._following(rule, nominal_ms, occurrence, now_ms - due_ms)
+        topic = "" if following_ms is None else self._topic_of(tenant, effects)
         if following_ms is None or not topic:
             return False
         name = b"%b/%b" % (tenant, schedule_id)

@@ -96,17 +96,21 @@ class Outputs:
             raise Aborted("output topics cannot be written to", refused)
         self._open.update(tenant.topic for tenant in firing)
 
-    def hold(self, topics: dict[str, str]) -> None:
+    def hold(self, topics: dict[str, str]) -> bool:
         """Hold the tenants of topics that refused a record, and of those that are offline.
 
         Who may not write to a topic is told so for the whole transaction, without its name.
+        Returns whether there is anybody to hold.
         """
         if not topics:
             self._look()
             topics = dict.fromkeys(self._barred(self._open), BARRED)
+        anybody = False
         for topic, reason in topics.items():
             for tenant in self._tenants.on(topic):
                 self._hold(tenant, reason)
+                anybody = True
+        return anybody
 
     def treat(self, terms: Terms) -> None:
         """Treat a tenant on new terms.

@@ -31,8 +31,8 @@ class Pace:
             self.at_most = min(self.at_most, FIRST)
 
     def committed(self, fired: int, took_ms: float) -> None:
-        """A step that fired so many events took so long to commit."""
-        if took_ms > SLOW_MS:
+        """A step that fired so many events took so long to commit; a small one tells nothing."""
+        if took_ms > SLOW_MS and 2 * fired >= self.at_most:
             self.failed()
         elif took_ms < QUICK_MS and fired >= self.at_most:
             self.at_most = min(2 * self.at_most, self._most)

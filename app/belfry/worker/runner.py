@@ -193,10 +193,13 @@ class PartitionRunner:
             self._step(owned)
 
     def _hold_who_is_barred(self) -> None:
-        """Whoever's topic may not be written to waits, before it costs another take-over."""
+        """Whoever's topic may not be written to waits, before it costs another take-over.
+
+        Where that is no tenant's, holding nobody mends anything, and there is no hurry.
+        """
         barred, self._barred = self._barred, False
-        if barred:
-            self._kit.outputs.hold({})
+        if barred and not self._kit.outputs.hold({}):
+            self._stopping.wait(PAUSE_AFTER_ERROR_S)
 
     def _told_taken_over(self, started_ms: float, *, warm: bool) -> None:
         seconds = (self._clock.monotonic_ms() - started_ms) / 1000
@@ -332,7 +335,8 @@ class PartitionRunner:
             receipt = owned.producer.commit(effects)
         except Aborted as error:
             engine.aborted()
-            self._pace.failed()
+            if not error.topics:
+                self._pace.failed()
             if self.failing_since_ms is None:
                 self.failing_since_ms = self._clock.monotonic_ms()
             self._kit.outputs.hold(error.topics)

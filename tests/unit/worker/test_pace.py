@@ -38,6 +38,16 @@ def test_slow_and_failed_steps_halve_it_and_what_lies_between_changes_nothing() 
     assert pace.at_most == FIRST // 4
 
 
+def test_a_slow_step_that_fired_little_says_nothing_about_its_size() -> None:
+    """Requests were taken in, or the broker was slow."""
+    pace = Pace(10_000)
+    pace.committed(0, 60_000.0)
+    pace.committed(4_999, 60_000.0)
+    assert pace.at_most == 10_000
+    pace.committed(5_000, 60_000.0)
+    assert pace.at_most == 5_000
+
+
 def test_it_never_ends_up_with_nothing() -> None:
     pace, small = Pace(10_000), Pace(3)
     for _ in range(20):

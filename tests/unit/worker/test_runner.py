@@ -24,7 +24,7 @@ from belfry.store.schedules import ScheduleStore
 from belfry.wire.requests import RequestReader
 from belfry.worker.ingress import RENEW_MS
 from belfry.worker.outcome import Fenced, Unknown
-from belfry.worker.runner import MOST_ENDS, PartitionRunner
+from belfry.worker.runner import MOST_ENDS, PAUSE_AFTER_ERROR_S, PartitionRunner
 from belfry.worker.transactions import Receipt
 
 
@@ -58,31 +58,43 @@ def test_who_lost_a_partition_while_taking_it_over_fences_nobody(
     assert runner.state is Ownership.STOPPED
 
 
-@pytest.mark.parametrize("barred", [True, False])
-def test_who_may_not_write_waits_before_the_partition_is_taken_over_again(barred: bool) -> None:
-    did: list[str] = []
+@pytest.mark.parametrize(
+    ("barred", "anybody", "did"),
+    [
+        (True, True, ["held"]),
+        (True, False, ["held", PAUSE_AFTER_ERROR_S]),
+        (False, True, [PAUSE_AFTER_ERROR_S]),
+    ],
+    ids=["a tenant's topic", "a topic of belfry's own", "another cause"],
+)
+def test_who_may_not_write_waits_before_the_partition_is_taken_over_again(
+    barred: bool, anybody: bool, did: list[str | float]
+) -> None:
+    """At once where that mends it; where it does not, never without a pause."""
+    found: list[str | float] = []
+    ends: list[Exception] = [Unknown("nothing to abort", barred=barred), Fenced("the end")]
 
     def take_over(_term: Any) -> None:
-        did.append("taken over")
-        if did.count("taken over") == 1:
-            raise Unknown("the broker had no transaction to abort", barred=barred)
-        raise Fenced("the end of this test")
+        raise ends.pop(0)
 
-    def hold(topics: dict[str, str]) -> None:
+    def hold(topics: dict[str, str]) -> bool:
         assert not topics
-        did.append("held")
+        found.append("held")
+        return anybody
 
-    outputs = SimpleNamespace(hold=hold, topics=0)
     kit: Any = SimpleNamespace(
         clock=SimpleNamespace(monotonic_ms=float),
         settings=Settings(),
         take_over=take_over,
-        outputs=outputs,
+        outputs=SimpleNamespace(hold=hold, topics=0),
     )
     runner = PartitionRunner(3, kit)
+    stopping: Any = SimpleNamespace(is_set=lambda: False, wait=found.append)
+    runner._stopping = stopping
     runner.start()
     assert runner.join(10)
-    assert did == ["taken over", *["held"] * barred, "taken over"]
+    assert found == did
+    assert not ends
 
 
 def test_an_added_partition_says_its_position_again_before_it_is_forgotten() -> None:
