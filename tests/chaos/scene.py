@@ -94,8 +94,10 @@ class Scene:
         self.load.stop()
         report = self.follower.drain(self.load.last_due_ms)
         self.follower.close()
-        # The victim leaves its stores as a crash does, the other one in order.
+        # The victim leaves its stores as a crash does, the other one in order; and who takes over
+        # ends what the victim had begun, which the broker would do only after a time-out.
         self.victim.kill()
+        self.wait_steady_has_all()
         assert self.steady.stop() == 0, self.steady.tail()
         return report
 
