@@ -23,6 +23,7 @@ from multiprocessing.connection import Connection
 from typing import Any, Final
 
 import aiohttp
+import uvloop
 from confluent_kafka import OFFSET_END, Consumer, TopicPartition
 
 from belfry.bench.cluster import BenchCluster
@@ -119,7 +120,7 @@ async def drive(call: Call, url: str, rate: int) -> tuple[list[float], dict[int,
 
 def _driver(phase: str, url: str, pipe: Connection) -> None:
     call, rate = PHASES[phase]
-    pipe.send(asyncio.run(drive(call, url, rate)))
+    pipe.send(uvloop.run(drive(call, url, rate)))
 
 
 def percentile(values: list[float], share: float) -> float:

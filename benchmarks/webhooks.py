@@ -22,6 +22,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Final
 
+import uvloop
 from confluent_kafka import Producer
 
 from belfry.bench.cluster import BenchCluster, BenchWorker
@@ -84,7 +85,7 @@ def sink(pipe: Connection) -> None:
                 pipe.send(list(Answering.seen))
                 Answering.seen.clear()
 
-    asyncio.run(serve())
+    uvloop.run(serve())
 
 
 class Sink:

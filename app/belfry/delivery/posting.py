@@ -24,6 +24,7 @@ from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
 import structlog
+import uvloop
 
 from belfry.delivery.answers import Answer, End, best
 from belfry.delivery.hosts import Hosts
@@ -77,7 +78,7 @@ class Posting:
         self._beginning = False
         self._lanes: dict[tuple[bytes, int], asyncio.Task[None]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self._loop = asyncio.new_event_loop()
+        self._loop = uvloop.new_event_loop()
         self._loop.set_default_executor(
             ThreadPoolExecutor(RESOLVING_THREADS, thread_name_prefix="belfry-resolving")
         )
