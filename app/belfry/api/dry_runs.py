@@ -44,7 +44,7 @@ class DryRuns:
         now_ms = int(self._parts.now_ms())
         copies: list[Fired] = []
 
-        def look(partition: int) -> Response:
+        async def look(partition: int) -> Response:
             found = self._reads.read(partition, lambda rows: standing_of(rows, name, now_ms))
             copies.append(self._copy(found, tenant, partition, now_ms))
             return Response()

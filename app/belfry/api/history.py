@@ -176,7 +176,7 @@ def _of_schedule(routes: APIRouter, parts: Parts, reads: Reads, callers: Callers
         start = span.start()
         partition = partition_of(schedule_key(tenant, schedule_id), _opened(source).partitions)
 
-        def look(home: int) -> Response:
+        async def look(home: int) -> Response:
             if partition not in source.followed:
                 raise NotHeld(home)
             found = _book(source).of_schedule(

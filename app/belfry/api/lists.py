@@ -89,7 +89,7 @@ class Lists:
         asked = question(request.url.path, wanted)
         partition, after = read_cursor(cursor, asked) if cursor else (homes[0], b"")
 
-        def look(partition: int) -> Response:
+        async def look(partition: int) -> Response:
             shown, last = pages(partition, after or None)
             following = [home for home in homes if home > partition]
             shown["cursor"] = None

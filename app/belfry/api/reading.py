@@ -12,7 +12,7 @@ for travels along, and the holder waits until its store has it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 from time import monotonic
 from typing import Final, TypeVar
@@ -60,7 +60,7 @@ class Reads:
         request: Request,
         principal: Principal,
         partition: int,
-        look: Callable[[int], Response],
+        look: Callable[[int], Awaitable[Response]],
     ) -> Response:
         """The answer of whoever holds a partition; `look` reads it here, raising `NotHeld`."""
         deadline = monotonic() + PATIENCE_S
@@ -69,7 +69,7 @@ class Reads:
         while True:
             try:
                 await self._applied(partition, after, deadline)
-                return look(partition)
+                return await look(partition)
             except NotHeld:
                 if FORWARDED in request.headers:
                     return _not_held(request, partition)

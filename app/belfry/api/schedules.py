@@ -20,6 +20,7 @@ from belfry.api.document import body_of, bulk_answer, problems, with_answer
 from belfry.api.dry_runs import DryRuns
 from belfry.api.express import Calls
 from belfry.api.lists import Lists, MostRows
+from belfry.api.looks import Looks
 from belfry.api.names import ScheduleName, TenantName
 from belfry.api.parsing import parsed
 from belfry.api.parts import Parts
@@ -39,7 +40,7 @@ from belfry.api.queries import (
 from belfry.api.reading import Reads
 from belfry.api.writing import Writes, request_fields
 from belfry.store.keys import schedule_key
-from belfry.store.lookup import Standing, Wanted, standing_of
+from belfry.store.lookup import Standing, Wanted
 
 SCHEDULE: Final = "/tenants/{tenant}/schedules/{schedule_id:path}"
 SCHEDULES: Final = "/tenants/{tenant}/schedules"
@@ -201,6 +202,7 @@ class Shelf:
     def __init__(self, parts: Parts, reads: Reads) -> None:
         self._parts = parts
         self._reads = reads
+        self._looks = Looks(reads, parts.now_ms)
 
     async def look_up(
         self, request: Request, caller: Principal, tenant: str, schedule_id: str
@@ -209,9 +211,8 @@ class Shelf:
         holdings, reads = self._parts.ready.holdings, self._reads
         name = schedule_key(tenant, schedule_id)
 
-        def look(partition: int) -> Response:
-            now_ms = int(self._parts.now_ms())
-            found = reads.read(partition, lambda rows: standing_of(rows, name, now_ms))
+        async def look(partition: int) -> Response:
+            found = await self._looks.standing(partition, name)
             return _shown(found, request.url.path, schedule_id)
 
         home = holdings.home_of(tenant, schedule_id)

@@ -1,0 +1,59 @@
+"""Single schedules, looked up together: what is asked for in one turn of the loop is one read.
+
+A read of the store may wait for the disk.  One that reads many rows lets the engine's threads go
+on meanwhile, one of a single row does not; and the more callers there are, the more of them share
+a wait.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from belfry.api.reading import Reads
+from belfry.store.lookup import Standing, standings_of
+
+Asked = list[tuple[bytes, asyncio.Future[Standing | None]]]
+
+
+class Looks:
+    """Gathers what is asked for; belongs to one event loop."""
+
+    def __init__(self, reads: Reads, now_ms: Callable[[], float]) -> None:
+        self._reads = reads
+        self._now_ms = now_ms
+        self._asked: dict[int, Asked] = {}
+
+    async def standing(self, partition: int, name: bytes) -> Standing | None:
+        """The schedule of a changelog key, or None; raises `NotHeld` and `Moving`."""
+        loop = asyncio.get_running_loop()
+        if not self._asked:
+            loop.call_soon(self._look)
+        future: asyncio.Future[Standing | None] = loop.create_future()
+        self._asked.setdefault(partition, []).append((name, future))
+        return await future
+
+    def _look(self) -> None:
+        gathered, self._asked = self._asked, {}
+        for partition, asked in gathered.items():
+            try:
+                found: list[Any] = self._found(partition, [name for name, _ in asked])
+            except Exception as error:  # noqa: BLE001  # whoever asked is told
+                found = [error] * len(asked)
+            for (_, future), standing in zip(asked, found, strict=True):
+                _tell(future, standing)
+
+    def _found(self, partition: int, names: list[bytes]) -> list[Standing | None]:
+        now_ms = int(self._now_ms())
+        return self._reads.read(partition, lambda rows: standings_of(rows, names, now_ms))
+
+
+def _tell(future: asyncio.Future[Standing | None], found: Standing | Exception | None) -> None:
+    """Who asked may have gone."""
+    if future.done():
+        return
+    if isinstance(found, Exception):
+        future.set_exception(found)
+    else:
+        future.set_result(found)
