@@ -14,13 +14,14 @@ arrive.  First attempts go before what a host has failed to take once, of which 
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from threading import Thread
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 import structlog
@@ -64,6 +65,14 @@ class Means:
     per_host: int
 
 
+class _Loop(uvloop.Loop):
+    """uvloop's, but names are resolved by the executor: its own two threads would be few."""
+
+    def getaddrinfo(self, *args: Any, **kwargs: Any) -> Any:
+        """As the standard loops do it."""
+        return self.run_in_executor(None, partial(socket.getaddrinfo, *args, **kwargs))
+
+
 class Posting:
     """Posts what it is handed; `finished` is called from its thread, once for each piece."""
 
@@ -78,7 +87,7 @@ class Posting:
         self._beginning = False
         self._lanes: dict[tuple[bytes, int], asyncio.Task[None]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self._loop = uvloop.new_event_loop()
+        self._loop = _Loop()
         self._loop.set_default_executor(
             ThreadPoolExecutor(RESOLVING_THREADS, thread_name_prefix="belfry-resolving")
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import threading
 import time
 from collections import Counter
@@ -17,6 +18,7 @@ from belfry.delivery.answers import Answer, End
 from belfry.delivery.hosts import FAILURES
 from belfry.delivery.posting import Means, Posting, Ticket
 from belfry.delivery.posts import Post, Secrets
+from belfry.delivery.transport import HttpTransport
 from belfry.delivery.work import Work
 from belfry.schedules.deliveries import DeliveryState
 from belfry.schedules.targets import HttpTarget
@@ -210,3 +212,26 @@ def test_what_was_given_up_does_not_come_back(desk: Desk) -> None:
     desk.net.released.set()
     desk.hand_in("ok.com")
     assert [number for number, _ in desk.wait(1)] == [3]
+
+
+def test_names_that_do_not_resolve_hold_up_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of them are asked for side by side: none is answered before the last one is asked for."""
+    names = 32
+    asked, found = threading.Barrier(names), list[str]()
+
+    def resolve(host: str, *_args: Any, **_more: Any) -> Any:
+        asked.wait(WAIT_S)
+        found.append(host)
+        raise socket.gaierror(socket.EAI_NONAME, "no such name")
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    desk = Desk()
+    means = Means(lambda: HttpTransport(SystemClock(), ()), Secrets({}), SystemClock(), PER_HOST)
+    desk.posting._means = means
+    try:
+        for number in range(names):
+            desk.hand_in(f"n{number}.com")
+        assert {answer.code for _, answer in desk.wait(names)} == {"dns"}
+        assert set(found) == {f"n{number}.com" for number in range(names)}
+    finally:
+        desk.posting.stop()
