@@ -8,13 +8,14 @@ a wait.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
 
+from belfry.api.holdings import NotHeld
 from belfry.api.reading import Reads
 from belfry.store.lookup import Standing, standings_of
 
 Asked = list[tuple[bytes, asyncio.Future[Standing | None]]]
+Found = Standing | Exception | None
 
 
 class Looks:
@@ -37,19 +38,28 @@ class Looks:
     def _look(self) -> None:
         gathered, self._asked = self._asked, {}
         for partition, asked in gathered.items():
+            names = [name for name, _ in asked]
             try:
-                found: list[Any] = self._found(partition, [name for name, _ in asked])
-            except Exception as error:  # noqa: BLE001  # whoever asked is told
+                found: Sequence[Found] = self._found(partition, names)
+            except NotHeld as error:
                 found = [error] * len(asked)
+            except Exception:  # noqa: BLE001  # of one of them: the others are none the worse
+                found = [self._alone(partition, name) for name in names]
             for (_, future), standing in zip(asked, found, strict=True):
                 _tell(future, standing)
+
+    def _alone(self, partition: int, name: bytes) -> Found:
+        try:
+            return self._found(partition, [name])[0]
+        except Exception as error:  # noqa: BLE001  # who asked is told
+            return error
 
     def _found(self, partition: int, names: list[bytes]) -> list[Standing | None]:
         now_ms = int(self._now_ms())
         return self._reads.read(partition, lambda rows: standings_of(rows, names, now_ms))
 
 
-def _tell(future: asyncio.Future[Standing | None], found: Standing | Exception | None) -> None:
+def _tell(future: asyncio.Future[Standing | None], found: Found) -> None:
     """Who asked may have gone."""
     if future.done():
         return

@@ -82,7 +82,7 @@ class RocksMap:
             raise
 
     def get(self, key: bytes) -> bytes | None:
-        """The value of a key, or None."""
+        """The value of a key, or None; no other thread runs meanwhile, as it does in `get_many`."""
         try:
             value: bytes | None = self._db.get(key)
         except Exception as error:

@@ -10,7 +10,7 @@ import pytest
 
 from belfry.api.holdings import NotHeld
 from belfry.api.looks import Looks
-from belfry.store.keys import schedule_key
+from belfry.store.keys import NAMED_PREFIX, schedule_key
 from belfry.store.lookup import Standing
 from tests.unit.store.test_lookup import NOW_MS, Shelf
 
@@ -34,10 +34,10 @@ class Reads:
     """Partition 0 is held here."""
 
     def __init__(self) -> None:
-        shelf = Shelf()
+        self.shelf = Shelf()
         for number in range(3):
-            shelf.add("orders", f"s-{number}", NOW_MS + 60_000)
-        self.rows = Counted(shelf)
+            self.shelf.add("orders", f"s-{number}", NOW_MS + 60_000)
+        self.rows = Counted(self.shelf)
 
     def read(self, partition: int, look: Callable[[Any], Any]) -> Any:
         if partition:
@@ -87,6 +87,20 @@ def test_a_partition_that_is_not_held_fails_for_those_who_asked_for_it(looks: Lo
     assert isinstance(first, NotHeld)
     assert isinstance(last, NotHeld)
     assert isinstance(found, Standing)
+
+
+def test_one_that_cannot_be_read_fails_alone(looks: Looks, reads: Reads) -> None:
+    row = reads.rows.get_many([NAMED_PREFIX + key(1)])[0]
+    reads.shelf.rows.write({NAMED_PREFIX + key(1): (row or b"")[:3]})
+
+    async def ask() -> list[Standing | BaseException | None]:
+        asked = (looks.standing(0, key(number)) for number in range(3))
+        return await asyncio.gather(*asked, return_exceptions=True)
+
+    first, unreadable, last = asyncio.run(ask())
+    assert isinstance(first, Standing)
+    assert isinstance(unreadable, Exception)
+    assert isinstance(last, Standing)
 
 
 def test_who_has_gone_is_not_told_and_the_others_are(looks: Looks) -> None:
