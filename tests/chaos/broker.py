@@ -21,9 +21,6 @@ AUTHORIZER: Final = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "allow.everyone.if.no.acl.found": "true",
 }
-# A lone broker has nobody to hand its partitions to.  Where it tries, they have no leader for some
-# milliseconds, in which Kafka 4.3.0 ends transactions without their markers (KAFKA-20734).
-LONE: Final = {"controlled.shutdown.enable": "false"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +49,6 @@ def two_doors(home: Path) -> Iterator[Brokers]:
             "inter.broker.listener.name": "PLAINTEXT",
             "controller.quorum.voters": f"1@{HOST}:{controller}",
             **AUTHORIZER,
-            **LONE,
         },
     )
     hop = Proxy(outside, behind)

@@ -32,6 +32,9 @@ LONE_NODE = {
     # default takes 9 s.
     "broker.heartbeat.interval.ms": "500",
     "broker.session.timeout.ms": "3000",
+    # It has nobody to hand its partitions to.  Where it tries, they have no leader for a moment, in
+    # which Kafka 4.3 may end transactions without their markers (KAFKA-20734).
+    "controlled.shutdown.enable": "false",
     "default.replication.factor": "1",
     "min.insync.replicas": "1",
     "offsets.topic.replication.factor": "1",
