@@ -79,7 +79,7 @@ class Model:
         """Outcome of a request that was read from a record (offset, timestamp)."""
         again = (asked["tenant"], asked["request_id"] or "")
         if asked["request_id"]:
-            if now_ms - self.answered.get(again, -DAY) < HOUR:
+            if min(record[1], now_ms) - self.answered.get(again, -DAY) < HOUR:
                 return "DUPLICATE"
             self.answered[again] = now_ms
         return self._outcome((asked["tenant"], asked["schedule_id"]), asked, record, now_ms)

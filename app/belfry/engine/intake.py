@@ -71,6 +71,7 @@ class Intake:
         self._checks = RequestChecks()
         self.now_ms = 0
         self.watermark_ms = 0
+        self._asked_ms = 0
         self._steps = Steps(place, store, waiting, verdicts)
         self._table = {case: self._steps.carry_out[step] for case, step in TABLE.items()}
 
@@ -81,6 +82,7 @@ class Intake:
 
     def take(self, record: SourceRecord, request: Request | Rejection, effects: Effects) -> None:
         """Give one request its verdict."""
+        self._asked_ms = min(record[1], self.now_ms)
         if isinstance(request, Rejection):
             self._verdicts.reject(record, None, request, self.now_ms, effects)
             return
@@ -113,7 +115,7 @@ class Intake:
         if problem is not None:
             self._refuse(record, request, problem, effects)
         elif request["request_id"] is None or not self._verdicts.repeats(
-            request, self.now_ms, effects
+            request, self._asked_ms, self.now_ms, effects
         ):
             self._decide(record, request, tenant, effects)
 
@@ -136,7 +138,7 @@ class Intake:
         """Reject a request; where its id can be trusted, a repeat of it is a DUPLICATE."""
         if rejection.code in UNNAMED or request["request_id"] is None:
             self._verdicts.reject(record, request, rejection, self.now_ms, effects)
-        elif not self._verdicts.repeats(request, self.now_ms, effects):
+        elif not self._verdicts.repeats(request, self._asked_ms, self.now_ms, effects):
             self._verdicts.reject(record, request, rejection, self.now_ms, effects)
             answer = Answer(Outcome.REJECTED, code=rejection.code)
             self._verdicts.remember(request, answer, self.now_ms, effects)
@@ -195,7 +197,7 @@ class Intake:
                 return True
         if request_id is None:
             return False
-        return self._verdicts.answered(tenant.name, request_id, self.now_ms)
+        return self._verdicts.answered(tenant.name, request_id, self._asked_ms)
 
     def _decide(
         self, record: SourceRecord, request: Request, tenant: Tenant, effects: Effects

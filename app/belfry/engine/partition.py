@@ -67,6 +67,7 @@ class PartitionEngine:
         self._next_due_ms = store.first_due_ms(self._reach.cursor)
         self._effects = Effects()
         self._position = self.manifest.position
+        self._heard_ms = self._step_heard_ms = 0
         self._step_reach = self._reach
 
     @property
@@ -148,11 +149,13 @@ class PartitionEngine:
             self._intake.take(record, whole, effects)
         effects.moved = effects.moved or batch.next_position != self._position
         self._position = batch.next_position
+        if batch.records:
+            self._step_heard_ms = max(self._step_heard_ms, batch.records[-1][1])
         return effects
 
     def sweep(self, now_ms: int, at_most: int) -> Effects:
         """Forget markers and verdicts whose time is over, among the next `at_most` rows."""
-        self._sweep.sweep(now_ms, at_most, self._effects)
+        self._sweep.sweep(now_ms, self._heard_ms, at_most, self._effects)
         self._firing.queues.crowds.forget(now_ms)
         self._removal.sweep(now_ms, at_most, self._effects)
         self._waiting.reach = self._step_reach
@@ -186,6 +189,7 @@ class PartitionEngine:
         self._store.commit(StoredState(changelog_offset, now_ms, manifest))
         self._waiting.gates.committed()
         self.manifest = manifest
+        self._heard_ms = self._step_heard_ms
         self._reach = self._step_reach
         self._next_due_ms = self._store.first_due_ms(self._reach.cursor)
         self._effects = Effects()
@@ -201,4 +205,5 @@ class PartitionEngine:
         self._zones.restart()
         self._effects = Effects()
         self._position = self.manifest.position
+        self._step_heard_ms = self._heard_ms
         self._step_reach = self._reach

@@ -58,12 +58,15 @@ class Verdicts:
         """Where a record was first received."""
         return origin_of(record, self._place.topic, self._place.partition)
 
-    def repeats(self, request: Request, now_ms: int, effects: Effects) -> bool:
-        """Whether the request's id was answered within the hour; then it is a DUPLICATE."""
+    def repeats(self, request: Request, asked_ms: int, now_ms: int, effects: Effects) -> bool:
+        """Whether the request's id was answered in the hour before; then it is a DUPLICATE.
+
+        The hour ends when the request came in, however late it is read.
+        """
         name = keys.request_key(request["tenant"], request["request_id"] or "")
         row = self._store.named(name)
         first = None if row is None else decode_verdict(row)
-        if first is None or now_ms - first.at_ms >= REQUEST_ID_MS:
+        if first is None or asked_ms - first.at_ms >= REQUEST_ID_MS:
             return False
         effects.outcomes[Outcome.DUPLICATE] += 1
         effects.lifecycle.append(
@@ -81,10 +84,10 @@ class Verdicts:
         )
         return True
 
-    def answered(self, tenant: str, request_id: str, now_ms: int) -> bool:
-        """Whether a request of this id was answered here within the hour."""
+    def answered(self, tenant: str, request_id: str, asked_ms: int) -> bool:
+        """Whether a request of this id was answered here in the hour before this instant."""
         row = self._store.named(keys.request_key(tenant, request_id))
-        return row is not None and now_ms - decode_verdict(row).at_ms < REQUEST_ID_MS
+        return row is not None and asked_ms - decode_verdict(row).at_ms < REQUEST_ID_MS
 
     def conclude(
         self,

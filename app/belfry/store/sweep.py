@@ -2,6 +2,9 @@
 
 Whoever reads a row judges its age, so the sweep may be slow; it only gives space back.  It walks
 the named rows round and round instead of keeping an index of ends, which would cost every fire.
+
+A verdict's hour is that of requests: what repeats one may lie in the log for days before it is
+read, so the verdict stays until a request has been read that came an hour later.
 """
 
 from __future__ import annotations
@@ -34,16 +37,20 @@ class Sweep:
         """Begin again: the last steps were not committed."""
         self._cursor = keys.NAMED_PREFIX
 
-    def sweep(self, now_ms: int, at_most: int, effects: Rows) -> None:
-        """Look at the next `at_most` rows and end those whose time is over at `now_ms`."""
+    def sweep(self, now_ms: int, heard_ms: int, at_most: int, effects: Rows) -> None:
+        """Look at the next `at_most` rows and end those whose time is over at `now_ms`.
+
+        All requests that came before `heard_ms` have been read.
+        """
+        heard_ms = min(heard_ms, now_ms)
         rows = list(islice(self._store.rows.scan(self._cursor, keys.NAMED_END), at_most))
         for key, row in rows:
-            if self._over(row, now_ms) and key not in self._store.writes:
+            if self._over(row, now_ms, heard_ms) and key not in self._store.writes:
                 effects.rows[key[1:]] = None
                 self._store.writes[key] = None
         self._cursor = rows[-1][0] + b"\0" if len(rows) == at_most else keys.NAMED_PREFIX
 
-    def _over(self, row: bytes, now_ms: int) -> bool:
+    def _over(self, row: bytes, now_ms: int, heard_ms: int) -> bool:
         if row[1] == MARKER:
             return now_ms - decode_marker(row).ended_ms >= MARKER_MS
-        return row[1] == VERDICT and now_ms - decode_verdict(row).at_ms >= REQUEST_ID_MS
+        return row[1] == VERDICT and heard_ms - decode_verdict(row).at_ms >= REQUEST_ID_MS

@@ -148,6 +148,8 @@ def test_the_sweep_ends_what_is_over() -> None:
     driver.ask(at=T0 + 5, request_id="r1")
     driver.step(T0)
     driver.step(T0 + 5)
+    driver.ask(action="CANCEL", schedule_id="none", timestamp_ms=T0 + HOUR)
+    driver.step(T0 + HOUR)
     assert driver.sweep(T0 + HOUR - 1).empty
     rows = driver.sweep(T0 + HOUR).rows
     assert rows[keys.request_key("demo", "r1")] is None

@@ -40,8 +40,22 @@ def test_after_an_hour_the_id_is_free_again() -> None:
     driver = Driver()
     driver.ask(at=T0 + 5 * HOUR, request_id="r1")
     driver.step(T0)
-    driver.ask(at=T0 + 7 * HOUR, request_id="r1")
+    driver.ask(at=T0 + 7 * HOUR, request_id="r1", timestamp_ms=T0 + HOUR)
     assert driver.step(T0 + HOUR).outcomes == ["UPDATED"]
+
+
+def test_the_hour_ends_when_a_repeat_comes_in_however_late_it_is_read() -> None:
+    """All owners may be away in between, and what they know be swept when one comes back."""
+    driver = Driver()
+    driver.ask(at=T0 + 5, request_id="r1")
+    driver.step(T0)
+    assert driver.run(T0 + 5) == ["a"]
+    driver.ask(at=T0 + 5, request_id="r1", timestamp_ms=T0 + HOUR - 1)
+    driver.start(driver.rows)
+    driver.sweep(T0 + 30 * HOUR)
+    assert driver.step(T0 + 30 * HOUR).outcomes == ["DUPLICATE"]
+    driver.ask(at=T0 + 5, request_id="r1", timestamp_ms=T0 + HOUR)
+    assert driver.step(T0 + 30 * HOUR).outcomes == ["ACCEPTED"]
 
 
 def test_a_repeat_in_the_same_batch_is_noticed() -> None:

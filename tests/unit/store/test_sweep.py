@@ -35,7 +35,7 @@ class Rows:
 
 def swept(store: ScheduleStore, sweep: Sweep, now_ms: int, at_most: int) -> set[bytes]:
     taken = Rows()
-    sweep.sweep(now_ms, at_most, taken)
+    sweep.sweep(now_ms, now_ms, at_most, taken)
     assert set(taken.rows.values()) <= {None}
     store.commit(STATE)
     return set(taken.rows)
@@ -71,6 +71,16 @@ def test_what_is_over_ends(after_ms: int, ended: set[bytes]) -> None:
     )
 
 
+@pytest.mark.parametrize(("heard_ms", "ends"), [(REQUEST_ID_MS - 1, False), (REQUEST_ID_MS, True)])
+def test_a_verdict_stays_until_a_request_of_an_hour_later_was_read(
+    heard_ms: int, ends: bool
+) -> None:
+    taken = Rows()
+    Sweep(filled()).sweep(T0 + 10**12, T0 + heard_ms, 100, taken)
+    assert (keys.request_key("demo", "r") in taken.rows) == ends
+    assert b"demo/over" in taken.rows
+
+
 def test_a_few_rows_at_a_time_come_round_to_all() -> None:
     store = ScheduleStore(MemoryMap())
     for number in range(10):
@@ -87,7 +97,7 @@ def test_a_few_rows_at_a_time_come_round_to_all() -> None:
 def test_after_a_roll_back_the_sweep_begins_again() -> None:
     store = filled()
     sweep = Sweep(store)
-    sweep.sweep(T0 + MARKER_MS, 100, Rows())
+    sweep.sweep(T0 + MARKER_MS, T0 + MARKER_MS, 100, Rows())
     store.discard()
     sweep.restart()
     assert b"demo/over" in swept(store, sweep, T0 + MARKER_MS, 100)
@@ -97,5 +107,5 @@ def test_what_the_step_changes_is_left_to_it() -> None:
     store = filled()
     store.set_named(b"demo/over", MARKER)
     taken = Rows()
-    Sweep(store).sweep(T0 + MARKER_MS, 100, taken)
+    Sweep(store).sweep(T0 + MARKER_MS, T0, 100, taken)
     assert b"demo/over" not in taken.rows
