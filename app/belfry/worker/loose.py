@@ -15,6 +15,7 @@ from confluent_kafka import KafkaError, Message, Producer
 
 from belfry.engine.effects import Fired
 from belfry.schedules.identity import partition_of
+from belfry.worker.giving_up import give_up
 
 SETTLE_S: Final = 9.5
 
@@ -63,7 +64,7 @@ class LooseProducer:
 
     def close(self) -> None:
         """Give the producer up."""
-        self._producer.purge()
+        give_up(self._producer)
 
     def _told(self, error: KafkaError | None, message: Message) -> None:
         self._left -= 1

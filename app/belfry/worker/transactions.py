@@ -18,6 +18,7 @@ from belfry.schedules.identity import partition_of
 from belfry.wire.lifecycle import encode_lifecycle
 from belfry.worker.clock import SystemClock
 from belfry.worker.failpoints import Failpoints
+from belfry.worker.giving_up import give_up
 from belfry.worker.loose import LooseProducer
 from belfry.worker.outcome import Aborted, Fenced, Unknown
 
@@ -228,7 +229,7 @@ class PartitionProducer:
 
     def close(self) -> None:
         """Give the producer up; an open transaction is left to the next owner's fence."""
-        self._producer.purge()
+        give_up(self._producer)
         if self._loose is not None:
             self._loose.close()
 

@@ -1,0 +1,22 @@
+"""Giving a producer up, so that nothing of it stays behind."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Final
+
+from confluent_kafka import KafkaException, Producer
+
+LONGEST_S: Final = 1.0
+
+
+def give_up(producer: Producer) -> None:
+    """Forget what it has not sent, and hear of that.
+
+    A message whose fate has not been told holds its callback, and that whoever holds the producer:
+    its threads and connections would outlive it in a circle that Python cannot see.
+    """
+    # One that has failed for good may say so once more.
+    with suppress(KafkaException):
+        producer.purge()
+        producer.flush(LONGEST_S)
