@@ -32,6 +32,18 @@ def test_it_is_the_tenants_choice(fields: dict[str, Any]) -> None:
     assert loose_topics(driver, "bulk", "dear", "other", **fields) == {"belfry.fired.bulk"}
 
 
+def test_an_occurrence_that_is_skipped_leaves_nothing_beside_the_transaction() -> None:
+    driver = Driver()
+    follow(driver, "bulk", "AT_LEAST_ONCE")
+    driver.ask(
+        tenant="bulk", kind="EVERY", interval_ms=60_000, misfire="SKIP", max_lateness_ms=5_000
+    )
+    driver.step(T0)
+    late = driver.step(T0 + 10 * 60_000 + 59_000).effects
+    assert (late.fired, late.loose) == ([], set())
+    assert driver.engine.pending == 1
+
+
 def test_who_goes_back_is_in_the_transaction_again() -> None:
     driver = Driver()
     follow(driver, "bulk", "AT_LEAST_ONCE")

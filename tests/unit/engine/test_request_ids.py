@@ -58,6 +58,19 @@ def test_the_hour_ends_when_a_repeat_comes_in_however_late_it_is_read() -> None:
     assert driver.step(T0 + 30 * HOUR).outcomes == ["ACCEPTED"]
 
 
+def test_what_was_rolled_back_has_not_been_read() -> None:
+    driver = Driver()
+    driver.ask(at=T0 + 5, request_id="r1")
+    driver.step(T0)
+    assert driver.run(T0 + 5) == ["a"]
+    driver.ask(at=T0 + 5, request_id="r1", timestamp_ms=T0 + HOUR - 1)
+    driver.ask(action="CANCEL", schedule_id="none", timestamp_ms=T0 + 2 * HOUR)
+    driver.step(T0 + 30 * HOUR, commit=False)
+    assert b"demo/a" in driver.sweep(T0 + 30 * HOUR).rows
+    assert driver.sweep(T0 + 30 * HOUR).empty
+    assert driver.step(T0 + 30 * HOUR).outcomes == ["DUPLICATE", "NOT_FOUND"]
+
+
 def test_a_repeat_in_the_same_batch_is_noticed() -> None:
     driver = Driver()
     for _ in range(3):
