@@ -35,6 +35,7 @@ from belfry.store.ordered_map import Range
 
 MEMTABLE_BYTES = 8 * 1024 * 1024
 CACHE_BYTES = 8 * 1024 * 1024
+NAMES_FILTER = 0.05
 LAST = b"\xff"
 
 log = structlog.get_logger(__name__)
@@ -54,6 +55,9 @@ def _options() -> Options:
     options.set_compaction_style(DBCompactionStyle.universal())
     options.set_level_zero_file_num_compaction_trigger(8)
     options.set_compression_type(DBCompressionType.none())
+    # Most names that are looked up are new.
+    options.set_memtable_whole_key_filtering(True)
+    options.set_memtable_prefix_bloom_ratio(NAMES_FILTER)
     options.set_keep_log_file_num(2)
     options.set_max_open_files(256)
     table = BlockBasedOptions()
@@ -119,7 +123,9 @@ class RocksMap:
         for start, end in cleared:
             batch.delete_range(start, end)
         put, delete = batch.put, batch.delete
-        for key, value in writes.items():
+        # A memtable takes neighbours in faster than a mixture: their place is found once.
+        for key in sorted(writes):
+            value = writes[key]
             if value is None:
                 delete(key)
             else:
