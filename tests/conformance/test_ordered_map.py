@@ -102,6 +102,18 @@ def test_bounds_of_a_scan(
     assert [key for key, _ in rows.scan(start, end)] == expected
 
 
+@pytest.mark.parametrize("start", [b"d", b"z", END, END * 9])
+def test_a_scan_from_behind_its_end_finds_nothing_and_harms_nothing(
+    on_disk: Callable[[], RocksMap], start: bytes
+) -> None:
+    for rows in (MemoryMap(), on_disk()):
+        rows.write({b"a": b"1", b"e": b"2"})
+        assert list(rows.scan(start, b"d")) == []
+    assert isinstance(rows, RocksMap)
+    rows.close()
+    assert everything(on_disk()) == [(b"a", b"1"), (b"e", b"2")]
+
+
 def test_ranges_are_cleared_before_anything_is_put(rows: OrderedMap) -> None:
     rows.write(dict.fromkeys([b"a", b"b", b"c", b"d"], b"old"))
     rows.write({b"b": b"new"}, [(b"a", b"d")])

@@ -28,16 +28,24 @@ def write_cursor(asked: bytes, partition: int, key: bytes) -> str:
 
 
 def read_cursor(cursor: str, asked: bytes) -> tuple[int, bytes]:
-    """Partition and key; raises `Problem` for what is no cursor of this question."""
+    """Partition and key; raises `Problem` for what is no cursor of this question.
+
+    Whoever knows a cursor can make others of it, so neither is more than a place to begin at.
+    """
     try:
         raw = urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
     except ValueError:
         raw = b""
     if len(raw) < _CHECK_BYTES + 2 or raw[:_CHECK_BYTES] != asked:
-        raise Problem(
-            HTTPStatus.UNPROCESSABLE_ENTITY,
-            f"Cursor {cursor[:100]!r} does not belong to this question: give back the cursor of a"
-            " page, with all other parameters as they were, or leave it out to begin anew.",
-            "bad_cursor",
-        )
+        raise bad_cursor(cursor)
     return int.from_bytes(raw[_CHECK_BYTES : _CHECK_BYTES + 2], "big"), raw[_CHECK_BYTES + 2 :]
+
+
+def bad_cursor(cursor: str) -> Problem:
+    """The answer to a cursor of another question, or of none."""
+    return Problem(
+        HTTPStatus.UNPROCESSABLE_ENTITY,
+        f"Cursor {cursor[:100]!r} does not belong to this question: give back the cursor of a"
+        " page, with all other parameters as they were, or leave it out to begin anew.",
+        "bad_cursor",
+    )

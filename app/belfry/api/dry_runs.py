@@ -39,24 +39,25 @@ class DryRuns:
         self, request: Request, caller: Principal, tenant: str, schedule_id: str
     ) -> Response:
         """Write a copy of what a schedule would fire now."""
-        home = self._parts.ready.holdings.home_of(tenant, schedule_id)
         name = schedule_key(tenant, schedule_id)
         now_ms = int(self._parts.now_ms())
         copies: list[Fired] = []
 
         async def look(partition: int) -> Response:
             found = self._reads.read(partition, lambda rows: standing_of(rows, name, now_ms))
+            if found is None:
+                detail = f"Tenant {tenant} has no such schedule."
+                return Problem(HTTPStatus.NOT_FOUND, detail, "not_found").response(request.url.path)
             copies.append(self._copy(found, tenant, partition, now_ms))
             return Response()
 
-        answer = await self._reads.answer(request, caller, home, look)
+        for home in self._reads.homes(request, tenant, schedule_id):
+            answer = await self._reads.answer(request, caller, home, look)
+            if answer.status_code != HTTPStatus.NOT_FOUND:
+                break
         return await self._written(copies[0]) if copies else answer
 
-    def _copy(self, found: Standing | None, tenant: str, partition: int, now_ms: int) -> Fired:
-        if found is None:
-            raise Problem(
-                HTTPStatus.NOT_FOUND, f"Tenant {tenant} has no such schedule.", "not_found"
-            )
+    def _copy(self, found: Standing, tenant: str, partition: int, now_ms: int) -> Fired:
         if found.pending is None:
             detail = f"The schedule is over ({found.state}): there is nothing to fire."
             raise Problem(HTTPStatus.CONFLICT, detail, "over")

@@ -16,7 +16,7 @@ from starlette.responses import Response
 
 from belfry.api import shapes
 from belfry.api.access import Principal
-from belfry.api.cursors import question, read_cursor, write_cursor
+from belfry.api.cursors import bad_cursor, question, read_cursor, write_cursor
 from belfry.api.parts import Parts
 from belfry.api.reading import Reads
 from belfry.store import lookup
@@ -88,6 +88,8 @@ class Lists:
         homes = self._parts.ready.holdings.homes_of(wanted.tenant.decode())
         asked = question(request.url.path, wanted)
         partition, after = read_cursor(cursor, asked) if cursor else (homes[0], b"")
+        if partition not in homes:
+            raise bad_cursor(cursor or "")
 
         async def look(partition: int) -> Response:
             shown, last = pages(partition, after or None)

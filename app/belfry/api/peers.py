@@ -26,9 +26,12 @@ from belfry.api.access import ANYBODY, Gate, Principal, Role, forbidden, unautho
 FORWARDED: Final = "belfry-forwarded"
 NOT_HELD: Final = "belfry-not-held"
 AFTER: Final = "belfry-after"
+AT: Final = "belfry-partition"
 FRESH_MS: Final = 30_000
 CONNECT_S: Final = 1.0
 TOTAL_S: Final = 20.0
+# An owner that is frozen holds a read up no longer than that.
+READ_S: Final = 2.0
 PASSED_ON: Final = ("content-type", "accept", "if-match")
 HANDED_BACK: Final = ("content-type", "etag", "location", "retry-after", NOT_HELD)
 
@@ -113,6 +116,9 @@ class Peers:
         given = {**headers, FORWARDED: self.passport.write(target, principal)}
         address = url + target.path + (f"?{target.query}" if target.query else "")
         # The path is signed and looked up as it was written, so nothing may quote it anew.
+        patience = aiohttp.ClientTimeout(
+            total=READ_S if target.method == "GET" else TOTAL_S, sock_connect=CONNECT_S
+        )
         try:
             async with self._open().request(
                 target.method,
@@ -120,6 +126,7 @@ class Peers:
                 data=target.body or None,
                 headers=given,
                 allow_redirects=False,
+                timeout=patience,
             ) as answer:
                 content = await answer.read()
                 kept = {
@@ -134,7 +141,6 @@ class Peers:
     def _open(self) -> aiohttp.ClientSession:
         if self._session is None:
             self._session = aiohttp.ClientSession(
-                timeout=aiohttp.ClientTimeout(total=TOTAL_S, sock_connect=CONNECT_S),
                 connector=aiohttp.TCPConnector(limit=200, limit_per_host=100),
                 auto_decompress=False,
             )

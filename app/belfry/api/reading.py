@@ -25,6 +25,7 @@ from belfry.api.holdings import NotHeld
 from belfry.api.parts import RETRY_SOON, Parts
 from belfry.api.peers import (
     AFTER,
+    AT,
     FORWARDED,
     NOT_HELD,
     PASSED_ON,
@@ -83,6 +84,15 @@ class Reads:
                 raise _moving(partition, why)
             await asyncio.sleep(PAUSE_S)
 
+    def homes(self, request: Request, tenant: str, schedule_id: str) -> list[int]:
+        """Where a schedule may live, the likeliest first; one place, where another worker asks."""
+        told = request.headers.get(AT, "")
+        if told.isdecimal() and FORWARDED in request.headers:
+            return [int(told)]
+        holdings = self._parts.ready.holdings
+        home = holdings.home_of(tenant, schedule_id)
+        return [home, *holdings.former_homes_of(tenant, schedule_id)]
+
     def read(self, partition: int, look: Look[T]) -> T:
         """What `look` finds in a partition that is held here; raises `NotHeld`."""
         return self._parts.ready.holdings.read(partition, look)
@@ -112,6 +122,7 @@ class Reads:
         if not self._parts.passport.can_travel:
             return f"{url} holds it, and without BELFRY_HTTP_WORKER_SECRET it trusts nobody"
         headers = {name: request.headers[name] for name in PASSED_ON if name in request.headers}
+        headers[AT] = str(partition)
         if after >= 0:
             headers[AFTER] = str(after)
         try:

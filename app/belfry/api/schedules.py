@@ -200,7 +200,6 @@ class Shelf:
     """Looks single schedules up, where they live and where they may have lived before."""
 
     def __init__(self, parts: Parts, reads: Reads) -> None:
-        self._parts = parts
         self._reads = reads
         self._looks = Looks(reads, parts.now_ms)
 
@@ -208,20 +207,16 @@ class Shelf:
         self, request: Request, caller: Principal, tenant: str, schedule_id: str
     ) -> Response:
         """The answer that shows a schedule; 404 where there is none."""
-        holdings, reads = self._parts.ready.holdings, self._reads
         name = schedule_key(tenant, schedule_id)
 
         async def look(partition: int) -> Response:
             found = await self._looks.standing(partition, name)
             return _shown(found, request.url.path, schedule_id)
 
-        home = holdings.home_of(tenant, schedule_id)
-        answer = await reads.answer(request, caller, home, look)
-        if answer.status_code != HTTPStatus.NOT_FOUND:
-            return answer
-        for former in holdings.former_homes_of(tenant, schedule_id):
-            if answer.status_code == HTTPStatus.NOT_FOUND:
-                answer = await reads.answer(request, caller, former, look)
+        for home in self._reads.homes(request, tenant, schedule_id):
+            answer = await self._reads.answer(request, caller, home, look)
+            if answer.status_code != HTTPStatus.NOT_FOUND:
+                break
         return answer
 
 

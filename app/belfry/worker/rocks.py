@@ -106,6 +106,9 @@ class RocksMap:
 
         The iterator is made here, not at the first pair: it sees the store as it is now.
         """
+        if start >= end:
+            # RocksDB would begin behind `end`, perhaps behind `LAST`: an empty range is no damage.
+            return iter(())
         rows: Any = self._db.items(from_key=start)
         return self._until(end, rows)
 
