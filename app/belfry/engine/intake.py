@@ -82,7 +82,7 @@ class Intake:
 
     def take(self, record: SourceRecord, request: Request | Rejection, effects: Effects) -> None:
         """Give one request its verdict."""
-        self._asked_ms = min(record[1], self.now_ms)
+        self._asked_ms = min(self._verdicts.origin(record).timestamp_ms, self.now_ms)
         if isinstance(request, Rejection):
             self._verdicts.reject(record, None, request, self.now_ms, effects)
             return

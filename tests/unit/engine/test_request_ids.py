@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from belfry.schedules.tenant import Level
-from tests.unit.engine.driver import HOUR, T0, Driver
+from belfry.wire.record import Origin, origin_headers
+from tests.unit.engine.driver import HOUR, T0, Driver, request
 
 
 @pytest.mark.parametrize("level", Level)
@@ -56,6 +57,20 @@ def test_the_hour_ends_when_a_repeat_comes_in_however_late_it_is_read() -> None:
     assert driver.step(T0 + 30 * HOUR).outcomes == ["DUPLICATE"]
     driver.ask(at=T0 + 5, request_id="r1", timestamp_ms=T0 + HOUR)
     assert driver.step(T0 + 30 * HOUR).outcomes == ["ACCEPTED"]
+
+
+def test_the_hour_of_what_is_handed_over_ends_where_it_first_came_in() -> None:
+    """On a tenant's own topic, an added partition or as a stray it may wait for its way home."""
+    driver = Driver()
+    driver.ask(at=T0 + 5, request_id="r1")
+    driver.step(T0)
+    assert driver.run(T0 + 5) == ["a"]
+    for came_ms in (T0 + HOUR - 1, T0 + HOUR):
+        origin = Origin("belfry.schedules.demo", 0, 5, came_ms, rerouted=False)
+        repeat = request(at=T0 + 5, request_id="r1")
+        driver.send(repeat, None, origin_headers(origin, None), timestamp_ms=T0 + 9 * HOUR)
+    assert driver.step(T0 + 9 * HOUR, take=1).outcomes == ["DUPLICATE"]
+    assert driver.step(T0 + 9 * HOUR).outcomes == ["ACCEPTED"]
 
 
 def test_what_was_rolled_back_has_not_been_read() -> None:
