@@ -33,6 +33,7 @@ class PartitionLog:
         }
         self._consumer = Consumer({**self._properties, "isolation.level": "read_committed"})
         self._name = TopicPartition(topic, partition)
+        self._failed: Exception | None = None
         self.position = 0
 
     def seek(self, offset: int) -> None:
@@ -48,7 +49,7 @@ class PartitionLog:
                 f"{self._name.topic}/{self._name.partition} begins at offset {low}; offsets"
                 f" {offset} to {low - 1} are gone before they were read"
             )
-        self.position = offset
+        self.position, self._failed = offset, None
         self._consumer.assign([TopicPartition(self._name.topic, self._name.partition, offset)])
 
     def ends(self) -> tuple[int, int]:
@@ -77,21 +78,35 @@ class PartitionLog:
         return low, high
 
     def read(self, at_most: int, wait_s: float) -> list[Message]:
-        """The next records, at most `at_most`; `position` moves behind them."""
+        """The next records, at most `at_most`; `position` moves behind them.
+
+        An error that comes with records is raised by the next call: who goes on reading after it
+        has lost none of them.
+        """
+        self._raise_what_failed()
         first = self._consumer.poll(wait_s)
         if first is None:
             return []
         messages = [first, *self._consumer.consume(at_most - 1, 0.002)] if at_most > 1 else [first]
         records = [message for message in messages if message.error() is None]
         if len(records) != len(messages):
-            self._pass_ends(messages)
-        if records:
+            self._failed = self._pass_ends(messages)
+        if not records:
+            self._raise_what_failed()
+        else:
             last = records[-1].offset()
             assert last is not None
             self.position = max(self.position, last + 1)
         return records
 
-    def _pass_ends(self, messages: list[Message]) -> None:
+    def _raise_what_failed(self) -> None:
+        failed, self._failed = self._failed, None
+        if failed is not None:
+            raise failed
+
+    def _pass_ends(self, messages: list[Message]) -> Exception | None:
+        """Move behind ends that were reached; the last error that is more than an end."""
+        failed: Exception | None = None
         for message in messages:
             error = message.error()
             if error is None:
@@ -99,9 +114,10 @@ class PartitionLog:
             if error.code() == KafkaError._PARTITION_EOF:
                 self.position = max(self.position, message.offset() or 0)
             elif error.code() == KafkaError._AUTO_OFFSET_RESET:
-                raise LostRange(f"{self._name.topic}/{self._name.partition}: {error.str()}")
+                failed = LostRange(f"{self._name.topic}/{self._name.partition}: {error.str()}")
             elif error.fatal() or not error.retriable():
-                raise ConnectionError(f"{self._name.topic}: {error.str()}")
+                failed = ConnectionError(f"{self._name.topic}: {error.str()}")
+        return failed
 
     def read_until(self, end: int, at_most: int) -> Iterator[list[Message]]:
         """Batches up to the offset `end`."""
