@@ -162,6 +162,11 @@ class PartitionEngine:
         self._zones.sweep(at_most, self._effects)
         return self._effects
 
+    @property
+    def sweeps_behind(self) -> bool:
+        """Whether more was written than sweeps have made up for."""
+        return self._sweep.behind
+
     def seal(self, owner_epoch: int) -> Manifest:
         """The manifest of the step: what it did, and where the partition stands after it."""
         effects, before = self._effects, self.manifest
@@ -184,6 +189,7 @@ class PartitionEngine:
         """The step's transaction is in the log up to `changelog_offset`: make it so here."""
         manifest = self._effects.manifest
         assert manifest is not None, "a step is sealed before it is committed"
+        self._sweep.wrote(len(self._effects.rows))
         self._limits.committed()
         self._firing.queues.committed()
         self._store.commit(StoredState(changelog_offset, now_ms, manifest))

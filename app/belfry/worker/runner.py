@@ -35,6 +35,7 @@ from belfry.worker.transactions import Receipt
 LONGEST_WAIT_S: Final = 1.0
 SWEEP_ROWS: Final = 500
 SWEEP_EVERY_MS: Final = 1_000
+SWEEP_BEHIND_MS: Final = 100
 HEARTBEAT_MS: Final = 30_000.0
 PAUSE_AFTER_ERROR_S: Final = 0.5
 PAUSE_AFTER_ABORT_S: Final = 0.05
@@ -313,7 +314,8 @@ class PartitionRunner:
         if not owned.keeps_state:
             silent = now_ms - self._beaten_ms >= RENEW_MS
             return owned.engine.claim(None) if silent else effects
-        if now_ms - self._swept_ms >= SWEEP_EVERY_MS:
+        every_ms = SWEEP_BEHIND_MS if owned.engine.sweeps_behind else SWEEP_EVERY_MS
+        if now_ms - self._swept_ms >= every_ms:
             self._swept_ms = now_ms
             effects = owned.engine.sweep(int(self._clock.wall_ms()), SWEEP_ROWS)
         beats = now_ms - self._beaten_ms >= self.beat_ms or self._kit.guard.wants_probe(int(now_ms))

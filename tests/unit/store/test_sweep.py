@@ -109,3 +109,32 @@ def test_what_the_step_changes_is_left_to_it() -> None:
     taken = Rows()
     Sweep(store).sweep(T0 + MARKER_MS, T0, 100, taken)
     assert b"demo/over" not in taken.rows
+
+
+def test_what_is_over_never_outgrows_what_is_not() -> None:
+    """Markers come at a steady rate for ten days, far more than one look at a time covers."""
+    store = ScheduleStore(MemoryMap())
+    sweep = Sweep(store)
+    a_time, looks, most = 120, 20, 0
+    for number in range(100):
+        now_ms = T0 + number * MARKER_MS // 10
+        marker = encode_marker(Marker(ENDED_FIRED, now_ms, now_ms, 1, 1, 1))
+        for each in range(a_time):
+            store.set_named(b"demo/%d-%d" % (each, number), marker)
+        store.commit(STATE)
+        sweep.wrote(a_time)
+        while sweep.behind:
+            ended = swept(store, sweep, now_ms, looks)
+            sweep.wrote(len(ended))
+        most = max(most, len(list(store.rows.scan(b"k", b"l"))))
+    live = 10 * a_time
+    assert live < most < 2.5 * live
+
+
+def test_a_store_that_was_walked_to_its_end_owes_nothing() -> None:
+    store = filled()
+    sweep = Sweep(store)
+    sweep.wrote(10_000)
+    assert sweep.behind
+    swept(store, sweep, T0, 100)
+    assert not sweep.behind
