@@ -20,7 +20,7 @@ MOST: Final = 1_000
 DEFINING: Final = (
     *("at", "delay_ms", "interval_ms", "cron", "timezone", "start_at", "end_at", "max_fires"),
     *("jitter_ms", "misfire", "max_lateness_ms", "overlap", "serial", "ack_timeout_ms"),
-    *("event_type", "group", "headers"),
+    *("event_type", "group", "headers", "http_targets"),
     *("key_text", "key_base64", "payload_text", "payload_base64"),
 )
 WHEN: Final = ("at", "delay_ms", "interval_ms", "cron", "timezone")
@@ -134,7 +134,7 @@ def update(
     found = remote.get(path)
     if found["state"] not in ("PENDING", "PAUSED"):
         raise WrongUse(f"{schedule_id} is over ({found['state']}): create it anew.")
-    body = {name: found[name] for name in DEFINING if found.get(name) is not None}
+    body = definition(found)
     if given := _instant(when):
         body = {name: value for name, value in body.items() if name not in WHEN} | given
     for name, value in (("timezone", when.tz), ("group", group), ("event_type", event_type)):
@@ -146,6 +146,14 @@ def update(
     version = expected_version or found["version"]
     verdict = remote.ask("PUT", path, body, {"if-match": f'"{version}"'})
     session.printer.one(verdict, _verdict(verdict))
+
+
+def definition(found: dict[str, Any]) -> dict[str, Any]:
+    """What asks for a schedule as it stands; a delay that runs already is its instant by now."""
+    body = {name: found[name] for name in DEFINING if found.get(name) is not None}
+    if body.pop("delay_ms", None) is not None:
+        body["at"] = found["scheduled_at"]
+    return body
 
 
 def _instant(when: When) -> dict[str, Any]:

@@ -114,9 +114,7 @@ def test_a_schedule_is_found_wherever_it_lives(
 @pytest.mark.parametrize(
     ("name", "code"), [("old", "not_written"), ("new", "not_written"), ("none", "not_found")]
 )
-def test_a_dry_run_finds_it_too(
-    workers: list[FastAPI], asked: int, name: str, code: str
-) -> None:
+def test_a_dry_run_finds_it_too(workers: list[FastAPI], asked: int, name: str, code: str) -> None:
     assert _client(workers[asked]).post(f"{HOME}/{name}/dry-run").json()["code"] == code
 
 
