@@ -30,7 +30,7 @@ from belfry.api.problems import Problem
 from belfry.api.reading import Reads
 from belfry.client import requests
 from belfry.client.verdict import Verdict
-from belfry.schedules.outcomes import Outcome
+from belfry.schedules.outcomes import Outcome, first_code
 from belfry.wire.headers import EMPTY
 
 VERDICT_S: Final = 10.0
@@ -100,6 +100,8 @@ def created(verdict: Verdict) -> Verdict:
     """The verdict on a CREATE as POST means it: the same definition again is no conflict."""
     if verdict.outcome is Outcome.CONFLICT and verdict.code == SAME:
         return replace(verdict, outcome=Outcome.UNCHANGED, code=None, reason=None)
+    if verdict.outcome is Outcome.DUPLICATE and first_code(verdict.reason) == SAME:
+        return replace(verdict, code=str(Outcome.UNCHANGED), reason=None)
     return verdict
 
 
@@ -109,7 +111,7 @@ def status_of(verdict: Verdict, *, conditional: bool = False) -> HTTPStatus:
     if outcome is None:
         return HTTPStatus.ACCEPTED
     if outcome is Outcome.DUPLICATE:
-        outcome, code = Outcome(code or ""), None
+        outcome, code = Outcome(code or ""), first_code(verdict.reason)
     if outcome is Outcome.CONFLICT and conditional:
         return HTTPStatus.PRECONDITION_FAILED
     if outcome is Outcome.REJECTED:

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from belfry.engine.effects import Effects, Rejected
 from belfry.schedules.identity import Homes
-from belfry.schedules.outcomes import Outcome
+from belfry.schedules.outcomes import Outcome, repeat_reason
 from belfry.schedules.rejections import Rejection
 from belfry.schedules.request import Request
 from belfry.schedules.tenant import Tenant
@@ -79,7 +79,7 @@ class Verdicts:
                 at=now_ms,
                 due_at=first.due_ms,
                 code=first.outcome,
-                reason=f"this request id was answered {first.outcome} before",
+                reason=repeat_reason(first.outcome, first.code),
             )
         )
         return True

@@ -5,7 +5,9 @@ The lifecycle schema, the label of `belfry_requests_total` and the command line 
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
+from typing import Final
 
 
 class Outcome(StrEnum):
@@ -32,3 +34,17 @@ class Outcome(StrEnum):
 
     # Counted per event: Enum's own hash is a Python function, the text's is not.
     __hash__ = str.__hash__
+
+
+_REPEATED: Final = re.compile(r"this request id was answered [A-Z_]+ \((\w+)\) before")
+
+
+def repeat_reason(outcome: str, code: str) -> str:
+    """The reason of a DUPLICATE, whose own code is the first outcome: what the first answer was."""
+    return f"this request id was answered {outcome}{f' ({code})' if code else ''} before"
+
+
+def first_code(reason: str | None) -> str | None:
+    """The code of the first answer, by the reason of a DUPLICATE; None where it had none."""
+    found = _REPEATED.fullmatch(reason or "")
+    return found and found[1]

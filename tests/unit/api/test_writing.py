@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from belfry.api.writing import answer
+from belfry.api.writing import answer, created
 from belfry.client.verdict import Verdict
-from belfry.schedules.outcomes import Outcome
+from belfry.schedules.outcomes import Outcome, repeat_reason
 
 FIRST = Verdict("demo", "a", Outcome.ACCEPTED, version=1)
 REPEATED = Verdict("demo", "a", Outcome.DUPLICATE, version=1, code="ACCEPTED")
@@ -22,3 +22,26 @@ def test_a_repeat_is_answered_like_the_first_unless_it_creates_nothing(
     found = answer(verdict, "/v1/tenants/demo/schedules/a", creates=creates)
     assert found.status_code == status
     assert ("location" in found.headers) == (status == 201)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "code", "status"),
+    [
+        (Outcome.CONFLICT, "same_definition", 200),
+        (Outcome.CONFLICT, "exists", 409),
+        (Outcome.REJECTED, "too_many_pending", 429),
+        (Outcome.REJECTED, "payload_too_large", 413),
+        (Outcome.REJECTED, "bad_cron", 422),
+        (Outcome.NOT_FOUND, "not_found", 404),
+        (Outcome.ACCEPTED, "", 201),
+    ],
+)
+def test_a_repeat_of_a_post_gets_the_status_of_the_first_answer(
+    outcome: Outcome, code: str, status: int
+) -> None:
+    first = Verdict("demo", "a", outcome, version=1, code=code or None)
+    reason = repeat_reason(outcome, code)
+    again = Verdict("demo", "a", Outcome.DUPLICATE, version=1, code=str(outcome), reason=reason)
+    path = "/v1/tenants/demo/schedules"
+    assert answer(created(first), path).status_code == status
+    assert answer(created(again), path).status_code == status
