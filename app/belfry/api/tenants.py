@@ -30,7 +30,7 @@ from belfry.api.parts import RETRY_SOON, Parts
 from belfry.api.problems import Problem
 from belfry.api.queries import Known
 from belfry.client.errors import Unavailable
-from belfry.client.tenants import BadPolicy, changed
+from belfry.client.tenants import BadPolicy, changed, removal_problem
 from belfry.schedules.policy import TenantPolicy
 
 FOLLOWED_S: Final = 5.0
@@ -117,6 +117,9 @@ def _listing(routes: APIRouter, parts: Parts, callers: Callers) -> None:
 
 
 def _changing(routes: APIRouter, parts: Parts, callers: Callers) -> None:
+    # A change begins with what is followed, so the one before has to be followed by then.
+    turn = asyncio.Lock()
+
     @routes.put(
         "/tenants/{tenant}",
         response_model=None,
@@ -143,15 +146,16 @@ def _changing(routes: APIRouter, parts: Parts, callers: Callers) -> None:
             policies.put(after)
             return after
 
-        after = await _written(write)
-        await _followed(lambda: policies.policy(tenant) == after)
+        async with turn:
+            after = await _written(write)
+            await _followed(lambda: policies.policy(tenant) == after)
         return _sent(asdict(after))
 
     @routes.delete(
         "/tenants/{tenant}",
         status_code=HTTPStatus.NO_CONTENT,
         response_model=None,
-        responses=problems(404, 422, 429, 503),
+        responses=problems(404, 409, 422, 429, 503),
     )
     async def remove(
         tenant: TenantName, query: RemovalQuery, _caller: Principal = callers.who(Role.OPERATE)
@@ -159,17 +163,25 @@ def _changing(routes: APIRouter, parts: Parts, callers: Callers) -> None:
         """Remove a policy: the tenant is treated by the defaults, or, where unknown tenants are
         not served, waits."""
         policies = parts.ready.policies
-        before = policies.policy(tenant)
-        if before is None and not query.cancel_pending:
-            raise _none(tenant)
-        if query.cancel_pending:
-            gone = changed(before or TenantPolicy(tenant), {"removed": True}, used=True)
-            await _written(lambda: policies.put(gone))
-            await _followed(lambda: policies.policy(tenant) == gone)
-        else:
-            await _written(lambda: policies.remove(tenant))
-            await _followed(lambda: policies.policy(tenant) is None)
+        async with turn:
+            if query.cancel_pending:
+                before = policies.policy(tenant) or TenantPolicy(tenant)
+                gone = changed(before, {"removed": True}, used=True)
+                await _written(lambda: policies.put(gone))
+                await _followed(lambda: policies.policy(tenant) == gone)
+            else:
+                _check_removal(tenant, policies.policy(tenant))
+                await _written(lambda: policies.remove(tenant))
+                await _followed(lambda: policies.policy(tenant) is None)
         return Response(status_code=HTTPStatus.NO_CONTENT)
+
+
+def _check_removal(tenant: str, policy: TenantPolicy | None) -> None:
+    if policy is None:
+        raise _none(tenant)
+    problem = removal_problem(policy)
+    if problem is not None:
+        raise Problem(HTTPStatus.CONFLICT, problem, "spread")
 
 
 async def _written(write: Callable[[], T]) -> T:

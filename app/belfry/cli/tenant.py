@@ -113,9 +113,18 @@ def remove(
         policies.put(_with(policies, tenant, {"removed": True}))
         text = f"removed  {tenant}: requests are refused, what is pending is cancelled"
     else:
+        _check_removal(before)
         policies.remove(tenant)
         text = f"removed  {tenant}: it is treated by the defaults, or waits where those are closed"
     session.printer.one({"tenant": tenant, "cancel_pending": cancel_pending}, text)
+
+
+def _check_removal(policy: TenantPolicy | None) -> None:
+    from belfry.client.tenants import removal_problem
+
+    problem = None if policy is None else removal_problem(policy)
+    if problem is not None:
+        raise CommandError(problem, Exit.CONFLICT)
 
 
 def _no_policy(tenant: str) -> str:

@@ -187,6 +187,18 @@ def changed(before: TenantPolicy, change: Mapping[str, Any], *, used: bool) -> T
     return replace(after, former_spreads=_longer(before)) if moves and used else after
 
 
+def removal_problem(policy: TenantPolicy) -> str | None:
+    """Why a policy cannot be forgotten, or None: it may know where schedules live."""
+    if policy.spread == 1 and not policy.former_spreads:
+        return None
+    return (
+        f"The policy of {policy.tenant} says where its schedules live: spread {policy.spread},"
+        f" former_spreads {list(policy.former_spreads)}. Without it those elsewhere would not be"
+        " found. Set spread to 1, and former_spreads to [] once they are over; or remove it with"
+        " what is pending."
+    )
+
+
 def _longer(before: TenantPolicy) -> tuple[int, ...]:
     return (*before.former_spreads, before.spread)
 
