@@ -226,17 +226,28 @@ class Tenants:
                 each.loose = loose
 
     def _let_sign(self, tenant: Tenant, terms: Terms) -> None:
+        tenant.signs, tenant.accepted = self._signature(tenant.name, terms)
+
+    def _signature(self, name: str, terms: Terms) -> tuple[bool, tuple[bytes, ...]]:
+        """Whether a tenant's requests have to be signed, and the secrets that may sign them."""
         everybody, own = self.signing
-        tenant.accepted = (*terms.secrets, own) if own else terms.secrets
-        tenant.signs = everybody or terms.policy.signing_secret_ref is not None
-        if tenant.name == RETRIES:
+        accepted = (*terms.secrets, own) if own else terms.secrets
+        if name == RETRIES:
             # Workers alone write for it, and may have nothing to sign with.
-            tenant.signs = bool(own)
+            return bool(own), accepted
+        return everybody or terms.policy.signing_secret_ref is not None, accepted
 
     def secret_of(self, name: str) -> bytes:
-        """What a worker signs a request of this tenant with that it writes itself; or nothing."""
-        tenant = self.of(name)
-        return tenant.accepted[0] if tenant.signs and tenant.accepted else b""
+        """What a worker signs a request of this tenant with that it writes itself; or nothing.
+
+        Asking makes no tenant: it may come from any thread, and name anybody.
+        """
+        known = self._by_name.get(name)
+        if known is not None:
+            signs, accepted = known.signs, known.accepted
+        else:
+            signs, accepted = self._signature(name, self.terms_of(name) or self.defaults(name))
+        return accepted[0] if signs and accepted else b""
 
     def on(self, topic: str) -> list[Tenant]:
         """The tenants whose events go to this topic."""
