@@ -13,10 +13,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import sha256
 from http import HTTPStatus
-from typing import Final
+from typing import Annotated, Final
 
 import aiohttp
-import orjson
+from pydantic import Field, TypeAdapter
 from starlette.requests import Request
 from starlette.responses import Response
 from yarl import URL
@@ -34,6 +34,10 @@ TOTAL_S: Final = 20.0
 READ_S: Final = 2.0
 PASSED_ON: Final = ("content-type", "accept", "if-match")
 HANDED_BACK: Final = ("content-type", "etag", "location", "retry-after", NOT_HELD)
+# Name, tenants and role of the caller, and when it was forwarded, epoch ms.
+_CLAIM: Final = TypeAdapter(
+    tuple[str, tuple[str, ...], Role, Annotated[int, Field(ge=0, le=2**53)]]
+)
 
 
 class Unreachable(Exception):
@@ -77,10 +81,8 @@ class Passport:
 
     def write(self, target: Target, principal: Principal) -> str:
         """The header of a forwarded request."""
-        claim = orjson.dumps(
-            [principal.name, list(principal.tenants), principal.role, int(self._now_ms())]
-        ).decode("utf-8")
-        claim = claim.encode().hex()
+        said = (principal.name, principal.tenants, principal.role, int(self._now_ms()))
+        claim = _CLAIM.dump_json(said).hex()
         signature = "" if self._secret is None else target.signed(self._secret, claim)
         return f"{claim}.{signature}"
 
@@ -91,15 +93,26 @@ class Passport:
             if not self._gate.is_open:
                 raise forbidden("This worker has no BELFRY_HTTP_WORKER_SECRET, so it trusts none.")
             return ANYBODY
-        if not hmac.compare_digest(target.signed(self._secret, claim), signature):
+        # As bytes: of texts, only those in ASCII can be compared.
+        expected = target.signed(self._secret, claim).encode()
+        if not hmac.compare_digest(expected, signature.encode(errors="replace")):
             raise unauthorized(
                 f"The signature of {FORWARDED} is wrong: give all workers the same"
                 " BELFRY_HTTP_WORKER_SECRET; callers leave this header out."
             )
-        name, tenants, role, at_ms = orjson.loads(bytes.fromhex(claim))
+        return self._believed(claim)
+
+    def _believed(self, claim: str) -> Principal:
+        try:
+            name, tenants, role, at_ms = _CLAIM.validate_json(bytes.fromhex(claim))
+        except ValueError:
+            raise unauthorized(
+                f"{FORWARDED} says nothing that this worker understands: run the same version on"
+                " all workers; callers leave this header out."
+            ) from None
         if abs(self._now_ms() - at_ms) > FRESH_MS:
             raise unauthorized(f"{FORWARDED} is older than {FRESH_MS // 1000} s: check the clocks.")
-        return Principal(name, tuple(tenants), Role(role))
+        return Principal(name, tenants, role)
 
 
 class Peers:

@@ -141,6 +141,8 @@ def test_workers_believe_what_is_signed(closed: Gate, clock: Clock) -> None:
         lambda target, given: (target, "00" + given),
         lambda target, given: (target, given[:-1] + ("0" if given[-1] != "0" else "1")),
         lambda target, given: (target, ""),
+        lambda target, given: (target, given + "\N{LATIN SMALL LETTER E WITH ACUTE}"),
+        lambda target, given: (target, "\N{LATIN SMALL LETTER E WITH ACUTE}." + given),
     ],
 )
 def test_workers_believe_nothing_else(
@@ -152,6 +154,17 @@ def test_workers_believe_nothing_else(
     target, given = spoil(TARGET, passport.write(TARGET, ANYBODY))
     with pytest.raises(Problem):
         passport.read(given, target)
+
+
+@pytest.mark.parametrize(
+    "claim", ["", "zz", b"{".hex(), b"7".hex(), b'["a", [], "root", 0]'.hex(), b'["a"]'.hex()]
+)
+def test_a_claim_that_says_nothing_is_not_believed(closed: Gate, clock: Clock, claim: str) -> None:
+    with pytest.raises(Problem) as refused:
+        Passport(SECRET, closed, clock).read(
+            f"{claim}.{TARGET.signed(SECRET.encode(), claim)}", TARGET
+        )
+    assert refused.value.status_code == 401
 
 
 def test_an_old_signature_and_another_secret_are_worth_nothing(closed: Gate, clock: Clock) -> None:
