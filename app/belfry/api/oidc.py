@@ -64,6 +64,10 @@ class Tokens:
             raise unauthorized("The provider's keys cannot be fetched now; try again.") from None
         except jwt.PyJWTError as error:
             raise unauthorized(f"The token is not good: {error}.") from None
+        except (TypeError, ValueError):
+            # What PyJWT says of a key of another kind, such as an elliptic curve's for RS256.
+            detail = "The token is not good: its alg is not one of the key that it names."
+            raise unauthorized(detail) from None
         return self._bound(claims)
 
     def _key_of(self, token: str) -> Any:

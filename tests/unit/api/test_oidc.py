@@ -7,7 +7,7 @@ from typing import Any
 
 import jwt
 import pytest
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
 from belfry.api.access import Principal, Role
 from belfry.api.oidc import Provider, Tokens
@@ -15,6 +15,9 @@ from belfry.api.problems import Problem
 
 PRIVATE = ec.generate_private_key(ec.SECP256R1())
 OTHER = ec.generate_private_key(ec.SECP256R1())
+LARGER = ec.generate_private_key(ec.SECP384R1())
+RSA = rsa.generate_private_key(65537, 2048)
+EDWARDS = ed25519.Ed25519PrivateKey.generate()
 ISSUER = "https://id.example"
 
 
@@ -85,6 +88,11 @@ async def test_other_signatures_are_refused(tokens: Tokens) -> None:
         jwt.encode(claims(), OTHER, "ES256"),
         jwt.encode(claims(), shared, "HS256"),
         jwt.encode(claims(), unsigned, "none"),
+        jwt.encode(claims(), RSA, "RS256"),
+        jwt.encode(claims(), RSA, "PS256"),
+        jwt.encode(claims(), LARGER, "ES384"),
+        jwt.encode(claims(), EDWARDS, "EdDSA"),
+        jwt.encode(claims(), PRIVATE, "ES256") + "!",
     ):
         with pytest.raises(Problem) as refused:
             await tokens.principal(token)
