@@ -7,22 +7,19 @@ a list of tenants (each a name, or a beginning and ``*``) and a list of roles.
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass
+from functools import partial
+from http import HTTPStatus
 from typing import Any, Final
 
 import jwt
-import orjson
-import structlog
 
 from belfry.api.access import Principal, Role, unauthorized
+from belfry.api.problems import Problem
+from belfry.api.provider_keys import KeysUnavailable, ProviderKeys, published
 
 ALGORITHMS: Final = ("RS256", "RS384", "RS512", "PS256", "ES256", "ES384", "ES512", "EdDSA")
 LEEWAY_S: Final = 30
-FETCH_S: Final = 5
-KEYS_S: Final = 300
-
-log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,31 +34,29 @@ class Provider:
 
 
 class Tokens:
-    """Verifies tokens of one provider; its keys are fetched when first needed, and kept."""
+    """Verifies tokens of one provider, whose keys are fetched when they are needed, and kept."""
 
     def __init__(self, provider: Provider) -> None:
         self._provider = provider
-        self._keys: jwt.PyJWKClient | None = None
-        self._lock = asyncio.Lock()
+        self._keys = ProviderKeys(partial(published, provider.issuer, provider.jwks_url))
 
     async def principal(self, token: str) -> Principal | None:
-        """Who a token stands for; None for what is no JWT, `Problem` for a bad one."""
+        """Who a token stands for; None for what is no JWT.
+
+        Raises `Problem` for a bad one, and where the provider's keys cannot be fetched.
+        """
         if token.count(".") != 2:
             return None
         try:
-            key = await asyncio.to_thread(self._key_of, token)
             claims = jwt.decode(
                 token,
-                key,
+                await self._key_of(token),
                 algorithms=list(ALGORITHMS),
                 audience=self._provider.audience,
                 issuer=self._provider.issuer,
                 leeway=LEEWAY_S,
                 options={"require": ["exp", "iss", "aud", "sub"]},
             )
-        except jwt.PyJWKClientConnectionError as error:
-            log.warning("the provider's keys cannot be fetched", reason=str(error))
-            raise unauthorized("The provider's keys cannot be fetched now; try again.") from None
         except jwt.PyJWTError as error:
             raise unauthorized(f"The token is not good: {error}.") from None
         except (TypeError, ValueError):
@@ -70,11 +65,22 @@ class Tokens:
             raise unauthorized(detail) from None
         return self._bound(claims)
 
-    def _key_of(self, token: str) -> Any:
-        if self._keys is None:
-            url = self._provider.jwks_url or _discovered(self._provider.issuer)
-            self._keys = jwt.PyJWKClient(url, lifespan=KEYS_S, timeout=FETCH_S)
-        return self._keys.get_signing_key_from_jwt(token).key
+    async def _key_of(self, token: str) -> Any:
+        key_id = jwt.get_unverified_header(token).get("kid")
+        try:
+            key = await self._keys.key(key_id) if key_id else None
+        except KeysUnavailable:
+            raise Problem(
+                HTTPStatus.SERVICE_UNAVAILABLE,
+                "The provider's keys cannot be fetched now, so nobody knows whether the token is"
+                " good: try again.",
+                "provider_unreachable",
+                {"retry-after": "1"},
+            ) from None
+        if key is None:
+            detail = "The token is not good: its kid names none of the keys that are published."
+            raise unauthorized(detail)
+        return key.key
 
     def _bound(self, claims: dict[str, Any]) -> Principal:
         tenants = _texts(claims.get(self._provider.tenants_claim))
@@ -97,15 +103,3 @@ def _texts(claim: Any) -> list[str]:
     if isinstance(claim, str):
         return claim.split()
     return [each for each in claim if isinstance(each, str)] if isinstance(claim, list) else []
-
-
-def _discovered(issuer: str) -> str:
-    """Where an issuer's discovery document says that its keys lie."""
-    from urllib.request import urlopen
-
-    address = issuer.rstrip("/") + "/.well-known/openid-configuration"
-    try:
-        with urlopen(address, timeout=FETCH_S) as answer:  # noqa: S310  (an operator's setting)
-            return str(orjson.loads(answer.read())["jwks_uri"])
-    except (OSError, KeyError, ValueError) as error:
-        raise jwt.PyJWKClientConnectionError(f"{address}: {error}") from error
