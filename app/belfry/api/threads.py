@@ -1,0 +1,44 @@
+"""Threads of one kind of work that blocks, so that what waits for a broker waits for its own kind.
+
+There is no queue: whoever comes while all threads are busy is told so, and asks again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from http import HTTPStatus
+from threading import Semaphore
+from typing import TypeVar
+
+from belfry.api.problems import Problem
+
+T = TypeVar("T")
+
+
+class Threads:
+    """At most `most` threads; made as they are needed."""
+
+    def __init__(self, what: str, most: int) -> None:
+        """`what` is done in them, in the words of an answer: ``dry runs``."""
+        self._what = what
+        self._most = most
+        self._free = Semaphore(most)
+        self._pool = ThreadPoolExecutor(most, f"belfry-{what.replace(' ', '-')}")
+
+    async def run(self, work: Callable[[], T]) -> T:
+        """What `work` returns; raises `Problem` where every thread is busy."""
+        if not self._free.acquire(blocking=False):
+            detail = f"{self._most} {self._what} are under way already: try again."
+            again = {"retry-after": "1"}
+            raise Problem(HTTPStatus.SERVICE_UNAVAILABLE, detail, "busy", again)
+
+        def released() -> T:
+            try:
+                return work()
+            finally:
+                self._free.release()
+
+        # Who waits no more does not free the thread: it is free when the work is done.
+        return await asyncio.shield(asyncio.wrap_future(self._pool.submit(released)))

@@ -1,0 +1,35 @@
+"""Work that blocks: so much of it and no more, and never in the loop's own threads."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import pytest
+
+from belfry.api.problems import Problem
+from belfry.api.threads import Threads
+
+
+async def test_what_work_returns_and_raises_is_handed_on() -> None:
+    threads = Threads("dry runs", 1)
+    name = await threads.run(lambda: threading.current_thread().name)
+    assert name.startswith("belfry-dry-runs")
+    with pytest.raises(ZeroDivisionError):
+        await threads.run(lambda: 1 // 0)
+    assert await threads.run(lambda: 7) == 7
+
+
+async def test_beyond_its_threads_work_is_refused_not_queued() -> None:
+    threads, goes_on = Threads("dry runs", 2), threading.Event()
+    waiting = [asyncio.create_task(threads.run(lambda: goes_on.wait(5))) for _ in range(2)]
+    await asyncio.sleep(0.01)
+    waiting[0].cancel()
+    await asyncio.sleep(0.01)
+    with pytest.raises(Problem, match="2 dry runs are under way") as refused:
+        await threads.run(lambda: True)
+    assert (refused.value.status_code, refused.value.headers) == (503, {"retry-after": "1"})
+    goes_on.set()
+    assert await waiting[1] is True
+    await asyncio.sleep(0.05)
+    assert await threads.run(lambda: 7) == 7
