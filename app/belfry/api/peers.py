@@ -1,7 +1,8 @@
 """Asking another worker, for a caller that asked this one.
 
-A forwarded request says on whose behalf it comes and when, signed with the secret that the workers
-share; the signature covers method, path, query and body.  Without authentication there is no secret
+A forwarded request says on whose behalf it comes, when, and with which body, signed with the secret
+that the workers share; the signature covers method, path and query too.  It is checked before the
+body is read, which nobody else may make a worker keep.  Without authentication there is no secret
 either: then all workers are on one machine, and whoever reaches one reaches all.
 """
 
@@ -10,10 +11,10 @@ from __future__ import annotations
 import asyncio
 import hmac
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from http import HTTPStatus
-from typing import Annotated, Final
+from typing import Annotated, Final, NamedTuple
 
 import aiohttp
 from pydantic import Field, TypeAdapter
@@ -34,9 +35,9 @@ TOTAL_S: Final = 20.0
 READ_S: Final = 2.0
 PASSED_ON: Final = ("content-type", "accept", "if-match")
 HANDED_BACK: Final = ("content-type", "etag", "location", "retry-after", NOT_HELD)
-# Name, tenants and role of the caller, and when it was forwarded, epoch ms.
+# Name, tenants and role of the caller, when it was forwarded (epoch ms), and the body's SHA-256.
 _CLAIM: Final = TypeAdapter(
-    tuple[str, tuple[str, ...], Role, Annotated[int, Field(ge=0, le=2**53)]]
+    tuple[str, tuple[str, ...], Role, Annotated[int, Field(ge=0, le=2**53)], str]
 )
 
 
@@ -54,16 +55,33 @@ class Target:
     body: bytes = b""
 
     @classmethod
-    async def of(cls, request: Request) -> Target:
-        """The same that a caller asked this worker for."""
+    def without_body(cls, request: Request) -> Target:
+        """The same that a caller asks this worker for, as far as its head says."""
         raw: bytes = request.scope.get("raw_path") or request.scope["path"].encode()
-        body = await request.body()
-        return cls(request.method, raw.decode("ascii"), request.url.query, body)
+        return cls(request.method, raw.decode("ascii"), request.url.query)
+
+    @classmethod
+    async def of(cls, request: Request) -> Target:
+        """The same that a caller asks this worker for."""
+        return replace(cls.without_body(request), body=await request.body())
 
     def signed(self, secret: bytes, claim: str) -> str:
-        """The signature of a claim on this target."""
-        parts = (self.method, self.path, self.query, claim, sha256(self.body).hexdigest())
+        """The signature of a claim on this target; the claim says which body."""
+        parts = (self.method, self.path, self.query, claim)
         return hmac.new(secret, "\n".join(parts).encode(), sha256).hexdigest()
+
+
+class Claim(NamedTuple):
+    """What another worker says of a request: on whose behalf, and, if signed, with which body."""
+
+    principal: Principal
+    body_sha256: str = ""
+
+    def on(self, body: bytes) -> Principal:
+        """On whose behalf a request with this body comes; raises `Problem`."""
+        if self.body_sha256 and self.body_sha256 != sha256(body).hexdigest():
+            raise unauthorized(f"The body is not the one that {FORWARDED} was signed for.")
+        return self.principal
 
 
 class Passport:
@@ -81,18 +99,20 @@ class Passport:
 
     def write(self, target: Target, principal: Principal) -> str:
         """The header of a forwarded request."""
-        said = (principal.name, principal.tenants, principal.role, int(self._now_ms()))
+        digest = sha256(target.body).hexdigest()
+        now_ms = int(self._now_ms())
+        said = (principal.name, principal.tenants, principal.role, now_ms, digest)
         claim = _CLAIM.dump_json(said).hex()
         signature = "" if self._secret is None else target.signed(self._secret, claim)
         return f"{claim}.{signature}"
 
-    def read(self, given: str, target: Target) -> Principal:
-        """On whose behalf another worker asks; raises `Problem`."""
+    def read(self, given: str, target: Target) -> Claim:
+        """What another worker says of this target, whatever its body; raises `Problem`."""
         claim, _, signature = given.partition(".")
         if self._secret is None:
             if not self._gate.is_open:
                 raise forbidden("This worker has no BELFRY_HTTP_WORKER_SECRET, so it trusts none.")
-            return ANYBODY
+            return Claim(ANYBODY)
         # As bytes: of texts, only those in ASCII can be compared.
         expected = target.signed(self._secret, claim).encode()
         if not hmac.compare_digest(expected, signature.encode(errors="replace")):
@@ -102,9 +122,9 @@ class Passport:
             )
         return self._believed(claim)
 
-    def _believed(self, claim: str) -> Principal:
+    def _believed(self, claim: str) -> Claim:
         try:
-            name, tenants, role, at_ms = _CLAIM.validate_json(bytes.fromhex(claim))
+            name, tenants, role, at_ms, digest = _CLAIM.validate_json(bytes.fromhex(claim))
         except ValueError:
             raise unauthorized(
                 f"{FORWARDED} says nothing that this worker understands: run the same version on"
@@ -112,7 +132,7 @@ class Passport:
             ) from None
         if abs(self._now_ms() - at_ms) > FRESH_MS:
             raise unauthorized(f"{FORWARDED} is older than {FRESH_MS // 1000} s: check the clocks.")
-        return Principal(name, tenants, role)
+        return Claim(Principal(name, tenants, role), digest)
 
 
 class Peers:

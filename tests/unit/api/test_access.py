@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from starlette.requests import Request
+from starlette.types import Message, Receive
 
 from belfry.api.access import ANYBODY, Gate, Principal, Role, check
+from belfry.api.callers import Callers
 from belfry.api.keys import ApiKeys, BadKeys, digest, new_key
-from belfry.api.peers import Passport, Target
+from belfry.api.parts import Parts
+from belfry.api.peers import FORWARDED, Passport, Target
 from belfry.api.problems import Problem
 
 KEY = new_key()
@@ -128,7 +133,7 @@ def closed(clock: Clock) -> Gate:
 def test_workers_believe_what_is_signed(closed: Gate, clock: Clock) -> None:
     caller = Principal("orders", ("orders",), Role.SCHEDULE)
     written = Passport(SECRET, closed, clock).write(TARGET, caller)
-    assert Passport(SECRET, closed, clock).read(written, TARGET) == caller
+    assert Passport(SECRET, closed, clock).read(written, TARGET).on(b"") == caller
 
 
 @pytest.mark.parametrize(
@@ -153,11 +158,11 @@ def test_workers_believe_nothing_else(
     passport = Passport(SECRET, closed, clock)
     target, given = spoil(TARGET, passport.write(TARGET, ANYBODY))
     with pytest.raises(Problem):
-        passport.read(given, target)
+        passport.read(given, target).on(target.body)
 
 
 @pytest.mark.parametrize(
-    "claim", ["", "zz", b"{".hex(), b"7".hex(), b'["a", [], "root", 0]'.hex(), b'["a"]'.hex()]
+    "claim", ["", "zz", b"{".hex(), b"7".hex(), b'["a", [], "root", 0, ""]'.hex(), b'["a"]'.hex()]
 )
 def test_a_claim_that_says_nothing_is_not_believed(closed: Gate, clock: Clock, claim: str) -> None:
     with pytest.raises(Problem) as refused:
@@ -177,6 +182,59 @@ def test_an_old_signature_and_another_secret_are_worth_nothing(closed: Gate, clo
     clock.now_ms += 31_000
     with pytest.raises(Problem):
         passport.read(written, TARGET)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "status", "bodies"),
+    [
+        (lambda given: given, None, 1),
+        (lambda given: given[:-1], 401, 0),
+        (lambda given: "", 401, 0),
+        (lambda given: given + "\N{LATIN SMALL LETTER E WITH ACUTE}", 401, 0),
+    ],
+)
+async def test_only_for_who_is_believed_a_body_is_read(
+    closed: Gate, clock: Clock, spoil: Callable[[str], str], status: int | None, bodies: int
+) -> None:
+    parts, read = Parts(closed, SECRET, clock), []
+
+    async def receive() -> Message:
+        read.append(1)
+        return {"type": "http.request", "body": b"a body"}
+
+    target = replace(TARGET, method="POST", body=b"a body")
+    given = spoil(parts.passport.write(target, ANYBODY))
+    found = None
+    try:
+        await Callers(parts, 1.0).admit(_request(target, given, receive), Role.READ)
+    except Problem as problem:
+        found = problem.status_code
+    assert (found, len(read)) == (status, bodies)
+
+
+async def test_a_stale_claim_is_refused_before_its_body_is_read(closed: Gate, clock: Clock) -> None:
+    async def receive() -> Message:
+        raise AssertionError("nobody asked for it")
+
+    parts = Parts(closed, SECRET, clock)
+    given = parts.passport.write(TARGET, ANYBODY)
+    clock.now_ms += 31_000
+    with pytest.raises(Problem, match="older than 30 s"):
+        await Callers(parts, 1.0).admit(_request(TARGET, given, receive), Role.READ)
+
+
+def _request(target: Target, forwarded: str, receive: Receive) -> Request:
+    scope = {
+        "type": "http",
+        "method": target.method,
+        "path": target.path,
+        "raw_path": target.path.encode(),
+        "query_string": target.query.encode(),
+        "headers": [(FORWARDED.encode(), forwarded.encode("latin-1"))],
+        "server": ("127.0.0.1", 8700),
+        "path_params": {},
+    }
+    return Request(scope, receive)
 
 
 def _rest(target: Target) -> tuple[str, str, bytes]:
