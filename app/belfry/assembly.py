@@ -25,8 +25,8 @@ from prometheus_client import CollectorRegistry
 from belfry import __version__
 from belfry.api.access import Gate, Verifier
 from belfry.api.app import create_app
-from belfry.api.guard import Limits
 from belfry.api.keys import ApiKeys, BadKeys
+from belfry.api.limits import Limits
 from belfry.api.oidc import Provider, Tokens
 from belfry.api.parts import Parts
 from belfry.api.server import HttpServer
@@ -161,6 +161,7 @@ def _bounds(settings: Settings) -> tuple[Limits, float]:
         origins=frozenset(settings.http_allowed_origins),
         body_bytes=settings.http_body_bytes,
         bulk_bytes=settings.http_bulk_bytes,
+        bodies_bytes=settings.http_bodies_bytes,
         under_way=settings.http_under_way,
     )
     return limits, settings.http_requests_per_second

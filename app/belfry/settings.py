@@ -122,6 +122,12 @@ class Settings(BaseSettings):
     http_bulk_bytes: int = Field(
         16_000_000, ge=1_000, le=1_000_000_000, description="Largest body of JSON lines."
     )
+    http_bodies_bytes: int = Field(
+        256_000_000,
+        ge=1_000_000,
+        le=100_000_000_000,
+        description="Bodies of all requests under way, in bytes.",
+    )
     http_under_way: int = Field(
         1_000, ge=1, le=100_000, description="Most HTTP requests at the same time."
     )

@@ -21,9 +21,10 @@ from belfry.api.callers import Callers
 from belfry.api.cluster import cluster_routes
 from belfry.api.document import describe
 from belfry.api.express import Express
-from belfry.api.guard import Guard, Limits
+from belfry.api.guard import Guard
 from belfry.api.health import health_routes
 from belfry.api.history import history_routes
+from belfry.api.limits import Limits
 from belfry.api.parts import Parts
 from belfry.api.previews import preview_routes
 from belfry.api.reading import Reads

@@ -3,15 +3,14 @@
 Without authentication the port is bound to loopback.  That alone does not stop a web page whose own
 host name is made to resolve to 127.0.0.1, so the `Host` of each request has to be a name of this
 worker; and a page of another origin that posts here anyway is told by its `Origin`.  Sizes, times
-and the number of requests under way are bounded before anything is read, and every answer forbids
-the browser to load anything from elsewhere.
+and the number of requests under way are bounded before anything is read (`incoming.py` counts the
+bodies), and every answer forbids the browser to load anything from elsewhere.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, MutableMapping
-from dataclasses import dataclass
 from functools import lru_cache
 from http import HTTPStatus
 from ipaddress import ip_address
@@ -21,6 +20,8 @@ from urllib.parse import urlsplit
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from belfry.api.incoming import Bodies, Body
+from belfry.api.limits import Limits
 from belfry.api.problems import Problem
 
 API: Final = "/v1/"
@@ -32,21 +33,6 @@ ANSWER_HEADERS: Final = {
     "cache-control": "no-cache",
 }
 _OURS: Final = [(name.encode(), value.encode()) for name, value in ANSWER_HEADERS.items()]
-LINES: Final = ("application/x-ndjson", "application/jsonl", "application/json-lines")
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What the port lets in; `hosts` and `origins` are allowed besides names of this machine."""
-
-    hosts: frozenset[str] = frozenset()
-    origins: frozenset[str] = frozenset()
-    body_bytes: int = 1_100_000
-    bulk_bytes: int = 16_000_000
-    unwanted_bytes: int = 32_000_000
-    under_way: int = 1_000
-    body_s: float = 10.0
-    answer_s: float = 30.0
 
 
 def is_loopback(host: str) -> bool:
@@ -82,6 +68,7 @@ class Guard:
         self._app = app
         self._limits = limits
         self._under_way = 0
+        self._bodies = Bodies(limits.bodies_bytes)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -89,9 +76,9 @@ class Guard:
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        body = _Body(receive, headers, self._limits)
+        body = Body(receive, headers, self._limits, self._bodies)
         answer = _Answer(send, body)
-        refusal = self._refusal(headers)
+        refusal = self._refusal(headers, body)
         if refusal is not None:
             await refusal.response(scope["path"])(scope, receive, answer)
             return
@@ -108,8 +95,9 @@ class Guard:
             await _slow(self._limits.answer_s).response(scope["path"])(scope, receive, answer)
         finally:
             self._under_way -= 1
+            body.forget()
 
-    def _refusal(self, headers: Headers) -> Problem | None:
+    def _refusal(self, headers: Headers, body: Body) -> Problem | None:
         """Why a request is not looked at, or None."""
         given = headers.get("host", "")
         if len(given) > LONGEST_HOST or not self._is_here(given):
@@ -119,12 +107,7 @@ class Guard:
             return _foreign_origin(origin)
         if self._under_way >= self._limits.under_way:
             return _too_many(self._limits.under_way)
-        size = headers.get("content-length")
-        if size is not None:
-            most = _most_bytes(headers, self._limits)
-            if not size.isdecimal() or int(size) > most:
-                return _too_large(most)
-        return None
+        return body.refusal()
 
     def _is_here(self, host: str) -> bool:
         """Whether a `Host` header is a name of this worker."""
@@ -141,70 +124,11 @@ class Guard:
             return False
 
 
-class _Body:
-    """A request's body: its parts, as long as they come in time and are not too many."""
-
-    def __init__(self, receive: Receive, headers: Headers, limits: Limits) -> None:
-        self._receive = receive
-        self._limits = limits
-        self._most = _most_bytes(headers, limits)
-        self._taken = 0
-        self._more = True
-        # What neither says how long it is nor comes in chunks has no body to be discarded.
-        self._announced = "content-length" in headers or "transfer-encoding" in headers
-        # Its client sends nothing before it is asked to, and asking is not for the unwanted.
-        self._held_back = "expect" in headers
-
-    async def part(self) -> Message:
-        """The next part.
-
-        Raises:
-            Problem: when it does not come in time, or is one too many.
-        """
-        if not self._more:
-            return await self._receive()
-        self._held_back = False
-        try:
-            async with asyncio.timeout(self._limits.body_s):
-                message = await self._receive()
-        except TimeoutError:
-            self._more = False
-            raise _slow_body(self._limits.body_s) from None
-        self._count(message)
-        if self._taken > self._most:
-            raise _too_large(self._most)
-        return message
-
-    async def discard(self) -> None:
-        """Read what is left, for a client that reads its answer only when it has sent all."""
-        if self._held_back or not self._announced:
-            self._more = False
-            return
-        most = self._taken + self._limits.unwanted_bytes
-        try:
-            async with asyncio.timeout(self._limits.body_s):
-                while self._more and self._taken <= most:
-                    self._count(await self._receive())
-        except TimeoutError:
-            pass
-        finally:
-            self._more = False
-
-    def _count(self, message: Message) -> None:
-        self._taken += len(message.get("body", b""))
-        self._more = message.get("more_body", False)
-
-
-def _most_bytes(headers: Headers, limits: Limits) -> int:
-    kind = headers.get("content-type", "").partition(";")[0].strip().lower()
-    return limits.bulk_bytes if kind in LINES else limits.body_bytes
-
-
 class _Answer:
     """Sends, with the headers of every answer; knows whether it has begun."""
 
     def __init__(
-        self, send: Callable[[MutableMapping[str, Any]], Awaitable[None]], body: _Body
+        self, send: Callable[[MutableMapping[str, Any]], Awaitable[None]], body: Body
     ) -> None:
         self._send = send
         self._body = body
@@ -246,20 +170,6 @@ def _too_many(most: int) -> Problem:
         "busy",
         {"retry-after": "1"},
     )
-
-
-def _too_large(most: int) -> Problem:
-    return Problem(
-        HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-        f"The body is larger than {most} bytes. Send less at once, or store the content elsewhere"
-        " and schedule its address (claim check).",
-        "body_too_large",
-    )
-
-
-def _slow_body(seconds: float) -> Problem:
-    detail = f"A part of the body did not come within {seconds:g} s."
-    return Problem(HTTPStatus.REQUEST_TIMEOUT, detail, "slow_body", {"connection": "close"})
 
 
 def _slow(seconds: float) -> Problem:

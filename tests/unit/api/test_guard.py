@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +12,8 @@ from starlette.responses import PlainTextResponse
 from starlette.types import Message, Receive, Scope, Send
 
 from belfry.api.callers import Rate
-from belfry.api.guard import Guard, Limits
+from belfry.api.guard import Guard
+from belfry.api.limits import Limits
 from belfry.api.problems import Problem
 
 LIMITS = Limits(
@@ -29,8 +31,8 @@ LIMITS = Limits(
 class Door:
     """An application that reads its body behind a guard, and may wait."""
 
-    def __init__(self) -> None:
-        self.guard = Guard(self._app, LIMITS)
+    def __init__(self, limits: Limits = LIMITS) -> None:
+        self.guard = Guard(self._app, limits)
         self.waits = asyncio.Event()
         self.waits.set()
         self.path = ""
@@ -141,6 +143,26 @@ async def test_only_so_many_are_under_way(door: Door) -> None:
     door.waits.set()
     assert await first == 200
     assert await door.ask() == 200
+
+
+async def test_bodies_under_way_are_counted_together() -> None:
+    door = Door(replace(LIMITS, under_way=10, bodies_bytes=15, answer_s=5))
+    door.waits.clear()
+    first = asyncio.create_task(door.ask(b"12345", b"67890"))
+    await asyncio.sleep(0.01)
+    assert await door.ask(b"123", b"456") == 503
+    assert door.unread == 0
+    second = asyncio.create_task(door.ask(b"12345"))
+    await asyncio.sleep(0.01)
+    assert await door.ask(b"1") == 503
+    door.waits.set()
+    assert [await first, await second] == [200, 200]
+    assert await door.ask(b"12345", b"67890") == 200
+
+
+async def test_a_body_that_is_alone_has_its_own_limit_only() -> None:
+    door = Door(replace(LIMITS, bodies_bytes=5))
+    assert await door.ask(b"12345", b"67890") == 200
 
 
 async def test_an_answer_that_does_not_come_is_told(door: Door) -> None:
