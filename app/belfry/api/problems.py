@@ -40,7 +40,15 @@ class Problem(HTTPException):
 
     def response(self, instance: str) -> Response:
         """The problem document."""
-        return problem(self.status_code, str(self.detail), instance, self.headers, **self.more)
+        document = {
+            "type": "about:blank",
+            "title": HTTPStatus(self.status_code).phrase,
+            "status": self.status_code,
+            "detail": str(self.detail),
+            "instance": instance,
+            **self.more,
+        }
+        return Response(orjson.dumps(document), self.status_code, self.headers, MEDIA_TYPE)
 
 
 class ProblemAnswer(BaseModel):
@@ -53,26 +61,7 @@ class ProblemAnswer(BaseModel):
     status: int
     detail: str
     instance: str
-    code: str | None = Field(None, description="Stable, for programs.")
-
-
-def problem(
-    status: int,
-    detail: str,
-    instance: str,
-    headers: Mapping[str, str] | None = None,
-    **more: Any,
-) -> Response:
-    """A problem document; `more` adds members such as `code` or `errors`."""
-    document = {
-        "type": "about:blank",
-        "title": HTTPStatus(status).phrase,
-        "status": status,
-        "detail": detail,
-        "instance": instance,
-        **more,
-    }
-    return Response(orjson.dumps(document), status, headers, MEDIA_TYPE)
+    code: str = Field(description="Stable, for programs.")
 
 
 def install(app: FastAPI) -> None:
@@ -86,15 +75,16 @@ async def _refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     if isinstance(error, Problem):
         return error.response(request.url.path)
-    detail = str(error.detail)
+    path, detail = request.url.path, str(error.detail)
     if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
-        return _not_allowed(request)
+        return _not_allowed(request).response(path)
     if error.status_code == HTTPStatus.NOT_FOUND and detail == HTTPStatus.NOT_FOUND.phrase:
-        detail = f"There is nothing at {request.url.path}; /openapi.json lists what there is."
-    return problem(error.status_code, detail, request.url.path, error.headers)
+        detail = f"There is nothing at {path}; /openapi.json lists what there is."
+    code = HTTPStatus(error.status_code).name.lower()
+    return Problem(error.status_code, detail, code, error.headers).response(path)
 
 
-def _not_allowed(request: Request) -> Response:
+def _not_allowed(request: Request) -> Problem:
     """All methods that the path has: the framework names those of one route alone."""
     allowed = sorted(
         {
@@ -105,9 +95,11 @@ def _not_allowed(request: Request) -> Response:
             for method in getattr(route, "methods", None) or ()
         }
     )
-    detail = f"{request.method} is not for {request.url.path}; allowed: {', '.join(allowed)}."
+    # What is no route of the API can be looked at: the page, its assets, this API's document.
+    told = ", ".join(allowed or ["GET"])
+    detail = f"{request.method} is not for {request.url.path}; allowed: {told}."
     status = HTTPStatus.METHOD_NOT_ALLOWED
-    return problem(status, detail, request.url.path, {"allow": ", ".join(allowed)})
+    return Problem(status, detail, "method_not_allowed", {"allow": told})
 
 
 async def _invalid(request: Request, error: Exception) -> Response:
@@ -117,10 +109,12 @@ async def _invalid(request: Request, error: Exception) -> Response:
         for found in error.errors()
     ]
     detail = "; ".join(f"{found['where']}: {found['message']}" for found in errors)
-    return problem(HTTPStatus.UNPROCESSABLE_ENTITY, detail, request.url.path, errors=errors)
+    status = HTTPStatus.UNPROCESSABLE_ENTITY
+    return Problem(status, detail, "bad_parameters", errors=errors).response(request.url.path)
 
 
 async def _failed(request: Request, error: Exception) -> Response:
     log.error("A request failed.", path=request.url.path, exc_info=error)
     detail = "The worker failed to answer; its log holds the reason."
-    return problem(HTTPStatus.INTERNAL_SERVER_ERROR, detail, request.url.path)
+    status = HTTPStatus.INTERNAL_SERVER_ERROR
+    return Problem(status, detail, "internal_error").response(request.url.path)

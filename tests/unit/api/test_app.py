@@ -33,7 +33,7 @@ def is_problem(answer: Any, status: int) -> bool:
     return bool(
         answer.status_code == body["status"] == status
         and kind == "application/problem+json"
-        and {"type", "title", "detail", "instance"} <= body.keys()
+        and {"type", "title", "detail", "instance", "code"} <= body.keys()
     )
 
 
@@ -158,6 +158,7 @@ def test_unknown_paths_are_problems(client: TestClient) -> None:
     answer = client.get("/nowhere")
     assert is_problem(answer, 404)
     assert "/nowhere" in answer.json()["detail"]
+    assert answer.json()["code"] == "not_found"
     assert is_problem(client.post("/v1/cluster"), 405)
     assert is_problem(client.get("/console/../settings.py"), 404)
 
@@ -166,11 +167,13 @@ def test_invalid_input_is_a_problem(client: TestClient) -> None:
     answer = client.get("/test/number", params={"value": "x"})
     assert is_problem(answer, 422)
     assert "query.value" in answer.json()["detail"]
+    assert answer.json()["code"] == "bad_parameters"
 
 
 def test_a_bug_is_a_problem_without_its_traceback(client: TestClient) -> None:
     answer = client.get("/test/fails")
     assert is_problem(answer, 500)
+    assert answer.json()["code"] == "internal_error"
     assert "secret" not in answer.text
 
 
@@ -203,6 +206,8 @@ def test_the_fake_is_a_worker_view(worker: Any) -> None:
         ("PUT", "/v1/tenants/t/schedules/a/pause", "POST"),
         ("DELETE", "/v1/tenants/t/schedules/a/history", "GET"),
         ("POST", "/v1/cluster", "GET"),
+        ("POST", "/", "GET"),
+        ("POST", "/console/page.js", "GET"),
     ],
 )
 def test_a_method_that_is_not_there_is_told_which_are(
@@ -211,6 +216,7 @@ def test_a_method_that_is_not_there_is_told_which_are(
     answer = client.request(method, path)
     assert is_problem(answer, 405)
     assert answer.headers["allow"] == allowed
+    assert answer.json()["code"] == "method_not_allowed"
 
 
 def test_a_worker_that_starts_says_so(client: TestClient) -> None:
