@@ -3,21 +3,33 @@
 A connection that does not say in time what it wants is ended, and so is one that says it at too
 great length: the parser by itself would keep the beginning of a head for as long as it goes on.
 Offers to speak something else than HTTP/1.1 are declined.  Java's client makes one with its first
-request; the parser would leave that request's body unread.
+request; the parser would leave that request's body unread.  What is refused here has not reached
+the application, and is a problem document all the same.
 """
 
 from __future__ import annotations
 
 import asyncio
+from http import HTTPStatus
 from typing import Final
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from starlette.types import Receive, Scope, Send
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
+from belfry.api.guard import ANSWER_HEADERS
+from belfry.api.problems import Problem
+
+MOST_CONNECTIONS: Final = 2_000
 HEAD_SECONDS: Final = 10.0
 # Of a head, or of whatever else stands around a body; it comes in reads of some 256 KB at most.
 MOST_HEAD_BYTES: Final = 65_536
-INVALID: Final = "Invalid HTTP request received."
+INVALID: Final = "This is no request that can be read: send HTTP/1.1, well-formed."
+ENDLESS: Final = (
+    f"The head of a request, or what else stands around its body, is larger than {MOST_HEAD_BYTES}"
+    " bytes: send less of it."
+)
+LAST: Final = {**ANSWER_HEADERS, "connection": "close"}
 # Of the offer alone; what is left is the request.
 OFFERS: Final = (b"upgrade", b"http2-settings")
 
@@ -40,11 +52,11 @@ class Protocol(HttpToolsProtocol):
         self._unset_keepalive_if_required()
         try:
             self._feed(data)
-            is_good = self._unread_bytes <= MOST_HEAD_BYTES
+            wrong = ENDLESS if self._unread_bytes > MOST_HEAD_BYTES else ""
         except HttpParserError:
-            is_good = False
-        if not is_good:
-            self.send_400_response(INVALID)
+            wrong = INVALID
+        if wrong:
+            self.send_400_response(wrong)
         if self._awaits_head():
             self._watch()
         else:
@@ -59,6 +71,8 @@ class Protocol(HttpToolsProtocol):
         """A head has come."""
         if not self._is_offer():
             self._in_head, self._unread_bytes = False, 0
+            is_full = len(self.connections) > MOST_CONNECTIONS
+            self.app = _full if is_full else self.config.loaded_app
             super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
@@ -76,6 +90,15 @@ class Protocol(HttpToolsProtocol):
         """Nothing is waited for any more."""
         self._unwatch()
         super().connection_lost(exc)
+
+    def send_400_response(self, msg: str) -> None:
+        """Say what is wrong with the bytes that came, and end the connection."""
+        answer = Problem(HTTPStatus.BAD_REQUEST, msg, "bad_http", LAST).response("")
+        head = [b"%b: %b\r\n" % each for each in answer.raw_headers]
+        self.transport.write(
+            b"".join([STATUS_LINE[answer.status_code], *head, b"\r\n", answer.body])
+        )
+        self.transport.close()
 
     def _feed(self, data: bytes) -> None:
         """Parse what came; raises `HttpParserError`."""
@@ -126,3 +149,11 @@ class Protocol(HttpToolsProtocol):
             self._watch()
         else:
             self.transport.close()
+
+
+async def _full(scope: Scope, receive: Receive, send: Send) -> None:
+    """Stands for the application where there are too many connections."""
+    detail = f"{MOST_CONNECTIONS} connections are open already: try again."
+    headers = {**LAST, "retry-after": "1"}
+    refusal = Problem(HTTPStatus.SERVICE_UNAVAILABLE, detail, "busy", headers)
+    await refusal.response(scope["path"])(scope, receive, send)

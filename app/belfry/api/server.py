@@ -20,7 +20,6 @@ from belfry.api.protocol import Protocol
 
 START_SECONDS: Final = 10.0
 STOP_SECONDS: Final = 5.0
-MOST_CONNECTIONS: Final = 2_000
 
 
 class HttpAddressError(Exception):
@@ -60,7 +59,6 @@ class HttpServer:
                 access_log=False,
                 lifespan="on",
                 server_header=False,
-                limit_concurrency=MOST_CONNECTIONS,
                 timeout_graceful_shutdown=2,
                 **files,
             )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import socket
 from collections.abc import Iterator
 
@@ -134,4 +135,32 @@ def test_no_tunnel_is_made(line: socket.socket) -> None:
 
 def test_what_is_no_http_is_refused(line: socket.socket) -> None:
     line.sendall(b"\x16\x03\x01\x02\x00 hello\r\n\r\n")
-    assert b" 400 Bad Request" in said(line)
+    heard = said(line)
+    assert heard.startswith(b"HTTP/1.1 400 Bad Request\r\n")
+    assert problem_in(heard) == (400, "bad_http")
+
+
+def test_a_connection_too_many_is_told_to_come_again(
+    line: socket.socket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(protocol, "MOST_CONNECTIONS", 1)
+    line.sendall(GET)
+    assert b"<>" in said(line, b"<>")
+    with socket.create_connection(line.getpeername(), timeout=10) as other:
+        other.sendall(POST + b"Content-Length: 3\r\n\r\none")
+        heard = said(other)
+    assert heard.startswith(b"HTTP/1.1 503 Service Unavailable\r\n")
+    assert b"retry-after: 1\r\n" in heard
+    assert problem_in(heard) == (503, "busy")
+    line.sendall(POST + b"Content-Length: 3\r\n\r\ntwo")
+    assert b"<two>" in said(line, b"<two>")
+
+
+def problem_in(heard: bytes) -> tuple[int, str]:
+    """Status and code of the problem document in an answer."""
+    head, _, body = heard.partition(b"\r\n\r\n")
+    assert b"content-type: application/problem+json" in head
+    assert b"connection: close" in head
+    assert b"content-length: %d\r\n" % len(body) in head + b"\r\n"
+    found = json.loads(body)
+    return found["status"], found["code"]
