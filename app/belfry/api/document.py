@@ -22,8 +22,10 @@ from belfry.api.problems import MEDIA_TYPE, ProblemAnswer
 
 REF: Final = "#/components/schemas/{model}"
 NDJSON: Final = "application/x-ndjson"
-# Whatever is asked for: who asks, from where, how much of it, and when.
-EVERYWHERE: Final = (401, 403, 408, 421)
+# Whatever is asked for: from where, how much of it, and how many ask.
+AT_THE_DOOR: Final = (403, 413, 421, 503)
+# And of what is not for everybody: who asks, and how slowly.
+EVERYWHERE: Final = (*AT_THE_DOOR, 401, 408)
 
 Responses = dict[int | str, dict[str, Any]]
 
@@ -55,10 +57,23 @@ def bulk_answer(kind: type[BaseModel]) -> Responses:
 
 def problems(*statuses: int) -> Responses:
     """Responses that are problem documents, with those that every route may give."""
-    content = {MEDIA_TYPE: {"schema": {"$ref": REF.format(model="ProblemAnswer")}}}
+    return _problems({*statuses, *EVERYWHERE})
+
+
+def problems_at_the_door() -> Responses:
+    """The problems of routes that are for everybody, and read nothing but an address."""
+    return _problems(set(AT_THE_DOOR))
+
+
+def _problems(statuses: set[int]) -> Responses:
+    schema = {"$ref": REF.format(model="ProblemAnswer")}
     return {
-        status: {"description": HTTPStatus(status).phrase, "content": content}
-        for status in sorted({*statuses, *EVERYWHERE})
+        status: {
+            "description": HTTPStatus(status).phrase,
+            # Its own: the framework adds what else a status may hold.
+            "content": {MEDIA_TYPE: {"schema": schema}},
+        }
+        for status in sorted(statuses)
     }
 
 

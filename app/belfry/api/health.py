@@ -6,8 +6,10 @@ from http import HTTPStatus
 
 from fastapi import APIRouter, Response
 from prometheus_client import CONTENT_TYPE_LATEST
+from pydantic import BaseModel
 
 from belfry.api.answers import HealthAnswer, ReadyAnswer
+from belfry.api.document import Responses, problems_at_the_door
 from belfry.api.view import WorkerView
 from belfry.telemetry.metrics import Metrics
 
@@ -16,7 +18,7 @@ def health_routes(view: WorkerView, metrics: Metrics) -> APIRouter:
     """Routes that show the health of the worker behind `view`."""
     routes = APIRouter(tags=["health"])
 
-    @routes.get("/healthz/live", responses={503: {"model": HealthAnswer}})
+    @routes.get("/healthz/live", responses=_unwell(HealthAnswer))
     async def live(response: Response) -> HealthAnswer:
         """Whether the process does its work; 503 asks for a restart."""
         ok = view.live()
@@ -24,7 +26,7 @@ def health_routes(view: WorkerView, metrics: Metrics) -> APIRouter:
         detail = "The worker runs." if ok else "The worker has stopped; restart the process."
         return HealthAnswer(ok=ok, detail=detail)
 
-    @routes.get("/healthz/startup", responses={503: {"model": HealthAnswer}})
+    @routes.get("/healthz/startup", responses=_unwell(HealthAnswer))
     async def startup(response: Response) -> HealthAnswer:
         """Whether the group has answered this worker for the first time."""
         ok = view.readiness().started
@@ -32,20 +34,27 @@ def health_routes(view: WorkerView, metrics: Metrics) -> APIRouter:
         detail = "The worker has joined its group." if ok else "Waiting for the consumer group."
         return HealthAnswer(ok=ok, detail=detail)
 
-    @routes.get("/healthz/ready", responses={503: {"model": ReadyAnswer}})
+    @routes.get("/healthz/ready", responses=_unwell(ReadyAnswer))
     async def ready(response: Response) -> ReadyAnswer:
         """Whether the owned partitions fire; 503 says of each what is missing."""
         readiness = view.readiness()
         _mark(response, ok=readiness.ready)
         return ReadyAnswer.of(readiness)
 
-    @routes.get("/metrics", response_class=Response)
+    @routes.get("/metrics", response_class=Response, responses=problems_at_the_door())
     async def metrics_page() -> Response:
         """All metrics in the text format of Prometheus."""
         view.refresh()
         return Response(metrics.exposition(), media_type=CONTENT_TYPE_LATEST)
 
     return routes
+
+
+def _unwell(kind: type[BaseModel]) -> Responses:
+    """The answers besides 200; a 503 is of this kind, or a problem where too many ask."""
+    found = problems_at_the_door()
+    found[503]["model"] = kind
+    return found
 
 
 def _mark(response: Response, *, ok: bool) -> None:

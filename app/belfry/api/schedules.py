@@ -105,7 +105,7 @@ def _creating(routes: APIRouter, writes: Writes, callers: Callers) -> None:
         responses={
             **with_answer(shapes.VerdictAnswer, 201, 202),
             **bulk_answer(shapes.VerdictAnswer),
-            **problems(400, 409, 413, 415, 422, 429, 503),
+            **problems(400, 404, 409, 413, 415, 422, 429, 503),
         },
         openapi_extra=body_of(ScheduleBody, bulk=True),
     )

@@ -31,6 +31,21 @@ def test_every_answer_of_the_api_is_described() -> None:
                 assert bare or answer.get("content"), (method, path, status)
 
 
+def test_what_every_route_may_answer_is_said_of_each() -> None:
+    for path, methods in json.loads(document())["paths"].items():
+        for operation in methods.values():
+            answers = operation["responses"]
+            for status in ("403", "413", "421", "503"):
+                problem = answers[status]["content"]["application/problem+json"]
+                assert problem["schema"]["$ref"].endswith("/ProblemAnswer"), (path, status)
+            assert ("401" in answers) == path.startswith("/v1/"), path
+    paths = json.loads(document())["paths"]
+    ill = paths["/healthz/live"]["get"]["responses"]["503"]["content"]
+    assert ill["application/json"]["schema"]["$ref"].endswith("/HealthAnswer")
+    # A DUPLICATE is answered as the request that it repeats, which may have found nothing.
+    assert "404" in paths["/v1/tenants/{tenant}/schedules"]["post"]["responses"]
+
+
 def _references(node: Any) -> list[str]:
     if isinstance(node, dict):
         here = [node["$ref"]] if isinstance(node.get("$ref"), str) else []
