@@ -56,24 +56,68 @@ def test_either_worker_tells_of_both(both: list[Http]) -> None:
         wait_for("the whole cluster", whole)
 
 
-def test_commands_set_policies_without_kafka(site: Site, tenant: str) -> None:
-    def run(*words: str) -> tuple[int, str]:
-        where = ["--http-url", f"http://127.0.0.1:{site.workers[0].http_port}"]
-        nowhere = ["--bootstrap-servers", "127.0.0.1:1"]
-        command = [sys.executable, "-m", "belfry.cli", "tenant", *words, *where, *nowhere]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
-        return done.returncode, done.stdout + done.stderr
+def run(site: Site, *words: str) -> tuple[int, str]:
+    """A command that knows a worker's port, and no Kafka."""
+    where = ["--http-url", f"http://127.0.0.1:{site.workers[0].http_port}"]
+    nowhere = ["--bootstrap-servers", "127.0.0.1:1"]
+    command = [sys.executable, "-m", "belfry.cli", *words, *where, *nowhere]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    return done.returncode, done.stdout + done.stderr
 
-    assert run("set", tenant, "max_pending=7", "spread=2")[0] == 0
-    assert run("set", tenant, "spread=4")[0] == 0
-    code, told = run("get", tenant, "-o", "json")
+
+def test_commands_set_policies_without_kafka(site: Site, tenant: str) -> None:
+    told_of = partial(run, site, "tenant")
+    assert told_of("set", tenant, "max_pending=7", "spread=2")[0] == 0
+    assert told_of("set", tenant, "spread=4")[0] == 0
+    code, told = told_of("get", tenant, "-o", "json")
     policy = json.loads(told)
     assert (code, policy["max_pending"], policy["spread"]) == (0, 7, 4)
     assert policy["former_spreads"] == [2]
-    assert tenant in run("list")[1]
-    assert run("set", tenant, "spread=0")[0] == 1
-    assert run("remove", tenant)[0] == 0
-    assert run("get", tenant)[0] == 3
+    assert tenant in told_of("list")[1]
+    assert told_of("set", tenant, "spread=0")[0] == 1
+    # It alone knows where the tenant's schedules live.
+    assert told_of("remove", tenant)[0] == 4
+    assert told_of("set", tenant, "spread=1", "former_spreads=[]")[0] == 0
+    assert told_of("remove", tenant)[0] == 0
+    assert told_of("get", tenant)[0] == 3
+
+
+def test_commands_show_and_change_schedules(site: Site, both: list[Http], tenant: str) -> None:
+    target = [{"url": "https://hooks.example.com/belfry"}]
+    for name, more in [
+        ("order/1", {"delay_ms": 3_600_000, "group": "g", "http_targets": target}),
+        ("order/2", {"at": FAR, "event_type": "due"}),
+        ("other", {"at": FAR}),
+    ]:
+        body = {"schedule_id": name, "payload_text": "first", **more}
+        assert both[1]("POST", schedules(tenant), body)[0] == 201
+    assert both[0]("POST", f"{place(tenant, 'order/2')}/pause")[0] == 200
+
+    def ids(*filters: str) -> list[str]:
+        code, told = run(site, "schedule", "list", tenant, *filters, "-o", "jsonl")
+        assert code == 0, told
+        return [json.loads(line)["schedule_id"] for line in told.splitlines()]
+
+    assert ids() == ["order/1", "order/2", "other"]
+    assert ids("--prefix", "order/") == ["order/1", "order/2"]
+    assert ids("--group", "g") == ["order/1"]
+    assert ids("--event-type", "due") == ["order/2"]
+    assert ids("--state", "paused") == ["order/2"]
+    assert ids("--due-from", "2059-01-01T00:00:00Z") == ["other"]
+    assert ids("--limit", "2") == ["order/1", "order/2"]
+
+    before = both[0]("GET", place(tenant, "order/1"))[1]
+    code, told = run(site, "schedule", "update", tenant, "order/1", "--payload", "second")
+    assert (code, told.split()[0]) == (0, "UPDATED"), told
+    code, told = run(site, "schedule", "get", tenant, "order/1", "-o", "json")
+    after = json.loads(told)
+    assert (code, after["payload_text"], after["version"]) == (0, "second", 2)
+    for same in ("due_at", "group", "http_targets"):
+        assert after[same] == before[same]
+    assert run(site, "schedule", "get", tenant, "nothing")[0] == 3
+    assert run(site, "schedule", "update", tenant, "nothing", "--payload", "x")[0] == 3
+    code, told = run(site, "top", "--count", "1", "-o", "json")
+    assert (code, len(json.loads(told)["workers"])) == (0, 2)
 
 
 def test_a_schedule_lives_and_ends(both: list[Http], tenant: str) -> None:
