@@ -11,6 +11,7 @@ Registering and checking is an operator's step, so its failures are exceptions:
 
     RegistryError
     ├── RegistryUnreachableError    try again, or mend the address or the credentials
+    │   └── RegistrySilentError     it said nothing at all, and whoever asks next waits as long
     └── SchemaRefusedError          the registry judged the schema and said no
 """
 
@@ -50,6 +51,10 @@ class RegistryError(Exception):
 
 class RegistryUnreachableError(RegistryError):
     """The registry did not answer, or not as a registry, or does not let us in."""
+
+
+class RegistrySilentError(RegistryUnreachableError):
+    """The registry did not answer at all."""
 
 
 class SchemaRefusedError(RegistryError):

@@ -21,6 +21,7 @@ from confluent_kafka.schema_registry.error import SchemaRegistryError
 
 from belfry.registry.answers import (
     Missing,
+    RegistrySilentError,
     RegistryUnreachableError,
     SchemaRefusedError,
     Unreachable,
@@ -199,7 +200,7 @@ class Registry:
                 " (with its path) and the credentials."
             ) from error
         except Exception as error:
-            raise RegistryUnreachableError(
+            raise RegistrySilentError(
                 f"The registry at {self.url} does not answer ({_shown(error)}): check that it runs"
                 " and that BELFRY_SCHEMA_REGISTRY_URL is right."
             ) from error

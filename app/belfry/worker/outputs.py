@@ -22,10 +22,10 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its own re-
 )
 
 from belfry.engine.effects import Effects
-from belfry.registry.subjects import fired_event_id
+from belfry.registry.client import Registry
 from belfry.schedules.tenant import Delivery, Tenant, Tenants, Terms
 from belfry.settings import Settings
-from belfry.wire import framing
+from belfry.worker.envelopes import Envelopes, is_framed
 from belfry.worker.outcome import Aborted
 from belfry.worker.topics import create_topics, output_topic_spec
 
@@ -44,10 +44,10 @@ log = structlog.get_logger(__name__)
 class Outputs:
     """Knows which tenants' topics can be written to; used by all partitions' threads."""
 
-    def __init__(self, settings: Settings, tenants: Tenants, registry: object | None) -> None:
+    def __init__(self, settings: Settings, tenants: Tenants, registry: Registry | None) -> None:
         self._settings = settings
         self._tenants = tenants
-        self._registry = registry
+        self._envelopes = Envelopes(settings, registry)
         self._admin = AdminClient(settings.kafka_properties())
         self._prefix = settings.topic("fired.")
         self._partitions: dict[str, int] = {}
@@ -121,7 +121,9 @@ class Outputs:
         tenant = self._tenants.of(terms.policy.tenant)
         before = (tenant.topic, tenant.delivery)
         topic = self._tenants.topic_of(terms)
-        reason = self._frame(tenant, topic) if terms.policy.delivery == Delivery.ENVELOPE else ""
+        reason = ""
+        if terms.policy.delivery == Delivery.ENVELOPE and not is_framed(tenant, topic):
+            reason = self._envelopes.frame(tenant, topic)
         self._open -= {topic, tenant.topic}
         self._tenants.follow(terms)
         if reason:
@@ -146,8 +148,12 @@ class Outputs:
         for name in fresh:
             tenant = self._tenants.of(name)
             reason = problems.get(name, "")
-            if not reason and tenant.delivery is Delivery.ENVELOPE and not tenant.envelope_head:
-                reason = self._frame(tenant, tenant.topic)
+            enveloped = tenant.delivery is Delivery.ENVELOPE
+            if not reason and enveloped and not is_framed(tenant, tenant.topic):
+                if self._pauses(name):
+                    # It is held, and its requests must not ask the registry with every step.
+                    continue
+                reason = self._envelopes.frame(tenant, tenant.topic)
             if reason:
                 self._hold(tenant, reason)
             else:
@@ -210,16 +216,9 @@ class Outputs:
                     barred.add(topic)
         return barred
 
-    def _frame(self, tenant: Tenant, topic: str) -> str:
-        """Settle what comes before an envelope on a topic; the reason if it cannot be."""
-        if self._registry is None:
-            tenant.envelope_head = framing.single_object("FiredEvent")
-            return ""
-        schema_id = fired_event_id(self._registry, self._settings, topic)  # type: ignore[arg-type]
-        if schema_id is None:
-            return f"the registry has no FiredEvent for {topic}: run `belfry schema register`"
-        tenant.envelope_head = framing.prefix(schema_id)
-        return ""
+    def _pauses(self, name: str) -> bool:
+        """Whether a tenant is held, and it is not yet time to try again."""
+        return self._retry.get(name, (0.0, 0.0))[0] > monotonic()
 
     def _hold(self, tenant: Tenant, reason: str) -> None:
         _, pause = self._retry.get(tenant.name, (0.0, FIRST_PAUSE_S / 2))
