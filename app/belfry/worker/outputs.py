@@ -163,7 +163,10 @@ class Outputs:
         """Create tenants' topics; the reason for each that could not be."""
         if not self._settings.create_topics:
             return dict.fromkeys(names, "its topic is missing, and belfry creates none")
-        brokers = len(self._admin.list_topics(timeout=ADMIN_S).brokers)
+        try:
+            brokers = len(self._admin.list_topics(timeout=ADMIN_S).brokers)
+        except KafkaException as error:
+            return dict.fromkeys(names, error.args[0].str())
         specs = [output_topic_spec(self._settings, topic, brokers) for topic in self._of(names)]
         try:
             create_topics(self._admin, specs)

@@ -27,6 +27,7 @@ from belfry.schedules.policy import TenantPolicy, problems
 from belfry.schedules.rejections import Rejection
 from belfry.schedules.tenant import Tenants, Terms
 from belfry.settings import Settings
+from belfry.telemetry.limited import LimitedLogger
 from belfry.wire.policies import policy_of
 from belfry.wire.record import Headers
 from belfry.worker.outputs import Outputs
@@ -56,6 +57,9 @@ class Policies:
         self._deliveries = settings.topic("deliveries")
         self._decoder = Decoder("TenantPolicy", look_in(registry), only=True)
         self._stored: dict[str, Stored] = {}
+        # Tenants whose policy was read, and who are not yet treated by it.
+        self._untreated: set[str] = set()
+        self._faults = LimitedLogger(log)
         self._positions: dict[int, int] = {}
         self._properties = {
             "fetch.wait.max.ms": 100,
@@ -175,6 +179,7 @@ class Policies:
     def _read(self) -> None:
         first = self._consumer.poll(WAIT_S)
         if first is None:
+            self._treat(self._untreated.copy())
             return
         messages = [first, *self._consumer.consume(READ_RECORDS, 0.005)]
         records = [each for each in messages if each.error() is None]
@@ -194,8 +199,23 @@ class Policies:
                 self._stored.pop(name, None)
             else:
                 self._stored[name] = stored
-        for name in self._met(changed):
-            self._outputs.treat(self.terms_of(name) or self._tenants.defaults(name))
+        self._treat([*changed, *(self._untreated - changed.keys())])
+
+    def _treat(self, names: Iterable[str]) -> None:
+        """Treat tenants by their policies; who cannot be yet is tried again with the next round.
+
+        What was read is passed all the same: nobody else's policy waits for one tenant's trouble.
+        """
+        for name in self._met(names):
+            try:
+                self._outputs.treat(self.terms_of(name) or self._tenants.defaults(name))
+            except Exception as error:  # noqa: BLE001  # whatever it is, the others go on
+                self._untreated.add(name)
+                self._faults.warning(
+                    "policy", "policy not applied yet", tenant=name, problem=str(error)
+                )
+            else:
+                self._untreated.discard(name)
 
     def _met(self, names: Iterable[str]) -> list[str]:
         """Those of these tenants that this worker has to do with."""

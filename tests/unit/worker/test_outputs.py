@@ -7,10 +7,14 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 
-from belfry.schedules.tenant import Delivery, Level, Tenants
+from belfry.engine.effects import Effects
+from belfry.schedules.policy import TenantPolicy
+from belfry.schedules.tenant import Delivery, Level, Tenants, Terms
 from belfry.settings import Settings
 from belfry.worker import outputs
+from belfry.worker.outcome import Aborted
 from belfry.worker.outputs import BATCH_OVERHEAD_BYTES, TOPICS_AT_ONCE, Outputs
 
 TOPICS = 2 * TOPICS_AT_ONCE + 1
@@ -57,3 +61,27 @@ def test_thousands_of_topics_are_described_some_at_a_time_and_a_slow_one_ends_no
     assert max(asked) <= TOPICS_AT_ONCE
     assert known.max_record_bytes == 5_000 - BATCH_OVERHEAD_BYTES
     assert slow.max_record_bytes == before
+
+
+class Silent(Cluster):
+    """A cluster that tells of no topic in time."""
+
+    def list_topics(self, timeout: float) -> Any:
+        raise KafkaException(KafkaError(KafkaError._TRANSPORT, "no answer"))
+
+    def describe_topics(self, topics: Any, **_: Any) -> dict[str, Future[Any]]:
+        return {}
+
+
+def test_a_cluster_that_does_not_tell_of_its_brokers_holds_whose_topic_is_to_be_made(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(outputs, "AdminClient", Silent)
+    tenants = Tenants("belfry.fired.", Delivery.PAYLOAD, Level.FAILURES)
+    found = Outputs(Settings(), tenants, None)
+    found.treat(Terms(TenantPolicy("new", output_topic="elsewhere", paused=True)))
+    assert tenants.of("new").paused
+    assert tenants.of("new").held == "no answer"
+    found.prepare(Effects(tenants={"new"}))
+    with pytest.raises(Aborted):
+        found.prepare(Effects(fired=[("elsewhere", b"k", None, b"v", [])]))
