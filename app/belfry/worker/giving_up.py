@@ -5,9 +5,11 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Final
 
-from confluent_kafka import KafkaException, Producer
+from confluent_kafka import KafkaError, KafkaException, Producer
 
 LONGEST_S: Final = 1.0
+# The fate of what was given up: nobody refused it.
+PURGED: Final = frozenset({KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT})
 
 
 def give_up(producer: Producer) -> None:

@@ -15,7 +15,7 @@ from confluent_kafka import KafkaError, Message, Producer
 
 from belfry.engine.effects import Fired
 from belfry.schedules.identity import partition_of
-from belfry.worker.giving_up import give_up
+from belfry.worker.giving_up import PURGED, give_up
 
 SETTLE_S: Final = 9.5
 
@@ -61,12 +61,17 @@ class LooseProducer:
         self.close()
         self._producer = Producer(self._properties)
         self._left = 0
+        # The next step may send nothing here, and must not be told what this one was refused.
+        self.refused = {}
 
     def close(self) -> None:
         """Give the producer up."""
         give_up(self._producer)
 
     def _told(self, error: KafkaError | None, message: Message) -> None:
+        if error is not None and error.code() in PURGED:
+            # Given up by us: neither acknowledged nor refused.
+            return
         self._left -= 1
         if error is not None:
             self.refused[message.topic() or ""] = error.str()

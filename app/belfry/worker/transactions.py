@@ -18,7 +18,7 @@ from belfry.schedules.identity import partition_of
 from belfry.wire.lifecycle import encode_lifecycle
 from belfry.worker.clock import SystemClock
 from belfry.worker.failpoints import Failpoints
-from belfry.worker.giving_up import give_up
+from belfry.worker.giving_up import PURGED, give_up
 from belfry.worker.loose import LooseProducer
 from belfry.worker.outcome import Aborted, Fenced, Unknown
 
@@ -30,7 +30,6 @@ _FENCED: Final = {
     KafkaError.INVALID_PRODUCER_EPOCH,
     KafkaError.PRODUCER_FENCED,
 }
-_PURGED: Final = {KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT}
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +185,7 @@ class PartitionProducer:
 
     def _on_output(self, error: KafkaError | None, message: Message) -> None:
         # What was purged was not refused: it was in the same transaction as what was.
-        if error is not None and error.code() not in _PURGED:
+        if error is not None and error.code() not in PURGED:
             self._refused[message.topic() or ""] = error.str()
 
     def _receipt(self, sent_ms: float) -> Receipt:

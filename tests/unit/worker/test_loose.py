@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
+from confluent_kafka import KafkaError
 
 from belfry.engine.effects import Fired
 from belfry.worker import loose
@@ -16,28 +17,36 @@ FIRED: list[Fired] = [("a", b"k", None, b"1", []), ("b", b"k", b"g", b"2", [])]
 
 
 class FakeProducer:
-    """Acknowledges what `fate` lets it, when it is flushed."""
+    """Tells of what `fate` has, when it is flushed, and of the rest that it was purged."""
 
     fate: ClassVar[dict[str, str | None]] = {}
     made: ClassVar[list[dict[str, Any]]] = []
 
     def __init__(self, properties: dict[str, Any]) -> None:
         self.made.append(properties)
-        self.told: list[tuple[str, Callable[..., None]]] = []
+        self.under_way: list[tuple[str, Callable[..., None]]] = []
+        self.purged = False
 
     def produce(self, topic: str, *_: Any, on_delivery: Callable[..., None], **__: Any) -> None:
-        self.told.append((topic, on_delivery))
+        self.under_way.append((topic, on_delivery))
 
     def flush(self, _timeout: float) -> None:
-        for topic, tell in self.told:
-            if topic in self.fate:
-                why = self.fate[topic]
-                error = None if why is None else SimpleNamespace(str=lambda why=why: why)
-                tell(error, SimpleNamespace(topic=lambda topic=topic: topic))
+        left = []
+        for topic, tell in self.under_way:
+            if topic in self.fate or self.purged:
+                tell(self.error(topic), SimpleNamespace(topic=lambda topic=topic: topic))
+            else:
+                left.append((topic, tell))
+        self.under_way = left
+
+    def error(self, topic: str) -> KafkaError | None:
+        if self.purged:
+            return KafkaError(KafkaError._PURGE_QUEUE, "Local: Purged in queue")
+        why = self.fate[topic]
+        return None if why is None else KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED, why)
 
     def purge(self) -> None:
-        """Nothing is under way any more."""
-        self.told = []
+        self.purged = True
 
 
 @pytest.fixture
@@ -75,3 +84,23 @@ def test_one_that_is_not_acknowledged_counts_as_lost_until_the_step_is_done_agai
     FakeProducer.fate["b"] = None
     producer.send(FIRED)
     producer.settle()
+
+
+def test_what_was_given_up_was_not_refused(producer: LooseProducer) -> None:
+    FakeProducer.fate = {}
+    producer.send(FIRED)
+    producer.close()
+    assert producer.refused == {}
+    with pytest.raises(Undelivered, match="2 records"):
+        producer.settle()
+
+
+def test_a_step_that_sends_nothing_hears_of_no_refusal_of_the_one_before(
+    producer: LooseProducer,
+) -> None:
+    FakeProducer.fate = {"b": "not authorised"}
+    producer.send(FIRED)
+    with pytest.raises(Undelivered, match="b: not authorised"):
+        producer.settle()
+    producer.start_over()
+    assert producer.refused == {}

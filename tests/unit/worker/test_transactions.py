@@ -9,8 +9,8 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from belfry.engine.effects import Effects
-from belfry.worker import transactions
-from belfry.worker.outcome import Unknown
+from belfry.worker import loose, transactions
+from belfry.worker.outcome import Aborted, Unknown
 from belfry.worker.transactions import Outlets, PartitionProducer, Surroundings
 
 
@@ -44,3 +44,26 @@ def test_another_failure_bars_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     end = end_of(KafkaError.INVALID_RECORD, monkeypatch)
     assert isinstance(end, Unknown)
     assert not end.barred
+
+
+def test_a_topic_that_an_earlier_step_sent_to_is_innocent_of_a_later_roll_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    client, sent = MagicMock(), MagicMock()
+    monkeypatch.setattr(transactions, "Producer", lambda _properties: client)
+    monkeypatch.setattr(loose, "Producer", lambda _properties: sent)
+    client.produce.side_effect = failure(KafkaError.INVALID_RECORD, abort=True)
+    outlets = Outlets("c", "s", "r", "l", b"", "d", b"", lambda _topic: 1)
+    producer = PartitionProducer({}, 0, Surroundings(outlets, MagicMock(), MagicMock()))
+    # Purged with the producer, so told by its flush.
+    told: list[Any] = []
+    sent.produce.side_effect = lambda *_, on_delivery, **__: told.append(on_delivery)
+    purged = KafkaError(KafkaError._PURGE_QUEUE, "Local: Purged in queue")
+    message = MagicMock(topic=lambda: "innocent")
+    sent.flush.side_effect = lambda _timeout: [told.pop()(purged, message) for _ in list(told)]
+    fired: Any = [("innocent", b"k", None, b"v", [])]
+    first = Effects(rows={b"\0": b"manifest"}, fired=fired, loose={"innocent"})
+    for effects in (first, Effects(rows={b"\0": b"manifest"})):
+        with pytest.raises(Aborted) as raised:
+            producer.commit(effects)
+        assert raised.value.topics == {}
