@@ -20,7 +20,16 @@ from zlib import crc32
 import orjson
 
 from belfry.schedules.policy import TenantPolicy
-from belfry.schedules.targets import HttpTarget, Strategy, encode_targets, targets_from
+from belfry.schedules.targets import (
+    MAX_TARGETS,
+    STRATEGIES,
+    HttpTarget,
+    Strategy,
+    encode_targets,
+    is_typed,
+    problems_of,
+    targets_from,
+)
 
 FORMAT: Final = 1
 HEADER: Final = "belfry-delivery"
@@ -33,6 +42,19 @@ INITIAL_MS: Final = 1_000
 LONGEST_MS: Final = 3_600_000
 MAX_AGE_MS: Final = 86_400_000
 _DOUBLINGS: Final = 40
+# A policy may say any number; an instant that is further away is none that a record can hold.
+_LONGEST_WAIT_MS: Final = 366 * 86_400_000
+_INT: Final = 2**31 - 1
+_LONG: Final = 2**63 - 1
+# What the numbers of a state may be at least and at most: as wide as policies and schemas are.
+_BOUNDS: Final = {
+    "number": (0, _INT),
+    "attempt": (1, _INT),
+    "attempts": (1, _INT),
+    "initial_ms": (0, _LONG),
+    "max_ms": (0, _LONG),
+    "age_ms": (0, _LONG),
+}
 
 
 class UnknownDelivery(ValueError):
@@ -76,7 +98,8 @@ class DeliveryState:
     def wait_ms(self, fire_id: str) -> int:
         """How long to wait after this attempt failed: doubled each time, plus up to a quarter."""
         doublings = min(self.attempt - 1, _DOUBLINGS)
-        wait_ms = min(self.initial_ms << doublings, max(self.max_ms, self.initial_ms))
+        most_ms = min(max(self.max_ms, self.initial_ms), _LONGEST_WAIT_MS)
+        wait_ms = min(self.initial_ms << doublings, most_ms)
         return wait_ms + self._share(fire_id, wait_ms // 4)
 
     def _share(self, fire_id: str, most: int) -> int:
@@ -128,19 +151,41 @@ def encode_state(state: DeliveryState) -> bytes:
 
 
 def decode_state(encoded: bytes) -> DeliveryState:
-    """The state in a header's value; `UnknownDelivery` for what this version cannot read."""
+    """The state in a header's value; `UnknownDelivery` for what this version cannot act on.
+
+    What is given back may be used without a further look: one record must not end the others.
+    """
     try:
         record = orjson.loads(encoded)
         if record.pop("v") != FORMAT:
-            raise UnknownDelivery(f"{HEADER} is of another format: {encoded[:60]!r}")
-        targets = targets_from(record.pop("targets"))
-        hosts = tuple(record.pop("hosts"))
-        state = DeliveryState(targets, hosts=hosts, **record)
-        if not (targets and state.attempt >= 1):
-            raise UnknownDelivery(f"{HEADER} names no target: {encoded[:60]!r}")
+            raise UnknownDelivery("another format")
+        targets, hosts = targets_from(record.pop("targets")), record.pop("hosts")
+        state = DeliveryState(targets, hosts=tuple(hosts), **record)
+        if type(hosts) is not list or not set(map(type, hosts)) <= {str}:
+            raise UnknownDelivery("hosts are no list of texts")
+        _check(state)
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise UnknownDelivery(f"{HEADER} is no delivery's: {encoded[:60]!r} ({error})") from None
     return state
+
+
+def _check(state: DeliveryState) -> None:
+    """Raise `UnknownDelivery` for a field of another type, or beyond what it may be."""
+    for name, (least, most) in _BOUNDS.items():
+        value = getattr(state, name)
+        if type(value) is not int or not least <= value <= most:
+            raise UnknownDelivery(f"{name} is no number from {least} to {most}")
+    if (type(state.tell), type(state.acks)) != (bool, bool):
+        raise UnknownDelivery("tell or acks is neither true nor false")
+    if not 1 <= len(state.targets) <= MAX_TARGETS:
+        raise UnknownDelivery(f"{len(state.targets)} targets instead of 1 to {MAX_TARGETS}")
+    if not {state.strategy, *(each.strategy for each in state.targets)} <= set(STRATEGIES):
+        raise UnknownDelivery("an unknown strategy")
+    for target in state.targets:
+        if not is_typed(target):
+            raise UnknownDelivery("a target with a field of another type")
+        for problem in problems_of(target):
+            raise UnknownDelivery(problem)
 
 
 def retry_policy(topic: str) -> TenantPolicy:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from ipaddress import IPv6Address
 from typing import Any, Final, Literal
 
 import orjson
@@ -132,8 +133,18 @@ def _good_url(url: str) -> bool:
     match = _URL.fullmatch(url)
     if match is None or not (match[3] is None or 1 <= int(match[3]) <= 65_535):
         return False
+    if match[2].startswith("["):
+        return _is_ipv6(match[2][1:-1])
     # A host that ends in a number is an IPv4 address, and in one way of writing alone.
     return _NUMERIC.search(match[2]) is None or _IPV4.fullmatch(match[2]) is not None
+
+
+def _is_ipv6(text: str) -> bool:
+    try:
+        IPv6Address(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _bad_headers(target: HttpTarget) -> list[str]:
@@ -196,6 +207,16 @@ def targets_from(given: list[dict[str, Any]]) -> tuple[HttpTarget, ...]:
     return tuple(
         HttpTarget(**{**each, "headers": tuple(map(tuple, each.get("headers", ())))})
         for each in given
+    )
+
+
+def is_typed(target: HttpTarget) -> bool:
+    """Whether a target's fields are of their types, which JSON of somebody else's may not be."""
+    given = (target.url, target.timeout_ms, target.max_attempts, target.strategy)
+    return (
+        tuple(map(type, given)) == (str, int, int, str)
+        and (target.secret_ref is None or type(target.secret_ref) is str)
+        and all(tuple(map(type, header)) == (str, str) for header in target.headers)
     )
 
 

@@ -161,7 +161,10 @@ def test_frozen_bytes() -> None:
 @pytest.mark.parametrize(
     "damaged", [b"", b"{", b"[]", b"3", b'{"v":2}', FROZEN.replace(b'"v":1', b'"v":2'),
                 FROZEN.replace(b'"url"', b'"uri"'), b'{"v":1,"targets":[],"hosts":[]}',
-                FROZEN.replace(b'"attempt":3', b'"attempt":0')],
+                FROZEN.replace(b'"attempt":3', b'"attempt":0'),
+                FROZEN.replace(b'"attempts":4', b'"attempts":"x"'),
+                FROZEN.replace(b"https://h/", b"http://["),
+                FROZEN.replace(b'["h"]', b'"h"')],
 )  # fmt: skip
 def test_another_format_is_never_guessed(damaged: bytes) -> None:
     with pytest.raises(UnknownDelivery):

@@ -1,0 +1,85 @@
+"""What is no delivery is put aside with a reason, and those behind it are posted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from belfry.client.decoding import Decoder
+from belfry.delivery import dispatcher
+from belfry.delivery.dispatcher import Dispatcher
+from belfry.delivery.posting import Ticket
+from belfry.delivery.progress import Progress
+from belfry.delivery.work import Places, Work
+from belfry.schedules.deliveries import HEADER, DeliveryState, encode_state
+from belfry.schedules.targets import HttpTarget
+from belfry.settings import Settings
+from belfry.wire import framing
+from belfry.wire.fired import FiredEvent, encode_fired
+
+T0 = 1_800_000_000_000
+EVENT = FiredEvent("demo", "a", "f" * 32, 1, 0, T0, T0, T0)
+VALUE = framing.single_object("FiredEvent") + encode_fired(EVENT)
+GOOD = encode_state(DeliveryState((HttpTarget("http://one.example.com/"),)))
+
+
+class FakePoster:
+    """Keeps what it is handed."""
+
+    def __init__(self) -> None:
+        self.handed: list[tuple[Ticket, Work]] = []
+
+    def hand_in(self, pieces: list[tuple[Ticket, Work]]) -> None:
+        self.handed += pieces
+
+
+class FakeMessage:
+    """A delivery with a state, at an offset of partition 0."""
+
+    def __init__(self, offset: int, state: bytes) -> None:
+        self._offset, self.state = offset, state
+
+    def partition(self) -> int:
+        return 0
+
+    def offset(self) -> int:
+        return self._offset
+
+    def key(self) -> bytes:
+        return b"key"
+
+    def value(self) -> bytes:
+        return VALUE
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        b'{"v":1,"targets":[{"url":"http://["}],"hosts":[]}',
+        b'{"v":1,"targets":[{"url":"http://[.]/"}],"hosts":[]}',
+        b'{"v":1,"targets":[{"url":"http://one.example.com/"}],"hosts":[],"attempts":"x"}',
+        b"{",
+    ],
+)
+def test_a_record_that_is_no_delivery_is_put_aside_and_the_next_is_posted(
+    monkeypatch: pytest.MonkeyPatch, bad: bytes
+) -> None:
+    def headers_of(messages: list[FakeMessage]) -> list[Any]:
+        return [[(HEADER, message.state)] for message in messages]
+
+    monkeypatch.setattr(dispatcher, "headers_of", headers_of)
+    poster: Any = FakePoster()
+    places = Places("s", "l", "undelivered", b"", b"")
+    decoder = Decoder("FiredEvent", only=True)
+    found = Dispatcher(Settings(), places, lambda _finished: poster, decoder)
+    found._progress = {0: Progress(0, "")}
+    messages: Any = [FakeMessage(0, bad), FakeMessage(1, GOOD)]
+    found._take(messages)
+    found._hand_in()
+    (letter,) = found._records
+    assert (letter.topic, letter.key, letter.value) == ("undelivered", b"key", VALUE)
+    assert (HEADER, bad) in letter.headers
+    assert dict(letter.headers)["belfry-error-code"] == b"not_a_delivery"
+    assert found._progress[0].done_with(0)
+    assert [ticket.offset for ticket, _ in poster.handed] == [1]
