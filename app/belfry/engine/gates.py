@@ -13,7 +13,7 @@ While a gate drains, what it holds back moves to its tenant's backlog in due ord
 serial one; what comes due meanwhile is held behind it, unless it is due before all that is held.
 
 A fire that is awaited is a record of the changelog.  Which gates are closed, and what they hold
-back, follows from these records: it is counted here, and counted anew after a rollback.
+back, follows from these records: it is counted here, and a rollback takes the step's part back.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 from belfry.engine.effects import Effects
+from belfry.engine.undoing import Undoable
 from belfry.schedules.triggers import trigger_of
 from belfry.store import keys
 from belfry.store.records import (
@@ -83,19 +84,18 @@ class Gates:
 
     def __init__(self, store: ScheduleStore) -> None:
         self._store = store
-        self._closed: dict[Gate, bytes] = {}
-        self._draining: dict[Gate, Drain] = {}
+        self._closed: Undoable[Gate, bytes] = Undoable()
+        self._draining: Undoable[Gate, Drain] = Undoable()
         self._joined: dict[Gate, Spot] = {}
-        self._awaits = False
+        self._awaits = True
         self._until_ms: int | None = None
         # Tenants some of whose groups wait, and how many: their fires are not plain.
-        self.tenants: dict[bytes, int] = {}
+        self.tenants: Undoable[bytes, int] = Undoable()
+        self._count()
+        self.committed()
 
-    def restart(self) -> None:
-        """Count anew what is stored: the last steps were not committed."""
-        self._closed.clear()
-        self._draining.clear()
-        self.tenants.clear()
+    def _count(self) -> None:
+        """Find out by what is stored which gates are closed, and which have to be drained."""
         for key, record in self._store.awaited():
             for gate in _gates_of(key, decode_awaited(record)):
                 self._shut(gate)
@@ -105,15 +105,21 @@ class Gates:
             if gate not in self._closed:
                 self._shut(gate)
                 self._draining[gate] = Drain(NOWHERE)
-        self._awaits = True
-        self.committed()
 
     def committed(self) -> None:
         """The step is in the store."""
+        for each in (self._closed, self._draining, self.tenants):
+            each.committed()
         self._joined.clear()
         if self._awaits:
             self._until_ms = next((until_ms for until_ms, _ in self._store.untils()), None)
             self._awaits = self._until_ms is not None
+
+    def aborted(self) -> None:
+        """The step was rolled back: gates are as they were before it."""
+        for each in (self._closed, self._draining, self.tenants):
+            each.aborted()
+        self._joined.clear()
 
     def next_ms(self, soon_ms: int) -> int | None:
         """When there is something to do, or None; at `soon_ms` where it is to be done at once."""
@@ -156,7 +162,9 @@ class Gates:
         self._store.put_awaited(key, record)
         self._awaits = True
         for gate in _gates_of(key, awaited):
-            if gate not in self._closed and self._draining.pop(gate, None) is None:
+            if gate in self._draining:
+                del self._draining[gate]
+            elif gate not in self._closed:
                 self._shut(gate)
             self._closed[gate] = key
 

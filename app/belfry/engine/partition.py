@@ -193,7 +193,7 @@ class PartitionEngine:
         self._limits.committed()
         self._firing.queues.committed()
         self._store.commit(StoredState(changelog_offset, now_ms, manifest))
-        self._waiting.gates.committed()
+        self._waiting.committed()
         self.manifest = manifest
         self._heard_ms = self._step_heard_ms
         self._reach = self._step_reach
@@ -203,7 +203,7 @@ class PartitionEngine:
     def aborted(self) -> None:
         """The step's transaction was rolled back: forget it."""
         self._store.discard()
-        self._waiting.restart()
+        self._waiting.aborted()
         self._limits.aborted()
         self._firing.queues.aborted()
         self._removal.restart()

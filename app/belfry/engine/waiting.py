@@ -19,6 +19,7 @@ from __future__ import annotations
 from typing import Final
 
 from belfry.engine.gates import Gates, Held
+from belfry.engine.undoing import Undoable
 from belfry.firing.due import Reach
 from belfry.store.keys import timeline_key
 from belfry.store.records import IN_BACKLOG, IN_CATCH_UP, PendingRow, decode_place
@@ -38,30 +39,42 @@ class Waiting:
         self._again: list[tuple[PendingRow, bytes]] = []
         self.reach = reach
         self.edge_ms = 0
-        self.backlog: dict[bytes, int] = {}
-        self.catch_up: dict[bytes, int] = {}
-        self.held_up_to_ms = 0
+        self.backlog = Undoable(store.line_sizes(IN_BACKLOG))
+        self.catch_up = Undoable(store.line_sizes(IN_CATCH_UP))
+        self.held_up_to_ms = self._held_before_ms = 0
         self._first_again: tuple[int, int] | None = None
-        self.heads: dict[bytes, int] = {}
+        self.heads = Undoable(dict.fromkeys(self._apart(), 0))
         self.gates = Gates(store)
-        self.restart()
 
-    def restart(self) -> None:
-        """Count anew what is stored: the last steps were not committed."""
-        self.backlog = self._store.line_sizes(IN_BACKLOG)
-        self.catch_up = self._store.line_sizes(IN_CATCH_UP)
-        self.held_up_to_ms = 0
+    def _apart(self) -> list[bytes]:
+        """Tenants with something in their backlog that is not due yet."""
+        later_ms = self.reach.newest_ms + 1
+        line = self._store.first_of_line_ms
+        return [tenant for tenant in self.backlog if line(IN_BACKLOG, tenant, later_ms)]
+
+    def committed(self) -> None:
+        """The step is in the store."""
+        for counts in (self.backlog, self.catch_up, self.heads):
+            counts.committed()
+        self._held_before_ms = self.held_up_to_ms
+        self.gates.committed()
+
+    def aborted(self) -> None:
+        """The step was rolled back: all waits where it did before, at no more cost than the step's.
+
+        Counting anew would read every backlog, and one tenant's may be millions of rows.
+        """
+        for counts in (self.backlog, self.catch_up, self.heads):
+            counts.aborted()
+        self.held_up_to_ms = self._held_before_ms
         self._again.clear()
-        self.gates.restart()
-        for tenant in self.backlog.keys() - self.heads.keys():
-            if self._store.first_of_line_ms(IN_BACKLOG, tenant, self.reach.newest_ms + 1):
-                self.heads[tenant] = 0
-        # Nothing is known of the rest but that none is due before the beginning of time.
-        self.heads.update(dict.fromkeys(self.heads.keys() & self.backlog.keys(), 0))
+        self.gates.aborted()
 
     def set_apart(self, tenant: bytes) -> None:
         """Let the tenant's further events wait in its backlog, however far they are away."""
-        self.heads.setdefault(tenant, 0)
+        if tenant not in self.heads:
+            # Nothing is known of them but that none is due before the beginning of time.
+            self.heads[tenant] = 0
 
     def keep(self, row: PendingRow, record: bytes) -> None:
         """Put a record into the timeline, or the backlog if its time is over or it is apart."""
@@ -150,9 +163,10 @@ class Waiting:
     def shrink(self, tenant: bytes, gone: int, line: int = IN_BACKLOG) -> None:
         """Count what left a line; who has more goes to the end, so that others come first."""
         sizes = self._line(line)
-        left = sizes.pop(tenant) - gone
+        left = sizes[tenant] - gone
+        del sizes[tenant]
         if left > 0 and gone:
             sizes[tenant] = left
 
-    def _line(self, line: int) -> dict[bytes, int]:
+    def _line(self, line: int) -> Undoable[bytes, int]:
         return self.backlog if line == IN_BACKLOG else self.catch_up

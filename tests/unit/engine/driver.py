@@ -87,6 +87,15 @@ class Step(NamedTuple):
         ]
 
 
+def counted(engine: PartitionEngine) -> tuple[list[dict[Any, Any]], int]:
+    """What an engine knows of where schedules wait, besides what its store says."""
+    waiting = engine._waiting
+    gates = waiting.gates
+    found: list[dict[Any, Any]] = [waiting.backlog, waiting.catch_up, waiting.heads]
+    found += [gates._closed, gates._draining, gates.tenants]
+    return [each.copy() for each in found], waiting.held_up_to_ms
+
+
 class Driver:
     """One engine on a map in memory, its source, and the changelog of what was committed."""
 
@@ -110,6 +119,7 @@ class Driver:
         self.engine = PartitionEngine(
             self.place, ScheduleStore(rows), RequestReader(), self.tenants
         )
+        self.counted = counted(self.engine)
         return self.engine
 
     def send(
@@ -153,13 +163,15 @@ class Driver:
         return SourceBatch(start, end, self.source[start:end])
 
     def end(self, now_ms: int, *, commit: bool = True) -> None:
-        """Seal the step and commit it, or roll it back."""
+        """Seal the step and commit it, or roll it back, which leaves all as it was counted."""
         self.engine.seal(owner_epoch=1)
         if not commit:
             self.engine.aborted()
+            assert counted(self.engine) == self.counted
             return
         self.changelog += self.engine.claim(None).rows.items()
         self.engine.committed(len(self.changelog), now_ms)
+        self.counted = counted(self.engine)
 
     def sweep(self, now_ms: int, at_most: int = 1_000) -> Effects:
         """A step that only sweeps."""

@@ -1,0 +1,119 @@
+"""A rolled-back step is forgotten at its own cost, however much waits in the partition."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from belfry.engine.undoing import Undoable
+from belfry.schedules.policy import TenantPolicy
+from belfry.schedules.tenant import Terms
+from belfry.store.ordered_map import MemoryMap
+from tests.unit.engine.acknowledging import ack, fire_id, fires, serial
+from tests.unit.engine.driver import HOUR, T0, Driver
+
+MANY = 3_000
+
+
+class CountingMap(MemoryMap):
+    """Counts the rows that are read one after the other."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scanned = 0
+
+    def scan(self, start: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
+        for row in super().scan(start, end):
+            self.scanned += 1
+            yield row
+
+
+def crowded() -> tuple[Driver, CountingMap]:
+    """Thousands wait: of a tenant apart, of one that is held, and behind a gate."""
+    driver, rows = Driver(), CountingMap()
+    driver.start(rows)
+    driver.tenants.follow(Terms(TenantPolicy("far", priority=-1)))
+    serial(driver, "first", T0)
+    for number in range(MANY):
+        driver.ask(tenant="far", schedule_id=f"f{number}", at=T0 + HOUR)
+        driver.ask(tenant="bad", schedule_id=f"b{number}", at=T0 + 1)
+        driver.ask(schedule_id=f"g{number}", at=T0 + 1, group="g")
+    driver.step(T0)
+    driver.tenants.of("bad").hold("its topic is missing")
+    fires(driver, T0 + 5, at_most=20_000)
+    return driver, rows
+
+
+def test_a_roll_back_reads_no_backlog() -> None:
+    driver, rows = crowded()
+    driver.ask(tenant="shop", schedule_id="s", at=T0 + 8)
+    driver.ask(tenant="far", schedule_id="late", at=T0 + 1)
+    driver.step(T0 + 6)
+    for _ in range(3):
+        driver.engine.fire_due(T0 + 10, 100)
+        driver.engine.seal(owner_epoch=1)
+        rows.scanned = 0
+        driver.engine.aborted()
+        assert rows.scanned <= 2
+    assert sorted(driver.run(T0 + 10)) == ["late", "s"]
+
+
+def test_a_gate_that_was_opened_in_a_rolled_back_step_is_closed_again() -> None:
+    driver = Driver()
+    serial(driver, "a", T0)
+    serial(driver, "b", T0 + 1)
+    driver.step(T0)
+    (first,) = fires(driver, T0 + 5)
+    driver.ask(action="ACK", schedule_id="a", fire_id=fire_id(first))
+    driver.step(T0 + 6, commit=False)
+    assert fires(driver, T0 + 7) == []
+    driver.step(T0 + 7)
+    assert [shot.id for shot in fires(driver, T0 + 7)] == ["b"]
+
+
+def test_a_gate_that_was_closed_in_a_rolled_back_step_is_open_again() -> None:
+    driver = Driver()
+    serial(driver, "a", T0)
+    driver.step(T0 - 1)
+    assert driver.step(T0, take=0, commit=False).ids == ["a"]
+    assert not driver.engine._waiting.gates.tenants
+    (again,) = driver.step(T0, take=0).shots
+    assert ack(driver, again, T0 + 1).outcomes == ["UPDATED"]
+
+
+def test_what_was_changed_goes_back_to_its_last_commit() -> None:
+    counts = Undoable({"a": 1, "b": 2})
+    counts["a"] += 1
+    counts["a"] += 1
+    counts["c"] = 5
+    del counts["b"]
+    counts["b"] = 7
+    counts["d"] = 1
+    del counts["d"]
+    counts.aborted()
+    assert counts == {"a": 1, "b": 2}
+    counts["a"] = 9
+    del counts["b"]
+    counts.committed()
+    counts["b"] = 3
+    counts.aborted()
+    assert counts == {"a": 9}
+
+
+def test_it_is_not_changed_behind_its_own_back() -> None:
+    counts = Undoable({"a": 1})
+    changes: list[Callable[[], object]] = [
+        counts.clear,
+        counts.popitem,
+        lambda: counts.pop("a"),
+        lambda: counts.setdefault("b", 1),
+        lambda: counts.update(b=2),
+    ]
+    for change in changes:
+        with pytest.raises(AssertionError):
+            change()
+    with pytest.raises(KeyError):
+        del counts["b"]
+    counts.aborted()
+    assert counts == {"a": 1}
