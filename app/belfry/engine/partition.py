@@ -194,6 +194,7 @@ class PartitionEngine:
         self._firing.queues.committed()
         self._store.commit(StoredState(changelog_offset, now_ms, manifest))
         self._waiting.committed()
+        self._removal.committed()
         self.manifest = manifest
         self._heard_ms = self._step_heard_ms
         self._reach = self._step_reach
@@ -206,7 +207,7 @@ class PartitionEngine:
         self._waiting.aborted()
         self._limits.aborted()
         self._firing.queues.aborted()
-        self._removal.restart()
+        self._removal.aborted()
         self._sweep.restart()
         self._zones.restart()
         self._effects = Effects()

@@ -1,17 +1,44 @@
 """Removed tenants: what is pending of them is cancelled, a few schedules at a time.
 
-Their requests are refused already and nothing of them fires, so who has nothing left stays so.
+Their requests are refused already and nothing of them fires, so who has nothing left stays so.  A
+tenant's names may be millions, most of them markers, so a sweep looks at some and the next one goes
+on behind them.  Who was walked through from the start without meeting a pending schedule is done.
 """
 
 from __future__ import annotations
 
+from itertools import islice
+from typing import Final, NamedTuple
+
 from belfry.engine.effects import Effects
+from belfry.engine.undoing import Undoable
 from belfry.engine.waiting import Waiting
 from belfry.schedules.outcomes import Outcome
 from belfry.schedules.tenant import Tenant, Tenants
 from belfry.store.records import PLACE, decode_pending
 from belfry.store.schedules import ScheduleStore
 from belfry.wire.lifecycle import LifecycleEvent
+
+# Most names are markers and left alone, so a sweep may see more of them than it may cancel.
+MORE: Final = 20
+
+
+class Walk(NamedTuple):
+    """Where a walk through a tenant's names goes on, and whether it has met what is pending."""
+
+    cursor: bytes
+    met: bool
+
+
+# Nothing was met from the start to the end.
+DONE: Final = Walk(b"", met=False)
+
+
+class Room(NamedTuple):
+    """How many names a sweep may still look at, and how many schedules it may cancel."""
+
+    names: int
+    ends: int
 
 
 class Removal:
@@ -21,35 +48,58 @@ class Removal:
         self._store = store
         self._tenants = tenants
         self._waiting = waiting
-        self._done: set[bytes] = set()
+        self._walks: Undoable[bytes, Walk] = Undoable()
 
     def sweep(self, now_ms: int, at_most: int, effects: Effects) -> None:
-        """Cancel at most `at_most` schedules of removed tenants."""
-        if not self._tenants.removed:
-            return
-        self._done &= self._tenants.removed
-        for name in self._tenants.removed - self._done:
-            ended = self._cancel(self._tenants.of_bytes(name), now_ms, at_most, effects)
-            at_most -= ended
-            if at_most <= 0:
+        """Cancel at most `at_most` schedules of removed tenants, among a multiple of names."""
+        removed = self._forget_who_came_back()
+        room = Room(at_most * MORE, at_most)
+        for name in removed:
+            if self._walks.get(name) == DONE:
+                continue
+            room = self._walk(self._tenants.of_bytes(name), now_ms, room, effects)
+            if room.names <= 0 or room.ends <= 0:
                 return
-            if not ended:
-                self._done.add(name)
 
-    def restart(self) -> None:
-        """Look again: the last step was not committed."""
-        self._done.clear()
+    def committed(self) -> None:
+        """The step is in the store."""
+        self._walks.committed()
 
-    def _cancel(self, tenant: Tenant, now_ms: int, at_most: int, effects: Effects) -> int:
+    def aborted(self) -> None:
+        """The step was rolled back: go on from where it began."""
+        self._walks.aborted()
+        self._forget_who_came_back()
+
+    def _forget_who_came_back(self) -> set[bytes]:
+        """Walk anew through who is removed once more; who is removed now."""
+        removed = self._tenants.removed.copy()
+        for name in self._walks.keys() - removed:
+            del self._walks[name]
+        return removed
+
+    def _walk(self, tenant: Tenant, now_ms: int, room: Room, effects: Effects) -> Room:
+        """Walk on through a tenant's names as far as there is room; the room that is left."""
         start = b"k" + tenant.name_bytes + b"/"
-        ended = 0
-        for key, place in self._store.rows.scan(start, start[:-1] + b"0"):
-            if ended == at_most:
+        # What was accepted in the step in which the tenant was removed is not to be seen yet, so
+        # its first walk is never its last.
+        cursor, met = self._walks.get(tenant.name_bytes) or Walk(start, met=True)
+        looked, ends = 0, room.ends
+        rows = self._store.rows.scan(cursor, start[:-1] + b"0")
+        for key, row in islice(rows, room.names):
+            if not ends:
                 break
-            if place[1] == PLACE and key not in self._store.writes:
-                self._end(tenant, key[1:], place, now_ms, effects)
-                ended += 1
-        return ended
+            if row[1] == PLACE:
+                met = True
+                if key not in self._store.writes:
+                    self._end(tenant, key[1:], row, now_ms, effects)
+                    ends -= 1
+            cursor = key + b"\0"
+            looked += 1
+        else:
+            if looked < room.names:
+                cursor, met = (start, False) if met else DONE
+        self._walks[tenant.name_bytes] = Walk(cursor, met)
+        return Room(room.names - looked, ends)
 
     def _end(
         self, tenant: Tenant, name: bytes, place: bytes, now_ms: int, effects: Effects

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from belfry.engine.removal import MORE
 from belfry.schedules.outcomes import Outcome
 from belfry.schedules.policy import TenantPolicy
 from belfry.schedules.tenant import Terms
 from tests.unit.engine.driver import T0, Driver
+from tests.unit.engine.test_rollback import CountingMap
 
 
 def removed(count: int) -> Driver:
@@ -52,3 +54,49 @@ def test_who_comes_back_begins_anew() -> None:
     driver.step(T0 + 7)
     assert driver.engine.pending == 2
     assert "g0" in driver.run(T0 + 50)
+
+
+def test_a_sweep_reads_no_more_names_than_it_may_and_the_next_one_goes_on() -> None:
+    driver, rows = Driver(), CountingMap()
+    driver.start(rows)
+    for number in range(2_000):
+        at = T0 + 1_000_000 if number % 400 == 399 else T0 + 1
+        driver.ask(tenant="gone", schedule_id=f"g{number:04}", at=at)
+    driver.step(T0)
+    driver.run(T0 + 1, at_most=5_000)
+    assert driver.engine.pending == 5
+    driver.tenants.follow(Terms(TenantPolicy("gone", removed=True), barred="it was removed"))
+    swept = 0
+    read: list[int] = []
+    while not read or read[-1] > 5:
+        rows.scanned = 0
+        effects = driver.sweep(T0 + 6, at_most=5)
+        swept += effects.outcomes[Outcome.CANCELLED]
+        read.append(rows.scanned)
+    assert swept == 5
+    assert driver.engine.pending == 0
+    # The other 5, and 1 or 2, are what a sweep for markers and a commit look at.
+    assert max(read) <= 5 * MORE + 5 + 2
+    assert len(read) < 2 * 2_000 / (5 * MORE) + 5
+
+
+def test_what_was_accepted_in_the_step_of_its_removal_is_cancelled() -> None:
+    driver = Driver()
+    driver.ask(tenant="gone", schedule_id="g", at=T0 + 1_000)
+    driver.engine.accept(driver.batch(), T0)
+    driver.tenants.follow(Terms(TenantPolicy("gone", removed=True), barred="it was removed"))
+    driver.sweep(T0)
+    assert driver.engine.pending == 1
+    driver.sweep(T0 + 1)
+    driver.sweep(T0 + 2)
+    assert driver.engine.pending == 0
+
+
+def test_a_roll_back_begins_where_the_step_began() -> None:
+    driver = removed(25)
+    driver.sweep(T0 + 6, at_most=10)
+    driver.engine.sweep(T0 + 7, 10)
+    driver.end(T0 + 7, commit=False)
+    told = [driver.sweep(T0 + 8, at_most=10).outcomes[Outcome.CANCELLED] for _ in range(3)]
+    assert told == [10, 5, 0]
+    assert driver.engine.pending == 1
