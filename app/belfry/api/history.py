@@ -8,81 +8,31 @@ holds what the tenant's lifecycle level lets be written.
 from __future__ import annotations
 
 import asyncio
-import struct
-from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Iterable, Iterator
-from http import HTTPStatus
-from itertools import islice
-from time import monotonic
-from typing import Annotated, Any, Final
+from collections.abc import Iterable
+from typing import Any
 
-import orjson
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
 from belfry.api.access import Principal, Role
-from belfry.api.bodies import Instant
 from belfry.api.callers import Callers
 from belfry.api.document import problems, with_answer
+from belfry.api.gathering import Gatherer, book_of, opened, sent
 from belfry.api.holdings import NotHeld
 from belfry.api.names import ScheduleName, TenantName
-from belfry.api.parts import RETRY_SOON, Parts
-from belfry.api.peers import FORWARDED, NOT_HELD, Target, Unreachable
-from belfry.api.problems import Problem
-from belfry.api.queries import Known
+from belfry.api.parts import Parts
 from belfry.api.reading import Reads
 from belfry.api.schedules import SCHEDULE
 from belfry.api.shapes import moment
+from belfry.api.spans import HistoryQuery, HistorySpan, SpanQuery, cursor_to
 from belfry.history import counters
-from belfry.history.book import Book
+from belfry.history.book import Page, page
 from belfry.history.layout import Place, after
 from belfry.history.source import History
 from belfry.schedules.identity import partition_of
 from belfry.store.keys import schedule_key
 from belfry.wire.lifecycle import LifecycleEvent, decode_lifecycle
-
-FOLLOWED: Final = "belfry-followed"
-PATIENCE_S: Final = 2.0
-PAUSE_S: Final = 0.05
-FOREVER_MS: Final = 253_402_300_799_999
-_CURSOR: Final = struct.Struct(">qHQ")
-
-
-class Span(Known):
-    """A range of instants."""
-
-    from_: Instant | None = Field(None, alias="from", description="First instant.")
-    until: Instant | None = Field(None, description="Before this instant.")
-
-    def low_ms(self) -> int:
-        """First instant, epoch ms."""
-        return self.from_ or 0
-
-    def high_ms(self) -> int:
-        """The instant that ends it, epoch ms."""
-        return FOREVER_MS if self.until is None else min(self.until, FOREVER_MS)
-
-
-class HistorySpan(Span):
-    """The same, in pages."""
-
-    limit: int = Field(100, ge=1, le=1000)
-    cursor: str | None = Field(None, max_length=100, description="Of the page before.")
-
-    def start(self) -> Place:
-        """Where the page begins; raises `Problem` for what is no cursor."""
-        if self.cursor is None:
-            return Place(self.low_ms(), 0, 0)
-        try:
-            raw = urlsafe_b64decode(self.cursor + "=" * (-len(self.cursor) % 4))
-            return after(Place(*_CURSOR.unpack(raw)))
-        except (ValueError, struct.error):
-            raise Problem(
-                HTTPStatus.UNPROCESSABLE_ENTITY,
-                f"Cursor {self.cursor!r} is none: give back that of a page, or leave it out.",
-                "bad_cursor",
-            ) from None
 
 
 class EventAnswer(BaseModel):
@@ -106,7 +56,7 @@ class EventAnswer(BaseModel):
 
 
 class HistoryAnswer(BaseModel):
-    """Some events, oldest first."""
+    """Some events, oldest first; a page that has looked at 10 000 rows may hold fewer, or none."""
 
     events: list[EventAnswer]
     cursor: str | None = Field(description="Give it back for the next page; null at the end.")
@@ -143,11 +93,6 @@ class StatisticsAnswer(CountersAnswer):
     hours: list[HourAnswer]
 
 
-SpanQuery = Annotated[Span, Query()]
-HistoryQuery = Annotated[HistorySpan, Query()]
-Found = tuple[Place, bytes]
-
-
 def history_routes(parts: Parts, reads: Reads, callers: Callers) -> APIRouter:
     """Routes of histories and statistics."""
     routes = APIRouter(prefix="/v1", tags=["history"])
@@ -174,15 +119,16 @@ def _of_schedule(routes: APIRouter, parts: Parts, reads: Reads, callers: Callers
         """What became of one schedule and of the requests on it, oldest first."""
         source = parts.ready.history
         start = span.start()
-        partition = partition_of(schedule_key(tenant, schedule_id), _opened(source).partitions)
+        partition = partition_of(schedule_key(tenant, schedule_id), opened(source).partitions)
 
         async def look(home: int) -> Response:
             if partition not in source.followed:
                 raise NotHeld(home)
-            found = _book(source).of_schedule(
-                tenant.encode(), schedule_id.encode(), start, span.high_ms()
+            place, until_ms = _range(source, tenant, span, start)
+            walk = book_of(source).of_schedule(
+                tenant.encode(), schedule_id.encode(), place, until_ms
             )
-            return _page(found, span.limit)
+            return sent(_merged([_events(page(walk, span.limit))], span.limit))
 
         return await reads.answer(request, caller, source.home_of(partition), look)
 
@@ -202,12 +148,13 @@ def _of_tenant(routes: APIRouter, gatherer: Gatherer, callers: Callers) -> None:
         """What became of a tenant's schedules and requests, oldest first, over all partitions."""
         start = span.start()
 
-        def look(book: Book, partitions: frozenset[int]) -> dict[str, Any]:
-            found = book.of_tenant(tenant.encode(), start, span.high_ms(), partitions)
-            return _events(found, span.limit)
+        async def look(source: History, partitions: frozenset[int]) -> dict[str, Any]:
+            place, until_ms = _range(source, tenant, span, start)
+            walk = book_of(source).of_tenant(tenant.encode(), place, until_ms, partitions)
+            return _events(page(walk, span.limit))
 
         parts = await gatherer.gather(request, caller, look)
-        return _sent(_merged(parts, span.limit)) if isinstance(parts, list) else parts
+        return sent(_merged(parts, span.limit)) if isinstance(parts, list) else parts
 
 
 def _statistics(routes: APIRouter, parts: Parts, gatherer: Gatherer, callers: Callers) -> None:
@@ -224,14 +171,22 @@ def _statistics(routes: APIRouter, parts: Parts, gatherer: Gatherer, callers: Ca
     ) -> Response:
         """Requests, fires and how late they were, by whole hours."""
 
-        def look(book: Book, partitions: frozenset[int]) -> dict[str, Any]:
-            found = book.statistics(tenant.encode(), span.low_ms(), span.high_ms(), partitions)
-            return {"hours": [[hour_ms, counted] for hour_ms, counted in found.items()]}
+        async def look(source: History, partitions: frozenset[int]) -> dict[str, Any]:
+            hours: list[tuple[int, list[int]]] = []
+            rest_ms, until_ms = span.within(source.reach_ms(tenant.encode()))
+            while True:
+                found = book_of(source).statistics(tenant.encode(), rest_ms, until_ms, partitions)
+                hours += found.hours.items()
+                if found.rest_ms is None:
+                    return {"hours": hours}
+                rest_ms = found.rest_ms
+                # Others are answered between two chunks, however long the history is.
+                await asyncio.sleep(0)
 
         answers = await gatherer.gather(request, caller, look)
         if not isinstance(answers, list):
             return answers
-        return _sent(_summed(answers, _level(parts, tenant)))
+        return sent(_summed(answers, _level(parts, tenant)))
 
 
 def _level(parts: Parts, tenant: str) -> str | None:
@@ -254,123 +209,39 @@ def _summed(answers: Iterable[dict[str, Any]], level: str | None) -> dict[str, A
     return {**counters.shown(total), "lifecycle": level, "hours": listed}
 
 
-class Gatherer:
-    """Asks each worker for the partitions that it follows; belongs to one event loop."""
-
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
-
-    async def gather(
-        self, request: Request, caller: Principal, look: Any
-    ) -> list[dict[str, Any]] | Response:
-        """What `look` finds here and what the others find; a response for a worker that asks."""
-        source = _opened(self._parts.ready.history)
-        if FORWARDED in request.headers:
-            return self._for_worker(request, source, look)
-        deadline = monotonic() + PATIENCE_S
-        missing = frozenset(range(source.partitions))
-        found: list[dict[str, Any]] = []
-        while True:
-            here = missing & source.followed
-            if here:
-                found.append(look(_book(source), here))
-                missing -= here
-            told, why = await self._elsewhere(request, caller, source, missing)
-            for partitions, answer in told:
-                found.append(answer)
-                missing -= partitions
-            if not missing:
-                return found
-            if monotonic() > deadline:
-                detail = f"Partitions {sorted(missing)} are on their way ({why}). Try again."
-                raise Problem(HTTPStatus.SERVICE_UNAVAILABLE, detail, "moving", RETRY_SOON)
-            await asyncio.sleep(PAUSE_S)
-
-    def _for_worker(self, request: Request, source: History, look: Any) -> Response:
-        """Answer for the partitions that another worker asks for, if all of them are here."""
-        asked = request.headers.get(FOLLOWED, "")
-        wanted = frozenset(int(each) for each in asked.split(",") if each.isdecimal())
-        if not wanted or not wanted <= source.followed:
-            detail = f"Partitions {sorted(wanted - source.followed)} are not followed here."
-            refusal = Problem(HTTPStatus.MISDIRECTED_REQUEST, detail, "not_held", {NOT_HELD: "1"})
-            return refusal.response(request.url.path)
-        return _sent(look(_book(source), wanted))
-
-    async def _elsewhere(
-        self, request: Request, caller: Principal, source: History, missing: frozenset[int]
-    ) -> tuple[list[tuple[frozenset[int], dict[str, Any]]], str]:
-        """Answers of the other workers with what each answers for, and why some are missing."""
-        directory = self._parts.ready.directory
-        by_url: dict[str, set[int]] = {}
-        for partition in missing:
-            url = directory.holder(source.home_of(partition))
-            if url is not None and url != directory.mine:
-                by_url.setdefault(url, set()).add(partition)
-        if not by_url:
-            return [], "the group has not said who holds them"
-        target = await Target.of(request)
-        asked = [self._ask(url, target, caller, frozenset(some)) for url, some in by_url.items()]
-        answers = await asyncio.gather(*asked)
-        why = "; ".join(answer for _, answer in answers if isinstance(answer, str))
-        return [(some, told) for some, told in answers if not isinstance(told, str)], why
-
-    async def _ask(
-        self, url: str, target: Target, caller: Principal, partitions: frozenset[int]
-    ) -> tuple[frozenset[int], dict[str, Any] | str]:
-        headers = {FOLLOWED: ",".join(map(str, sorted(partitions)))}
-        try:
-            answer = await self._parts.peers.ask(url, target, caller, headers)
-        except Unreachable as error:
-            return partitions, str(error)
-        if answer.status_code != HTTPStatus.OK:
-            return partitions, f"{url} answers {answer.status_code}"
-        return partitions, orjson.loads(answer.body)
+def _range(
+    source: History, tenant: str, span: HistorySpan, start: Place | None
+) -> tuple[Place, int]:
+    """Where a page begins, and before which instant it ends."""
+    low_ms, until_ms = span.within(source.reach_ms(tenant.encode()))
+    low = Place(low_ms, 0, 0)
+    return low if start is None else max(low, start), until_ms
 
 
-def _opened(source: History) -> History:
-    if source.book is None or not source.partitions:
-        detail = "The history is not open yet. Try again."
-        raise Problem(HTTPStatus.SERVICE_UNAVAILABLE, detail, "starting", RETRY_SOON)
-    return source
-
-
-def _book(source: History) -> Book:
-    book = _opened(source).book
-    assert book is not None
-    return book
-
-
-def _page(found: Iterator[Found], limit: int) -> Response:
-    return _sent(_merged([_events(found, limit)], limit))
-
-
-def _events(found: Iterator[Found], limit: int) -> dict[str, Any]:
-    """At most `limit` events with their places, and whether there are more."""
-    some = list(islice(found, limit + 1))
-    shown = [[list(place), _shown(decode_lifecycle(body))] for place, body in some[:limit]]
-    return {"events": shown, "more": len(some) > limit}
+def _events(found: Page) -> dict[str, Any]:
+    """Events with their places, and where the rest begins."""
+    shown = [[list(place), _shown(decode_lifecycle(body))] for place, body in found.found]
+    return {"events": shown, "rest": None if found.rest is None else list(found.rest)}
 
 
 def _merged(answers: list[dict[str, Any]], limit: int) -> dict[str, Any]:
-    """One page out of those of several workers: the oldest `limit` events of all."""
-    events = sorted((event for answer in answers for event in answer["events"]), key=_by_place)
-    more = len(events) > limit or any(answer["more"] for answer in answers)
-    events = events[:limit]
-    cursor = None
-    if more and events:
-        cursor = urlsafe_b64encode(_CURSOR.pack(*events[-1][0])).decode().rstrip("=")
-    return {"events": [event for _, event in events], "cursor": cursor}
+    """One page out of those of several workers: the oldest `limit` events of all.
+
+    The page ends where the first of them stopped to look: behind that, others' events may be older.
+    """
+    rests = [Place(*answer["rest"]) for answer in answers if answer["rest"] is not None]
+    rest = min(rests, default=None)
+    events = [(Place(*place), event) for answer in answers for place, event in answer["events"]]
+    events = sorted((each for each in events if rest is None or each[0] < rest), key=_by_place)
+    if len(events) > limit:
+        rest = after(events[limit - 1][0])
+    return {"events": [event for _, event in events[:limit]], "cursor": cursor_to(rest)}
 
 
-def _by_place(event: list[Any]) -> list[int]:
-    place: list[int] = event[0]
-    return place
+def _by_place(event: tuple[Place, Any]) -> Place:
+    return event[0]
 
 
 def _shown(event: LifecycleEvent) -> dict[str, Any]:
     found = {name: getattr(event, name) for name in EventAnswer.model_fields}
     return {**found, "at": moment(event.at), "due_at": moment(event.due_at)}
-
-
-def _sent(told: dict[str, Any]) -> Response:
-    return Response(orjson.dumps(told), HTTPStatus.OK, None, "application/json")

@@ -3,18 +3,24 @@
 Records and the offset behind them go into the store in one batch, so each record is counted once,
 whatever a crash takes away.  A book may hold what a partition left behind that is followed by
 another worker now; who asks says which partitions count.
+
+Who reads looks at a bounded number of rows and is told where the rest begins, whether the rows were
+to be shown or not: a look never takes longer than the loop that it runs in can do without.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from itertools import islice
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from belfry.history import counters, layout
 from belfry.history.layout import HOUR_MS, Place
 from belfry.store.ordered_map import OrderedMap, Range
 from belfry.wire.lifecycle import Headline
+
+EXAMINE: Final = 10_000
+COUNT_ROWS: Final = 1_000
 
 
 class Note(NamedTuple):
@@ -23,6 +29,35 @@ class Note(NamedTuple):
     offset: int
     head: Headline
     body: bytes
+
+
+# Rows by time, each with its place; None in place of a record that is not to be shown.
+Walk = Iterator[tuple[Place, bytes | None]]
+
+
+class Page(NamedTuple):
+    """Some records, and where the rest begins; None where nothing follows."""
+
+    found: list[tuple[Place, bytes]]
+    rest: Place | None
+
+
+class Counted(NamedTuple):
+    """Counters by the hour's first instant, and the hour to go on from; None at the end."""
+
+    hours: dict[int, list[int]]
+    rest_ms: int | None
+
+
+def page(walk: Walk, limit: int, examine: int = EXAMINE) -> Page:
+    """At most `limit` records among the next `examine` rows."""
+    found: list[tuple[Place, bytes]] = []
+    for examined, (place, body) in enumerate(walk):
+        if examined == examine or (body is not None and len(found) == limit):
+            return Page(found, place)
+        if body is not None:
+            found.append((place, body))
+    return Page(found, None)
 
 
 class Book:
@@ -59,38 +94,44 @@ class Book:
 
     def of_tenant(
         self, tenant: bytes, start: Place, until_ms: int, partitions: Collection[int]
-    ) -> Iterator[tuple[Place, bytes]]:
-        """A tenant's records by time, from a place on."""
+    ) -> Walk:
+        """A tenant's records by time, from a place on; None for those of other partitions."""
         low, high = layout.time_range(tenant, start, until_ms)
         for key, body in self._rows.scan(low, high):
             place = layout.place_in(key)
-            if place.partition in partitions:
-                yield place, body
+            yield place, body if place.partition in partitions else None
 
-    def of_schedule(
-        self, tenant: bytes, schedule_id: bytes, start: Place, until_ms: int
-    ) -> Iterator[tuple[Place, bytes]]:
-        """One schedule's records by time, from a place on."""
-        for low, high in layout.schedule_ranges(tenant, schedule_id, start, until_ms):
-            for key, _ in self._rows.scan(low, high):
+    def of_schedule(self, tenant: bytes, schedule_id: bytes, start: Place, until_ms: int) -> Walk:
+        """One schedule's records by time, from a place on; None at the end of each day."""
+        first_ms = self._first_ms(tenant)
+        if first_ms is None:
+            return
+        for low, high in layout.days(max(start, Place(first_ms, 0, 0)), until_ms):
+            for key, _ in self._rows.scan(*layout.schedule_range(tenant, schedule_id, low, high)):
                 place = layout.place_in(key)
-                body = self._rows.get(layout.by_time(tenant, place))
-                if body is not None:
-                    yield place, body
+                yield place, self._rows.get(layout.by_time(tenant, place))
+            yield high, None
+
+    def _first_ms(self, tenant: bytes) -> int | None:
+        first = next(iter(self._rows.scan(*layout.tenant_range(tenant))), None)
+        return None if first is None else layout.place_in(first[0]).at_ms
 
     def statistics(
         self, tenant: bytes, from_ms: int, until_ms: int, partitions: Collection[int]
-    ) -> dict[int, list[int]]:
-        """Counters of the hours that a range touches, by the hour's first instant."""
+    ) -> Counted:
+        """Counters of the first of those hours that a range touches; a whole hour at a time."""
         found: dict[int, list[int]] = {}
         low, high = layout.hour_range(tenant, from_ms, until_ms)
-        for key, stored in self._rows.scan(low, high):
+        before = -1
+        for examined, (key, stored) in enumerate(self._rows.scan(low, high)):
             hour, partition = layout.hour_in(key)
+            if examined >= COUNT_ROWS and hour != before:
+                return Counted(found, hour * HOUR_MS)
+            before = hour
             if partition in partitions:
-                counters.add(
-                    found.setdefault(hour * HOUR_MS, counters.empty()), counters.unpack(stored)
-                )
-        return found
+                counted = found.setdefault(hour * HOUR_MS, counters.empty())
+                counters.add(counted, counters.unpack(stored))
+        return Counted(found, None)
 
     def tenants(self) -> Iterator[tuple[bytes, int]]:
         """Tenants that have records, each with the instant of its first."""

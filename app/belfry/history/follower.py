@@ -20,6 +20,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Message,
 from belfry.client.decoding import Decoder
 from belfry.client.kafka import Cluster
 from belfry.history.book import Book, Note
+from belfry.history.layout import HOUR_MS
 from belfry.settings import Settings
 from belfry.wire.lifecycle import Headline, encode_record, headline
 from belfry.worker.rocks import Damaged, RocksMap, wipe
@@ -31,6 +32,8 @@ LOOK_S: Final = 0.5
 SWEEP_S: Final = 60.0
 FLUSH_S: Final = 20.0
 AGAIN_S: Final = 2.0
+# Who wrote a record may have a clock that is ahead of this one.
+AHEAD_MS: Final = HOUR_MS
 
 log = structlog.get_logger(__name__)
 
@@ -81,6 +84,11 @@ class Follower:
     def home_of(self, partition: int) -> int:
         """The home whose holder follows a partition of the topic."""
         return partition % self._homes
+
+    def reach_ms(self, tenant: bytes) -> tuple[int, int]:
+        """From when until when there may be records of a tenant, epoch ms."""
+        now_ms = int(self._now_ms())
+        return max(0, now_ms - self._retention_ms(tenant)), now_ms + AHEAD_MS
 
     def _run(self) -> None:
         while not self._stopping.is_set():

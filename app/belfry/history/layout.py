@@ -53,21 +53,30 @@ def after(place: Place) -> Place:
     return place._replace(offset=place.offset + 1)
 
 
+def tenant_range(tenant: bytes) -> tuple[bytes, bytes]:
+    """Keys of all records of a tenant."""
+    return b"h%b\0" % tenant, b"h%b\1" % tenant
+
+
 def time_range(tenant: bytes, start: Place, until_ms: int) -> tuple[bytes, bytes]:
     """Keys of a tenant's records from a place on, before an instant."""
     return by_time(tenant, start), by_time(tenant, Place(until_ms, 0, 0))
 
 
-def schedule_ranges(
-    tenant: bytes, schedule_id: bytes, start: Place, until_ms: int
-) -> Iterator[tuple[bytes, bytes]]:
-    """The same for one schedule: a range for each day."""
+def days(start: Place, until_ms: int) -> Iterator[tuple[Place, Place]]:
+    """The days from a place on, before an instant: where each begins, and where it ends."""
     first, last = start.at_ms // DAY_MS, min((until_ms - 1) // DAY_MS, LAST_DAY)
     for day in range(max(first, 0), last + 1):
         low = max(start, Place(day * DAY_MS, 0, 0))
-        high = min(Place(until_ms, 0, 0), Place((day + 1) * DAY_MS, 0, 0))
-        prefix = _of_day(tenant, schedule_id, day)
-        yield prefix + _PLACE.pack(*low), prefix + _PLACE.pack(*high)
+        yield low, min(Place(until_ms, 0, 0), Place((day + 1) * DAY_MS, 0, 0))
+
+
+def schedule_range(
+    tenant: bytes, schedule_id: bytes, low: Place, high: Place
+) -> tuple[bytes, bytes]:
+    """Keys of a schedule's records from a place on, up to one of the same day or to its end."""
+    prefix = _of_day(tenant, schedule_id, low.at_ms // DAY_MS)
+    return prefix + _PLACE.pack(*low), prefix + _PLACE.pack(*high)
 
 
 def _of_day(tenant: bytes, schedule_id: bytes, day: int) -> bytes:

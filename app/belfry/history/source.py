@@ -24,3 +24,6 @@ class History(Protocol):
 
     def home_of(self, partition: int) -> int:
         """The home whose holder follows a partition of the topic."""
+
+    def reach_ms(self, tenant: bytes) -> tuple[int, int]:
+        """From when until when there may be records of a tenant, epoch ms."""

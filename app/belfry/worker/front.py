@@ -63,6 +63,9 @@ class Front:
         return [] if self._holdings is None else self._holdings.held()
 
     def _retention_ms(self, tenant: bytes) -> int:
+        known = self._kit.tenants.known(tenant)
+        if known is not None:
+            return known.terms.policy.history_ms
         terms = self._kit.policies.terms_of(tenant.decode(errors="replace"))
         return HISTORY_MS if terms is None else terms.policy.history_ms
 

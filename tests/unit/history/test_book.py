@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
+from belfry.history import book as shelf
 from belfry.history import counters
-from belfry.history.book import Book, Note
+from belfry.history.book import Book, Note, Walk, page
 from belfry.history.layout import DAY_MS, HOUR_MS, Place, after
 from belfry.schedules.outcomes import Outcome
 from belfry.store.ordered_map import MemoryMap
 from belfry.wire.lifecycle import LifecycleEvent, decode_lifecycle, encode_lifecycle, headline
 
 NOW_MS = 1_800_000_000_000
-ALWAYS = frozenset({0, 1})
+ALWAYS = {0, 1}
 END_MS = NOW_MS + 100 * DAY_MS
 
 
@@ -44,8 +47,26 @@ def book() -> Book:
     return book
 
 
-def ids(found: object) -> list[tuple[str, int]]:
-    return [(decode_lifecycle(body).schedule_id, place.at_ms) for place, body in found]  # type: ignore[attr-defined]
+def all_of(walk: Walk) -> list[tuple[Place, bytes]]:
+    return page(walk, 1_000_000).found
+
+
+def ids(walk: Walk) -> list[tuple[str, int]]:
+    return [(decode_lifecycle(body).schedule_id, place.at_ms) for place, body in all_of(walk)]
+
+
+def hours(book: Book, from_ms: int, until_ms: int, partitions: set[int]) -> dict[int, list[int]]:
+    return book.statistics(b"t", from_ms, until_ms, partitions).hours
+
+
+class Counting(MemoryMap):
+    """Counts scans."""
+
+    scans = 0
+
+    def scan(self, start: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
+        self.scans += 1
+        return super().scan(start, end)
 
 
 def test_a_schedule_has_its_own_history_over_all_days(book: Book) -> None:
@@ -59,17 +80,75 @@ def test_a_schedule_has_its_own_history_over_all_days(book: Book) -> None:
 
 
 def test_a_tenants_history_goes_on_behind_a_place(book: Book) -> None:
-    found = list(book.of_tenant(b"t", Place(0, 0, 0), END_MS, ALWAYS))
+    found = all_of(book.of_tenant(b"t", Place(0, 0, 0), END_MS, ALWAYS))
     assert [place for place, _ in found] == sorted(place for place, _ in found)
     assert len(found) == 9
-    rest = list(book.of_tenant(b"t", after(found[3][0]), END_MS, ALWAYS))
+    rest = all_of(book.of_tenant(b"t", after(found[3][0]), END_MS, ALWAYS))
     assert rest == found[4:]
+
+
+@pytest.mark.parametrize(("limit", "examine"), [(1, 100), (2, 100), (100, 1), (100, 2), (3, 4)])
+def test_pages_are_bounded_and_leave_nothing_out(book: Book, limit: int, examine: int) -> None:
+    def of_tenant(start: Place) -> Walk:
+        return book.of_tenant(b"t", start, END_MS, {1})
+
+    def of_schedule(start: Place) -> Walk:
+        return book.of_schedule(b"t", b"a", start, NOW_MS + 3 * DAY_MS)
+
+    for walk in (of_tenant, of_schedule):
+        found: list[tuple[Place, bytes]] = []
+        rest: Place | None = Place(0, 0, 0)
+        while rest is not None:
+            some, rest = page(walk(rest), limit, examine)
+            assert len(some) <= min(limit, examine)
+            found += some
+        assert found == all_of(walk(Place(0, 0, 0)))
+        assert len(found) == 3
+
+
+def test_rows_that_are_not_shown_end_a_page_too(book: Book) -> None:
+    some, rest = page(book.of_tenant(b"t", Place(0, 0, 0), END_MS, set()), 100, 5)
+    assert some == []
+    assert rest is not None
+    assert page(book.of_tenant(b"t", rest, END_MS, set()), 100, 5) == ([], None)
+
+
+def test_a_full_page_that_nothing_follows_is_the_last(book: Book) -> None:
+    assert page(book.of_schedule(b"t", b"a", Place(0, 0, 0), END_MS), 3).rest is None
+    assert page(book.of_tenant(b"t", Place(0, 0, 0), END_MS, {0}), 6).rest is None
+
+
+def test_days_before_the_first_record_are_not_looked_through() -> None:
+    rows = Counting()
+    book = Book(rows)
+    assert ids(book.of_schedule(b"t", b"a", Place(0, 0, 0), NOW_MS)) == []
+    book.add(0, [note(0, "a", NOW_MS)], 1)
+    rows.scans = 0
+    found = ids(book.of_schedule(b"t", b"a", Place(0, 0, 0), NOW_MS + DAY_MS))
+    assert found == [("a", NOW_MS)]
+    assert rows.scans <= 3
+
+
+def test_counters_come_by_whole_hours_however_many(
+    book: Book, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    book.add(1, [note(n, "c", NOW_MS + n * HOUR_MS) for n in range(30)], 30)
+    whole = hours(book, 0, END_MS, ALWAYS)
+    monkeypatch.setattr(shelf, "COUNT_ROWS", 3)
+    found: dict[int, list[int]] = {}
+    rest_ms: int | None = 0
+    while rest_ms is not None:
+        some, rest_ms = book.statistics(b"t", rest_ms, END_MS, ALWAYS)
+        assert len(some) <= 4
+        assert not some.keys() & found.keys()
+        found |= some
+    assert found == whole
 
 
 def test_what_another_worker_follows_now_is_not_told(book: Book) -> None:
     found = ids(book.of_tenant(b"t", Place(0, 0, 0), END_MS, {1}))
     assert {name for name, _ in found} == {"b"}
-    assert book.statistics(b"t", 0, END_MS, {1})[NOW_MS // HOUR_MS * HOUR_MS][0] == 1
+    assert hours(book, 0, END_MS, {1})[NOW_MS // HOUR_MS * HOUR_MS][0] == 1
 
 
 def test_positions_go_on_where_the_records_end(book: Book) -> None:
@@ -84,7 +163,7 @@ def test_counters_tell_requests_fires_and_how_late() -> None:
     ]
     refused = note(9, "a", NOW_MS, Outcome.CONFLICT)
     book.add(0, [*fired, note(3, "a", NOW_MS, Outcome.MISSED), note(4, "a", NOW_MS), refused], 5)
-    (counted,) = book.statistics(b"t", NOW_MS, NOW_MS + 1, ALWAYS).values()
+    (counted,) = hours(book, NOW_MS, NOW_MS + 1, ALWAYS).values()
     shown = counters.shown(counted)
     assert (shown["requests"], shown["accepted"], shown["fires"], shown["missed"]) == (2, 1, 3, 1)
     assert shown["success_rate"] == 0.75
@@ -99,7 +178,7 @@ def test_what_is_too_old_is_forgotten_and_others_stay(book: Book) -> None:
     book.forget(b"t", before_ms)
     assert dict(book.tenants()) == {b"t": before_ms, b"u": NOW_MS}
     assert ids(book.of_schedule(b"t", b"a", Place(0, 0, 0), END_MS)) == [("a", before_ms)]
-    assert min(book.statistics(b"t", 0, END_MS, ALWAYS)) >= before_ms // HOUR_MS * HOUR_MS
+    assert min(hours(book, 0, END_MS, ALWAYS)) >= before_ms // HOUR_MS * HOUR_MS
     assert ids(book.of_tenant(b"u", Place(0, 0, 0), END_MS, ALWAYS)) == [("a", NOW_MS)]
 
 

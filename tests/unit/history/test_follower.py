@@ -8,6 +8,7 @@ import pytest
 
 from belfry.history import follower
 from belfry.history.book import Book
+from belfry.history.layout import HOUR_MS
 from belfry.settings import Settings
 from belfry.worker.rocks import RocksMap
 
@@ -42,3 +43,13 @@ def test_a_store_that_is_stuck_is_opened_again(
     assert not first.is_open
     assert not second.is_open
     assert following.book is None
+
+
+def test_a_history_reaches_back_as_far_as_the_tenant_wants(tmp_path: Path) -> None:
+    keep_ms = {b"week": 7 * 24 * HOUR_MS, b"for ever": 2**62}
+    following = follower.Follower(
+        Settings(data_dir=tmp_path), b"", list, keep_ms.__getitem__, lambda: 1.8e12
+    )
+    now_ms = 1_800_000_000_000
+    assert following.reach_ms(b"week") == (now_ms - 7 * 24 * HOUR_MS, now_ms + HOUR_MS)
+    assert following.reach_ms(b"for ever")[0] == 0

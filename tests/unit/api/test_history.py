@@ -1,0 +1,238 @@
+"""Histories and statistics over HTTP: what one look costs, how pages go on, who is asked."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from fastapi import FastAPI
+from prometheus_client import CollectorRegistry
+from starlette.testclient import TestClient
+from starlette.types import Message
+
+from belfry.api.access import Gate
+from belfry.api.app import create_app
+from belfry.api.history import _merged
+from belfry.api.parts import Open, Parts
+from belfry.history import book as shelf
+from belfry.history.book import Book, Note
+from belfry.history.layout import DAY_MS, HOUR_MS
+from belfry.schedules.identity import partition_of
+from belfry.schedules.outcomes import Outcome
+from belfry.store.keys import schedule_key
+from belfry.store.ordered_map import MemoryMap
+from belfry.telemetry.metrics import Metrics
+from belfry.wire.lifecycle import LifecycleEvent, encode_lifecycle, headline
+from tests.unit.api.conftest import FakeWorker
+
+NOW_MS = 1_800_000_000_000
+HERE = "http://127.0.0.1:8700"
+A = "/v1/tenants/t/schedules/a/history"
+ALL = "/v1/tenants/t/history"
+SUMS = "/v1/tenants/t/statistics"
+
+
+class Counting(MemoryMap):
+    """Counts scans, and the rows that are taken from them."""
+
+    scans = rows = 0
+
+    def scan(self, start: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
+        self.scans += 1
+        for pair in super().scan(start, end):
+            self.rows += 1
+            yield pair
+
+
+class Histories:
+    """Two partitions of the topic, followed here; a week is kept."""
+
+    partitions = 2
+    keep_ms = 7 * DAY_MS
+
+    def __init__(self) -> None:
+        self.rows = Counting()
+        self.book: Book | None = Book(self.rows)
+        self.followed = frozenset({0, 1})
+        self.home = partition_of(schedule_key("t", "a"), self.partitions)
+
+    def home_of(self, partition: int) -> int:
+        return partition
+
+    def reach_ms(self, _tenant: bytes) -> tuple[int, int]:
+        return max(0, NOW_MS - self.keep_ms), NOW_MS + HOUR_MS
+
+    def add(self, schedule_id: str, *instants: int, partition: int | None = None) -> None:
+        """Records of a schedule; offsets go on by themselves."""
+        assert self.book is not None
+        partition = self.home if partition is None else partition
+        begin = self.book.position(partition) or 0
+        notes = [_note(begin + n, schedule_id, at_ms) for n, at_ms in enumerate(instants)]
+        self.book.add(partition, notes, begin + len(notes))
+
+
+def _note(offset: int, schedule_id: str, at_ms: int) -> Note:
+    event = LifecycleEvent(tenant="t", schedule_id=schedule_id, outcome=Outcome.ACCEPTED, at=at_ms)
+    body = encode_lifecycle(event)
+    return Note(offset, headline(body), body)
+
+
+class Elsewhere:
+    """Nobody else is there; every partition is held here."""
+
+    mine = HERE
+
+    def holder(self, _partition: int) -> str | None:
+        return self.mine
+
+    def position(self, _partition: int) -> int:
+        return 10
+
+    def tenant(self, _tenant: str) -> None:
+        return None
+
+
+@pytest.fixture
+def kept() -> Histories:
+    return Histories()
+
+
+@pytest.fixture
+def app(kept: Histories) -> FastAPI:
+    parts = Parts(Gate(), None, lambda: float(NOW_MS))
+    opened: Any = (None, Elsewhere(), Elsewhere(), kept, None)
+    parts.open(Open(*opened))
+    return create_app(FakeWorker(), Metrics(CollectorRegistry()), (), parts)
+
+
+@pytest.fixture
+def client(app: FastAPI) -> TestClient:
+    return TestClient(app, base_url=HERE, raise_server_exceptions=False)
+
+
+def every_page(client: TestClient, path: str, **query: Any) -> tuple[list[str], int]:
+    """The instants of all events, page by page, and the number of pages."""
+    found, pages = [], 0
+    while True:
+        told = client.get(path, params=query).json()
+        pages += 1
+        found += [event["at"] for event in told["events"]]
+        if told["cursor"] is None:
+            return found, pages
+        query["cursor"] = told["cursor"]
+
+
+@pytest.mark.parametrize("keep_ms", [7 * DAY_MS, 10**15])
+def test_a_history_without_bounds_costs_a_scan_a_day_that_is_kept(
+    client: TestClient, kept: Histories, keep_ms: int
+) -> None:
+    assert client.get(A).json() == {"events": [], "cursor": None}
+    kept.keep_ms = keep_ms
+    kept.add("a", NOW_MS - DAY_MS, NOW_MS)
+    kept.rows.scans = 0
+    assert len(client.get(A).json()["events"]) == 2
+    assert kept.rows.scans <= 4
+
+
+def test_what_is_older_than_the_tenant_wants_is_not_told(
+    client: TestClient, kept: Histories
+) -> None:
+    kept.add("a", NOW_MS - 8 * DAY_MS, NOW_MS)
+    for path in (A, ALL):
+        assert every_page(client, path, **{"from": 0}) == (["2027-01-15T08:00:00.000Z"], 1)
+    assert client.get(SUMS).json()["requests"] == 1
+
+
+def test_a_page_looks_at_a_bounded_number_of_rows(client: TestClient, kept: Histories) -> None:
+    """All but the last are followed by another worker now."""
+    kept.add("b", *range(NOW_MS - 20_999, NOW_MS - 999), partition=1)
+    kept.add("b", NOW_MS, partition=0)
+    kept.add("b", *range(NOW_MS + 1, NOW_MS + 1_000), partition=1)
+    kept.partitions, kept.followed = 1, frozenset({0})
+    first = client.get(ALL).json()
+    assert (first["events"], first["cursor"] is None) == ([], False)
+    assert kept.rows.rows <= shelf.EXAMINE + 1
+    assert every_page(client, ALL) == (["2027-01-15T08:00:00.000Z"], 3)
+
+
+def test_pages_give_every_event_once(client: TestClient, kept: Histories) -> None:
+    kept.add("a", *(NOW_MS - n * HOUR_MS for n in range(30, 0, -1)), partition=0)
+    kept.add("a", *(NOW_MS - n * HOUR_MS for n in range(30, 0, -2)), partition=1)
+    whole = client.get(ALL).json()["events"]
+    assert len(whole) == 45
+    assert every_page(client, ALL, limit=7) == ([event["at"] for event in whole], 7)
+    assert every_page(client, A, limit=7) == ([event["at"] for event in whole], 7)
+
+
+def test_a_page_of_several_workers_ends_where_one_of_them_stopped() -> None:
+    some = {"events": [[[1, 0, 0], "a"], [[5, 0, 1], "b"]], "rest": None}
+    others = {"events": [[[2, 1, 0], "c"]], "rest": [4, 1, 0]}
+    told = _merged([some, others], 10)
+    assert told["events"] == ["a", "c"]
+    assert told["cursor"] is not None
+    assert _merged([some, {**others, "rest": None}], 2)["events"] == ["a", "c"]
+    assert _merged([some, {**others, "rest": None}], 3)["cursor"] is None
+
+
+async def status_of(app: FastAPI, path: str) -> int:
+    """The status of an answer, in this event loop."""
+    statuses: list[int] = []
+    headers = [(b"host", b"127.0.0.1:8700")]
+    scope = {"type": "http", "method": "GET", "path": path, "raw_path": path.encode()}
+    scope |= {"query_string": b"", "headers": headers, "client": ("127.0.0.1", 1)}
+
+    async def receive() -> Message:
+        return {"type": "http.request", "body": b""}
+
+    async def send(message: Message) -> None:
+        statuses.append(message.get("status", 0))
+
+    await app({"http_version": "1.1", "scheme": "http", **scope}, receive, send)
+    return max(statuses)
+
+
+async def test_statistics_let_others_run_between_two_chunks(
+    app: FastAPI, kept: Histories, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shelf, "COUNT_ROWS", 10)
+    kept.add("a", *(NOW_MS - n * HOUR_MS for n in range(100)))
+    asked = asyncio.create_task(status_of(app, SUMS))
+    begun = 0
+    while not asked.done():
+        before = kept.rows.rows
+        await asyncio.sleep(0)
+        begun += kept.rows.rows > before
+        assert kept.rows.rows - before <= 12
+    assert await asked == 200
+    assert begun >= 10
+
+
+def test_statistics_in_chunks_are_whole(
+    client: TestClient, kept: Histories, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shelf, "COUNT_ROWS", 7)
+    for partition in range(2):
+        instants = (NOW_MS - n * HOUR_MS // 2 for n in range(100))
+        kept.add("a", *instants, partition=partition)
+    told = client.get(SUMS).json()
+    assert (told["requests"], len(told["hours"])) == (200, 51)
+    assert sum(hour["requests"] for hour in told["hours"]) == 200
+
+
+def test_statistics_of_a_partition_that_goes_meanwhile_are_not_told(
+    client: TestClient, kept: Histories, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("belfry.api.gathering.PATIENCE_S", 0.0)
+    assert kept.book is not None
+    statistics = kept.book.statistics
+
+    def going(*given: Any) -> Any:
+        kept.followed = frozenset({0})
+        return statistics(*given)
+
+    monkeypatch.setattr(kept.book, "statistics", going)
+    answer = client.get(SUMS)
+    assert (answer.status_code, answer.json()["code"]) == (503, "moving")
+    assert answer.headers["retry-after"] == "1"
