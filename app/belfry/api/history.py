@@ -118,7 +118,8 @@ def _of_schedule(routes: APIRouter, parts: Parts, reads: Reads, callers: Callers
     ) -> Response:
         """What became of one schedule and of the requests on it, oldest first."""
         source = parts.ready.history
-        start = span.start()
+        asked = span.asked(tenant, schedule_id)
+        start = span.start(asked)
         partition = partition_of(schedule_key(tenant, schedule_id), opened(source).partitions)
 
         async def look(home: int) -> Response:
@@ -128,7 +129,7 @@ def _of_schedule(routes: APIRouter, parts: Parts, reads: Reads, callers: Callers
             walk = book_of(source).of_schedule(
                 tenant.encode(), schedule_id.encode(), place, until_ms
             )
-            return sent(_merged([_events(page(walk, span.limit))], span.limit))
+            return sent(_merged([_events(page(walk, span.limit))], span.limit, asked))
 
         return await reads.answer(request, caller, source.home_of(partition), look)
 
@@ -146,7 +147,8 @@ def _of_tenant(routes: APIRouter, gatherer: Gatherer, callers: Callers) -> None:
         caller: Principal = callers.who(Role.READ),
     ) -> Response:
         """What became of a tenant's schedules and requests, oldest first, over all partitions."""
-        start = span.start()
+        asked = span.asked(tenant)
+        start = span.start(asked)
 
         async def look(source: History, partitions: frozenset[int]) -> dict[str, Any]:
             place, until_ms = _range(source, tenant, span, start)
@@ -154,7 +156,7 @@ def _of_tenant(routes: APIRouter, gatherer: Gatherer, callers: Callers) -> None:
             return _events(page(walk, span.limit))
 
         parts = await gatherer.gather(request, caller, look)
-        return sent(_merged(parts, span.limit)) if isinstance(parts, list) else parts
+        return sent(_merged(parts, span.limit, asked)) if isinstance(parts, list) else parts
 
 
 def _statistics(routes: APIRouter, parts: Parts, gatherer: Gatherer, callers: Callers) -> None:
@@ -224,8 +226,8 @@ def _events(found: Page) -> dict[str, Any]:
     return {"events": shown, "rest": None if found.rest is None else list(found.rest)}
 
 
-def _merged(answers: list[dict[str, Any]], limit: int) -> dict[str, Any]:
-    """One page out of those of several workers: the oldest `limit` events of all.
+def _merged(answers: list[dict[str, Any]], limit: int, asked: bytes) -> dict[str, Any]:
+    """One page out of those of several workers: the oldest `limit` events of all that was asked.
 
     The page ends where the first of them stopped to look: behind that, others' events may be older.
     """
@@ -235,7 +237,7 @@ def _merged(answers: list[dict[str, Any]], limit: int) -> dict[str, Any]:
     events = sorted((each for each in events if rest is None or each[0] < rest), key=_by_place)
     if len(events) > limit:
         rest = after(events[limit - 1][0])
-    return {"events": [event for _, event in events[:limit]], "cursor": cursor_to(rest)}
+    return {"events": [event for _, event in events[:limit]], "cursor": cursor_to(rest, asked)}
 
 
 def _by_place(event: tuple[Place, Any]) -> Place:

@@ -1,9 +1,12 @@
-"""Ranges of instants, and the pages of a history within one."""
+"""Ranges of instants, and the pages of a history within one.
+
+A history's cursor is one of `cursors.py`: the place at which the page begins, after a digest of the
+question.  Whoever makes one up gets the digest right, for it is no secret, so the place is checked.
+"""
 
 from __future__ import annotations
 
 import struct
-from base64 import urlsafe_b64decode, urlsafe_b64encode
 from http import HTTPStatus
 from typing import Annotated, Final
 
@@ -11,11 +14,16 @@ from fastapi import Query
 from pydantic import Field
 
 from belfry.api.bodies import Instant
+from belfry.api.cursors import question, read_cursor, write_cursor
 from belfry.api.problems import Problem
 from belfry.api.queries import Known
 from belfry.history.layout import Place
 
-_CURSOR: Final = struct.Struct(">qHQ")
+# The last millisecond that RFC 3339 can say, and the last offset of a topic.
+LAST_MS: Final = 253_402_300_799_999
+LAST_OFFSET: Final = 2**63 - 1
+# The instant and the offset of a place; the partition stands before them in every cursor.
+_KEY: Final = struct.Struct(">qQ")
 
 
 class Span(Known):
@@ -37,24 +45,40 @@ class HistorySpan(Span):
     limit: int = Field(100, ge=1, le=1000)
     cursor: str | None = Field(None, max_length=100, description="Of the page before.")
 
-    def start(self) -> Place | None:
+    def asked(self, *whose: str) -> bytes:
+        """A digest of the question that a cursor has to belong to; `whose` is a tenant or more."""
+        return question("history", whose, self.from_, self.until)
+
+    def start(self, asked: bytes) -> Place | None:
         """Where the page begins, None for the first; raises `Problem` for what is no cursor."""
         if self.cursor is None:
             return None
-        try:
-            raw = urlsafe_b64decode(self.cursor + "=" * (-len(self.cursor) % 4))
-            return Place(*_CURSOR.unpack(raw))
-        except (ValueError, struct.error):
+        partition, key = read_cursor(self.cursor, asked)
+        place = _place(partition, key)
+        if place is None:
             raise Problem(
                 HTTPStatus.UNPROCESSABLE_ENTITY,
                 f"Cursor {self.cursor!r} is none: give back that of a page, or leave it out.",
                 "bad_cursor",
-            ) from None
+            )
+        return place
 
 
-def cursor_to(place: Place | None) -> str | None:
+def cursor_to(place: Place | None, asked: bytes) -> str | None:
     """The cursor of a page that begins at a place; null for none."""
-    return None if place is None else urlsafe_b64encode(_CURSOR.pack(*place)).decode().rstrip("=")
+    if place is None:
+        return None
+    return write_cursor(asked, place.partition, _KEY.pack(place.at_ms, place.offset))
+
+
+def _place(partition: int, key: bytes) -> Place | None:
+    """The place that a cursor names, None where there cannot be one."""
+    if len(key) != _KEY.size:
+        return None
+    at_ms, offset = _KEY.unpack(key)
+    if not (0 <= at_ms <= LAST_MS and offset <= LAST_OFFSET):
+        return None
+    return Place(at_ms, partition, offset)
 
 
 SpanQuery = Annotated[Span, Query()]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import struct
+from base64 import urlsafe_b64decode
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,6 +16,7 @@ from starlette.types import Message
 
 from belfry.api.access import Gate
 from belfry.api.app import create_app
+from belfry.api.cursors import write_cursor
 from belfry.api.history import _merged
 from belfry.api.parts import Open, Parts
 from belfry.history import book as shelf
@@ -124,6 +127,52 @@ def every_page(client: TestClient, path: str, **query: Any) -> tuple[list[str], 
         query["cursor"] = told["cursor"]
 
 
+def cursor_of(client: TestClient, path: str, **query: Any) -> str:
+    """The cursor of a first page of one event."""
+    cursor: str = client.get(path, params={"limit": 1, **query}).json()["cursor"]
+    return cursor
+
+
+def is_refused(client: TestClient, path: str, cursor: str, **query: Any) -> bool:
+    answer = client.get(path, params={"cursor": cursor, **query})
+    return (answer.status_code, answer.json().get("code")) == (422, "bad_cursor")
+
+
+@pytest.mark.parametrize("path", [A, ALL])
+@pytest.mark.parametrize(
+    "cursor", ["AAAAAAAAAAAAAP__________", "AAAAAAAAAAAAAA", "", "x", "é", "%%%", "A" * 99]
+)
+def test_what_is_no_cursor_is_refused(client: TestClient, path: str, cursor: str) -> None:
+    assert is_refused(client, path, cursor)
+
+
+@pytest.mark.parametrize("path", [A, ALL])
+@pytest.mark.parametrize(
+    ("at_ms", "offset"),
+    [(0, 2**64 - 1), (0, 2**63), (-1, 0), (-(2**63), 0), (2**63 - 1, 0), (253_402_300_800_000, 0)],
+)
+def test_a_cursor_to_where_nothing_can_be_is_refused(
+    client: TestClient, kept: Histories, path: str, at_ms: int, offset: int
+) -> None:
+    kept.add("a", NOW_MS - 1, NOW_MS)
+    digest = urlsafe_b64decode(cursor_of(client, path) + "==")[:6]
+    for key in (struct.pack(">qQ", at_ms, offset), struct.pack(">qQx", 0, 0), b""):
+        assert is_refused(client, path, write_cursor(digest, 0, key))
+    some = write_cursor(digest, 0xFFFF, struct.pack(">qQ", 253_402_300_799_999, 2**63 - 1))
+    assert client.get(path, params={"cursor": some}).json() == {"events": [], "cursor": None}
+
+
+def test_a_cursor_of_another_question_is_refused(client: TestClient, kept: Histories) -> None:
+    kept.add("a", NOW_MS - 1, NOW_MS)
+    cursor = cursor_of(client, ALL)
+    assert client.get(ALL, params={"cursor": cursor, "limit": 5}).status_code == 200
+    assert is_refused(client, A, cursor)
+    assert is_refused(client, "/v1/tenants/u/history", cursor)
+    assert is_refused(client, ALL, cursor, **{"from": 1})
+    assert is_refused(client, ALL, cursor, until=NOW_MS)
+    assert is_refused(client, "/v1/tenants/t/schedules/b/history", cursor_of(client, A))
+
+
 @pytest.mark.parametrize("keep_ms", [7 * DAY_MS, 10**15])
 def test_a_history_without_bounds_costs_a_scan_a_day_that_is_kept(
     client: TestClient, kept: Histories, keep_ms: int
@@ -169,11 +218,11 @@ def test_pages_give_every_event_once(client: TestClient, kept: Histories) -> Non
 def test_a_page_of_several_workers_ends_where_one_of_them_stopped() -> None:
     some = {"events": [[[1, 0, 0], "a"], [[5, 0, 1], "b"]], "rest": None}
     others = {"events": [[[2, 1, 0], "c"]], "rest": [4, 1, 0]}
-    told = _merged([some, others], 10)
+    told = _merged([some, others], 10, b"")
     assert told["events"] == ["a", "c"]
     assert told["cursor"] is not None
-    assert _merged([some, {**others, "rest": None}], 2)["events"] == ["a", "c"]
-    assert _merged([some, {**others, "rest": None}], 3)["cursor"] is None
+    assert _merged([some, {**others, "rest": None}], 2, b"")["events"] == ["a", "c"]
+    assert _merged([some, {**others, "rest": None}], 3, b"")["cursor"] is None
 
 
 async def status_of(app: FastAPI, path: str) -> int:
