@@ -4,6 +4,9 @@ Partition *p* of the lifecycle topic is followed by whoever holds the home *p* m
 worker that holds a schedule's partition need not be the one that has its history, but each record
 is followed by one.  The reader takes its time: after each batch it rests for as long as the batch
 took, so that it never has more than half of what firing would like to have.
+
+A partition counts as followed once it has been read as far as it reached when it came here
+(`backlog.py`): whoever asks before that is to ask again, and gets no answer with a hole in it.
 """
 
 from __future__ import annotations
@@ -15,10 +18,19 @@ from time import monotonic
 from typing import Any, Final
 
 import structlog
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Message, TopicPartition
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    OFFSET_END,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    TopicPartition,
+)
 
 from belfry.client.decoding import Decoder
 from belfry.client.kafka import Cluster
+from belfry.history.backlog import Backlog
 from belfry.history.book import Book, Note
 from belfry.history.layout import HOUR_MS
 from belfry.settings import Settings
@@ -32,6 +44,8 @@ LOOK_S: Final = 0.5
 SWEEP_S: Final = 60.0
 FLUSH_S: Final = 20.0
 AGAIN_S: Final = 2.0
+COUNT_S: Final = 10.0
+ASK_S: Final = 1.0
 # Who wrote a record may have a clock that is ahead of this one.
 AHEAD_MS: Final = HOUR_MS
 
@@ -64,8 +78,10 @@ class Follower:
         self._rows: RocksMap | None = None
         self.book: Book | None = None
         self.partitions = 0
-        self.followed: frozenset[int] = frozenset()
-        self._swept = self._flushed = monotonic()
+        self._assigned: frozenset[int] = frozenset()
+        self._backlog = Backlog()
+        self._ask_at = 0.0
+        self._swept = self._flushed = self._counted = monotonic()
         self._stopping = Event()
         self._thread = Thread(target=self._run, name="belfry-history", daemon=True)
 
@@ -80,6 +96,11 @@ class Follower:
         if self._thread.is_alive():
             self._thread.join()
         self._close()
+
+    @property
+    def followed(self) -> frozenset[int]:
+        """The partitions that this worker answers for."""
+        return self._backlog.passed
 
     def home_of(self, partition: int) -> int:
         """The home whose holder follows a partition of the topic."""
@@ -116,8 +137,7 @@ class Follower:
             rows.close()
 
     def _follow(self, book: Book, rows: RocksMap) -> None:
-        consumer = self._cluster.consumer(self._group, from_beginning=True)
-        self.followed = frozenset()
+        consumer = self._cluster.consumer(self._group, from_beginning=True, tells_ends=True)
         try:
             self.partitions = len(self._cluster.partitions(consumer, self._topic))
             looked = 0.0
@@ -125,15 +145,18 @@ class Follower:
                 if monotonic() - looked >= LOOK_S:
                     looked = monotonic()
                     self._assign(consumer, book)
+                    self._ask_ends(consumer, book)
                     self._chores(book, rows)
+                    self._count(consumer)
                 self._take(consumer, book)
         finally:
+            self._assigned, self._backlog = frozenset(), Backlog()
             consumer.close()
 
     def _assign(self, consumer: Consumer, book: Book) -> None:
         held = set(self._held())
         wanted = frozenset(p for p in range(self.partitions) if self.home_of(p) in held)
-        if wanted == self.followed:
+        if wanted == self._assigned:
             return
         places = []
         for partition in sorted(wanted):
@@ -141,7 +164,37 @@ class Follower:
             start = OFFSET_BEGINNING if position is None else position
             places.append(TopicPartition(self._topic, partition, start))
         consumer.assign(places)
-        self.followed = wanted
+        self._assigned = wanted
+        self._backlog.assign(wanted)
+        self._ask_at = 0.0
+
+    def _ask_ends(self, consumer: Consumer, book: Book) -> None:
+        """Ask where the partitions end that have come here; the reader may tell it sooner."""
+        wanted = [TopicPartition(self._topic, p, OFFSET_END) for p in self._backlog.unknown()]
+        if not wanted or monotonic() < self._ask_at:
+            return
+        try:
+            found = consumer.offsets_for_times(wanted, timeout=ASK_S)
+        except KafkaException as error:
+            log.info("ends of the lifecycle topic not told", reason=str(error))
+            found = []
+        for each in found:
+            if each.error is None and each.offset >= 0:
+                position = book.position(each.partition) or 0
+                self._backlog.ends_at(each.partition, each.offset, position)
+        self._ask_at = monotonic() + AGAIN_S
+
+    def _count(self, consumer: Consumer) -> None:
+        """Partitions may be added to the topic; none is ever taken away."""
+        if monotonic() - self._counted < COUNT_S:
+            return
+        self._counted = monotonic()
+        try:
+            found = consumer.list_topics(self._topic, ASK_S).topics[self._topic]
+        except KafkaException as error:
+            log.info("partitions of the lifecycle topic not told", reason=str(error))
+            return
+        self.partitions = max(self.partitions, len(found.partitions))
 
     def _take(self, consumer: Consumer, book: Book) -> None:
         first = consumer.poll(WAIT_S)
@@ -149,16 +202,22 @@ class Follower:
             return
         began = monotonic()
         by_partition: dict[int, list[Message]] = {}
+        ended: list[int] = []
         for message in (first, *consumer.consume(BATCH - 1, BATCH_S)):
-            error = message.error()
-            if error is not None:
-                if error.fatal():
-                    raise KafkaException(error)
-                continue
-            by_partition.setdefault(message.partition() or 0, []).append(message)
+            error, partition = message.error(), message.partition() or 0
+            if error is None:
+                by_partition.setdefault(partition, []).append(message)
+            elif error.code() == KafkaError._PARTITION_EOF:
+                ended.append(partition)
+            elif error.fatal():
+                raise KafkaException(error)
         for partition, messages in by_partition.items():
             notes = [note for message in messages if (note := self._note(message)) is not None]
-            book.add(partition, notes, (messages[-1].offset() or 0) + 1)
+            position = (messages[-1].offset() or 0) + 1
+            book.add(partition, notes, position)
+            self._backlog.reached(partition, position)
+        for partition in ended:
+            self._backlog.ended(partition)
         self._stopping.wait(min(monotonic() - began, 0.05))
 
     def _note(self, message: Message) -> Note | None:

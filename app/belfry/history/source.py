@@ -20,7 +20,7 @@ class History(Protocol):
 
     @property
     def followed(self) -> frozenset[int]:
-        """Those that this worker answers for."""
+        """Those that this worker answers for: it has read them as far as they reached."""
 
     def home_of(self, partition: int) -> int:
         """The home whose holder follows a partition of the topic."""

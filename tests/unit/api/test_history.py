@@ -285,3 +285,15 @@ def test_statistics_of_a_partition_that_goes_meanwhile_are_not_told(
     answer = client.get(SUMS)
     assert (answer.status_code, answer.json()["code"]) == (503, "moving")
     assert answer.headers["retry-after"] == "1"
+
+
+@pytest.mark.parametrize("path", [A, ALL, SUMS])
+def test_who_asks_before_all_is_read_is_to_ask_again(
+    client: TestClient, kept: Histories, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    monkeypatch.setattr("belfry.api.gathering.PATIENCE_S", 0.0)
+    monkeypatch.setattr("belfry.api.reading.PATIENCE_S", 0.0)
+    kept.followed = frozenset({1 - kept.home})
+    answer = client.get(path)
+    assert (answer.status_code, answer.json()["code"]) == (503, "moving")
+    assert answer.headers["retry-after"] == "1"

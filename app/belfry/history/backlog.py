@@ -1,0 +1,49 @@
+"""Which partitions have been read as far as they reached when they were assigned.
+
+    assigned ──► its end is known ──► read up to it ──► passed
+        └─────── the reader says that nothing follows ────┘
+
+Before that, an answer would lack what lies between, and not look so.  A partition may end with what
+is no record: marks of transactions, or what compaction and retention have left.  No position ever
+reaches such an end; there the reader is the one to say that nothing follows.
+"""
+
+from __future__ import annotations
+
+
+class Backlog:
+    """Written by one thread; `passed` is read by any."""
+
+    def __init__(self) -> None:
+        self.passed: frozenset[int] = frozenset()
+        self._ends: dict[int, int | None] = {}
+
+    def assign(self, wanted: frozenset[int]) -> None:
+        """These are read from now on; those that were before go on as they were."""
+        self.passed &= wanted
+        self._ends = {each: self._ends.get(each) for each in wanted - self.passed}
+
+    def unknown(self) -> list[int]:
+        """Partitions whose end is still to be asked for."""
+        return sorted(each for each, end in self._ends.items() if end is None)
+
+    def ends_at(self, partition: int, end: int, position: int) -> None:
+        """A partition ended here after it was assigned, and is read up to `position`.
+
+        A position behind the end is of another topic of this name, and says nothing.
+        """
+        if partition in self._ends and position <= end:
+            self._ends[partition] = end
+            self.reached(partition, position)
+
+    def reached(self, partition: int, position: int) -> None:
+        """All before `position` is in the book."""
+        end = self._ends.get(partition)
+        if end is not None and position >= end:
+            self.ended(partition)
+
+    def ended(self, partition: int) -> None:
+        """Nothing follows in a partition, and all of it is in the book."""
+        if partition in self._ends:
+            del self._ends[partition]
+            self.passed |= {partition}
