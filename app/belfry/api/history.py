@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -31,6 +32,8 @@ from belfry.history.book import Page, page
 from belfry.history.layout import Place, after
 from belfry.history.source import History
 from belfry.schedules.identity import partition_of
+from belfry.schedules.outcomes import Outcome
+from belfry.schedules.tenant import WRITTEN, Level
 from belfry.store.keys import schedule_key
 from belfry.wire.lifecycle import LifecycleEvent, decode_lifecycle
 
@@ -63,7 +66,10 @@ class HistoryAnswer(BaseModel):
 
 
 class CountersAnswer(BaseModel):
-    """What was counted; the shares are null where there is nothing to divide by."""
+    """What was counted; the shares are null where there is nothing to divide by.
+
+    They are null as well where the tenant's level is not ALL: fires are not counted there.
+    """
 
     requests: int
     accepted: int
@@ -73,8 +79,12 @@ class CountersAnswer(BaseModel):
     completed: int
     delivered: int
     failed: int
-    success_rate: float | None = Field(description="Fires among all that came due.")
-    share_within_1s: float | None = Field(description="Fires at most a second late.")
+    success_rate: float | None = Field(
+        description="Fires among all that came due; null unless the tenant's level is ALL."
+    )
+    share_within_1s: float | None = Field(
+        description="Fires at most a second late; null unless the tenant's level is ALL."
+    )
 
 
 class HourAnswer(CountersAnswer):
@@ -86,7 +96,7 @@ class HourAnswer(CountersAnswer):
 class StatisticsAnswer(CountersAnswer):
     """Sums over whole hours, and the hours."""
 
-    lifecycle: str | None = Field(
+    lifecycle: str = Field(
         description="The tenant's level now: fires are counted where it is ALL, requests without"
         " an id where it is ALL or OUTCOMES."
     )
@@ -188,27 +198,21 @@ def _statistics(routes: APIRouter, parts: Parts, gatherer: Gatherer, callers: Ca
         answers = await gatherer.gather(request, caller, look)
         if not isinstance(answers, list):
             return answers
-        return sent(_summed(answers, _level(parts, tenant)))
+        return sent(_summed(answers, parts.ready.holdings.level(tenant)))
 
 
-def _level(parts: Parts, tenant: str) -> str | None:
-    """The tenant's lifecycle level, null where this worker has not met it."""
-    known = parts.ready.holdings.tenant(tenant)
-    return None if known is None else str(known.level)
-
-
-def _summed(answers: Iterable[dict[str, Any]], level: str | None) -> dict[str, Any]:
+def _summed(answers: Iterable[dict[str, Any]], level: Level) -> dict[str, Any]:
     total = counters.empty()
     hours: dict[int, list[int]] = {}
+    shown = partial(counters.shown, fires_told=Outcome.FIRED in WRITTEN[level])
     for answer in answers:
         for hour_ms, counted in answer["hours"]:
             counters.add(hours.setdefault(hour_ms, counters.empty()), counted)
             counters.add(total, counted)
     listed = [
-        {"hour": moment(hour_ms), **counters.shown(counted)}
-        for hour_ms, counted in sorted(hours.items())
+        {"hour": moment(hour_ms), **shown(counted)} for hour_ms, counted in sorted(hours.items())
     ]
-    return {**counters.shown(total), "lifecycle": level, "hours": listed}
+    return {**shown(total), "lifecycle": level, "hours": listed}
 
 
 def _range(

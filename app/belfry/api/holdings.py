@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol, TypeVar
 
-from belfry.schedules.tenant import Tenant
+from belfry.schedules.tenant import Level, Tenant
 from belfry.store.ordered_map import OrderedMap
 
 T = TypeVar("T")
@@ -39,6 +39,9 @@ class Holdings(Protocol):
 
     def tenant(self, tenant: str) -> Tenant | None:
         """What this worker knows of a tenant; asking must not make one."""
+
+    def level(self, tenant: str) -> Level:
+        """Which lifecycle records a tenant gets, whether this worker has met it or not."""
 
     def held(self) -> list[int]:
         """The partitions that are held now."""

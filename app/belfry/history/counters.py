@@ -59,9 +59,15 @@ def unpack(stored: bytes) -> list[int]:
     return list(_PACKED.unpack(stored))
 
 
-def shown(counters: list[int]) -> dict[str, int | float | None]:
-    """Counters by name, and two shares; null where there is nothing to divide by."""
+def shown(counters: list[int], *, fires_told: bool) -> dict[str, int | float | None]:
+    """Counters by name, and two shares; null where there is nothing to divide by.
+
+    Where the tenant's level keeps fires out of the lifecycle topic (`fires_told`), what was missed
+    is counted without what was not: a share of that would be wrong, so there is none.
+    """
     found: dict[str, int | float | None] = dict(zip(NAMES, counters, strict=True))
+    if not fires_told:
+        return {**found, "success_rate": None, "share_within_1s": None}
     fires, missed = counters[_AT["fires"]], counters[_AT["missed"]]
     found["success_rate"] = _share(fires, fires + missed)
     found["share_within_1s"] = _share(counters[_AT["within_1s"]], fires)

@@ -16,7 +16,7 @@ from belfry.api.holdings import NotHeld
 from belfry.engine.ownership import Ownership
 from belfry.schedules.identity import Homes
 from belfry.schedules.policy import TenantPolicy
-from belfry.schedules.tenant import Tenant, Tenants
+from belfry.schedules.tenant import Level, Tenant, Tenants
 from belfry.store.ordered_map import OrderedMap
 from belfry.worker.owners import Owners
 from belfry.worker.ownership_kit import Owned
@@ -60,6 +60,14 @@ class Holdings:
     def tenant(self, tenant: str) -> Tenant | None:
         """What this worker knows of a tenant; asking must not make one."""
         return self._tenants.known(tenant.encode())
+
+    def level(self, tenant: str) -> Level:
+        """Which lifecycle records a tenant gets, whether this worker has met it or not."""
+        known = self.tenant(tenant)
+        if known is not None:
+            return known.level
+        terms = self._tenants.terms_of(tenant) or self._tenants.defaults(tenant)
+        return Level(terms.policy.lifecycle)
 
     def _spread(self, tenant: str) -> int:
         return self._policy(tenant).spread

@@ -24,6 +24,7 @@ from belfry.history.book import Book, Note
 from belfry.history.layout import DAY_MS, HOUR_MS
 from belfry.schedules.identity import partition_of
 from belfry.schedules.outcomes import Outcome
+from belfry.schedules.tenant import Level
 from belfry.store.keys import schedule_key
 from belfry.store.ordered_map import MemoryMap
 from belfry.telemetry.metrics import Metrics
@@ -69,17 +70,24 @@ class Histories:
 
     def add(self, schedule_id: str, *instants: int, partition: int | None = None) -> None:
         """Records of a schedule; offsets go on by themselves."""
-        assert self.book is not None
         partition = self.home if partition is None else partition
+        self.keep(partition, *(_event(schedule_id, at_ms) for at_ms in instants))
+
+    def keep(self, partition: int, *events: LifecycleEvent) -> None:
+        """Events in a partition; offsets go on by themselves."""
+        assert self.book is not None
         begin = self.book.position(partition) or 0
-        notes = [_note(begin + n, schedule_id, at_ms) for n, at_ms in enumerate(instants)]
+        bodies = [encode_lifecycle(event) for event in events]
+        notes = [Note(begin + n, headline(body), body) for n, body in enumerate(bodies)]
         self.book.add(partition, notes, begin + len(notes))
 
 
-def _note(offset: int, schedule_id: str, at_ms: int) -> Note:
-    event = LifecycleEvent(tenant="t", schedule_id=schedule_id, outcome=Outcome.ACCEPTED, at=at_ms)
-    body = encode_lifecycle(event)
-    return Note(offset, headline(body), body)
+def _event(
+    schedule_id: str, at_ms: int, outcome: Outcome = Outcome.ACCEPTED, tenant: str = "t"
+) -> LifecycleEvent:
+    return LifecycleEvent(
+        tenant=tenant, schedule_id=schedule_id, outcome=outcome, at=at_ms, due_at=at_ms
+    )
 
 
 class Elsewhere:
@@ -93,8 +101,8 @@ class Elsewhere:
     def position(self, _partition: int) -> int:
         return 10
 
-    def tenant(self, _tenant: str) -> None:
-        return None
+    def level(self, tenant: str) -> Level:
+        return {"t": Level.ALL, "u": Level.OUTCOMES}.get(tenant, Level.FAILURES)
 
 
 @pytest.fixture
@@ -297,3 +305,20 @@ def test_who_asks_before_all_is_read_is_to_ask_again(
     answer = client.get(path)
     assert (answer.status_code, answer.json()["code"]) == (503, "moving")
     assert answer.headers["retry-after"] == "1"
+
+
+@pytest.mark.parametrize("tenant", ["t", "u", "v"])
+def test_there_are_no_shares_where_fires_are_not_written(
+    client: TestClient, kept: Histories, tenant: str
+) -> None:
+    """A missed occurrence is written at every level, one that fired at ALL alone."""
+    kept.keep(0, _event("a", NOW_MS, Outcome.MISSED, tenant))
+    if tenant == "t":
+        fires = [_event("a", NOW_MS + n, Outcome.FIRED, tenant) for n in range(3)]
+        kept.keep(0, *fires)
+    told = client.get(f"/v1/tenants/{tenant}/statistics").json()
+    level = {"t": "ALL", "u": "OUTCOMES", "v": "FAILURES"}[tenant]
+    shares = (0.75, 1.0) if level == "ALL" else (None, None)
+    assert (told["lifecycle"], told["missed"]) == (level, 1)
+    for counted in (told, told["hours"][0]):
+        assert (counted["success_rate"], counted["share_within_1s"]) == shares

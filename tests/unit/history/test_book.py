@@ -164,11 +164,13 @@ def test_counters_tell_requests_fires_and_how_late() -> None:
     refused = note(9, "a", NOW_MS, Outcome.CONFLICT)
     book.add(0, [*fired, note(3, "a", NOW_MS, Outcome.MISSED), note(4, "a", NOW_MS), refused], 5)
     (counted,) = hours(book, NOW_MS, NOW_MS + 1, ALWAYS).values()
-    shown = counters.shown(counted)
+    shown = counters.shown(counted, fires_told=True)
     assert (shown["requests"], shown["accepted"], shown["fires"], shown["missed"]) == (2, 1, 3, 1)
     assert shown["success_rate"] == 0.75
     assert shown["share_within_1s"] == round(2 / 3, 6)
-    assert counters.shown(counters.empty())["success_rate"] is None
+    assert counters.shown(counters.empty(), fires_told=True)["success_rate"] is None
+    untold = counters.shown(counted, fires_told=False)
+    assert untold == {**shown, "success_rate": None, "share_within_1s": None}
 
 
 def test_what_is_too_old_is_forgotten_and_others_stay(book: Book) -> None:
