@@ -84,11 +84,12 @@ def test_commands_set_policies_without_kafka(site: Site, tenant: str) -> None:
 
 def test_commands_show_and_change_schedules(site: Site, both: list[Http], tenant: str) -> None:
     target = [{"url": "https://hooks.example.com/belfry"}]
-    for name, more in [
+    asked: list[tuple[str, dict[str, Any]]] = [
         ("order/1", {"delay_ms": 3_600_000, "group": "g", "http_targets": target}),
         ("order/2", {"at": FAR, "event_type": "due"}),
         ("other", {"at": FAR}),
-    ]:
+    ]
+    for name, more in asked:
         body = {"schedule_id": name, "payload_text": "first", **more}
         assert both[1]("POST", schedules(tenant), body)[0] == 201
     assert both[0]("POST", f"{place(tenant, 'order/2')}/pause")[0] == 200

@@ -275,7 +275,9 @@ class Kit:
     def _producer_properties(self, role: str) -> dict[str, Any]:
         settings = self.settings
         return {
-            "linger.ms": 5,
+            # A commit sends at once what is left.  What leaves before it leaves in many requests:
+            # each of them holds the records of one partition.
+            "linger.ms": 1_000,
             "batch.size": 1_000_000,
             "compression.type": "lz4",
             **settings.kafka_properties(),

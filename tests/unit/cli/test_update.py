@@ -22,7 +22,7 @@ TARGET = {
     "headers": [{"name": "x-team", "value": "orders"}],
     "strategy": "ALL",
 }
-CONTENT = {
+CONTENT: dict[str, Any] = {
     "payload": b"\x00\xff",
     "key": b"k",
     "event_type": "due",
