@@ -34,7 +34,12 @@ SHORT: Final = (1.0, 12.0)
 LONG: Final = (1.0, 60.0)
 
 # Short enough for a strike every few seconds, long enough for a machine that does other things too.
-SESSION: Final = {"SESSION_TIMEOUT_MS": "3000", "HEARTBEAT_INTERVAL_MS": "500"}
+# What a step writes leaves before its commit, as that of a large one does: a strike tears it.
+SESSION: Final = {
+    "SESSION_TIMEOUT_MS": "3000",
+    "HEARTBEAT_INTERVAL_MS": "500",
+    "KAFKA__LINGER_MS": "5",
+}
 
 Naming = Callable[[str], str]
 

@@ -23,7 +23,8 @@ def test_aborted_records_are_never_seen(
 ) -> None:
     """Killed before its commit again and again, the worker leaves torn transactions behind."""
     # One partition, so one thread: while it is held, nothing else fires.
-    settings = {"CLUSTER__PARTITIONS": "1", "FIRE_CHUNK": str(CHUNK)}
+    # What a transaction wrote leaves before its commit, as that of a large one does.
+    settings = {"CLUSTER__PARTITIONS": "1", "FIRE_CHUNK": str(CHUNK), "KAFKA__LINGER_MS": "5"}
     with Site(kafka, unique("torn"), tmp_path, **settings) as site:
         worker = site.worker().start().wait_ready()
         due_ms = now_ms() + 2_000

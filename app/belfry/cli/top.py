@@ -13,10 +13,16 @@ from belfry.cli.remote import Remote
 from belfry.cli.session import Session, with_session
 
 CLEAR: Final = "\x1b[H\x1b[2J"
+PAUSE_S: Final = 2.0
 
 Interval = Annotated[
-    float,
-    typer.Option("--interval", parser=seconds, metavar="SECONDS", help="Pause between two looks."),
+    float | None,
+    typer.Option(
+        "--interval",
+        parser=seconds,
+        metavar="SECONDS",
+        help="Pause between two looks.  [default: 2]",
+    ),
 ]
 Times = Annotated[
     int | None,
@@ -29,7 +35,7 @@ def register(app: typer.Typer) -> None:
     app.command("top")(with_session(top))
 
 
-def top(session: Session, *, interval: Interval = 2.0, count: Times = None) -> None:
+def top(session: Session, *, interval: Interval = None, count: Times = None) -> None:
     """Show what every worker does, until Ctrl-C.
 
     Pending schedules, lag and the oldest due event of each partition, and fires a second.
@@ -39,7 +45,7 @@ def top(session: Session, *, interval: Interval = 2.0, count: Times = None) -> N
     looks = 0
     while count is None or looks < count:
         if looks:
-            sleep(interval)
+            sleep(PAUSE_S if interval is None else interval)
         looks += 1
         cluster = remote.get("/v1/cluster")
         clear = CLEAR if session.printer.for_people and sys.stdout.isatty() else ""
