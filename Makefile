@@ -89,7 +89,7 @@ connect-demo: install ## Run Kafka Connect beside belfry: fired events into a fi
 	@$(BIN)/python compose/connect/demo.py
 
 .PHONY: bench
-bench: install ## Measure everything that docs/performance.md shows; LONG=1 adds the curves.
+bench: install ## Measure all that docs/performance.md shows, RUNS times each; LONG=1 adds the curves.
 	@benchmarks/run.sh
 
 .PHONY: failover

@@ -14,7 +14,7 @@ run() { # run NAME [SETTING=VALUE…] ARGUMENTS…
     done
     local command="${settings[*]:+${settings[*]} }belfry bench $*"
     echo "$command"
-    { echo "# $command"; env "${settings[@]}" .venv/bin/belfry bench "$@" --output jsonl --bootstrap-servers "$servers"; } |
+    { echo "# $command"; env "${settings[@]}" .venv/bin/belfry bench --runs "${RUNS:-3}" "$@" --output jsonl --bootstrap-servers "$servers"; } |
         tee "$results/$name.jsonl.part"
     mv "$results/$name.jsonl.part" "$results/$name.jsonl"
 }

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 from typing import Any
 
 from belfry.api.document import document
@@ -20,6 +22,25 @@ def test_every_reference_resolves() -> None:
     used = {ref.rpartition("/")[2] for ref in _references(found)}
     assert used <= named
     assert found["openapi"].startswith("3.1")
+
+
+def test_the_page_has_a_curl_line_for_each_call() -> None:
+    """Another test runs them all."""
+    page = (ROOT / "docs" / "http.md").read_text("utf-8").replace("\\\n", " ")
+    shown = {_call(line) for line in re.findall(r"^\$ (curl .*)$", page, re.MULTILINE)}
+    for path, methods in json.loads(document())["paths"].items():
+        pattern = re.compile(re.sub(r"\{\w+\}", "[^/]+", path))
+        for method in methods:
+            calls = [call for call in shown if call[0] == method and pattern.fullmatch(call[1])]
+            assert calls, f"docs/http.md has no curl line for {method.upper()} {path}"
+
+
+def _call(line: str) -> tuple[str, str]:
+    """Method and path of a curl line."""
+    words = shlex.split(line)
+    method = words[words.index("-X") + 1] if "-X" in words else "POST" if "-d" in words else "GET"
+    address = next(word for word in words if word.startswith("http://"))
+    return method.lower(), address.partition("8700")[2].partition("?")[0]
 
 
 def test_every_answer_of_the_api_is_described() -> None:
