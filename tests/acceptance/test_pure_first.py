@@ -24,6 +24,23 @@ def test_writes(number):
         out.write(f"{folder} {{number}} {{os.environ['PYTEST_XDIST_WORKER']}} {{os.nice(0)}}\\n")
     {then}
 """
+# Whoever gives tests out hears late that one has ended, and later that a worker has.
+HEARS_LATE: Final = """
+import os, time
+from xdist.workermanage import WorkerController
+
+def pytest_runtest_logreport(report):
+    late = "PYTEST_XDIST_WORKER" not in os.environ and report.when == "teardown"
+    time.sleep(0.2 * late)
+
+heard = WorkerController.process_from_remote
+
+def hear(self, told):
+    time.sleep(0 if isinstance(told, tuple) else 3)
+    heard(self, told)
+
+WorkerController.process_from_remote = hear
+"""
 
 
 class Suite:
@@ -123,6 +140,14 @@ def test_failures_skips_and_deaths_of_either_kind_fail_the_run(suite: Suite) -> 
     assert (code, "6 failed, 114 passed" in printed) == (1, True), printed
     assert "which CI does not allow" in printed
     assert len(suite.ran()) == 120
+
+
+def test_a_worker_that_died_before_that_was_heard_gives_its_tests_back(suite: Suite) -> None:
+    """It is given tests when it has ended one: here, when it has died in the next."""
+    suite.add("unit", "number == 7 and os._exit(3)")
+    (suite.home / "conftest.py").write_text(HEARS_LATE, encoding="utf-8")
+    code, printed = suite.run()
+    assert (code, "1 failed, 19 passed" in printed) == (1, True), printed
 
 
 @pytest.mark.parametrize("folder", ["unit", "simulation", "acceptance"])
