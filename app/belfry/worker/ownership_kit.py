@@ -22,6 +22,7 @@ from belfry.wire.requests import RequestReader
 from belfry.worker.clock import SystemClock
 from belfry.worker.failpoints import Failpoints
 from belfry.worker.gauges import Gauges
+from belfry.worker.giving_up import close_all
 from belfry.worker.ingress import IngressProducer, committed_position
 from belfry.worker.inlets import InletProducer, Inlets, Means
 from belfry.worker.local_state import LocalState, Stamp
@@ -81,12 +82,10 @@ class Owned:
     def close(self) -> None:
         """Stop reading, give the producer up, close the store."""
         self.source.ask_to_stop()
-        if self.inlets is not None:
-            self.inlets.close()
-        self.source.stop()
-        self.resolver.close()
-        self.producer.close()
-        self.rows.close()
+        inlets = () if self.inlets is None else (self.inlets.close,)
+        close_all(
+            *inlets, self.source.stop, self.resolver.close, self.producer.close, self.rows.close
+        )
 
 
 @dataclass(slots=True)

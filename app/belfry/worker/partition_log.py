@@ -101,8 +101,13 @@ class PartitionLog:
 
     def _raise_what_failed(self) -> None:
         failed, self._failed = self._failed, None
-        if failed is not None:
+        if failed is None:
+            return
+        try:
             raise failed
+        finally:
+            # An error that its own frame holds would hold all frames it passes through.
+            del failed
 
     def _pass_ends(self, messages: list[Message]) -> Exception | None:
         """Move behind ends that were reached; the last error that is more than an end."""

@@ -71,6 +71,8 @@ class SourceReader:
         self.ask_to_stop()
         if self._thread.is_alive():
             self._thread.join()
+        # It holds the frames that it passed through, and they hold whoever raised it.
+        self.failure = None
         self._source.close()
 
     def _run(self) -> None:

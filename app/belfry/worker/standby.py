@@ -20,6 +20,7 @@ import structlog
 
 from belfry.store.records import UnknownFormat
 from belfry.store.replay import HoleInChangelog, Replay
+from belfry.worker.giving_up import close_all
 from belfry.worker.partition_log import LostRange, PartitionLog
 from belfry.worker.reading import Reading
 from belfry.worker.rocks import Damaged, RocksMap
@@ -52,9 +53,7 @@ class Warm:
 
     def close(self) -> None:
         """Close all of it."""
-        self.changelog.close()
-        self.producer.close()
-        self.rows.close()
+        close_all(self.changelog.close, self.producer.close, self.rows.close)
 
 
 class Standby:
@@ -138,10 +137,10 @@ class Standby:
 
     def _follow(self) -> None:
         warm = self._kit.open_warm(self.partition)
-        low, end = warm.changelog.ends()
-        start = warm.replay.offset if warm.replay.begun else low
-        self.reading.started(start, end)
         try:
+            low, end = warm.changelog.ends()
+            start = warm.replay.offset if warm.replay.begun else low
+            self.reading.started(start, end)
             warm.changelog.seek(start)
         except BaseException:
             warm.close()

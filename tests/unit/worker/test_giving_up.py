@@ -1,14 +1,19 @@
-"""A producer that is given up ends, with its threads, whatever it had not sent."""
+"""What is given up ends: a producer with its threads, a store with its lock."""
 
 from __future__ import annotations
 
 import gc
 import weakref
+from dataclasses import fields
+from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 from confluent_kafka import Producer
 
-from belfry.worker.giving_up import give_up
+from belfry.worker.giving_up import close_all, give_up
+from belfry.worker.ownership_kit import Owned
+from belfry.worker.rocks import RocksMap
 
 
 class Owner:
@@ -32,3 +37,23 @@ def test_nothing_of_it_stays_behind() -> None:
     del owner
     gc.collect()
     assert left() is None
+
+
+def test_one_that_does_not_close_keeps_no_other_open() -> None:
+    closed: list[str] = []
+
+    def refuses() -> None:
+        raise SystemError("returned a result with an exception set")
+
+    close_all(lambda: closed.append("inlets"), refuses, lambda: closed.append("rows"))
+    assert closed == ["inlets", "rows"]
+
+
+def test_an_owner_lets_go_of_its_store_whatever_its_connections_say(tmp_path: Path) -> None:
+    everything: Any = {each.name: MagicMock() for each in fields(Owned)}
+    for name in ("inlets", "source", "resolver", "producer"):
+        everything[name].close.side_effect = SystemError("an exception set")
+    everything["source"].stop.side_effect = SystemError("an exception set")
+    everything["rows"] = RocksMap(tmp_path / "partition-0")
+    Owned(**everything).close()
+    RocksMap(tmp_path / "partition-0").close()
