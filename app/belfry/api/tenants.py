@@ -83,7 +83,10 @@ def tenant_routes(parts: Parts, callers: Callers) -> APIRouter:
     """Routes of policies."""
     routes = APIRouter(prefix="/v1", tags=["tenants"])
     _listing(routes, parts, callers)
-    _changing(routes, parts, callers)
+    # A change begins with what is followed, so the one before has to be followed by then.
+    turn = asyncio.Lock()
+    _setting(routes, parts, callers, turn)
+    _removing(routes, parts, callers, turn)
     return routes
 
 
@@ -116,10 +119,7 @@ def _listing(routes: APIRouter, parts: Parts, callers: Callers) -> None:
         return _sent(asdict(found))
 
 
-def _changing(routes: APIRouter, parts: Parts, callers: Callers) -> None:
-    # A change begins with what is followed, so the one before has to be followed by then.
-    turn = asyncio.Lock()
-
+def _setting(routes: APIRouter, parts: Parts, callers: Callers, turn: asyncio.Lock) -> None:
     @routes.put(
         "/tenants/{tenant}",
         response_model=None,
@@ -151,6 +151,8 @@ def _changing(routes: APIRouter, parts: Parts, callers: Callers) -> None:
             await _followed(lambda: policies.policy(tenant) == after)
         return _sent(asdict(after))
 
+
+def _removing(routes: APIRouter, parts: Parts, callers: Callers, turn: asyncio.Lock) -> None:
     @routes.delete(
         "/tenants/{tenant}",
         status_code=HTTPStatus.NO_CONTENT,

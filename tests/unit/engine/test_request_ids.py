@@ -93,6 +93,13 @@ def test_a_repeat_in_the_same_batch_is_noticed() -> None:
     assert driver.step(T0).outcomes == ["ACCEPTED", "DUPLICATE", "DUPLICATE"]
 
 
+def test_the_repeat_of_a_refused_request_is_none_that_is_judged() -> None:
+    driver = Driver()
+    driver.ask(at=1_796_115_600, request_id="r1")
+    driver.ask(at=T0 + 5, request_id="r1")
+    assert driver.step(T0).outcomes == ["REJECTED", "DUPLICATE"]
+
+
 def test_a_repeated_trigger_fires_once() -> None:
     driver = Driver()
     driver.ask(at=T0 + HOUR)
