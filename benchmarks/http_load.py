@@ -6,7 +6,8 @@ A belfry of its own on the broker that BELFRY_BOOTSTRAP_SERVERS names: PENDING s
 FIRES events a second come in and fire.  First they fire alone, then under each kind of call, all of
 it after reads and writes that are not measured: a broker that has just started compiles.  Calls
 leave at their planned instants whether or not earlier ones have been answered, and are measured
-from these, so a stall counts for all whom it holds up.  Each phase prints a JSON line.
+from these, so a stall counts for all whom it holds up.  Each phase prints a JSON line; PHASES names
+some of them, by commas.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from typing import Any, Final
 
-import aiohttp
 import uvloop
 from confluent_kafka import OFFSET_END, Consumer, TopicPartition
+from http_client import Client
 
 from belfry.bench.cluster import BenchCluster
 from belfry.bench.live import pour
@@ -42,7 +43,7 @@ SETTLE_S: Final = 4.0
 WARM_UP: Final = ("reads", "writes")
 HOUR_MS: Final = 3_600_000
 
-Call = Callable[[aiohttp.ClientSession, str, int], Awaitable[int]]
+Call = Callable[[Client, int], Awaitable[int]]
 
 
 def stem(number: int) -> str:
@@ -50,42 +51,37 @@ def stem(number: int) -> str:
     return f"wait-{number:012d}"
 
 
-async def read_one(session: aiohttp.ClientSession, url: str, _: int) -> int:
+async def read_one(client: Client, _: int) -> int:
     """Look at a schedule that waits."""
     number = random.randrange(PENDING)
-    path = f"/v1/tenants/tenant-{number % TENANTS}/schedules/{stem(number)}"
-    async with session.get(url + path) as answer:
-        await answer.read()
-        return answer.status
+    return await client.call("GET", f"{schedules(number)}/{stem(number)}")
 
 
-async def write_one(session: aiohttp.ClientSession, url: str, number: int) -> int:
+async def write_one(client: Client, number: int) -> int:
     """Create a schedule, and wait until it is accepted."""
-    body = {"schedule_id": f"new-{os.getpid()}-{number}", "delay_ms": 2 * HOUR_MS}
-    path = f"/v1/tenants/tenant-{number % TENANTS}/schedules"
-    async with session.post(url + path, json={**body, "payload_text": "x" * 300}) as answer:
-        await answer.read()
-        return answer.status
+    body = {
+        "schedule_id": f"new-{os.getpid()}-{number}",
+        "delay_ms": 2 * HOUR_MS,
+        "payload_text": "x" * 300,
+    }
+    return await client.call("POST", schedules(number), json.dumps(body).encode())
 
 
-async def page_by_prefix(session: aiohttp.ClientSession, url: str, _: int) -> int:
+async def page_by_prefix(client: Client, _: int) -> int:
     """A page of 100 by prefix."""
     number = random.randrange(PENDING)
-    path = f"/v1/tenants/tenant-{number % TENANTS}/schedules?prefix={stem(number)[:-4]}"
-    return await _page(session, url + path)
+    return await client.call("GET", f"{schedules(number)}?prefix={stem(number)[:-4]}")
 
 
-async def page_by_due(session: aiohttp.ClientSession, url: str, _: int) -> int:
+async def page_by_due(client: Client, number: int) -> int:
     """A page of 100 by due range."""
     start_ms = int(time.time() * 1000) + HOUR_MS + random.randrange(HOUR_MS)
-    path = f"/v1/tenants/tenant-{random.randrange(TENANTS)}/schedules?due_from={start_ms}"
-    return await _page(session, url + path)
+    return await client.call("GET", f"{schedules(number)}?due_from={start_ms}")
 
 
-async def _page(session: aiohttp.ClientSession, url: str) -> int:
-    async with session.get(url) as answer:
-        await answer.read()
-        return answer.status
+def schedules(number: int) -> str:
+    """Where the schedules of one of the tenants are."""
+    return f"/v1/tenants/tenant-{number % TENANTS}/schedules"
 
 
 PHASES: Final[dict[str, tuple[Call, int]]] = {
@@ -100,23 +96,23 @@ async def drive(call: Call, url: str, rate: int) -> tuple[list[float], dict[int,
     """Call at a steady rate; milliseconds from each planned instant, and the statuses."""
     took: list[float] = []
     statuses: dict[int, int] = {}
-    connector = aiohttp.TCPConnector(limit=200)
-    async with aiohttp.ClientSession(connector=connector) as session:
-        began = time.perf_counter() + 0.2
+    client = Client(url)
+    began = time.perf_counter() + 0.2
 
-        async def one(number: int) -> None:
-            planned = began + number / rate
-            await asyncio.sleep(max(0.0, planned - time.perf_counter()))
-            try:
-                status = await call(session, url, number)
-            except (aiohttp.ClientError, TimeoutError):
-                status = 0
-            statuses[status] = statuses.get(status, 0) + 1
-            if planned - began >= SETTLE_S / 2:
-                took.append((time.perf_counter() - planned) * 1000)
+    async def one(number: int) -> None:
+        planned = began + number / rate
+        await asyncio.sleep(max(0.0, planned - time.perf_counter()))
+        try:
+            status = await call(client, number)
+        except OSError:
+            status = 0
+        statuses[status] = statuses.get(status, 0) + 1
+        if planned - began >= SETTLE_S / 2:
+            took.append((time.perf_counter() - planned) * 1000)
 
-        total = rate * (SECONDS - 2)
-        await asyncio.gather(*(one(number) for number in range(total)))
+    total = rate * (SECONDS - 2)
+    await asyncio.gather(*(one(number) for number in range(total)))
+    client.close()
     return took, statuses
 
 
@@ -189,6 +185,7 @@ def drive_apart(phase: str, url: str) -> Any:
     ours, theirs = context.Pipe()
     process = context.Process(target=_driver, args=(phase, url, theirs))
     process.start()
+    theirs.close()
     found = ours.recv()
     process.join()
     return found
@@ -229,7 +226,7 @@ def main() -> int:
             live(cluster, plan, lambda: drive_apart(phase, url))  # noqa: B023
         late, _ = live(cluster, plan, lambda: None)
         show("fires alone", [], {}, late)
-        for phase in PHASES:
+        for phase in os.environ.get("PHASES", ",".join(PHASES)).split(","):
             late, (took, statuses) = live(cluster, plan, lambda: drive_apart(phase, url))  # noqa: B023
             show(phase, took, statuses, late)
     return 0

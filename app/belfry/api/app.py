@@ -66,7 +66,7 @@ def create_app(
     )
     # The last one added is the first one met.
     app.add_middleware(Express, callers=callers, calls=plain_calls(parts, reads))
-    app.add_middleware(Guard, limits=limits)
+    app.add_middleware(Guard, limits=limits, traffic=parts.traffic)
     problems.install(app)
     app.state.routers = (
         health_routes(view, metrics),

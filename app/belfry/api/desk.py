@@ -3,33 +3,27 @@
     ask(fields, home) ─► belfry.schedules, partition = home ─► … ─► belfry.lifecycle ─► verdict
 
 A write goes the way of all requests, so it is carried out by whoever owns the partition by then and
-outlives the worker that took it.  One producer and one reader of the lifecycle topic's tail serve
-all callers; the reader stands at the end of every partition before the first request is written.
+outlives the worker that took it.  One producer and one reader of verdicts serve all callers.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from queue import Empty, SimpleQueue
 from threading import Thread
-from time import monotonic
 from typing import Any, Final
 
 import structlog
 from confluent_kafka import (
-    OFFSET_BEGINNING,
-    Consumer,
     KafkaError,
     KafkaException,
     Message,
     Producer,
-    TopicPartition,
 )
 
-from belfry.client.answers import VERDICTS
-from belfry.client.decoding import Decoder
+from belfry.api.verdicts import Awaited, VerdictReader, asked_in_fields, settle
 from belfry.client.kafka import Cluster
 from belfry.client.verdict import Verdict
 from belfry.engine.effects import Fired
@@ -37,15 +31,12 @@ from belfry.schedules.identity import partition_of
 from belfry.settings import Settings
 from belfry.wire import catalogue
 from belfry.wire.claims import signature
-from belfry.wire.lifecycle import asked_in
+from belfry.wire.lifecycle import LifecycleEvent
 from belfry.wire.record import SIGNATURE
 
 POLL_S: Final = 0.1
 REACH_S: Final = 5.0
 WRITE_S: Final = 12.0
-BATCH_S: Final = 0.001
-BATCH: Final = 1_000
-LOOK_S: Final = 30.0
 NAME: Final = "ScheduleRequest"
 
 log = structlog.get_logger(__name__)
@@ -64,8 +55,6 @@ class NoVerdict(Exception):
 
 
 Frames = tuple[bytes, bytes]
-# Tenant, schedule and request id, as they lie in a lifecycle event.
-Asked = tuple[bytes, bytes, bytes]
 
 
 class Desk:
@@ -103,7 +92,7 @@ class Desk:
     async def ask(self, fields: dict[str, Any], home: int, timeout_s: float) -> Verdict:
         """Write a request and wait for its verdict."""
         loop = asyncio.get_running_loop()
-        asked = _asked(fields)
+        asked = asked_in_fields(fields)
         while (other := self._verdicts.expected(asked)) is not None:
             # The same request twice at once: the second one is a DUPLICATE of the first.
             await asyncio.wait([other], timeout=timeout_s)
@@ -118,6 +107,10 @@ class Desk:
             raise NoVerdict(fields["request_id"]) from None
         finally:
             self._verdicts.forget(asked)
+
+    def committed(self, events: Sequence[LifecycleEvent]) -> None:
+        """What this worker has just committed; from any thread."""
+        self._verdicts.committed(events)
 
     async def tell(self, fields: dict[str, Any], home: int, timeout_s: float) -> Verdict:
         """Write a request and wait until Kafka has it: where it lies, without an outcome."""
@@ -197,42 +190,7 @@ def _meaning(error: Any) -> Exception:
     return NotWritten(str(error))
 
 
-def _asked(fields: dict[str, Any]) -> Asked:
-    tenant, schedule_id, request_id = (
-        str(fields[name]).encode() for name in ("tenant", "schedule_id", "request_id")
-    )
-    return tenant, schedule_id, request_id
-
-
-NO_SOURCE: Final = (None, None)
-
 Delivered = Callable[[KafkaError | None, Message], None]
-
-
-class Awaited:
-    """A verdict that is awaited: the one on the request that lies where ours was written.
-
-    The same request may have been answered a moment ago, to another worker: that verdict has
-    another source.  A DUPLICATE names none, and says the same of any.  Belongs to one event loop.
-    """
-
-    def __init__(self, answer: asyncio.Future[Verdict]) -> None:
-        self.answer = answer
-        self._source: tuple[int | None, int | None] | None = None
-        self._early: list[Verdict] = []
-
-    def written(self, partition: int | None, offset: int | None) -> None:
-        """Kafka has the request, there."""
-        self._source = partition, offset
-        for verdict in self._early:
-            self.heard(verdict)
-
-    def heard(self, verdict: Verdict) -> None:
-        """A verdict on a request of this id."""
-        if self._source is None:
-            self._early.append(verdict)
-        elif (verdict.source_partition, verdict.source_offset) in (self._source, NO_SOURCE):
-            _settle(self.answer, verdict)
 
 
 def _told_to(awaited: Awaited, loop: asyncio.AbstractEventLoop) -> Delivered:
@@ -262,7 +220,7 @@ def _placed(
             source_partition=message.partition(),
             source_offset=message.offset(),
         )
-        loop.call_soon_threadsafe(_settle, place, lies)
+        loop.call_soon_threadsafe(settle, place, lies)
 
     return delivered
 
@@ -270,109 +228,3 @@ def _placed(
 def _fail(future: asyncio.Future[Verdict], error: Exception) -> None:
     if not future.done():
         future.set_exception(error)
-
-
-def _settle(future: asyncio.Future[Verdict], verdict: Verdict) -> None:
-    if not future.done():
-        future.set_result(verdict)
-
-
-class VerdictReader:
-    """Reads the tail of the lifecycle topic in a thread; settles the futures of a loop."""
-
-    def __init__(self, cluster: Cluster, settings: Settings, head: bytes) -> None:
-        self._cluster = cluster
-        self._topic = settings.topic("lifecycle")
-        self._head = head
-        self._group = f"{settings.cluster.app_id}-http"
-        self._decoder = Decoder("LifecycleEvent", only=True)
-        self._waiting: dict[Asked, Awaited] = {}
-        self._read: set[int] = set()
-        self._stopping = False
-        self._consumer: Consumer | None = None
-        self._thread = Thread(target=self._run, name="belfry-http-verdicts", daemon=True)
-
-    def start(self) -> None:
-        """Stand at the end of every partition, and begin to read."""
-        if self._consumer is None:
-            self._consumer = self._cluster.consumer(self._group)
-        ends = self._cluster.ends(self._consumer, self._topic)
-        self._read = {end.partition for end in ends}
-        self._consumer.assign(ends)
-        self._thread.start()
-
-    def stop(self) -> None:
-        """End the thread and the consumer."""
-        self._stopping = True
-        if self._thread.is_alive():
-            self._thread.join()
-        if self._consumer is not None:
-            self._consumer.close()
-
-    def expected(self, asked: Asked) -> asyncio.Future[Verdict] | None:
-        """The future that waits for this verdict already."""
-        awaited = self._waiting.get(asked)
-        return None if awaited is None else awaited.answer
-
-    def expect(self, asked: Asked, awaited: Awaited) -> None:
-        """From here on verdicts on this request are told."""
-        self._waiting[asked] = awaited
-
-    def forget(self, asked: Asked) -> None:
-        """Nobody waits for this verdict any more."""
-        del self._waiting[asked]
-
-    def _run(self) -> None:
-        assert self._consumer is not None
-        looked = monotonic()
-        while not self._stopping:
-            first = self._consumer.poll(POLL_S)
-            if first is not None:
-                self._take([first, *self._consumer.consume(BATCH, BATCH_S)])
-            if monotonic() - looked > LOOK_S:
-                looked = monotonic()
-                self._look_for_more(self._consumer)
-
-    def _look_for_more(self, consumer: Consumer) -> None:
-        """Read partitions that were added to the topic, from their beginning."""
-        try:
-            added = set(self._cluster.partitions(consumer, self._topic)) - self._read
-        except Exception as error:  # noqa: BLE001  # the cluster is away: the next look tells
-            log.debug("the lifecycle topic was not looked at", reason=str(error))
-            return
-        if added:
-            places = [TopicPartition(self._topic, p, OFFSET_BEGINNING) for p in sorted(added)]
-            consumer.incremental_assign(places)
-            self._read |= added
-
-    def _take(self, messages: list[Message]) -> None:
-        if not self._waiting:
-            return
-        found = [settled for message in messages for settled in self._answered(message)]
-        if found:
-            found[0][0].answer.get_loop().call_soon_threadsafe(_tell_all, found)
-
-    def _answered(self, message: Message) -> Iterator[tuple[Awaited, Verdict]]:
-        value = message.value()
-        if message.error() is not None or value is None or not self._may_be_awaited(value):
-            return
-        record = self._decoder.record(value)
-        if record is None or record["outcome"] not in VERDICTS or record["request_id"] is None:
-            return
-        awaited = self._waiting.get(_asked(record))
-        if awaited is not None:
-            yield awaited, Verdict.from_record(record)
-
-    def _may_be_awaited(self, value: bytes) -> bool:
-        """Whether a record is worth decoding; most belong to others."""
-        if not value.startswith(self._head):
-            return True
-        try:
-            return asked_in(value, len(self._head)) in self._waiting
-        except IndexError:
-            return False
-
-
-def _tell_all(found: list[tuple[Awaited, Verdict]]) -> None:
-    for awaited, verdict in found:
-        awaited.heard(verdict)

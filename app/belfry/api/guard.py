@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from functools import lru_cache
 from http import HTTPStatus
 from ipaddress import ip_address
+from time import monotonic
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -21,7 +22,7 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from belfry.api.incoming import Bodies, Body
-from belfry.api.limits import Limits
+from belfry.api.limits import Limits, Traffic
 from belfry.api.problems import Problem
 
 API: Final = "/v1/"
@@ -63,11 +64,16 @@ def _named(header: str) -> tuple[str, bool]:
 class Guard:
     """ASGI middleware: refuses, bounds, and adds the headers of every answer."""
 
-    def __init__(self, app: ASGIApp, limits: Limits = Limits()) -> None:  # frozen
-        """Stand in front of `app`."""
+    def __init__(
+        self,
+        app: ASGIApp,
+        limits: Limits = Limits(),  # frozen
+        traffic: Traffic | None = None,
+    ) -> None:
+        """Stand in front of `app`, and count in `traffic`."""
         self._app = app
         self._limits = limits
-        self._under_way = 0
+        self._traffic = traffic or Traffic()
         self._bodies = Bodies(limits.bodies_bytes)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -85,7 +91,7 @@ class Guard:
         if scope["path"].startswith(API) and scope.get("raw_path"):
             # Names are decoded after the path has been split: an id may hold slashes.
             scope = {**scope, "path": scope["raw_path"].decode("ascii", "replace")}
-        self._under_way += 1
+        self._traffic.began()
         try:
             async with asyncio.timeout(self._limits.answer_s):
                 await self._app(scope, body.part, answer)
@@ -94,7 +100,7 @@ class Guard:
                 raise
             await _slow(self._limits.answer_s).response(scope["path"])(scope, receive, answer)
         finally:
-            self._under_way -= 1
+            self._traffic.ended(monotonic())
             body.forget()
 
     def _refusal(self, headers: Headers, body: Body) -> Problem | None:
@@ -105,7 +111,7 @@ class Guard:
         origin = headers.get("origin")
         if origin is not None and not self._is_ours(origin, given):
             return _foreign_origin(origin)
-        if self._under_way >= self._limits.under_way:
+        if self._traffic.calls >= self._limits.under_way:
             return _too_many(self._limits.under_way)
         return body.refusal()
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
+
+LATELY_S: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,3 +25,24 @@ class Limits:
     under_way: int = 1_000
     body_s: float = 10.0
     answer_s: float = 30.0
+
+
+@dataclass(slots=True)
+class Traffic:
+    """How many calls are under way; counted in the port's loop, and read from anywhere."""
+
+    calls: int = 0
+    ended_s: float = -LATELY_S
+
+    def began(self) -> None:
+        """A call has come in."""
+        self.calls += 1
+
+    def ended(self, now_s: float) -> None:
+        """A call has been answered, at this instant of the monotonic clock."""
+        self.calls -= 1
+        self.ended_s = now_s
+
+    def lately(self, now_s: float) -> bool:
+        """Whether a call is under way or was a moment ago: where many come, so will the next."""
+        return self.calls > 0 or now_s - self.ended_s < LATELY_S

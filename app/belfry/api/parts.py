@@ -14,6 +14,7 @@ from belfry.api.access import Gate
 from belfry.api.desk import Desk
 from belfry.api.directory import Directory
 from belfry.api.holdings import Holdings
+from belfry.api.limits import Traffic
 from belfry.api.peers import Passport, Peers
 from belfry.api.policies import Policies
 from belfry.api.problems import Problem
@@ -39,6 +40,7 @@ class Parts:
     def __init__(self, gate: Gate, secret: str | None, now_ms: Callable[[], float]) -> None:
         self.gate = gate
         self.now_ms = now_ms
+        self.traffic = Traffic()
         self.passport = Passport(secret, gate, now_ms)
         self.peers = Peers(self.passport)
         self._open: Open | None = None

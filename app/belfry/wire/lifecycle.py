@@ -36,9 +36,14 @@ class LifecycleEvent:
 _FIELDS = tuple(field.name for field in fields(LifecycleEvent))
 
 
+def record_of(event: LifecycleEvent) -> dict[str, Any]:
+    """An event as a record of its schema, instants as epoch milliseconds."""
+    return {name: getattr(event, name) for name in _FIELDS}
+
+
 def encode_lifecycle(event: LifecycleEvent) -> bytes:
     """Body of a lifecycle event (no frame)."""
-    return catalogue.encode(NAME, {name: getattr(event, name) for name in _FIELDS})
+    return catalogue.encode(NAME, record_of(event))
 
 
 def decode_lifecycle(body: bytes, reader: RecordReader | None = None) -> LifecycleEvent:

@@ -37,6 +37,8 @@ class Front:
         self._kit = kit
         self._parts = parts
         self._desk = Desk(settings, frames, kit.tenants.secret_of)
+        kit.verdicts = self._desk.committed
+        kit.is_asked = lambda: parts.traffic.lately(kit.clock.monotonic_ms() / 1000)
         self._directory = Directory(group, settings.http_advertised_url or "")
         self._history = Follower(
             settings, frames[1], self._held, self._retention_ms, kit.clock.wall_ms

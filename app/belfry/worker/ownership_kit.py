@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -18,6 +18,7 @@ from belfry.store.ordered_map import MemoryMap
 from belfry.store.replay import Replay
 from belfry.store.schedules import ScheduleStore
 from belfry.wire.batch import SourceBatch
+from belfry.wire.lifecycle import LifecycleEvent
 from belfry.wire.requests import RequestReader
 from belfry.worker.clock import SystemClock
 from belfry.worker.failpoints import Failpoints
@@ -52,6 +53,14 @@ PROPAGATION_MS: Final = 400
 
 def _nobody(_runner: PartitionRunner, _term: int, _batch: SourceBatch) -> None:
     raise AssertionError("a batch was read before the agent was there")
+
+
+def _untold(_events: Sequence[LifecycleEvent]) -> None:
+    """Nobody waits for verdicts."""
+
+
+def _never() -> bool:
+    return False
 
 
 def _unheard(reason: str) -> None:
@@ -122,6 +131,8 @@ class Kit:
     stale_ms: int
     hand_over: Callable[[PartitionRunner, int, SourceBatch], None] = _nobody
     refused: Callable[[str], None] = _unheard
+    verdicts: Callable[[Sequence[LifecycleEvent]], None] = _untold
+    is_asked: Callable[[], bool] = _never
 
     def take_over(self, term: Term) -> Owned:
         """Take a partition over, up to the point where its requests are to be read."""

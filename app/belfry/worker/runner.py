@@ -27,7 +27,7 @@ from belfry.wire.batch import SourceBatch
 from belfry.worker.ingress import RENEW_MS
 from belfry.worker.outcome import Aborted, Fenced, Unknown
 from belfry.worker.ownership_kit import Kit, Owned, Refused, Term
-from belfry.worker.pace import Pace
+from belfry.worker.pace import Pace, rest_ms
 from belfry.worker.reading import Reading
 from belfry.worker.standby import Warm
 from belfry.worker.transactions import Receipt
@@ -75,6 +75,7 @@ class PartitionRunner:
         self._waiting: SourceBatch | None = None
         self._turned_ms = kit.clock.monotonic_ms()
         self._swept_ms = self._beaten_ms = self._flushed_ms = self._arrived_ms = 0.0
+        self._rests_until_ms = 0.0
 
     # -- from other threads ----------------------------------------------------------------------
 
@@ -239,7 +240,7 @@ class PartitionRunner:
         engine, clock, guard = owned.engine, self._clock, self._kit.guard
         wall_ms = self._look_at_clocks()
         effects: Effects | None = None
-        if self.state is Ownership.FIRING and guard.may_fire:
+        if self._may_fire() and clock.monotonic_ms() >= self._rests_until_ms:
             effects = engine.fire_due(int(guard.now_ms(int(wall_ms))), self._pace.at_most)
             self._kit.failpoints.reach("S0")
         batch = self._ready_batch(owned)
@@ -292,10 +293,14 @@ class PartitionRunner:
         due_ms = owned.engine.next_due_ms()
         guard = self._kit.guard
         longest_s = min(LONGEST_WAIT_S, self.beat_ms / 1000)
-        if due_ms is None or self.state is not Ownership.FIRING or not guard.may_fire:
+        if due_ms is None or not self._may_fire():
             return longest_s
-        left_ms = due_ms - (self._clock.wall_ms() - guard.skew_ms)
+        wall_ms, monotonic_ms = self._clock.both_ms()
+        left_ms = max(due_ms - (wall_ms - guard.skew_ms), self._rests_until_ms - monotonic_ms)
         return min(max(left_ms / 1000, 0.0), longest_s)
+
+    def _may_fire(self) -> bool:
+        return self.state is Ownership.FIRING and self._kit.guard.may_fire
 
     def _ready_batch(self, owned: Owned) -> SourceBatch | None:
         batch = self._waiting
@@ -354,8 +359,12 @@ class PartitionRunner:
         return True
 
     def _after(self, effects: Effects, receipt: Receipt, started_ms: float) -> None:
+        self._kit.verdicts(effects.lifecycle)
         self._beaten_ms = self._clock.monotonic_ms()
-        self._pace.committed(len(effects.fired), self._beaten_ms - started_ms)
+        fired = len(effects.fired)
+        self._pace.committed(fired, self._beaten_ms - started_ms)
+        if fired:
+            self._rests_until_ms = self._beaten_ms + rest_ms(fired, asked=self._kit.is_asked())
         self.failing_since_ms = None
         if self.owned is not None and self.owned.inlets is not None:
             self.owned.inlets.begin()

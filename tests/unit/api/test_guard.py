@@ -13,7 +13,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from belfry.api.callers import Rate
 from belfry.api.guard import Guard
-from belfry.api.limits import Limits
+from belfry.api.limits import LATELY_S, Limits, Traffic
 from belfry.api.problems import Problem
 
 LIMITS = Limits(
@@ -182,3 +182,15 @@ def test_a_caller_gets_a_seconds_worth_and_then_its_rate() -> None:
     assert rate.take("b", 0) == 0
     assert rate.take("a", 200) == 0
     assert rate.take("a", 200) > 0
+
+
+def test_traffic_is_there_while_calls_are_and_for_a_moment_after() -> None:
+    traffic = Traffic()
+    assert not traffic.lately(0.0)
+    traffic.began()
+    traffic.began()
+    traffic.ended(5.0)
+    assert traffic.lately(9.0)
+    traffic.ended(10.0)
+    assert traffic.lately(10.0 + LATELY_S / 2)
+    assert not traffic.lately(10.0 + 2 * LATELY_S)

@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from belfry.worker.pace import FIRST, LEAST, MANY_TOPICS, QUICK_MS, SLOW_MS, Pace
+from belfry.worker.pace import (
+    FEW,
+    FIRST,
+    LEAST,
+    MANY_TOPICS,
+    QUICK_MS,
+    REST_MS,
+    SLOW_MS,
+    Pace,
+    rest_ms,
+)
 
 
 def test_a_step_may_have_all_that_it_may_where_there_are_few_topics() -> None:
@@ -54,3 +64,8 @@ def test_it_never_ends_up_with_nothing() -> None:
         pace.failed()
         small.failed()
     assert (pace.at_most, small.at_most) == (LEAST, 3)
+
+
+def test_small_steps_rest_while_somebody_waits_for_an_answer() -> None:
+    assert rest_ms(FEW - 1, asked=True) == REST_MS
+    assert rest_ms(FEW, asked=True) == rest_ms(1, asked=False) == 0

@@ -21,9 +21,11 @@ from belfry.schedules.tenant import Delivery, Level, Tenants
 from belfry.settings import Settings
 from belfry.store.ordered_map import MemoryMap
 from belfry.store.schedules import ScheduleStore
+from belfry.wire.batch import SourceBatch
 from belfry.wire.requests import RequestReader
 from belfry.worker.ingress import RENEW_MS
 from belfry.worker.outcome import Fenced, Unknown
+from belfry.worker.pace import REST_MS
 from belfry.worker.runner import MOST_ENDS, PAUSE_AFTER_ERROR_S, PartitionRunner
 from belfry.worker.transactions import Receipt
 
@@ -139,3 +141,34 @@ def test_an_added_partition_says_its_position_again_before_it_is_forgotten() -> 
     assert [position for _, position in said] == [41, 41, 41]
     pauses = [b - a for (a, _), (b, _) in pairwise(said)]
     assert all(RENEW_MS <= pause <= 2 * RENEW_MS for pause in pauses)
+
+
+def test_a_rest_holds_back_fires_and_no_requests() -> None:
+    """After a small step, while somebody waits for an answer over HTTP."""
+    now = SimpleNamespace(ms=0.0)
+    engine = MagicMock(position=0, sweeps_behind=False)
+    engine.next_due_ms.side_effect = lambda: 0
+    engine.fire_due.side_effect = lambda *_: Effects(fired=[("t", b"k", None, b"v", [])])
+    owned = MagicMock(engine=engine, inlets=None, keeps_state=False)
+    owned.source.failure, owned.source.end = None, 0
+    owned.producer.commit = lambda _effects: Receipt(0, 0.0, None, 0.0, 0.0)
+    kit = MagicMock(settings=Settings(), is_asked=lambda: True)
+    kit.clock = SimpleNamespace(
+        monotonic_ms=lambda: now.ms,
+        wall_ms=lambda: now.ms,
+        both_ms=lambda: (now.ms, now.ms),
+    )
+    kit.guard.skew_ms, kit.guard.now_ms = 0.0, lambda wall_ms: wall_ms
+    kit.guard.wants_probe = lambda _now_ms: False
+    runner = PartitionRunner(3, kit)
+    runner.state, runner.owned = Ownership.FIRING, owned
+
+    def fires_at(ms: float) -> int:
+        now.ms = ms
+        runner._step(owned)
+        return int(engine.fire_due.call_count)
+
+    assert [fires_at(ms) for ms in (0.0, 1.0, REST_MS - 1, REST_MS)] == [1, 1, 1, 2]
+    runner.deliver(0, SourceBatch(0, 1, []))
+    runner._step(owned)
+    assert (engine.accept.call_count, engine.fire_due.call_count) == (1, 2)
