@@ -111,7 +111,7 @@ class VerdictReader:
             _tell([heard for event in events for heard in self._meant(event)])
 
     def _meant(self, event: LifecycleEvent) -> Iterator[tuple[Awaited, Verdict]]:
-        if event.outcome in VERDICTS and event.request_id is not None:
+        if event.request_id is not None and event.outcome in VERDICTS:
             record = record_of(event)
             awaited = self._waiting.get(asked_in_fields(record))
             if awaited is not None:
@@ -180,7 +180,8 @@ def _tell_all(found: list[tuple[Awaited, Verdict]]) -> None:
 def asked_in_fields(fields: dict[str, Any]) -> Asked:
     """Which request a request's or an event's fields are about."""
     tenant, schedule_id, request_id = (
-        str(fields[name]).encode() for name in ("tenant", "schedule_id", "request_id")
+        str(fields[name]).encode(errors="replace")
+        for name in ("tenant", "schedule_id", "request_id")
     )
     return tenant, schedule_id, request_id
 

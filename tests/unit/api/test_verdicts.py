@@ -41,9 +41,11 @@ def test_the_verdict_on_the_same_request_at_another_worker_is_not_ours() -> None
         assert asyncio.run(hear(early, late)) == found
 
 
-def event(outcome: Outcome, *, request_id: str | None = "r") -> LifecycleEvent:
+def event(
+    outcome: Outcome, *, request_id: str | None = "r", schedule_id: str = "a"
+) -> LifecycleEvent:
     return LifecycleEvent(
-        tenant="t", schedule_id="a", outcome=outcome, request_id=request_id, at=5,
+        tenant="t", schedule_id=schedule_id, outcome=outcome, request_id=request_id, at=5,
         source_partition=1, source_offset=8,
     )  # fmt: skip
 
@@ -60,7 +62,12 @@ def test_what_is_committed_here_is_told_at_once_to_whom_it_concerns() -> None:
         reader.forget((b"t", b"a", b"r"))
         return awaited.answer.result() if awaited.answer.done() else None
 
-    others = [event(Outcome.FIRED), event(Outcome.CANCELLED, request_id=None)]
+    others = [
+        event(Outcome.FIRED),
+        event(Outcome.CANCELLED, request_id=None),
+        # Whoever commits is not to stumble over a name that is no text.
+        event(Outcome.REJECTED, schedule_id="\udcff"),
+    ]
     assert asyncio.run(hear(*others)) is None
     found = asyncio.run(hear(*others, event(Outcome.CONFLICT)))
     assert found is not None
