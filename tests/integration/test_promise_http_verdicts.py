@@ -25,8 +25,10 @@ def held_up(site: Site) -> Iterator[None]:
     for partition in stranger.list_topics(topic, timeout=20).topics[topic].partitions:
         stranger.produce(topic, b"never committed", partition=partition)
     assert stranger.flush(20) == 0
-    yield
-    stranger.abort_transaction(20)
+    try:
+        yield
+    finally:
+        stranger.abort_transaction(20)
 
 
 def test_a_stranger_to_the_topic_holds_up_no_answer(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from threading import Thread
 from time import monotonic
 from typing import Any, Final
@@ -111,11 +112,11 @@ class VerdictReader:
             _tell([heard for event in events for heard in self._meant(event)])
 
     def _meant(self, event: LifecycleEvent) -> Iterator[tuple[Awaited, Verdict]]:
-        if event.request_id is not None and event.outcome in VERDICTS:
-            record = record_of(event)
-            awaited = self._waiting.get(asked_in_fields(record))
-            if awaited is not None:
-                yield awaited, Verdict.from_record(record)
+        if event.request_id is None or event.outcome not in VERDICTS:
+            return
+        awaited = self._waiting.get(_named(event.tenant, event.schedule_id, event.request_id))
+        if awaited is not None:
+            yield awaited, Verdict.from_record(record_of(event))
 
     def _run(self) -> None:
         assert self._consumer is not None
@@ -169,7 +170,9 @@ class VerdictReader:
 def _tell(found: list[tuple[Awaited, Verdict]]) -> None:
     """Have verdicts heard in the loop in which they are awaited."""
     if found:
-        found[0][0].answer.get_loop().call_soon_threadsafe(_tell_all, found)
+        # A loop that has ended has nobody who waits.
+        with suppress(RuntimeError):
+            found[0][0].answer.get_loop().call_soon_threadsafe(_tell_all, found)
 
 
 def _tell_all(found: list[tuple[Awaited, Verdict]]) -> None:
@@ -179,11 +182,16 @@ def _tell_all(found: list[tuple[Awaited, Verdict]]) -> None:
 
 def asked_in_fields(fields: dict[str, Any]) -> Asked:
     """Which request a request's or an event's fields are about."""
-    tenant, schedule_id, request_id = (
-        str(fields[name]).encode(errors="replace")
-        for name in ("tenant", "schedule_id", "request_id")
+    return _named(fields["tenant"], fields["schedule_id"], fields["request_id"])
+
+
+def _named(tenant: str, schedule_id: str, request_id: str) -> Asked:
+    """Whatever lies in a request; what is no text has been replaced where it was written."""
+    return (
+        tenant.encode(errors="replace"),
+        schedule_id.encode(errors="replace"),
+        request_id.encode(errors="replace"),
     )
-    return tenant, schedule_id, request_id
 
 
 def settle(future: asyncio.Future[Verdict], verdict: Verdict) -> None:

@@ -20,14 +20,14 @@ FEW: Final = 200
 REST_MS: Final = 20.0
 
 
-def rest_ms(fired: int, *, asked: bool) -> float:
-    """For how long a partition fires nothing after a step that fired so many.
+def rest_ms(fired: int, *, behind: bool) -> float:
+    """For how long a partition fires nothing after a step that fired so many, while HTTP is asked.
 
-    Small steps follow one another at once: that is quickest where cores are idle.  Where somebody
-    waits for an answer over HTTP, they would take from it what each transaction costs worker and
-    broker; requests that come in meanwhile are carried out without a rest.
+    Small steps follow one another at once otherwise: that is quickest where cores are idle.  Each
+    transaction costs worker and broker what somebody waits for.  Requests that come in meanwhile
+    are carried out without a rest, and whoever is behind, with more due already, takes none.
     """
-    return REST_MS if asked and fired < FEW else 0.0
+    return REST_MS if fired < FEW and not behind else 0.0
 
 
 class Pace:

@@ -75,7 +75,7 @@ class PartitionRunner:
         self._waiting: SourceBatch | None = None
         self._turned_ms = kit.clock.monotonic_ms()
         self._swept_ms = self._beaten_ms = self._flushed_ms = self._arrived_ms = 0.0
-        self._rests_until_ms = 0.0
+        self._rests_until_ms, self._fired_to_ms = 0.0, 0
 
     # -- from other threads ----------------------------------------------------------------------
 
@@ -241,7 +241,8 @@ class PartitionRunner:
         wall_ms = self._look_at_clocks()
         effects: Effects | None = None
         if self._may_fire() and clock.monotonic_ms() >= self._rests_until_ms:
-            effects = engine.fire_due(int(guard.now_ms(int(wall_ms))), self._pace.at_most)
+            self._fired_to_ms = int(guard.now_ms(int(wall_ms)))
+            effects = engine.fire_due(self._fired_to_ms, self._pace.at_most)
             self._kit.failpoints.reach("S0")
         batch = self._ready_batch(owned)
         if batch is not None:
@@ -359,12 +360,13 @@ class PartitionRunner:
         return True
 
     def _after(self, effects: Effects, receipt: Receipt, started_ms: float) -> None:
-        self._kit.verdicts(effects.lifecycle)
         self._beaten_ms = self._clock.monotonic_ms()
         fired = len(effects.fired)
         self._pace.committed(fired, self._beaten_ms - started_ms)
-        if fired:
-            self._rests_until_ms = self._beaten_ms + rest_ms(fired, asked=self._kit.is_asked())
+        if fired and self._kit.is_asked():
+            left_ms = None if self.owned is None else self.owned.engine.next_due_ms()
+            behind = left_ms is not None and left_ms <= self._fired_to_ms
+            self._rests_until_ms = self._beaten_ms + rest_ms(fired, behind=behind)
         self.failing_since_ms = None
         if self.owned is not None and self.owned.inlets is not None:
             self.owned.inlets.begin()
@@ -376,6 +378,7 @@ class PartitionRunner:
                 int(receipt.acknowledged_at_ms),
             )
         self._kit.metrics.committed(effects, (self._beaten_ms - started_ms) / 1000)
+        self._kit.verdicts(effects.lifecycle)
 
     def _give_up(self) -> None:
         owned, self.owned = self.owned, None

@@ -66,6 +66,6 @@ def test_it_never_ends_up_with_nothing() -> None:
     assert (pace.at_most, small.at_most) == (LEAST, 3)
 
 
-def test_small_steps_rest_while_somebody_waits_for_an_answer() -> None:
-    assert rest_ms(FEW - 1, asked=True) == REST_MS
-    assert rest_ms(FEW, asked=True) == rest_ms(1, asked=False) == 0
+def test_small_steps_rest_where_nothing_more_is_due() -> None:
+    assert rest_ms(FEW - 1, behind=False) == REST_MS
+    assert rest_ms(FEW, behind=False) == rest_ms(1, behind=True) == 0

@@ -145,9 +145,9 @@ def test_an_added_partition_says_its_position_again_before_it_is_forgotten() -> 
 
 def test_a_rest_holds_back_fires_and_no_requests() -> None:
     """After a small step, while somebody waits for an answer over HTTP."""
-    now = SimpleNamespace(ms=0.0)
+    now, more_in_ms = SimpleNamespace(ms=0.0), 1
     engine = MagicMock(position=0, sweeps_behind=False)
-    engine.next_due_ms.side_effect = lambda: 0
+    engine.next_due_ms.side_effect = lambda: now.ms + more_in_ms
     engine.fire_due.side_effect = lambda *_: Effects(fired=[("t", b"k", None, b"v", [])])
     owned = MagicMock(engine=engine, inlets=None, keeps_state=False)
     owned.source.failure, owned.source.end = None, 0
@@ -172,3 +172,6 @@ def test_a_rest_holds_back_fires_and_no_requests() -> None:
     runner.deliver(0, SourceBatch(0, 1, []))
     runner._step(owned)
     assert (engine.accept.call_count, engine.fire_due.call_count) == (1, 2)
+    # More was due already when the step was made.
+    more_in_ms = 0
+    assert [fires_at(ms) for ms in (3 * REST_MS, 3 * REST_MS + 1)] == [3, 4]
