@@ -108,10 +108,11 @@ class Firing:
         for turn, turns in self.queues.turns(reach, now_ms):
             if fired >= at_most:
                 break
-            rows = self.queues.peek(turn, (at_most - fired) // turns)
+            look = self.queues.peek(turn, (at_most - fired) // turns)
+            rows = look.rows
             left = self._leave_backlog(rows, turn.tenant, now_ms, effects)
             self._store.clear(rows[:left])
-            self.queues.took(turn, rows, left, now_ms)
+            self.queues.took(turn, look, left, now_ms)
             fired += left
             if left or not (rows or turn.name in self._waiting.heads):
                 self._waiting.shrink(turn.name, left)

@@ -39,6 +39,13 @@ class Turn(NamedTuple):
     most: int
 
 
+class Look(NamedTuple):
+    """The next rows of a turn, and an instant before which nothing comes behind them."""
+
+    rows: Rows
+    beyond_ms: int
+
+
 class Queues:
     """Gives turns to the backlogs of one partition."""
 
@@ -87,17 +94,20 @@ class Queues:
             for place, turn in enumerate(level):
                 yield turn, len(level) - place
 
-    def peek(self, turn: Turn, share: int) -> Rows:
+    def peek(self, turn: Turn, share: int) -> Look:
         """The next rows of a turn; `took` says how many of them have left."""
         head = self._waiting.heads.get(turn.name)
         start = b"" if head is None else keys.line_key(keys.BACKLOG_PREFIX, turn.name, head, 0)
         rows = self._store.line_until(IN_BACKLOG, turn.name, start, turn.until_ms)
-        return list(islice(rows, max(1, min(share, turn.most))))
+        most = max(1, min(share, turn.most))
+        found = list(islice(rows, most))
+        all_of_them = len(found) < most
+        return Look(found, turn.until_ms + 1 if all_of_them else keys.line_due(found[-1][0]))
 
-    def took(self, turn: Turn, rows: Rows, left: int, now_ms: int) -> None:
+    def took(self, turn: Turn, look: Look, left: int, now_ms: int) -> None:
         """So many of these rows have left: what that means for the turns to come."""
         if turn.name in self._waiting.heads:
-            self._move_head(turn, rows, left)
+            self._move_head(turn, look, left)
         limit = turn.tenant.terms.policy.max_fires_per_second
         if limit is not None and left:
             self._rate.take(turn.name, limit, now_ms, left)
@@ -121,11 +131,11 @@ class Queues:
             return None
         return Turn(name, tenant, ALL if head is None else reach.watermark_ms, most)
 
-    def _move_head(self, turn: Turn, rows: Rows, left: int) -> None:
+    def _move_head(self, turn: Turn, look: Look, left: int) -> None:
         """Nothing of the line is due before its first committed row, or what joins in this step."""
-        heads = self._waiting.heads
+        heads, rows = self._waiting.heads, look.rows
         if rows:
-            due_ms = keys.line_due(rows[min(left, len(rows) - 1)][0])
+            due_ms = keys.line_due(rows[left][0]) if left < len(rows) else look.beyond_ms
             heads[turn.name] = min(due_ms, self._waiting.put_back_ms or due_ms)
             return
         first_ms = self._store.first_of_line_ms(IN_BACKLOG, turn.name, heads[turn.name])

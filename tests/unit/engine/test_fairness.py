@@ -166,3 +166,24 @@ def test_a_late_step_keeps_that_order() -> None:
         driver.ask(tenant="slow", schedule_id=f"s{number}", at=T0 + 450 + number, group="g")
     driver.step(T0)
     assert driver.run(T0 + 600) == ["r"] * 4 + [f"s{number}" for number in range(5)] + ["r"]
+
+
+def test_a_step_that_fires_all_that_is_due_of_a_queued_tenant_leaves_nothing_due() -> None:
+    """A loop that asks when to come back is not told of an instant that is over."""
+    driver = Driver(level=Level.FAILURES)
+    driver.tenants.follow(Terms(TenantPolicy("slow", max_fires_per_second=10_000.0)))
+    # Its first event comes from the timeline, later ones wait in its own line.
+    driver.ask(tenant="slow", schedule_id="s0", at=T0 + 1)
+    driver.ask(tenant="slow", schedule_id="s9", at=T0 + 900)
+    driver.step(T0)
+    assert driver.run(T0 + 100) == ["s0"]
+    for number in range(2, 7):
+        driver.ask(tenant="slow", schedule_id=f"s{number}", at=T0 + number * 100)
+    driver.step(T0 + 100)
+    assert driver.step(T0 + 340).ids == ["s2", "s3"]
+    assert driver.engine.next_due_ms() == T0 + 341
+    # Half of its room is left to the timeline.
+    assert driver.step(T0 + 640, at_most=2).ids == ["s4"]
+    assert (driver.engine.next_due_ms() or 0) <= T0 + 640
+    assert driver.step(T0 + 640).ids == ["s5", "s6"]
+    assert (driver.engine.next_due_ms() or 0) > T0 + 640
