@@ -146,10 +146,10 @@ class SimSemaphore:
         self._left -= 1
         return True
 
-    def release(self) -> None:
-        """Give one unit back."""
-        self._left += 1
-        if self._waiting:
+    def release(self, n: int = 1) -> None:
+        """Give so many units back."""
+        self._left += n
+        for _ in self._waiting[:n]:
             here().wake(self._waiting.pop(0))
 
     def locked(self) -> bool:
@@ -180,7 +180,7 @@ class SimRLock(SimSemaphore):
         self._depth += 1
         return True
 
-    def release(self) -> None:
+    def release(self, n: int = 1) -> None:
         """Give it back."""
         self._depth -= 1
         if not self._depth:

@@ -12,9 +12,16 @@ class SourceBatch(NamedTuple):
     """Records of one source partition: the first offset asked for, and the next one to ask for.
 
     `start` of a batch is `next_position` of the one before it.  Offsets that carry no record
-    (compacted, control or aborted records) lie between the two all the same.
+    (compacted, control or aborted records) lie between the two all the same.  `parts` says how many
+    batches were joined.
     """
 
     start: int
     next_position: int
     records: Sequence[SourceRecord]
+    parts: int = 1
+
+    def joined(self, after: SourceBatch) -> SourceBatch:
+        """This batch and the one that follows it, as one."""
+        records = [*self.records, *after.records]
+        return SourceBatch(self.start, after.next_position, records, self.parts + after.parts)

@@ -16,18 +16,6 @@ FIRST: Final = 500
 LEAST: Final = 50
 QUICK_MS: Final = 1_000.0
 SLOW_MS: Final = 2_500.0
-FEW: Final = 200
-REST_MS: Final = 20.0
-
-
-def rest_ms(fired: int, *, behind: bool) -> float:
-    """For how long a partition fires nothing after a step that fired so many, while HTTP is asked.
-
-    Small steps follow one another at once otherwise: that is quickest where cores are idle.  Each
-    transaction costs worker and broker what somebody waits for.  Requests that come in meanwhile
-    are carried out without a rest, and whoever is behind, with more due already, takes none.
-    """
-    return REST_MS if fired < FEW and not behind else 0.0
 
 
 class Pace:

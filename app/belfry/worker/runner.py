@@ -12,7 +12,6 @@ owner before the group noticed.  It never takes over a second time.
 
 from __future__ import annotations
 
-from queue import Empty, SimpleQueue
 from threading import Event as Flag
 from threading import Thread
 from typing import Final
@@ -25,10 +24,12 @@ from belfry.engine.partition import GapInSource, PartitionEngine
 from belfry.telemetry.limited import LimitedLogger
 from belfry.wire.batch import SourceBatch
 from belfry.worker.ingress import RENEW_MS
+from belfry.worker.mailbox import Mailbox
 from belfry.worker.outcome import Aborted, Fenced, Unknown
 from belfry.worker.ownership_kit import Kit, Owned, Refused, Term
-from belfry.worker.pace import Pace, rest_ms
+from belfry.worker.pace import Pace
 from belfry.worker.reading import Reading
+from belfry.worker.rests import Rests
 from belfry.worker.standby import Warm
 from belfry.worker.transactions import Receipt
 
@@ -63,9 +64,8 @@ class PartitionRunner:
         self._kit = kit
         self._warm = warm
         self._clock = kit.clock
-        self._mail: SimpleQueue[tuple[int, SourceBatch] | None] = SimpleQueue()
+        self._mail = Mailbox(kit.settings.batch_records)
         self._stopping = Flag()
-        self._term = 0
         self._barred = False
         self._pace = Pace(kit.settings.fire_chunk)
         self._log = log.bind(partition=partition)
@@ -75,7 +75,7 @@ class PartitionRunner:
         self._waiting: SourceBatch | None = None
         self._turned_ms = kit.clock.monotonic_ms()
         self._swept_ms = self._beaten_ms = self._flushed_ms = self._arrived_ms = 0.0
-        self._rests_until_ms, self._fired_to_ms = 0.0, 0
+        self._rests = Rests(kit.settings.batch_records)
 
     # -- from other threads ----------------------------------------------------------------------
 
@@ -86,7 +86,7 @@ class PartitionRunner:
     def stop(self) -> None:
         """Ask the thread to finish its step and give the partition up."""
         self._stopping.set()
-        self._mail.put(None)
+        self._mail.wake()
 
     def join(self, timeout_s: float) -> bool:
         """Wait for the end of the thread; False if it did not come in time."""
@@ -95,7 +95,7 @@ class PartitionRunner:
 
     def deliver(self, term: int, batch: SourceBatch) -> None:
         """Hand a batch over; those of an earlier term of this owner are not taken in."""
-        self._mail.put((term, batch))
+        self._mail.deliver(term, batch)
 
     @property
     def alive(self) -> bool:
@@ -157,13 +157,11 @@ class PartitionRunner:
             self._stopping.wait(PAUSE_AFTER_ERROR_S)
 
     def _one_term(self) -> None:
-        self._term += 1
-        self._waiting = None
+        term, self._waiting = self._mail.begin_term(), None
         self._move(Event.ASSIGNED)
         self._hold_who_is_barred()
         self._pace.begin(self._kit.outputs.topics)
         started_ms = self._clock.monotonic_ms()
-        term = self._term
         warm, self._warm = self._warm, None
         self.owned = owned = self._kit.take_over(
             Term(
@@ -171,7 +169,7 @@ class PartitionRunner:
                 self._move if not self.rightful else self._move_while_rightful,
                 lambda batch: self._kit.hand_over(self, term, batch),
                 self.reading,
-                lambda: self._mail.put(None),
+                self._mail.wake,
                 warm,
             )
         )
@@ -240,26 +238,31 @@ class PartitionRunner:
         engine, clock, guard = owned.engine, self._clock, self._kit.guard
         wall_ms = self._look_at_clocks()
         effects: Effects | None = None
-        if self._may_fire() and clock.monotonic_ms() >= self._rests_until_ms:
-            self._fired_to_ms = int(guard.now_ms(int(wall_ms)))
-            effects = engine.fire_due(self._fired_to_ms, self._pace.at_most)
+        if self._may_fire():
+            now_ms = int(guard.now_ms(int(wall_ms)))
+            self._rests.fires(now_ms)
+            effects = engine.fire_due(now_ms, self._pace.at_most)
             self._kit.failpoints.reach("S0")
         batch = self._ready_batch(owned)
         if batch is not None:
             effects = self._accept(owned, batch, int(wall_ms))
         effects = self._chores(owned, effects, clock.monotonic_ms())
         if effects is None or effects.empty or self._commit(engine, effects):
-            self._settle(owned, batch)
+            self._settle(owned, effects, batch)
 
     def _look_at_clocks(self) -> float:
         wall_ms, monotonic_ms = self._clock.both_ms()
         self._kit.guard.observe(int(wall_ms), int(monotonic_ms))
         return wall_ms
 
-    def _settle(self, owned: Owned, batch: SourceBatch | None) -> None:
+    def _settle(self, owned: Owned, effects: Effects | None, batch: SourceBatch | None) -> None:
+        events = len(effects.fired) if effects is not None else 0
         if batch is not None:
+            events += len(batch.records)
             self._waiting = None
-            owned.source.taken()
+            owned.source.taken(batch.parts)
+        if events and self._kit.is_asked():
+            self._rests.after(events, owned.engine.next_due_ms(), self._clock.monotonic_ms())
 
     def _await_work(self, owned: Owned) -> None:
         """Wait for a batch, the next due instant, or a second, whichever comes first."""
@@ -267,13 +270,13 @@ class PartitionRunner:
             # Its schemas are asked for: fire meanwhile, and look again soon.
             self._stopping.wait(min(self._due_in_s(owned), 0.02))
             return
-        try:
-            mail = self._mail.get(timeout=self._due_in_s(owned))
-        except Empty:
+        if rest_s := self._rests.left_s(self._clock.monotonic_ms()):
+            self._stopping.wait(rest_s)
+        self._waiting = self._mail.next(self._due_in_s(owned))
+        if self._waiting is None:
             self._miss_no_batch(owned)
-            return
-        if mail is not None and mail[0] == self._term:
-            self._waiting, self._arrived_ms = mail[1], self._clock.monotonic_ms()
+        else:
+            self._arrived_ms = self._clock.monotonic_ms()
 
     def _miss_no_batch(self, owned: Owned) -> None:
         """What was read ahead has to arrive: a lost batch leaves a gap, but only to the next one.
@@ -296,9 +299,8 @@ class PartitionRunner:
         longest_s = min(LONGEST_WAIT_S, self.beat_ms / 1000)
         if due_ms is None or not self._may_fire():
             return longest_s
-        wall_ms, monotonic_ms = self._clock.both_ms()
-        left_ms = max(due_ms - (wall_ms - guard.skew_ms), self._rests_until_ms - monotonic_ms)
-        return min(max(left_ms / 1000, 0.0), longest_s)
+        wall_ms = self._clock.wall_ms()
+        return min(max((due_ms - (wall_ms - guard.skew_ms)) / 1000, 0.0), longest_s)
 
     def _may_fire(self) -> bool:
         return self.state is Ownership.FIRING and self._kit.guard.may_fire
@@ -363,10 +365,6 @@ class PartitionRunner:
         self._beaten_ms = self._clock.monotonic_ms()
         fired = len(effects.fired)
         self._pace.committed(fired, self._beaten_ms - started_ms)
-        if fired and self._kit.is_asked():
-            left_ms = None if self.owned is None else self.owned.engine.next_due_ms()
-            behind = left_ms is not None and left_ms <= self._fired_to_ms
-            self._rests_until_ms = self._beaten_ms + rest_ms(fired, behind=behind)
         self.failing_since_ms = None
         if self.owned is not None and self.owned.inlets is not None:
             self.owned.inlets.begin()

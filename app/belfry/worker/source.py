@@ -57,9 +57,9 @@ class SourceReader:
         """Begin to read; the source has been sought to the stored position."""
         self._thread.start()
 
-    def taken(self) -> None:
-        """One batch has been taken in: there is room for another."""
-        self._room.release()
+    def taken(self, batches: int) -> None:
+        """So many batches have been taken in: there is room for others."""
+        self._room.release(batches)
 
     def ask_to_stop(self) -> None:
         """Stop soon, even where the reader waits for room that nobody will make any more."""

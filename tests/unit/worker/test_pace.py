@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from belfry.worker.pace import (
-    FEW,
     FIRST,
     LEAST,
     MANY_TOPICS,
     QUICK_MS,
-    REST_MS,
     SLOW_MS,
     Pace,
-    rest_ms,
 )
 
 
@@ -64,8 +61,3 @@ def test_it_never_ends_up_with_nothing() -> None:
         pace.failed()
         small.failed()
     assert (pace.at_most, small.at_most) == (LEAST, 3)
-
-
-def test_small_steps_rest_where_nothing_more_is_due() -> None:
-    assert rest_ms(FEW - 1, behind=False) == REST_MS
-    assert rest_ms(FEW, behind=False) == rest_ms(1, behind=True) == 0

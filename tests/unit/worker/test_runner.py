@@ -25,7 +25,7 @@ from belfry.wire.batch import SourceBatch
 from belfry.wire.requests import RequestReader
 from belfry.worker.ingress import RENEW_MS
 from belfry.worker.outcome import Fenced, Unknown
-from belfry.worker.pace import REST_MS
+from belfry.worker.rests import REST_MS
 from belfry.worker.runner import MOST_ENDS, PAUSE_AFTER_ERROR_S, PartitionRunner
 from belfry.worker.transactions import Receipt
 
@@ -143,15 +143,25 @@ def test_an_added_partition_says_its_position_again_before_it_is_forgotten() -> 
     assert all(RENEW_MS <= pause <= 2 * RENEW_MS for pause in pauses)
 
 
-def test_a_rest_holds_back_fires_and_no_requests() -> None:
+def test_what_comes_in_a_rest_goes_into_one_transaction() -> None:
     """After a small step, while somebody waits for an answer over HTTP."""
-    now, more_in_ms = SimpleNamespace(ms=0.0), 1
+    now, more_in_ms = SimpleNamespace(ms=100.0), 1
+    commits: list[float] = []
+
+    def commit(_effects: Effects) -> Receipt:
+        commits.append(now.ms)
+        return Receipt(0, 0.0, None, 0.0, 0.0)
+
+    def sleep(seconds: float) -> None:
+        now.ms += seconds * 1000
+
+    fired = Effects(fired=[("t", b"k", None, b"v", [])])
     engine = MagicMock(position=0, sweeps_behind=False)
     engine.next_due_ms.side_effect = lambda: now.ms + more_in_ms
-    engine.fire_due.side_effect = lambda *_: Effects(fired=[("t", b"k", None, b"v", [])])
+    engine.fire_due.side_effect = engine.accept.side_effect = lambda *_: fired
     owned = MagicMock(engine=engine, inlets=None, keeps_state=False)
     owned.source.failure, owned.source.end = None, 0
-    owned.producer.commit = lambda _effects: Receipt(0, 0.0, None, 0.0, 0.0)
+    owned.producer.commit = commit
     kit = MagicMock(settings=Settings(), is_asked=lambda: True)
     kit.clock = SimpleNamespace(
         monotonic_ms=lambda: now.ms,
@@ -162,16 +172,17 @@ def test_a_rest_holds_back_fires_and_no_requests() -> None:
     kit.guard.wants_probe = lambda _now_ms: False
     runner = PartitionRunner(3, kit)
     runner.state, runner.owned = Ownership.FIRING, owned
+    runner._stopping = MagicMock(wait=sleep)
 
-    def fires_at(ms: float) -> int:
-        now.ms = ms
-        runner._step(owned)
-        return int(engine.fire_due.call_count)
-
-    assert [fires_at(ms) for ms in (0.0, 1.0, REST_MS - 1, REST_MS)] == [1, 1, 1, 2]
-    runner.deliver(0, SourceBatch(0, 1, []))
     runner._step(owned)
-    assert (engine.accept.call_count, engine.fire_due.call_count) == (1, 2)
-    # More was due already when the step was made.
-    more_in_ms = 0
-    assert [fires_at(ms) for ms in (3 * REST_MS, 3 * REST_MS + 1)] == [3, 4]
+    runner.deliver(0, SourceBatch(0, 1, []))
+    runner.deliver(0, SourceBatch(1, 2, []))
+    runner._step(owned)
+    assert commits == [100.0, 100.0 + REST_MS]
+    assert engine.accept.call_args.args[0] == SourceBatch(0, 2, [], parts=2)
+    owned.source.taken.assert_called_once_with(2)
+    # They leave what was due at the step before already: nobody rests.
+    more_in_ms = -3 * int(REST_MS)
+    for _ in range(3):
+        runner._step(owned)
+    assert commits[2:] == [100.0 + 2 * REST_MS] * 3

@@ -1,0 +1,63 @@
+"""What is sent to the thread of an owned partition: batches of requests, and calls to wake up.
+
+Each step is a transaction, so small batches that came while one was under way go into the next one
+together.
+"""
+
+from __future__ import annotations
+
+from queue import Empty, SimpleQueue
+from typing import Final
+
+from belfry.wire.batch import SourceBatch
+
+SMALL: Final = 500
+
+
+class Mailbox:
+    """Takes in from any thread; one thread takes out, at most `most` requests at a time."""
+
+    def __init__(self, most: int) -> None:
+        self._mail: SimpleQueue[tuple[int, SourceBatch] | None] = SimpleQueue()
+        self._most = most
+        self._term = 0
+        self._aside: SourceBatch | None = None
+
+    def begin_term(self) -> int:
+        """A term of ownership begins, of this number; batches of earlier ones are thrown away."""
+        self._term += 1
+        self._aside = None
+        return self._term
+
+    def deliver(self, term: int, batch: SourceBatch) -> None:
+        """Put a batch in."""
+        self._mail.put((term, batch))
+
+    def wake(self) -> None:
+        """Let whoever waits wait no longer."""
+        self._mail.put(None)
+
+    def next(self, timeout_s: float) -> SourceBatch | None:
+        """The next batch, small ones joined; None if none has come in time, or after `wake`."""
+        batch, self._aside = self._aside, None
+        if batch is None:
+            batch = self._take(timeout_s)
+        while batch is not None and len(batch.records) < SMALL:
+            more = self._take(0)
+            if more is None:
+                break
+            if (
+                more.start != batch.next_position
+                or len(batch.records) + len(more.records) > self._most
+            ):
+                self._aside = more
+                break
+            batch = batch.joined(more)
+        return batch
+
+    def _take(self, timeout_s: float) -> SourceBatch | None:
+        try:
+            mail = self._mail.get(timeout=timeout_s) if timeout_s else self._mail.get_nowait()
+        except Empty:
+            return None
+        return mail[1] if mail is not None and mail[0] == self._term else None
