@@ -136,6 +136,10 @@ bench-tenants: install ## Measure what tenants do to each other; CROWD and POLIC
 bench-webhooks: install ## Measure webhooks, and what hosts that hang do to others; POSTS, TARGETS.
 	@benchmarks/webhooks.sh
 
+.PHONY: bench-profiles
+bench-profiles: install ## Show which threads are busy where a figure misses its goal; PENDING for the last one.
+	@benchmarks/profiles.sh
+
 .PHONY: bench-http
 bench-http: install ## Measure HTTP while events fire; PENDING, FIRES and RATE say how much.
 	@benchmarks/http.sh

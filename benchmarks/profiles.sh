@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# Who is busy in the runs whose figures miss their goals; see benchmarks/threads.py.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. benchmarks/broker.sh
+start_broker 19392 18381
+
+profile() { # profile NAME [SETTING=VALUE…] ARGUMENTS…
+    local name=$1 settings=()
+    shift
+    while [[ $1 == *=* ]]; do
+        settings+=("$1")
+        shift
+    done
+    echo "# ${settings[*]:+${settings[*]} }belfry bench $*"
+    env "${settings[@]}" .venv/bin/python benchmarks/threads.py .venv/bin/belfry bench "$@" \
+        --runs 1 --output jsonl --bootstrap-servers "$servers" | tee "$results/profile-$name.txt"
+}
+
+.venv/bin/belfry bench fire --runs 2 --bootstrap-servers "$servers" > "$results/profile-warm-up.txt"
+profile ingest-2 BELFRY_STANDBYS=0 ingest --workers 2 --events 2000000
+profile fire-2 BELFRY_STANDBYS=0 fire --workers 2 --events 2000000
+profile lateness lateness --rate 5000 --seconds 30
+profile lateness-common lateness --rate 5000 --seconds 30 --common-topic
+profile recovery recovery --events 3000000
+profile payload ingest --payload 2000
+profile pending ingest --pending "${PENDING:-5000000}"
