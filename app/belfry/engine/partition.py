@@ -110,6 +110,13 @@ class PartitionEngine:
         known = (due_ms, queues.next_ms(), again_ms, gates_ms)
         return min([each for each in known if each is not None], default=None)
 
+    @property
+    def drains(self) -> bool:
+        """Whether something that was held back may fire at once, from a backlog or a gate."""
+        gate_ms = self._waiting.gates.next_ms(self._reach.newest_ms)
+        open_gate = gate_ms is not None and gate_ms <= self._reach.newest_ms
+        return open_gate or self._firing.queues.waits
+
     def oldest_due_ms(self) -> int | None:
         """Due instant of the first event of the timeline, None for none."""
         return self._next_due_ms

@@ -6,12 +6,15 @@ together.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from queue import Empty, SimpleQueue
 from typing import Final
 
 from belfry.wire.batch import SourceBatch
+from belfry.wire.record import SourceRecord
 
 SMALL: Final = 500
+Ready = Callable[[Sequence[SourceRecord]], bool]
 
 
 class Mailbox:
@@ -37,19 +40,20 @@ class Mailbox:
         """Let whoever waits wait no longer."""
         self._mail.put(None)
 
-    def next(self, timeout_s: float) -> SourceBatch | None:
-        """The next batch, small ones joined; None if none has come in time, or after `wake`."""
+    def next(self, timeout_s: float, ready: Ready) -> SourceBatch | None:
+        """The next batch, small ones joined; None if none has come in time, or after `wake`.
+
+        What is not ready joins nothing, so that others need not wait for it.
+        """
         batch, self._aside = self._aside, None
         if batch is None:
             batch = self._take(timeout_s)
-        while batch is not None and len(batch.records) < SMALL:
+        while batch is not None and len(batch.records) < SMALL and ready(batch.records):
             more = self._take(0)
             if more is None:
                 break
-            if (
-                more.start != batch.next_position
-                or len(batch.records) + len(more.records) > self._most
-            ):
+            fits = len(batch.records) + len(more.records) <= self._most
+            if more.start != batch.next_position or not fits or not ready(more.records):
                 self._aside = more
                 break
             batch = batch.joined(more)

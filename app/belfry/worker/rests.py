@@ -3,7 +3,8 @@
 Small steps follow one another at once otherwise: that is quickest where cores are idle.  Each
 transaction costs worker and broker what somebody waits for, and what comes meanwhile goes into the
 next one together.  Whoever is behind does not rest: a step that leaves something which was due at
-the step before already, or took in all that it may.
+the step before already, or took in all that it may.  A backlog that may fire is not asked here: its
+owner does not rest at all.
 """
 
 from __future__ import annotations

@@ -261,7 +261,9 @@ class PartitionRunner:
             events += len(batch.records)
             self._waiting = None
             owned.source.taken(batch.parts)
-        if events and self._kit.is_asked():
+            # What comes next was not missing while this batch waited.
+            self._arrived_ms = self._clock.monotonic_ms()
+        if events and self._kit.is_asked() and not owned.engine.drains:
             self._rests.after(events, owned.engine.next_due_ms(), self._clock.monotonic_ms())
 
     def _await_work(self, owned: Owned) -> None:
@@ -272,7 +274,7 @@ class PartitionRunner:
             return
         if rest_s := self._rests.left_s(self._clock.monotonic_ms()):
             self._stopping.wait(rest_s)
-        self._waiting = self._mail.next(self._due_in_s(owned))
+        self._waiting = self._mail.next(self._due_in_s(owned), owned.resolver.ready)
         if self._waiting is None:
             self._miss_no_batch(owned)
         else:

@@ -25,16 +25,21 @@ def box(*batches: SourceBatch, most: int = 8_000) -> Mailbox:
     return found
 
 
+def always(_records: object) -> bool:
+    """Nothing has to be asked for."""
+    return True
+
+
 def taken(found: Mailbox) -> list[tuple[int, int, int, int]]:
     """Start, next position, records and parts of all that comes out."""
     out = []
-    while (each := found.next(0)) is not None:
+    while (each := found.next(0, always)) is not None:
         out.append((each.start, each.next_position, len(each.records), each.parts))
     return out
 
 
 def test_small_batches_go_together() -> None:
-    found = box(batch(7, 2, gap=1), batch(10, 3), batch(13, 0, gap=4)).next(1.0)
+    found = box(batch(7, 2, gap=1), batch(10, 3), batch(13, 0, gap=4)).next(1.0, always)
     assert found is not None
     assert (found.start, found.next_position, found.parts) == (7, 17, 3)
     assert [record[0] for record in found.records] == [7, 8, 10, 11, 12]
@@ -57,12 +62,12 @@ def test_a_gap_stays_one() -> None:
 
 def test_what_came_in_an_earlier_term_does_not_come_out() -> None:
     found = box(batch(0, 2), batch(5, 2))
-    assert found.next(0) is not None
+    assert found.next(0, always) is not None
     term = found.begin_term()
-    assert found.next(0) is None
+    assert found.next(0, always) is None
     found.deliver(term - 1, batch(0, 2))
     found.deliver(term, batch(0, 3))
-    assert found.next(0) is None
+    assert found.next(0, always) is None
     assert taken(found) == [(0, 3, 3, 1)]
 
 
@@ -70,4 +75,19 @@ def test_what_came_in_an_earlier_term_does_not_come_out() -> None:
 def test_who_is_woken_waits_no_longer(wait_s: float) -> None:
     found = box()
     found.wake()
-    assert found.next(wait_s) is None
+    assert found.next(wait_s, always) is None
+
+
+@pytest.mark.parametrize("late", [0, 2])
+def test_what_waits_for_its_schema_keeps_nobody_waiting(late: int) -> None:
+    found = box(batch(0, 2), batch(2, 2), batch(4, 2))
+
+    def ready(records: Any) -> bool:
+        return bool(records[0][0] != late)
+
+    first = found.next(0, ready)
+    assert first is not None
+    assert (first.start, first.next_position) == (0, 2)
+    second = found.next(0, ready)
+    assert second is not None
+    assert second.start == 2

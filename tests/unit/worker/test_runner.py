@@ -156,7 +156,7 @@ def test_what_comes_in_a_rest_goes_into_one_transaction() -> None:
         now.ms += seconds * 1000
 
     fired = Effects(fired=[("t", b"k", None, b"v", [])])
-    engine = MagicMock(position=0, sweeps_behind=False)
+    engine = MagicMock(position=0, sweeps_behind=False, drains=False)
     engine.next_due_ms.side_effect = lambda: now.ms + more_in_ms
     engine.fire_due.side_effect = engine.accept.side_effect = lambda *_: fired
     owned = MagicMock(engine=engine, inlets=None, keeps_state=False)
@@ -186,3 +186,8 @@ def test_what_comes_in_a_rest_goes_into_one_transaction() -> None:
     for _ in range(3):
         runner._step(owned)
     assert commits[2:] == [100.0 + 2 * REST_MS] * 3
+    # Nor does who has a backlog to fire, whatever is due otherwise.
+    more_in_ms, engine.drains = 1, True
+    for _ in range(2):
+        runner._step(owned)
+    assert commits[5:] == [100.0 + 2 * REST_MS] * 2
