@@ -13,3 +13,13 @@ start_broker() { # start_broker KAFKA_PORT REGISTRY_PORT
     done
     servers=$(.venv/bin/python -c 'import json,sys; print(json.load(open(sys.argv[1]))["bootstrap_servers"])' "$home/ready.json")
 }
+
+split() { # split [SETTING=VALUE…] ARGUMENTS…; sets $settings, $arguments and the $command that they are
+    settings=()
+    while [[ $1 == *=* ]]; do
+        settings+=("$1")
+        shift
+    done
+    arguments=("$@")
+    command="${settings[*]:+${settings[*]} }belfry bench $*"
+}

@@ -6,14 +6,11 @@ cd "$(dirname "$0")/.."
 start_broker 19392 18381
 
 profile() { # profile NAME [SETTING=VALUE…] ARGUMENTS…
-    local name=$1 settings=()
+    local name=$1 settings arguments command
     shift
-    while [[ $1 == *=* ]]; do
-        settings+=("$1")
-        shift
-    done
-    echo "# ${settings[*]:+${settings[*]} }belfry bench $*"
-    env "${settings[@]}" .venv/bin/python benchmarks/threads.py .venv/bin/belfry bench "$@" \
+    split "$@"
+    echo "# $command"
+    env "${settings[@]}" .venv/bin/python benchmarks/threads.py .venv/bin/belfry bench "${arguments[@]}" \
         --runs 1 --output jsonl --bootstrap-servers "$servers" | tee "$results/profile-$name.txt"
 }
 

@@ -6,15 +6,11 @@ cd "$(dirname "$0")/.."
 start_broker 19292 18281
 
 run() { # run NAME [SETTING=VALUE…] ARGUMENTS…
-    local name=$1 settings=()
+    local name=$1 settings arguments command
     shift
-    while [[ $1 == *=* ]]; do
-        settings+=("$1")
-        shift
-    done
-    local command="${settings[*]:+${settings[*]} }belfry bench $*"
+    split "$@"
     echo "$command"
-    { echo "# $command"; env "${settings[@]}" .venv/bin/belfry bench --runs "${RUNS:-3}" "$@" --output jsonl --bootstrap-servers "$servers"; } |
+    { echo "# $command"; env "${settings[@]}" .venv/bin/belfry bench --runs "${RUNS:-3}" "${arguments[@]}" --output jsonl --bootstrap-servers "$servers"; } |
         tee "$results/$name.jsonl.part"
     mv "$results/$name.jsonl.part" "$results/$name.jsonl"
 }
