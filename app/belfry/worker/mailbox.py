@@ -48,10 +48,9 @@ class Mailbox:
         batch, self._aside = self._aside, None
         if batch is None:
             batch = self._take(timeout_s)
-        while batch is not None and len(batch.records) < SMALL and ready(batch.records):
-            more = self._take(0)
-            if more is None:
-                break
+        if batch is None or len(batch.records) >= SMALL or not ready(batch.records):
+            return batch
+        while len(batch.records) < SMALL and (more := self._take(0)) is not None:
             fits = len(batch.records) + len(more.records) <= self._most
             if more.start != batch.next_position or not fits or not ready(more.records):
                 self._aside = more

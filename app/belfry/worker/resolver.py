@@ -55,7 +55,7 @@ class Resolver:
                 self._asked[reference] = self._pool.submit(self._ask, self._registry, reference)
         for reference in [name for name, asked in self._asked.items() if asked.done()]:
             self._asked.pop(reference).result()
-        return not self._reader.unknown_schemas(records)
+        return not unknown or not self._reader.unknown_schemas(records)
 
     def close(self) -> None:
         """Ask no more; who waits to ask again does not hold up the end of the process."""
