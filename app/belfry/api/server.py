@@ -20,6 +20,9 @@ from belfry.api.protocol import Protocol
 
 START_SECONDS: Final = 10.0
 STOP_SECONDS: Final = 5.0
+# Longer than clients keep a connection that they don't use (Go 90 s, Java 30 s): one that is ended
+# here may be taking the next request just then, and whoever sent it doesn't know what became of it.
+KEEP_ALIVE_SECONDS: Final = 100
 
 
 class HttpAddressError(Exception):
@@ -60,6 +63,7 @@ class HttpServer:
                 lifespan="on",
                 server_header=False,
                 timeout_graceful_shutdown=2,
+                timeout_keep_alive=KEEP_ALIVE_SECONDS,
                 **files,
             )
         )

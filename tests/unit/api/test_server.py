@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import socket
 import threading
+import time
 from collections.abc import Iterator
+from http.client import HTTPConnection
 from urllib.error import URLError
 from urllib.request import urlopen
 
@@ -35,6 +37,20 @@ def test_it_stops(server: HttpServer) -> None:
     with pytest.raises(URLError):
         urlopen(server.url, timeout=1)
     server.stop()
+
+
+def test_a_connection_that_rests_is_kept(server: HttpServer) -> None:
+    """uvicorn's own limit of 5 s lies within what clients keep a connection for."""
+    connection = HTTPConnection("127.0.0.1", server.start(), timeout=5)
+    connection.connect()
+    connection.auto_open = 0
+    for rest_s in (0, 5.5):
+        time.sleep(rest_s)
+        connection.request("GET", "/healthz/live")
+        with connection.getresponse() as answer:
+            assert answer.status == 200
+            answer.read()
+    connection.close()
 
 
 def test_two_servers_live_side_by_side(server: HttpServer, app: FastAPI) -> None:
