@@ -308,6 +308,9 @@ class Kit:
     def _consumer_properties(self) -> dict[str, Any]:
         return {
             "fetch.wait.max.ms": 100,
-            "queued.max.messages.kbytes": 8 * 1024,
+            # A full queue keeps the next fetch back: by default for a second, which was what a
+            # partition with much to read waited for.  Looked at often, it may be small.
+            "queued.max.messages.kbytes": 2 * 1024,
+            "fetch.queue.backoff.ms": 5,
             **self.settings.kafka_properties(),
         }
