@@ -7,8 +7,11 @@ from hypothesis import strategies as st
 
 from belfry.schedules.identity import Homes, murmur2, partition_of
 from belfry.schedules.jitter import jitter_ms
+from belfry.schedules.outcomes import Outcome
 from belfry.store import keys, records
 from belfry.store.records import Manifest, Marker, Pending, Verdict
+from belfry.wire import catalogue
+from belfry.wire.lifecycle import LifecycleEvent, encode_lifecycle, record_of
 
 I64 = st.integers(-(2**63), 2**63 - 1)
 U64 = st.integers(0, 2**64 - 1)
@@ -46,6 +49,30 @@ VERDICT = st.builds(
 )
 MANIFEST = st.builds(Manifest, U64, U32, I64, I64, U64, U32, st.binary(min_size=16, max_size=16))
 HEADERS = st.lists(st.tuples(st.text(max_size=20), st.none() | st.binary(max_size=20)), max_size=6)
+
+TEXT = st.text(max_size=200)
+I31 = st.none() | st.integers(0, 2**31 - 1)
+EVENT = st.builds(
+    LifecycleEvent,
+    tenant=TEXT,
+    schedule_id=TEXT,
+    outcome=st.sampled_from(Outcome),
+    at=I64,
+    version=st.none() | I64,
+    due_at=st.none() | I64,
+    attempt=I31,
+    source_partition=I31,
+    source_offset=st.none() | I64,
+    **{
+        name: st.none() | TEXT
+        for name in ("request_id", "fire_id", "code", "reason", "target", "source_topic")
+    },
+)
+
+
+@given(EVENT)
+def test_a_lifecycle_event_is_written_as_fastavro_does(event: LifecycleEvent) -> None:
+    assert encode_lifecycle(event) == catalogue.encode("LifecycleEvent", record_of(event))
 
 
 @given(PENDING)
