@@ -26,7 +26,13 @@ PLAIN: Final = st.fixed_dictionaries(
         "schedule_id": st.one_of(st.sampled_from("abc"), TEXTS),
         "at": INSTANTS,
     },
-    optional={"key": BYTES, "payload": BYTES, "group": TEXTS, "event_type": TEXTS},
+    optional={
+        "key": BYTES,
+        "payload": BYTES,
+        "group": TEXTS,
+        "event_type": TEXTS,
+        "request_id": st.one_of(st.sampled_from("rs"), TEXTS),
+    },
 )
 ANY: Final = st.fixed_dictionaries(
     {"tenant": TEXTS, "schedule_id": TEXTS},

@@ -37,9 +37,14 @@ def test_a_plain_request_is_what_fastavro_reads(encoded: bytes) -> None:
 
 @given(PLAIN)
 def test_what_most_requests_look_like_is_plain(fields: dict[str, Any]) -> None:
-    sizes = [len(fields[name].encode()) for name in ("tenant", "schedule_id")]
-    if max(sizes) < 64 and 2 * 10**10 <= fields["at"] < 2**41:
+    names = [fields["tenant"], fields["schedule_id"], fields.get("request_id", "")]
+    if max(len(name.encode()) for name in names) < 64 and 2 * 10**10 <= fields["at"] < 2**41:
         assert read_plain(catalogue.encode("ScheduleRequest", fields), 0) is not None
+
+
+def asked(schedule_id: str) -> bytes:
+    """A request that has an id."""
+    return body(at=NOW + 5, schedule_id=schedule_id, request_id="abc")
 
 
 def effects_of(batches: list[list[bytes]], *, quick: bool, fires: bool) -> list[Any]:
@@ -75,6 +80,9 @@ def effects_of(batches: list[list[bytes]], *, quick: bool, fires: bool) -> list[
     True,
 )
 @example([[body(at=NOW + 5)], [body(at=10**12 - 1, schedule_id="b")]], False)
+@example([[body(at=NOW + 5)], [asked("b"), asked("c")]], True)
+@example([[body(at=NOW + 5)], [asked("b")], [asked("c")]], True)
+@example([[body(at=NOW + 5)], [asked("b").replace(b"abc", b"a\xffc")]], True)
 @example([[body(at=NOW + 5)], [body(at=NOW + 5, payload=b"x" * 1_000_000, schedule_id="b")]], True)
 def test_the_quick_way_has_the_same_effects(batches: list[list[bytes]], fires: bool) -> None:
     quick = effects_of(batches, quick=True, fires=fires)

@@ -61,7 +61,7 @@ class PartitionEngine:
         verdicts = Verdicts(place, store)
         self._limits = Limits(store)
         self._intake = Intake(place, store, tenants, self._waiting, verdicts, self._limits)
-        self._plain = PlainIntake(place, store, tenants, self._waiting)
+        self._plain = PlainIntake(place, store, tenants, self._waiting, verdicts)
         self._sweep = Sweep(store)
         self._removal = Removal(store, tenants, self._waiting)
         self._next_due_ms = store.first_due_ms(self._reach.cursor)

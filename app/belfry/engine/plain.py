@@ -13,12 +13,13 @@ from typing import Any, Final, NamedTuple
 
 from belfry.engine.effects import Effects
 from belfry.engine.steps import RECORD_OVERHEAD_BYTES
-from belfry.engine.verdicts import Place
+from belfry.engine.verdicts import Place, Verdicts
 from belfry.engine.waiting import Waiting
 from belfry.schedules.identity import life_of
 from belfry.schedules.outcomes import Outcome
 from belfry.schedules.request import MAX_TEXT_BYTES, PLAIN_BYTES, SECONDS_LIMIT, YEARS_100_MS
 from belfry.schedules.tenant import Tenants
+from belfry.store.keys import REQUEST_PREFIX
 from belfry.store.records import encode_plain
 from belfry.store.schedules import ScheduleStore
 from belfry.wire.record import SourceRecord
@@ -37,9 +38,15 @@ class PlainIntake:
     """Keeps the plain requests of one partition's batches."""
 
     def __init__(
-        self, place: Place, store: ScheduleStore, tenants: Tenants, waiting: Waiting
+        self,
+        place: Place,
+        store: ScheduleStore,
+        tenants: Tenants,
+        waiting: Waiting,
+        verdicts: Verdicts,
     ) -> None:
         self._waiting = waiting
+        self._verdicts = verdicts
         self._partition = place.partition
         self._first_life = life_of(place.partition, 0)
         self._store = store
@@ -56,18 +63,19 @@ class PlainIntake:
         now_ms, earliest_ms = instants.now_ms, max(instants.watermark_ms + 1, SECONDS_LIMIT)
         latest_ms, first_life = now_ms + YEARS_100_MS, self._first_life
         names = [_name(request) for request in requests]
-        found = self._store.prefetch([name for name in names if name])
+        answers = [_answer_name(request) for request in requests]
+        found = self._store.prefetch([name for name in (*names, *answers) if name])
         careful = _any_odd_id(requests)
         put = self._waiting.keep_plain if self._waiting.heads else self._store.put_timeline
         writes, rows = self._store.writes, effects.rows
         rooms: dict[bytes, int] = {}
         kept_of: set[bytes] = set()
         count = 0
-        for record, request, name in zip(records, requests, names, strict=True):
+        for record, request, name, answer in zip(records, requests, names, answers, strict=True):
             if not name:
                 yield record, request
                 continue
-            tenant, schedule_id, due_ms, event_type, group, _, _ = request
+            tenant, schedule_id, due_ms, event_type, group, _, _, request_id = request
             if (
                 not earliest_ms <= due_ms <= latest_ms
                 or name in writes
@@ -75,6 +83,7 @@ class PlainIntake:
                 or (careful and not _is_plain(schedule_id))
                 or (group is not None and not _is_plain(group))
                 or (event_type is not None and not _is_plain(event_type))
+                or (answer and (answer in writes or found[answer] or not _is_plain(request_id)))
             ):
                 yield record, request
                 continue
@@ -85,6 +94,8 @@ class PlainIntake:
                 continue
             put(name, kept, due_ms, seq)
             rows[name[1:]] = kept
+            if answer:
+                self._verdicts.accepted(record[0], request, now_ms, effects)
             kept_of.add(tenant)
             count += 1
         if count:
@@ -109,6 +120,13 @@ class PlainIntake:
 def _name(request: Any) -> bytes:
     """Where the store keeps a plain request's schedule; empty for one that is not plain."""
     return b"k%b/%b" % request[:2] if type(request) is tuple else b""
+
+
+def _answer_name(request: Any) -> bytes:
+    """Where the store keeps the verdict of a plain request that has an id; empty for any other."""
+    if type(request) is not tuple or request[-1] is None:
+        return b""
+    return b"k%b%b/%b" % (REQUEST_PREFIX, request[0], request[-1])
 
 
 def _any_odd_id(requests: Sequence[Any]) -> bool:

@@ -13,7 +13,7 @@ from belfry.engine.effects import Effects, Rejected
 from belfry.schedules.identity import Homes
 from belfry.schedules.outcomes import Outcome, repeat_reason
 from belfry.schedules.rejections import Rejection
-from belfry.schedules.request import Request
+from belfry.schedules.request import PlainRequest, Request
 from belfry.schedules.tenant import Tenant
 from belfry.store import keys
 from belfry.store.records import Verdict, decode_verdict, encode_verdict
@@ -130,6 +130,29 @@ class Verdicts:
         row = encode_verdict(Verdict(answer.outcome, now_ms, answer.due_ms, answer.version, code))
         effects.rows[name] = row
         self._store.set_named(name, row)
+
+    def accepted(self, offset: int, request: PlainRequest, now_ms: int, effects: Effects) -> None:
+        """`remember` and tell that a plain request with an id began a schedule, uncounted."""
+        tenant, schedule_id, due_ms, _, _, _, _, given = request
+        request_id = given or b""
+        name = b"%b%b/%b" % (keys.REQUEST_PREFIX, tenant, request_id)
+        row = encode_verdict(Verdict(Outcome.ACCEPTED, now_ms, due_ms, 1, ""))
+        effects.rows[name] = row
+        self._store.set_named(name, row)
+        effects.lifecycle.append(
+            LifecycleEvent(
+                tenant=tenant.decode(),
+                schedule_id=schedule_id.decode(),
+                outcome=Outcome.ACCEPTED,
+                request_id=request_id.decode(),
+                version=1,
+                at=now_ms,
+                due_at=due_ms,
+                source_topic=self._place.topic,
+                source_partition=self._place.partition,
+                source_offset=offset,
+            )
+        )
 
     def _told(
         self, record: SourceRecord, request: Request, answer: Answer, now_ms: int

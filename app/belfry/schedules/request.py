@@ -77,8 +77,10 @@ class Request(TypedDict):
 
 
 # A one-shot UPSERT with nothing special, still as bytes: tenant, schedule id, at (epoch ms), event
-# type, group, key, payload.  What most requests are, and worth a way of their own.
-PlainRequest = tuple[bytes, bytes, int, bytes | None, bytes | None, bytes | None, bytes | None]
+# type, group, key, payload, request id.  What most requests are, and worth a way of their own.
+PlainRequest = tuple[
+    bytes, bytes, int, bytes | None, bytes | None, bytes | None, bytes | None, bytes | None
+]
 # Bytes that a schedule id may hold without a closer look.
 PLAIN_BYTES: Final = bytes(range(0x20, 0x7F))
 

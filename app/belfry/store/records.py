@@ -165,7 +165,7 @@ def encode_pending(row: PendingRow, flags: int = 0) -> bytes:
 
 def encode_plain(request: PlainRequest, accepted_ms: int, seq: int, life: int) -> bytes:
     """The record of a plain request's schedule: that of `encode_pending`, with less to pass on."""
-    tenant, schedule_id, due_ms, event_type, group, key, payload = request
+    tenant, schedule_id, due_ms, event_type, group, key, payload, _ = request
     group, event_type = group or b"", event_type or b""
     head = _BOTH.pack(
         FORMAT, PENDING, AT, 0, due_ms, due_ms, accepted_ms, seq, life, 1, 0, due_ms, 0,

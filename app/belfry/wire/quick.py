@@ -3,10 +3,10 @@
 Most requests are an UPSERT of one instant: tenant, id, `at`, key, payload, perhaps a group or a
 type, and everything else null.  Written with today's schema such a record is a short run of bytes
 at known places, and it stays bytes until it is a record of the store.  Anything else (long ids, no
-ASCII, headers, an id of its own …) gives None and goes to fastavro; a property test holds `expand`
+ASCII, headers, a version …) gives None and goes to fastavro; a property test holds `expand`
 to fastavro's answers.
 
-    tenant  id  action  kind  at  delay  9 × null  type  group  key  payload  nothing
+    tenant  id  action  kind  at  delay  9 × null  type  group  key  payload  request id or nothing
 
 Where there is no type and no group, the lengths of tenant, id and key say where everything lies.
 One `Struct` for each such shape, made when it is first met, takes the record apart in one call.
@@ -32,8 +32,13 @@ _HEAD: Final = UPSERT_AT + b"\2"
 _TEN_NULLS: Final = bytes(10)
 # `delay`, nine more, type, group; then the key is there.
 _NULLS_AND_KEY: Final = bytes(12) + b"\2"
-# Nothing follows the payload: each field is one zero byte, a null, an empty array or a false.
-_TAIL: Final = bytes(len(_FIELDS) - 1 - [field["name"] for field in _FIELDS].index("payload"))
+# What follows the payload is nothing, but for a request id: each field is one zero byte, a null, an
+# empty array or a false.
+_NAMES: Final = [field["name"] for field in _FIELDS]
+_TAIL: Final = bytes(len(_NAMES) - 1 - _NAMES.index("payload"))
+_BEFORE_ID: Final = bytes(_NAMES.index("request_id") - 1 - _NAMES.index("payload")) + b"\2"
+_AFTER_ID: Final = bytes(len(_NAMES) - 1 - _NAMES.index("request_id"))
+_AROUND_ID: Final = len(_BEFORE_ID) + 1 + len(_AFTER_ID)
 _SHORT: Final = 0x80
 _ODD_OR_LONG: Final = 0x81
 # Six bytes of base 128 hold the milliseconds of the years 1987 to 2109: two lower, four upper.
@@ -74,11 +79,13 @@ def read_plain(value: bytes, at: int) -> PlainRequest | None:
                 start += 1
             else:
                 size, start = _varint(value, start)
-            end = len(value) - len(_TAIL)
-            if size == (end - start) << 1 and value.endswith(_TAIL):
+            end = start + (size >> 1)
+            tail = value[end:]
+            request_id = None if tail == _TAIL else _request_id(tail)
+            if not size & 1:
                 upper_ms = _uppers.get(upper) or _learn_upper(upper)
                 at_ms = upper_ms | (lower & 0x7E) >> 1 | (lower & 0x7F00) >> 2
-                return (tenant, schedule_id, at_ms, None, None, key, value[start:end])
+                return (tenant, schedule_id, at_ms, None, None, key, value[start:end], request_id)
     except (IndexError, struct.error):
         pass  # Of no such shape.
     return _read_with_texts(value, at)
@@ -143,18 +150,30 @@ def _read_with_texts(value: bytes, at: int) -> PlainRequest | None:
                 return None
             texts.append(value[start:end])
             at = end
-        if value[at:] != _TAIL:
-            return None
+        tail = value[at:]
+        request_id = None if tail == _TAIL else _request_id(tail)
     except IndexError:
         # Cut short: the general reader says what is wrong.
         return None
     event_type, group, key, payload = texts
-    return (tenant, schedule_id, at_ms, event_type, group, key, payload)
+    return (tenant, schedule_id, at_ms, event_type, group, key, payload, request_id)
+
+
+def _request_id(tail: bytes) -> bytes:
+    """The request id behind a payload; IndexError where something else is there, or more."""
+    size, start = len(tail) - _AROUND_ID, len(_BEFORE_ID)
+    if (
+        tail.startswith(_BEFORE_ID)
+        and tail[start] == size << 1 < _SHORT
+        and tail.endswith(_AFTER_ID)
+    ):
+        return tail[start + 1 : start + 1 + size]
+    raise IndexError
 
 
 def expand(plain: PlainRequest) -> Request | None:
     """The same request with all of its fields, or None where a text is no UTF-8."""
-    tenant, schedule_id, at_ms, event_type, group, key, payload = plain
+    tenant, schedule_id, at_ms, event_type, group, key, payload, request_id = plain
     try:
         fields: dict[str, Any] = {
             **EMPTY,
@@ -165,6 +184,7 @@ def expand(plain: PlainRequest) -> Request | None:
             "group": None if group is None else group.decode(),
             "key": key,
             "payload": payload,
+            "request_id": None if request_id is None else request_id.decode(),
         }
     except UnicodeDecodeError:
         return None

@@ -10,9 +10,10 @@ from belfry.schedules.tenant import Level
 from tests.unit.engine.driver import HOUR, T0, Driver
 
 
+@pytest.mark.parametrize("ids", [False, True], ids=["without ids", "with ids"])
 @pytest.mark.parametrize("seen", [False, True], ids=["a new tenant", "one whose topic was seen"])
 def test_only_the_first_request_of_a_tenant_is_taken_apart(
-    seen: bool, monkeypatch: pytest.MonkeyPatch
+    seen: bool, ids: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A first batch that goes the long way costs a start a second."""
     driver = Driver(Level.FAILURES)
@@ -27,7 +28,9 @@ def test_only_the_first_request_of_a_tenant_is_taken_apart(
 
     monkeypatch.setattr(driver.engine._reader, "read_whole", counted)
     for number in range(9):
-        driver.ask(tenant="shop", schedule_id=f"order-{number}", at=T0 + HOUR)
-    driver.step(T0)
+        own = f"r-{number}" if ids else None
+        driver.ask(tenant="shop", schedule_id=f"order-{number}", at=T0 + HOUR, request_id=own)
+    told = driver.step(T0).effects.lifecycle
     assert driver.engine.pending == 9
+    assert [event.request_id for event in told] == [f"r-{n}" for n in range(9) if ids]
     assert taken == [0]
