@@ -20,10 +20,12 @@ INSTANTS: Final = st.one_of(
 )
 BYTES: Final = st.one_of(st.binary(max_size=9), st.sampled_from([b"p" * 200, b"\xff"]))
 
+LETTERS: Final = "abcdefghijklmnopqrst"
+
 PLAIN: Final = st.fixed_dictionaries(
     {
         "tenant": st.one_of(st.just("demo"), TEXTS),
-        "schedule_id": st.one_of(st.sampled_from("abc"), TEXTS),
+        "schedule_id": st.one_of(st.sampled_from("abc"), st.sampled_from(LETTERS), TEXTS),
         "at": INSTANTS,
     },
     optional={
@@ -31,7 +33,7 @@ PLAIN: Final = st.fixed_dictionaries(
         "payload": BYTES,
         "group": TEXTS,
         "event_type": TEXTS,
-        "request_id": st.one_of(st.sampled_from("rs"), TEXTS),
+        "request_id": st.one_of(st.sampled_from("rs"), st.sampled_from(LETTERS), TEXTS),
     },
 )
 ANY: Final = st.fixed_dictionaries(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from belfry.schedules.policy import TenantPolicy
 from belfry.schedules.rejections import Rejection
-from belfry.schedules.tenant import Delivery, Level
+from belfry.schedules.tenant import Delivery, Level, Terms
 from belfry.wire import catalogue, framing
 from belfry.wire.quick import expand, read_plain
 from belfry.wire.requests import RequestReader
@@ -47,43 +48,67 @@ def asked(schedule_id: str) -> bytes:
     return body(at=NOW + 5, schedule_id=schedule_id, request_id="abc")
 
 
-def effects_of(batches: list[list[bytes]], *, quick: bool, fires: bool) -> list[Any]:
+class Course(NamedTuple):
+    """How requests come: milliseconds between batches, and what happens meanwhile."""
+
+    fires: bool
+    gap_ms: int = 1
+    queued: bool = False
+    rolls_back: bool = False
+
+
+FIRING = Course(fires=True)
+COURSES = st.builds(
+    Course, st.booleans(), st.sampled_from([1, 1, HOUR]), st.booleans(), st.booleans()
+)
+
+
+def effects_of(batches: list[list[bytes]], course: Course, *, quick: bool) -> list[Any]:
     """What a partition does with these bodies, and what lies in its store at the end."""
     driver = Driver(Level.FAILURES, Delivery.ENVELOPE)
+    if course.queued:
+        driver.tenants.follow(Terms(TenantPolicy("demo", priority=-1)))
     if not quick:
         reader = driver.engine._reader
         reader.read = reader.read_whole  # type: ignore[method-assign]
     did: list[Any] = []
     for number, batch in enumerate(batches):
+        now_ms = NOW + number * course.gap_ms
         for encoded in batch:
-            driver.send(HEAD + encoded, timestamp_ms=NOW)
-        effects = driver.step(NOW + number, fire=fires).effects
-        did.append(effects)
-    did.append(driver.step(NOW + HOUR).effects)
+            driver.send(HEAD + encoded, timestamp_ms=now_ms)
+        if course.rolls_back:
+            driver.step(now_ms, fire=course.fires, commit=False)
+        effects = driver.step(now_ms, fire=course.fires).effects
+        did += [effects, list(effects.rows)]
+    did.append(driver.step(now_ms + HOUR).effects)
     return [*did, dict(driver.rows.scan(b"", b"\xff"))]
 
 
-@given(st.lists(st.lists(bodies(), max_size=5), min_size=1, max_size=4), st.booleans())
-@example([[body(at=NOW + 5)], [body(at=NOW + 5, schedule_id="b", group="g" * 300)]], True)
+@given(st.lists(st.lists(bodies(), max_size=5), min_size=1, max_size=4), COURSES)
+@example([[body(at=NOW + 5)], [body(at=NOW + 5, schedule_id="b", group="g" * 300)]], FIRING)
 @example(
     [
         [body(at=NOW + 5)],
         [body(at=NOW + 5, schedule_id="b", group="abc").replace(b"abc", b"a\xffc")],
     ],
-    True,
+    FIRING,
 )
 @example(
     [
         [body(at=NOW + 5)],
         [body(at=NOW + 5, schedule_id="b", event_type="abc").replace(b"abc", b"a\xffc")],
     ],
-    True,
+    FIRING,
 )
-@example([[body(at=NOW + 5)], [body(at=10**12 - 1, schedule_id="b")]], False)
-@example([[body(at=NOW + 5)], [asked("b"), asked("c")]], True)
-@example([[body(at=NOW + 5)], [asked("b")], [asked("c")]], True)
-@example([[body(at=NOW + 5)], [asked("b").replace(b"abc", b"a\xffc")]], True)
-@example([[body(at=NOW + 5)], [body(at=NOW + 5, payload=b"x" * 1_000_000, schedule_id="b")]], True)
-def test_the_quick_way_has_the_same_effects(batches: list[list[bytes]], fires: bool) -> None:
-    quick = effects_of(batches, quick=True, fires=fires)
-    assert quick == effects_of(batches, quick=False, fires=fires)
+@example([[body(at=NOW + 5)], [body(at=10**12 - 1, schedule_id="b")]], Course(fires=False))
+@example([[body(at=NOW + 5)], [asked("b"), asked("c")]], FIRING)
+@example([[body(at=NOW + 5)], [asked("b")], [asked("c")]], FIRING)
+@example([[body(at=NOW + 5)], [asked("b")], [asked("c")]], Course(fires=True, gap_ms=HOUR))
+@example([[body(at=NOW + 5)], [asked("b").replace(b"abc", b"a\xffc")]], FIRING)
+@example([[body(at=NOW + 5), asked("b")]], Course(fires=True, queued=True))
+@example([[body(at=NOW + 5), asked("b")]], Course(fires=True, queued=True, rolls_back=True))
+@example(
+    [[body(at=NOW + 5)], [body(at=NOW + 5, payload=b"x" * 1_000_000, schedule_id="b")]], FIRING
+)
+def test_the_quick_way_has_the_same_effects(batches: list[list[bytes]], course: Course) -> None:
+    assert effects_of(batches, course, quick=True) == effects_of(batches, course, quick=False)

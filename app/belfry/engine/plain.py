@@ -19,7 +19,7 @@ from belfry.schedules.identity import life_of
 from belfry.schedules.outcomes import Outcome
 from belfry.schedules.request import MAX_TEXT_BYTES, PLAIN_BYTES, SECONDS_LIMIT, YEARS_100_MS
 from belfry.schedules.tenant import Tenants
-from belfry.store.keys import REQUEST_PREFIX
+from belfry.store.keys import answer_key
 from belfry.store.records import encode_plain
 from belfry.store.schedules import ScheduleStore
 from belfry.wire.record import SourceRecord
@@ -66,7 +66,8 @@ class PlainIntake:
         answers = [_answer_name(request) for request in requests]
         found = self._store.prefetch([name for name in (*names, *answers) if name])
         careful = _any_odd_id(requests)
-        put = self._waiting.keep_plain if self._waiting.heads else self._store.put_timeline
+        heads, keep_apart = self._waiting.heads, self._waiting.keep_plain
+        put = self._store.put_timeline
         writes, rows = self._store.writes, effects.rows
         rooms: dict[bytes, int] = {}
         kept_of: set[bytes] = set()
@@ -83,6 +84,7 @@ class PlainIntake:
                 or (careful and not _is_plain(schedule_id))
                 or (group is not None and not _is_plain(group))
                 or (event_type is not None and not _is_plain(event_type))
+                # An id that was answered before, or needs a closer look.
                 or (answer and (answer in writes or found[answer] or not _is_plain(request_id)))
             ):
                 yield record, request
@@ -92,7 +94,10 @@ class PlainIntake:
             if len(kept) > (rooms.get(tenant) or self._room(tenant, rooms)):
                 yield record, request
                 continue
-            put(name, kept, due_ms, seq)
+            if heads:
+                keep_apart(name, kept, due_ms, seq)
+            else:
+                put(name, kept, due_ms, seq)
             rows[name[1:]] = kept
             if answer:
                 self._verdicts.accepted(record[0], request, now_ms, effects)
@@ -113,6 +118,8 @@ class PlainIntake:
             return NO_ROOM
         told = tenant.signs or Outcome.ACCEPTED in tenant.written
         plain = tenant.home == self._partition and not told
+        if plain and tenant.queued:
+            self._waiting.set_apart(name)
         rooms[name] = tenant.max_record_bytes - RECORD_OVERHEAD_BYTES if plain else NO_ROOM
         return rooms[name]
 
@@ -126,7 +133,7 @@ def _answer_name(request: Any) -> bytes:
     """Where the store keeps the verdict of a plain request that has an id; empty for any other."""
     if type(request) is not tuple or request[-1] is None:
         return b""
-    return b"k%b%b/%b" % (REQUEST_PREFIX, request[0], request[-1])
+    return b"k" + answer_key(request[0], request[-1])
 
 
 def _any_odd_id(requests: Sequence[Any]) -> bool:

@@ -132,10 +132,10 @@ class Verdicts:
         self._store.set_named(name, row)
 
     def accepted(self, offset: int, request: PlainRequest, now_ms: int, effects: Effects) -> None:
-        """`remember` and tell that a plain request with an id began a schedule, uncounted."""
-        tenant, schedule_id, due_ms, _, _, _, _, given = request
-        request_id = given or b""
-        name = b"%b%b/%b" % (keys.REQUEST_PREFIX, tenant, request_id)
+        """`conclude` for a plain request with an id that began a schedule; its caller counts it."""
+        tenant, schedule_id, due_ms, _, _, _, _, request_id = request
+        assert request_id is not None
+        name = keys.answer_key(tenant, request_id)
         row = encode_verdict(Verdict(Outcome.ACCEPTED, now_ms, due_ms, 1, ""))
         effects.rows[name] = row
         self._store.set_named(name, row)

@@ -132,7 +132,12 @@ def schedule_key(tenant: str, schedule_id: str) -> bytes:
 
 def request_key(tenant: str, request_id: str) -> bytes:
     """Changelog key of the verdict of a request that has an id."""
-    return REQUEST_PREFIX + f"{tenant}/{request_id}".encode()
+    return answer_key(tenant.encode(), request_id.encode())
+
+
+def answer_key(tenant: bytes, request_id: bytes) -> bytes:
+    """The same, of names that are bytes."""
+    return b"%b%b/%b" % (REQUEST_PREFIX, tenant, request_id)
 
 
 def awaited_key(tenant: bytes, fire_id: bytes) -> bytes:

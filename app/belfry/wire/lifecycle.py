@@ -78,7 +78,7 @@ def _string(text: str) -> bytes:
 
 
 def _long(number: int) -> bytes:
-    """Avro's zigzag and base 128."""
+    """Avro's zigzag and base 128, of a number that fits 64 bits."""
     number = number << 1 ^ number >> 63
     if number < 0x80:
         return _ONE_BYTE[number]

@@ -160,7 +160,7 @@ def _read_with_texts(value: bytes, at: int) -> PlainRequest | None:
 
 
 def _request_id(tail: bytes) -> bytes:
-    """The request id behind a payload; IndexError where something else is there, or more."""
+    """The request id behind a payload; IndexError where it is long, or not all that is there."""
     size, start = len(tail) - _AROUND_ID, len(_BEFORE_ID)
     if (
         tail.startswith(_BEFORE_ID)

@@ -172,9 +172,9 @@ def test_a_step_that_fires_all_that_is_due_of_a_queued_tenant_leaves_nothing_due
     """A loop that asks when to come back is not told of an instant that is over."""
     driver = Driver(level=Level.FAILURES)
     driver.tenants.follow(Terms(TenantPolicy("slow", max_fires_per_second=10_000.0)))
-    # Its first event comes from the timeline, later ones wait in its own line.
     driver.ask(tenant="slow", schedule_id="s0", at=T0 + 1)
-    driver.ask(tenant="slow", schedule_id="s9", at=T0 + 900)
+    # The only one that waits in the timeline.
+    driver.ask(tenant="quick", schedule_id="q", at=T0 + 900)
     driver.step(T0)
     assert driver.run(T0 + 100) == ["s0"]
     for number in range(2, 7):
