@@ -15,9 +15,7 @@ from belfry.bench.plan import Plan
 from belfry.bench.runs import raw
 from belfry.settings import Settings
 
-# More than a consumer fetches ahead.  What it has before the first record is asked for costs
-# nothing that is measured, and of few events that is most, of one copy or the other by luck.
-EVENTS = 240_000
+EVENTS = 120_000
 ROUNDS = 3
 # Both are measured on a machine that does other things too: the best of each is compared, by the
 # CPU that it takes, which others disturb least, and loosely by the clock.
