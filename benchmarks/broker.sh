@@ -14,6 +14,27 @@ start_broker() { # start_broker KAFKA_PORT REGISTRY_PORT
     servers=$(.venv/bin/python -c 'import json,sys; print(json.load(open(sys.argv[1]))["bootstrap_servers"])' "$home/ready.json")
 }
 
+# Whether the broker asks, at each partition's first records, if their transaction knows of it.
+verify_transactions() { # verify_transactions true|false
+    .venv/bin/python - "$servers" "$1" <<'EOF'
+import sys
+
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
+
+servers, value = sys.argv[1:]
+admin = AdminClient({"bootstrap.servers": servers})
+setting = ConfigEntry(
+    "transaction.partition.verification.enable",
+    value,
+    incremental_operation=AlterConfigOpType.SET,
+)
+broker = str(*admin.list_topics(timeout=10).brokers)
+resource = ConfigResource("broker", broker, incremental_configs=[setting])
+for done in admin.incremental_alter_configs([resource]).values():
+    done.result()
+EOF
+}
+
 split() { # split [SETTING=VALUE…] ARGUMENTS…; sets $settings, $arguments and the $command that they are
     settings=()
     while [[ $1 == *=* ]]; do

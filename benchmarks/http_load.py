@@ -1,6 +1,6 @@
 """How quick HTTP is while events fire: reads, accepted writes and pages, each at a steady rate.
 
-    make bench-http PENDING=1000000
+    make bench-http PENDING=1000000 TENANTS=4
 
 A belfry of its own on the broker that BELFRY_BOOTSTRAP_SERVERS names: PENDING schedules wait, and
 FIRES events a second come in and fire.  First they fire alone, then under each kind of call, all of
@@ -38,7 +38,7 @@ SECONDS: Final = int(os.environ.get("SECONDS_EACH", "15"))
 PENDING: Final = int(os.environ.get("PENDING", "100000"))
 FIRES: Final = int(os.environ.get("FIRES", "2000"))
 RATE: Final = int(os.environ.get("RATE", "500"))
-TENANTS: Final = 8
+TENANTS: Final = int(os.environ.get("TENANTS", "8"))
 SETTLE_S: Final = 4.0
 WARM_UP: Final = ("reads", "writes")
 HOUR_MS: Final = 3_600_000

@@ -31,7 +31,11 @@ run raw-after raw
 run ingest-outcomes ingest --outcomes
 run lateness-1000 lateness --rate 1000
 run lateness-5000 lateness --rate 5000
+run lateness-5000-8 lateness --rate 5000 --tenants 8
 run lateness-5000-common lateness --rate 5000 --common-topic
+verify_transactions false
+run lateness-5000-unverified UNVERIFIED=1 lateness --rate 5000
+verify_transactions true
 run lateness-idle lateness --rate 1 --seconds 200 --tenants 1 --runs 1
 run recovery recovery --events 1000000 --runs 1
 run restart restart --events 1000000 --runs 1
