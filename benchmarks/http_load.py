@@ -1,13 +1,13 @@
 """How quick HTTP is while events fire: reads, accepted writes and pages, each at a steady rate.
 
-    make bench-http PENDING=1000000 TENANTS=4
+    make bench-http PENDING=1000000 AHEAD=1
 
 A belfry of its own on the broker that BELFRY_BOOTSTRAP_SERVERS names: PENDING schedules wait, and
-FIRES events a second come in and fire.  First they fire alone, then under each kind of call, all of
-it after reads and writes that are not measured: a broker that has just started compiles.  Calls
-leave at their planned instants whether or not earlier ones have been answered, and are measured
-from these, so a stall counts for all whom it holds up.  Each phase prints a JSON line; PHASES names
-some of them, by commas.
+FIRES events a second come in and fire; with AHEAD=1 those of a phase have come in before it.  First
+they fire alone, then under each kind of call, all of it after reads and writes that are not
+measured: a broker that has just started compiles.  Calls leave at their planned instants whether
+or not earlier ones have been answered, and are measured from these, so a stall counts for all whom
+it holds up.  Each phase prints a JSON line; PHASES names some of them, by commas.
 """
 
 from __future__ import annotations
@@ -25,20 +25,24 @@ from multiprocessing.connection import Connection
 from typing import Any, Final
 
 import uvloop
-from confluent_kafka import OFFSET_END, Consumer, TopicPartition
+from confluent_kafka import OFFSET_END, Consumer, Producer, TopicPartition
 from http_client import Client
 
 from belfry.bench.cluster import BenchCluster
-from belfry.bench.live import pour
+from belfry.bench.live import AHEAD_MS, pour
 from belfry.bench.plan import Plan
 from belfry.bench.workload import Workload, write
+from belfry.schedules.identity import partition_of
 from belfry.settings import Settings
+from belfry.wire import catalogue, framing
 
 SECONDS: Final = int(os.environ.get("SECONDS_EACH", "15"))
 PENDING: Final = int(os.environ.get("PENDING", "100000"))
 FIRES: Final = int(os.environ.get("FIRES", "2000"))
 RATE: Final = int(os.environ.get("RATE", "500"))
 TENANTS: Final = int(os.environ.get("TENANTS", "8"))
+WORKERS: Final = int(os.environ.get("WORKERS", "1"))
+AHEAD: Final = os.environ.get("AHEAD") == "1"
 SETTLE_S: Final = 4.0
 WARM_UP: Final = ("reads", "writes")
 HOUR_MS: Final = 3_600_000
@@ -164,10 +168,32 @@ class Late:
         self._consumer.close()
 
 
+def lay_in(cluster: BenchCluster, plan: Plan) -> None:
+    """Write at once what `pour` writes steadily: schedules that wait for the same instants."""
+    first_ms = time.time_ns() // 1_000_000 + AHEAD_MS
+    producer = Producer({**cluster.properties, "linger.ms": 20, "compression.type": "lz4"})
+    head, topic = framing.single_object("ScheduleRequest"), cluster.settings.topic("schedules")
+    for number in range(plan.rate * plan.seconds):
+        tenant = f"tenant-{number % plan.tenants}"
+        due_ms = first_ms + number * 1000 // plan.rate
+        fields = {
+            "tenant": tenant,
+            "schedule_id": f"laid-{number:09d}",
+            "at": due_ms,
+            "key": b"k%09d" % number,
+            "payload": due_ms.to_bytes(8, "big") + os.urandom(plan.payload_bytes - 8),
+        }
+        value = head + catalogue.encode("ScheduleRequest", fields)
+        home = partition_of(tenant.encode(), plan.partitions)
+        producer.produce(topic, value, tenant.encode(), partition=home)
+    producer.flush()
+    time.sleep(max(0.0, first_ms / 1000 + plan.seconds - time.time()))
+
+
 def live(cluster: BenchCluster, plan: Plan, during: Callable[[], Any]) -> tuple[list[float], Any]:
     """How late events fire while something else happens."""
     reader = Late(cluster)
-    pouring = threading.Thread(target=pour, args=(cluster, plan))
+    pouring = threading.Thread(target=lay_in if AHEAD else pour, args=(cluster, plan))
     reading = threading.Thread(target=reader.run)
     pouring.start()
     reading.start()
@@ -209,10 +235,8 @@ def show(phase: str, took: list[float], statuses: dict[int, int], late: list[flo
 
 def main() -> int:
     """Fill, fire alone, then fire under each kind of call."""
-    plan = Plan(
-        bench="lateness", tenants=TENANTS, rate=FIRES, seconds=SECONDS + 6, workers=1, partitions=4
-    )
-    with BenchCluster(Settings(), 1, plan.partitions) as cluster:
+    plan = Plan(bench="lateness", tenants=TENANTS, rate=FIRES, seconds=SECONDS + 6, partitions=4)
+    with BenchCluster(Settings(), WORKERS, plan.partitions) as cluster:
         due_ms = time.time_ns() // 1_000_000 + HOUR_MS
         waits = Workload(PENDING, due_ms, spread_ms=HOUR_MS, tenants=TENANTS, stem="wait")
         write(cluster.properties, cluster.settings.topic("schedules"), waits)
