@@ -15,10 +15,11 @@ profile() { # profile NAME [SETTING=VALUE…] ARGUMENTS…
 }
 
 .venv/bin/belfry bench fire --runs 2 --bootstrap-servers "$servers" > "$results/profile-warm-up.txt"
-profile ingest-2 BELFRY_STANDBYS=0 ingest --workers 2 --events 2000000
-profile fire-2 BELFRY_STANDBYS=0 fire --workers 2 --events 2000000
+profile ingest-2 ingest --workers 2 --events 2000000
+profile fire-2 fire --workers 2 --events 2000000
+profile ingest-2-alone BELFRY_STANDBYS=0 ingest --workers 2 --events 2000000
+profile fire-2-alone BELFRY_STANDBYS=0 fire --workers 2 --events 2000000
 profile lateness lateness --rate 5000 --seconds 30
+profile lateness-8 lateness --rate 5000 --seconds 30 --tenants 8
 profile lateness-common lateness --rate 5000 --seconds 30 --common-topic
-profile recovery recovery --events 3000000
-profile payload ingest --payload 2000
 profile pending ingest --pending "${PENDING:-5000000}"
