@@ -24,8 +24,8 @@ from belfry.store.schedules import ScheduleStore
 from belfry.wire.batch import SourceBatch
 from belfry.wire.requests import RequestReader
 from belfry.worker.ingress import RENEW_MS
-from belfry.worker.outcome import Fenced, Unknown
-from belfry.worker.rests import REST_MS
+from belfry.worker.outcome import Aborted, Fenced, Unknown
+from belfry.worker.rests import FEW, REST_MS
 from belfry.worker.runner import MOST_ENDS, PAUSE_AFTER_ERROR_S, PartitionRunner
 from belfry.worker.transactions import Receipt
 
@@ -143,51 +143,94 @@ def test_an_added_partition_says_its_position_again_before_it_is_forgotten() -> 
     assert all(RENEW_MS <= pause <= 2 * RENEW_MS for pause in pauses)
 
 
-def test_what_comes_in_a_rest_goes_into_one_transaction() -> None:
-    """After a small step, while somebody waits for an answer over HTTP."""
-    now, more_in_ms = SimpleNamespace(ms=100.0), 1
-    commits: list[float] = []
+class Firing:
+    """A runner without threads: each step fires or takes in something, by a clock of its own.
 
-    def commit(_effects: Effects) -> Receipt:
-        commits.append(now.ms)
+    `commits` are the instants of its transactions, `ends` what goes wrong with the next ones.
+    """
+
+    def __init__(self, *, asked: bool = True) -> None:
+        self.now_ms = 100.0
+        self.next_in_ms = 1
+        self.commits: list[float] = []
+        self.ends: list[Exception] = []
+        effects = Effects(fired=[("t", b"k", None, b"v", [])])
+        self.engine = MagicMock(position=0, sweeps_behind=False, drains=False)
+        self.engine.next_due_ms.side_effect = lambda: self.now_ms + self.next_in_ms
+        self.engine.fire_due.side_effect = self.engine.accept.side_effect = lambda *_: effects
+        self.owned = MagicMock(engine=self.engine, inlets=None, keeps_state=False)
+        self.owned.source.failure, self.owned.source.end = None, 0
+        self.owned.producer.commit = self._commit
+        kit = MagicMock(settings=Settings(), is_asked=lambda: asked)
+        kit.clock = SimpleNamespace(
+            monotonic_ms=lambda: self.now_ms,
+            wall_ms=lambda: self.now_ms,
+            both_ms=lambda: (self.now_ms, self.now_ms),
+        )
+        kit.guard.skew_ms, kit.guard.now_ms = 0.0, lambda wall_ms: wall_ms
+        kit.guard.wants_probe = lambda _now_ms: False
+        self.runner = PartitionRunner(3, kit)
+        self.runner.state, self.runner.owned = Ownership.FIRING, self.owned
+        self.runner._stopping = MagicMock(wait=self._sleep)
+
+    def step(self, *batches: SourceBatch) -> float | None:
+        """One step, before which these batches have come; when it was committed, or None."""
+        before = len(self.commits)
+        for batch in batches:
+            self.runner.deliver(0, batch)
+        self.runner._step(self.owned)
+        return self.commits[-1] if self.commits[before:] else None
+
+    def _commit(self, _effects: Effects) -> Receipt:
+        if self.ends:
+            raise self.ends.pop(0)
+        self.commits.append(self.now_ms)
         return Receipt(0, 0.0, None, 0.0, 0.0)
 
-    def sleep(seconds: float) -> None:
-        now.ms += seconds * 1000
+    def _sleep(self, seconds: float) -> None:
+        self.now_ms += seconds * 1000
 
-    fired = Effects(fired=[("t", b"k", None, b"v", [])])
-    engine = MagicMock(position=0, sweeps_behind=False, drains=False)
-    engine.next_due_ms.side_effect = lambda: now.ms + more_in_ms
-    engine.fire_due.side_effect = engine.accept.side_effect = lambda *_: fired
-    owned = MagicMock(engine=engine, inlets=None, keeps_state=False)
-    owned.source.failure, owned.source.end = None, 0
-    owned.producer.commit = commit
-    kit = MagicMock(settings=Settings(), is_asked=lambda: True)
-    kit.clock = SimpleNamespace(
-        monotonic_ms=lambda: now.ms,
-        wall_ms=lambda: now.ms,
-        both_ms=lambda: (now.ms, now.ms),
-    )
-    kit.guard.skew_ms, kit.guard.now_ms = 0.0, lambda wall_ms: wall_ms
-    kit.guard.wants_probe = lambda _now_ms: False
-    runner = PartitionRunner(3, kit)
-    runner.state, runner.owned = Ownership.FIRING, owned
-    runner._stopping = MagicMock(wait=sleep)
 
-    runner._step(owned)
-    runner.deliver(0, SourceBatch(0, 1, []))
-    runner.deliver(0, SourceBatch(1, 2, []))
-    runner._step(owned)
-    assert commits == [100.0, 100.0 + REST_MS]
-    assert engine.accept.call_args.args[0] == SourceBatch(0, 2, [], parts=2)
-    owned.source.taken.assert_called_once_with(2)
+def batch(start: int, records: int = 0) -> SourceBatch:
+    """A batch of so many requests, of which nobody looks into any."""
+    return SourceBatch(start, start + max(records, 1), [(start, 0, b"", b"", None)] * records)
+
+
+def test_what_comes_in_a_rest_goes_into_one_transaction() -> None:
+    """After a small step, while somebody waits for an answer over HTTP."""
+    firing = Firing()
+    assert firing.step() == 100.0
+    assert firing.step(batch(0), batch(1)) == 100.0 + REST_MS
+    assert firing.engine.accept.call_args.args[0] == SourceBatch(0, 2, [], parts=2)
+    firing.owned.source.taken.assert_called_once_with(2)
     # They leave what was due at the step before already: nobody rests.
-    more_in_ms = -3 * int(REST_MS)
-    for _ in range(3):
-        runner._step(owned)
-    assert commits[2:] == [100.0 + 2 * REST_MS] * 3
+    firing.next_in_ms = -3 * int(REST_MS)
+    assert [firing.step() for _ in range(3)] == [100.0 + 2 * REST_MS] * 3
     # Nor does who has a backlog to fire, whatever is due otherwise.
-    more_in_ms, engine.drains = 1, True
-    for _ in range(2):
-        runner._step(owned)
-    assert commits[5:] == [100.0 + 2 * REST_MS] * 2
+    firing.next_in_ms, firing.engine.drains = 1, True
+    assert [firing.step() for _ in range(2)] == [100.0 + 2 * REST_MS] * 2
+
+
+def test_nobody_rests_where_nobody_asks() -> None:
+    firing = Firing(asked=False)
+    assert [firing.step(batch(0)), firing.step(batch(1))] == [100.0, 100.0]
+
+
+def test_who_takes_in_many_requests_does_not_rest() -> None:
+    firing = Firing()
+    assert [firing.step(batch(0, FEW)), firing.step(batch(FEW, 1))] == [100.0, 100.0]
+    assert firing.step() == 100.0 + REST_MS
+
+
+def test_joined_batches_of_a_step_that_was_rolled_back_are_taken_in_together_again() -> None:
+    firing = Firing()
+    firing.ends = [Aborted("the broker was away", {})]
+    assert firing.step(batch(0, 1), batch(1, 2)) is None
+    firing.engine.aborted.assert_called_once_with()
+    firing.owned.source.taken.assert_not_called()
+    assert firing.step(batch(3, 1)) is not None
+    taken_in = [call.args[0] for call in firing.engine.accept.call_args_list]
+    assert [(each.start, each.next_position, each.parts) for each in taken_in] == [(0, 3, 2)] * 2
+    firing.owned.source.taken.assert_called_once_with(2)
+    firing.step()
+    assert firing.engine.accept.call_args.args[0].start == 3
