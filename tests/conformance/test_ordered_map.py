@@ -178,6 +178,19 @@ def test_closing_keeps_everything(on_disk: Callable[[], RocksMap], *, flush: boo
     assert everything(on_disk()) == [(b"b", b"1"), (b"c", b"1"), (b"d", b"2")]
 
 
+def test_a_store_that_exists_has_all_options_of_a_new_one(
+    on_disk: Callable[[], RocksMap], tmp_path: Path
+) -> None:
+    options = []
+    for _ in range(2):
+        rows = on_disk()
+        newest = max((tmp_path / "store").glob("OPTIONS-*"))
+        options.append(newest.read_text().partition("[DBOptions]")[2])
+        rows.close()
+    assert "filter_policy=bloomfilter" in options[0]
+    assert options[1] == options[0]
+
+
 def test_wiping_leaves_nothing(tmp_path: Path) -> None:
     rows = RocksMap(tmp_path / "store")
     rows.write({b"a": b"1"})

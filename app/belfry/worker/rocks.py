@@ -75,7 +75,10 @@ class RocksMap:
         self._damaged = False
         self.stuck = False
         path.mkdir(parents=True, exist_ok=True)
-        self._db = Rdict(str(path), _options())
+        # By name as well: a store that exists would be opened with what its options file says,
+        # which knows of no filter.
+        options = _options()
+        self._db = Rdict(str(path), options, column_families={"default": options})
         self._unlogged: Any = WriteOptions()
         self._unlogged.disable_wal = True  # type: ignore[method-assign,assignment]
         try:
