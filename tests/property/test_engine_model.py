@@ -27,7 +27,7 @@ from belfry.store.records import MARKER, PENDING, PLACE, VERDICT, ZONES, check_f
 from belfry.store.replay import Replay
 from belfry.store.schedules import ScheduleStore
 from tests.property.engine_model import Model
-from tests.unit.engine.driver import HOUR, T0, Driver, Step
+from tests.unit.engine.driver import HOUR, T0, Driver, Step, check_lines
 
 TENANTS: Final = ("t1", "t2")
 EVENTS: Final = ("step_back", "sweep", "hold", "pause", "release", "release", "save")
@@ -335,6 +335,7 @@ def view(rows: MemoryMap) -> dict[bytes, bytes]:
     lying += rows.scan(keys.BACKLOG_PREFIX, keys.CATCH_UP_END)
     assert not any(paused(row) for _, row in lying)
     lying += lying_paused.items()
+    check_lines(rows)
     assert len(lying) == waiting, "a row lies in timeline or backlog that no name leads to"
     return found
 

@@ -142,7 +142,7 @@ def test_backlogs_of_tenants_lie_apart(one: str, other: str, places: list[tuple[
     assert [keys.line_due(key) for key in mine] == [due_ms for due_ms, _ in sorted(places)]
     start = keys.line_prefix(b"b", other.encode())
     for key in mine:
-        assert keys.line_tenant(key) == one.encode()
+        assert keys.line_of(key) == b"b" + one.encode()
         assert (start <= key < start[:-1] + b"\1") == (one == other)
 
 

@@ -3,6 +3,7 @@ and a rebuild from nothing gives the same (I13)."""
 
 from __future__ import annotations
 
+from collections import Counter
 from struct import Struct
 from typing import TYPE_CHECKING, Final
 
@@ -43,7 +44,10 @@ def view(rows: MemoryMap) -> dict[bytes, bytes]:
     """What a store holds under each changelog key; a waiting record, wherever it lies."""
     waiting: dict[bytes, bytes] = {}
     named: dict[bytes, bytes] = {}
+    lines: Counter[bytes] = Counter()
     for key, value in rows.scan(b"", b"\xff"):
+        if key[:1] in (b"b", b"c"):
+            lines[key[:-17]] += 1
         if key[:1] == b"k":
             named[key[1:]] = value
         elif key[:1] != b"m" and value[1:2] == bytes([PENDING]):
@@ -56,6 +60,8 @@ def view(rows: MemoryMap) -> dict[bytes, bytes]:
     }
     lost = waiting.keys() - {n for n, v in named.items() if v[1:2] == bytes([PLACE])}
     assert not lost, f"{sorted(lost)} wait, and no name leads to them"
+    told = {key[5:]: int.from_bytes(size) for key, size in rows.scan(b"mline", b"mlinf")}
+    assert told == lines, f"lines hold {dict(lines)}, and the store says {told}"
     return found
 
 

@@ -94,8 +94,8 @@ class PlainIntake:
             if len(kept) > (rooms.get(tenant) or self._room(tenant, rooms)):
                 yield record, request
                 continue
-            if heads:
-                keep_apart(name, kept, due_ms, seq)
+            if tenant in heads:
+                keep_apart(name, tenant, kept, (due_ms, seq))
             else:
                 put(name, kept, due_ms, seq)
             rows[name[1:]] = kept

@@ -84,15 +84,13 @@ class Waiting:
         else:
             self.hold(row, record)
 
-    def keep_plain(self, name: bytes, record: bytes, due_ms: int, seq: int) -> None:
-        """The same for a plain request, where some tenants are apart; `name` is the local key."""
-        tenant = name[1 : name.index(b"/")]
-        if tenant not in self.heads:
-            self._store.put_timeline(name, record, due_ms, seq)
-            return
-        self._store.put(name[1:], record, (IN_BACKLOG, due_ms, seq))
+    def keep_plain(self, name: bytes, tenant: bytes, record: bytes, spot: tuple[int, int]) -> None:
+        """The same for a plain request of a tenant that is apart; `name` is the local key."""
+        self._store.put_backlog(name, tenant, record, spot)
         self.backlog[tenant] = self.backlog.get(tenant, 0) + 1
-        self.heads[tenant] = min(self.heads[tenant], due_ms)
+        head = self.heads[tenant]
+        if spot[0] < head:
+            self.heads[tenant] = spot[0]
 
     def keep_again(self, row: PendingRow, record: bytes) -> None:
         """Keep a record at the end of the step: it is due before `edge_ms`."""

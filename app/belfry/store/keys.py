@@ -43,6 +43,7 @@ PAUSED_END: Final = b"q"
 NAMED_PREFIX: Final = b"k"
 NAMED_END: Final = b"l"
 
+META_LINE: Final = b"mline"
 META_STAMP: Final = b"mstamp"
 META_STATE: Final = b"mstate"
 META_REPLAY: Final = b"mreplay"
@@ -78,9 +79,9 @@ def line_key(line: bytes, tenant: bytes, due_ms: int, seq: int) -> bytes:
     return b"%b%b\0%b" % (line, tenant, _BACKLOG_TAIL.pack(due_ms, seq))
 
 
-def line_tenant(key: bytes) -> bytes:
-    """The tenant of a key of a line."""
-    return key[1 : -_BACKLOG_TAIL.size - 1]
+def line_of(key: bytes) -> bytes:
+    """The line that a key lies in: its letter, then its tenant."""
+    return key[: -_BACKLOG_TAIL.size - 1]
 
 
 def line_due(key: bytes) -> int:

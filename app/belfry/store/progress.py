@@ -55,5 +55,4 @@ def save(store: ScheduleStore, progress: Progress) -> None:
     told = b"" if progress.manifest is None else encode_manifest(progress.manifest)
     store.writes[keys.META_STATE] = None
     store.writes[keys.META_REPLAY] = head + told
-    store.rows.write(store.writes, store.cleared)
-    store.discard()
+    store.write()

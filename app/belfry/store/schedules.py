@@ -12,7 +12,7 @@ from struct import Struct
 from typing import Final, NamedTuple
 
 from belfry.store import keys
-from belfry.store.keys import MINUTE_MS, pack_timeline
+from belfry.store.keys import MINUTE_MS, line_key, pack_timeline
 from belfry.store.ordered_map import OrderedMap, Range
 from belfry.store.records import (
     FORMAT,
@@ -38,6 +38,7 @@ from belfry.store.records import (
 )
 
 _STATE: Final = Struct(">qq")
+_SIZE: Final = Struct(">Q")
 _DUE_SEQ: Final = Struct(">4xq16xQ")
 _MISSING: Final = b"?"
 # How records begin that need no closer look in a replay.
@@ -45,6 +46,7 @@ _WAITS: Final = bytes((FORMAT, PENDING))
 _ENDED: Final = bytes((FORMAT, MARKER))
 _IN_TIMELINE: Final = bytes((FORMAT, PLACE, IN_TIMELINE))
 _LINES: Final = {IN_BACKLOG: keys.BACKLOG_PREFIX, IN_CATCH_UP: keys.CATCH_UP_PREFIX}
+_IN_LINES: Final = frozenset(_LINES.values())
 
 # RocksDB sorts its range tombstones anew after each one: worth it only for many rows.
 RANGE_FROM: Final = 256
@@ -66,6 +68,7 @@ class ScheduleStore:
         self.writes: dict[bytes, bytes | None] = {}
         self.cleared: list[Range] = []
         self.added = 0
+        self._grown: dict[bytes, int] = {}
         self._fetched: dict[bytes, bytes | None] = {}
 
     # -- reading ---------------------------------------------------------------------------------
@@ -124,13 +127,13 @@ class ScheduleStore:
         return None
 
     def line_sizes(self, line: int) -> dict[bytes, int]:
-        """Number of events in the backlog, or another line, of each tenant that has some."""
-        sizes: dict[bytes, int] = {}
-        prefix = _LINES[line]
-        for key, _ in self.rows.scan(prefix, bytes([prefix[0] + 1])):
-            tenant = keys.line_tenant(key)
-            sizes[tenant] = sizes.get(tenant, 0) + 1
-        return sizes
+        """Number of committed events in the backlog, or another line, of each tenant that has some.
+
+        They are kept with the rows, which may be millions.
+        """
+        prefix = keys.META_LINE + _LINES[line]
+        rows = self.rows.scan(prefix, prefix[:-1] + bytes([prefix[-1] + 1]))
+        return {key[len(prefix) :]: _SIZE.unpack(size)[0] for key, size in rows}
 
     def gated(self, tenant: bytes, gate: bytes) -> Iterator[tuple[bytes, bytes]]:
         """Committed rows that a tenant's gate holds back, in due order."""
@@ -171,9 +174,12 @@ class ScheduleStore:
             self.put_timeline(b"k" + name, record, due_ms, seq)
             return
         row = encode_place(where, due_ms, seq, gate)
-        self.writes[_key_of(name, row)] = record
+        key = _key_of(name, row)
+        self.writes[key] = record
         self.writes[b"k" + name] = row
         self.added += 1
+        if where in _LINES:
+            self._grow(keys.line_of(key), 1)
 
     def put_timeline(self, name: bytes, record: bytes, due_ms: int, seq: int) -> None:
         """Keep a pending record in the timeline; `name` is the local key, `k…`."""
@@ -182,13 +188,26 @@ class ScheduleStore:
         writes[name] = pack_place(FORMAT, PLACE, IN_TIMELINE, 0, due_ms, seq)
         self.added += 1
 
+    def put_backlog(self, name: bytes, tenant: bytes, record: bytes, spot: tuple[int, int]) -> None:
+        """Keep a pending record in its tenant's backlog; `name` is the local key, `k…`."""
+        writes = self.writes
+        writes[line_key(b"b", tenant, *spot)] = record
+        writes[name] = pack_place(FORMAT, PLACE, IN_BACKLOG, 0, *spot)
+        self.added += 1
+        self._grow(b"b" + tenant, 1)
+
     def remove(self, name: bytes, place: bytes) -> None:
         """Drop the pending record at a place; the name's row is the caller's to set."""
-        self.writes[_key_of(name, place)] = None
+        key = _key_of(name, place)
+        self.writes[key] = None
         self.added -= 1
+        if key[:1] in _IN_LINES:
+            self._grow(keys.line_of(key), -1)
 
     def clear(self, rows: Sequence[tuple[bytes, bytes]]) -> None:
         """Drop committed rows that follow one another: many of them as one range."""
+        if rows and rows[0][0][:1] in _IN_LINES:
+            self._grow(keys.line_of(rows[0][0]), -len(rows))
         if len(rows) >= RANGE_FROM:
             self.cleared.append((rows[0][0], rows[-1][0] + b"\0"))
         else:
@@ -208,12 +227,24 @@ class ScheduleStore:
         self.writes[b"k" + key] = None
         self.writes[keys.until_key(decode_awaited(record).until_ms, key)] = None
 
+    def _grow(self, line: bytes, by: int) -> None:
+        self._grown[line] = self._grown.get(line, 0) + by
+
     # -- after Kafka's commit --------------------------------------------------------------------
 
     def commit(self, state: StoredState) -> None:
         """Write the overlay and the state it leads to, in one batch."""
         head = _STATE.pack(state.changelog_offset, state.written_ms)
         self.writes[keys.META_STATE] = head + encode_manifest(state.manifest)
+        self.write()
+
+    def write(self) -> None:
+        """Write the overlay in one batch, with the sizes of the lines that it changes."""
+        grown = [(keys.META_LINE + line, by) for line, by in self._grown.items() if by]
+        before = self.rows.get_many([key for key, _ in grown])
+        for (key, by), size in zip(grown, before, strict=True):
+            now = by if size is None else _SIZE.unpack(size)[0] + by
+            self.writes[key] = _SIZE.pack(now) if now else None
         self.rows.write(self.writes, self.cleared)
         self.discard()
 
@@ -222,6 +253,7 @@ class ScheduleStore:
         self.writes = {}
         self.cleared = []
         self.added = 0
+        self._grown = {}
         self._fetched = {}
 
     # -- recovery --------------------------------------------------------------------------------

@@ -31,7 +31,7 @@ class Stamp:
     cluster_id: str
     topic_id: str
     partition: int
-    format: int = 1
+    format: int = 2
 
     def encode(self) -> bytes:
         """The stamp as it lies in the store."""

@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any, Final, NamedTuple
 
 from belfry.engine.effects import Effects
@@ -17,7 +18,9 @@ from belfry.engine.partition import PartitionEngine
 from belfry.engine.verdicts import Place
 from belfry.schedules.identity import Homes
 from belfry.schedules.tenant import Delivery, Level, Tenants
+from belfry.store import keys
 from belfry.store.ordered_map import MemoryMap
+from belfry.store.records import IN_BACKLOG, IN_CATCH_UP
 from belfry.store.schedules import ScheduleStore
 from belfry.wire import catalogue, framing
 from belfry.wire.batch import SourceBatch
@@ -96,6 +99,19 @@ def counted(engine: PartitionEngine) -> tuple[list[dict[Any, Any]], int]:
     return [each.copy() for each in found], waiting.held_up_to_ms
 
 
+def check_lines(rows: MemoryMap) -> None:
+    """The sizes of lines that a store keeps are what a look at all of their rows gives."""
+    lying = rows.scan(keys.BACKLOG_PREFIX, keys.CATCH_UP_END)
+    counts = Counter(keys.line_of(key) for key, _ in lying)
+    store = ScheduleStore(rows)
+    assert store.line_sizes(IN_BACKLOG) == _of_line(counts, keys.BACKLOG_PREFIX)
+    assert store.line_sizes(IN_CATCH_UP) == _of_line(counts, keys.CATCH_UP_PREFIX)
+
+
+def _of_line(counts: Counter[bytes], letter: bytes) -> dict[bytes, int]:
+    return {line[1:]: count for line, count in counts.items() if line[:1] == letter}
+
+
 class Driver:
     """One engine on a map in memory, its source, and the changelog of what was committed."""
 
@@ -172,6 +188,7 @@ class Driver:
         self.changelog += self.engine.claim(None).rows.items()
         self.engine.committed(len(self.changelog), now_ms)
         self.counted = counted(self.engine)
+        check_lines(self.rows)
 
     def sweep(self, now_ms: int, at_most: int = 1_000) -> Effects:
         """A step that only sweeps."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 from belfry.engine.queues import SHORT_STEP
@@ -187,3 +189,24 @@ def test_a_step_that_fires_all_that_is_due_of_a_queued_tenant_leaves_nothing_due
     assert (driver.engine.next_due_ms() or 0) <= T0 + 640
     assert driver.step(T0 + 640).ids == ["s5", "s6"]
     assert (driver.engine.next_due_ms() or 0) > T0 + 640
+
+
+class Watched(MemoryMap):
+    """Counts the rows that are read by scans."""
+
+    read = 0
+
+    def scan(self, start: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """Pairs from `start` up to `end`, counted as they are read."""
+        for row in super().scan(start, end):
+            self.read += 1
+            yield row
+
+
+def test_a_new_owner_does_not_read_the_crowd() -> None:
+    driver = crowded()
+    rows = Watched()
+    rows.write(dict(driver.rows.scan(b"", b"\xff")))
+    driver.start(rows)
+    assert 0 < rows.read < 50
+    assert len(fired(driver, T0 + 601_000)) == MANY + 10

@@ -25,7 +25,7 @@ def test_backlogs_of_tenants_with_a_common_beginning_lie_apart() -> None:
             found = [key for key in inside if start <= key < start[:-1] + b"\1"]
             assert found == (inside if other == tenant else [])
         assert all(key.startswith(prefix) for key in inside)
-        assert [keys.line_tenant(key) for key in inside] == [tenant] * 3
+        assert [keys.line_of(key) for key in inside] == [b"b" + tenant] * 3
         assert [keys.line_due(key) for key in inside] == [0, T0, 2**62]
 
 
