@@ -46,6 +46,8 @@ _WAITS: Final = bytes((FORMAT, PENDING))
 _ENDED: Final = bytes((FORMAT, MARKER))
 _IN_TIMELINE: Final = bytes((FORMAT, PLACE, IN_TIMELINE))
 _LINES: Final = {IN_BACKLOG: keys.BACKLOG_PREFIX, IN_CATCH_UP: keys.CATCH_UP_PREFIX}
+# Behind what ends in a due instant and a sequence.
+_BEHIND: Final = b"\xff" * 17
 _IN_LINES: Final = frozenset(_LINES.values())
 
 # RocksDB sorts its range tombstones anew after each one: worth it only for many rows.
@@ -138,12 +140,17 @@ class ScheduleStore:
     def gated(self, tenant: bytes, gate: bytes) -> Iterator[tuple[bytes, bytes]]:
         """Committed rows that a tenant's gate holds back, in due order."""
         prefix = keys.gated_prefix(tenant, gate)
-        return self.rows.scan(prefix, prefix + b"\xff" * 17)
+        return self.rows.scan(prefix, prefix + _BEHIND)
 
     def gates(self) -> set[tuple[bytes, bytes]]:
-        """Tenants and gates that hold committed rows back."""
-        rows = self.rows.scan(keys.GATED_PREFIX, keys.GATED_END)
-        return {keys.gate_of(key) for key, _ in rows}
+        """Tenants and gates that hold committed rows back; of each gate's rows one is read."""
+        found: set[tuple[bytes, bytes]] = set()
+        start = keys.GATED_PREFIX
+        while (first := next(self.rows.scan(start, keys.GATED_END), None)) is not None:
+            gate = keys.gate_of(first[0])
+            found.add(gate)
+            start = keys.gated_prefix(*gate) + _BEHIND
+        return found
 
     def awaited(self) -> Iterator[tuple[bytes, bytes]]:
         """Committed fires that are to be acknowledged: changelog key and record."""

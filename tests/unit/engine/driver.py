@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from belfry.engine.effects import Effects
@@ -97,6 +98,21 @@ def counted(engine: PartitionEngine) -> tuple[list[dict[Any, Any]], int]:
     found: list[dict[Any, Any]] = [waiting.backlog, waiting.catch_up, waiting.heads]
     found += [gates._closed, gates._draining, gates.tenants]
     return [each.copy() for each in found], waiting.held_up_to_ms
+
+
+class Watched(MemoryMap):
+    """The same rows, with a count of those that are read by scans."""
+
+    def __init__(self, rows: MemoryMap) -> None:
+        super().__init__()
+        self.write(dict(rows.scan(b"", b"\xff")))
+        self.read = 0
+
+    def scan(self, start: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """Pairs from `start` up to `end`, counted as they are read."""
+        for row in super().scan(start, end):
+            self.read += 1
+            yield row
 
 
 def check_lines(rows: MemoryMap) -> None:

@@ -15,7 +15,7 @@ import pytest
 from belfry.schedules.outcomes import Outcome
 from belfry.schedules.tenant import Level
 from tests.unit.engine.acknowledging import WAIT, ack, fire_id, fires, ids, rebuilt, serial
-from tests.unit.engine.driver import T0, Driver, Shot
+from tests.unit.engine.driver import T0, Driver, Shot, Watched
 
 # -- serial groups -------------------------------------------------------------------------------
 
@@ -134,6 +134,19 @@ def test_the_next_owner_knows_what_is_awaited(again: str) -> None:
         ack(driver, first, T0 + 10)
         (first,) = fires(driver, T0 + 10)
         assert first.id == expected
+
+
+def test_a_new_owner_does_not_read_all_that_is_held() -> None:
+    driver = Driver()
+    for number in range(300):
+        serial(driver, f"a{number}", T0 + number)
+    driver.step(T0 - 1)
+    assert ids(fires(driver, T0 + 300)) == ["a0"]
+    rows = Watched(driver.rows)
+    driver.start(rows)
+    assert 0 < rows.read < 50
+    fires(driver, T0 + 300 + WAIT)
+    assert driver.engine.pending == 298
 
 
 def test_a_rollback_forgets_neither_what_waits_nor_what_is_awaited() -> None:

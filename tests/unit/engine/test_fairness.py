@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from belfry.engine.queues import SHORT_STEP
@@ -13,7 +11,7 @@ from belfry.schedules.tenant import Level, Terms
 from belfry.store.ordered_map import MemoryMap
 from belfry.store.replay import Replay
 from belfry.store.schedules import ScheduleStore
-from tests.unit.engine.driver import T0, Driver
+from tests.unit.engine.driver import T0, Driver, Watched
 
 MANY = 3 * CROWD
 CHUNK = 4_000
@@ -191,22 +189,9 @@ def test_a_step_that_fires_all_that_is_due_of_a_queued_tenant_leaves_nothing_due
     assert (driver.engine.next_due_ms() or 0) > T0 + 640
 
 
-class Watched(MemoryMap):
-    """Counts the rows that are read by scans."""
-
-    read = 0
-
-    def scan(self, start: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """Pairs from `start` up to `end`, counted as they are read."""
-        for row in super().scan(start, end):
-            self.read += 1
-            yield row
-
-
 def test_a_new_owner_does_not_read_the_crowd() -> None:
     driver = crowded()
-    rows = Watched()
-    rows.write(dict(driver.rows.scan(b"", b"\xff")))
+    rows = Watched(driver.rows)
     driver.start(rows)
     assert 0 < rows.read < 50
     assert len(fired(driver, T0 + 601_000)) == MANY + 10
