@@ -1,7 +1,7 @@
 """What a step counts, and can take back: a roll-back costs what the step did, not what is stored.
 
-Counts of what waits follow from the store, but counting means reading all of it.  So what a step
-changes is remembered as it was, until the step is committed or rolled back.
+What waits may be kept for very many tenants, and is not read anew.  So what a step changes is
+remembered as it was, until the step is committed or rolled back.
 """
 
 from __future__ import annotations

@@ -60,10 +60,7 @@ class Waiting:
         self.gates.committed()
 
     def aborted(self) -> None:
-        """The step was rolled back: all waits where it did before, at no more cost than the step's.
-
-        Counting anew would read every backlog, and one tenant's may be millions of rows.
-        """
+        """The step was rolled back: all waits where it did before, at the step's own cost."""
         for counts in (self.backlog, self.catch_up, self.heads):
             counts.aborted()
         self.held_up_to_ms = self._held_before_ms
@@ -85,7 +82,7 @@ class Waiting:
             self.hold(row, record)
 
     def keep_plain(self, name: bytes, tenant: bytes, record: bytes, spot: tuple[int, int]) -> None:
-        """The same for a plain request of a tenant that is apart; `name` is the local key."""
+        """Put a plain request of a tenant that is apart into its line; `name` is the local key."""
         self._store.put_backlog(name, tenant, record, spot)
         self.backlog[tenant] = self.backlog.get(tenant, 0) + 1
         head = self.heads[tenant]

@@ -46,9 +46,11 @@ _WAITS: Final = bytes((FORMAT, PENDING))
 _ENDED: Final = bytes((FORMAT, MARKER))
 _IN_TIMELINE: Final = bytes((FORMAT, PLACE, IN_TIMELINE))
 _LINES: Final = {IN_BACKLOG: keys.BACKLOG_PREFIX, IN_CATCH_UP: keys.CATCH_UP_PREFIX}
+_IN_LINES: Final = frozenset(_LINES.values())
 # Behind what ends in a due instant and a sequence.
 _BEHIND: Final = b"\xff" * 17
-_IN_LINES: Final = frozenset(_LINES.values())
+# Another scan costs as much as so many rows of one.
+FEW: Final = 5
 
 # RocksDB sorts its range tombstones anew after each one: worth it only for many rows.
 RANGE_FROM: Final = 256
@@ -143,14 +145,23 @@ class ScheduleStore:
         return self.rows.scan(prefix, prefix + _BEHIND)
 
     def gates(self) -> set[tuple[bytes, bytes]]:
-        """Tenants and gates that hold committed rows back; of each gate's rows one is read."""
+        """Tenants and gates that hold committed rows back; of each gate a few rows are read."""
         found: set[tuple[bytes, bytes]] = set()
-        start = keys.GATED_PREFIX
-        while (first := next(self.rows.scan(start, keys.GATED_END), None)) is not None:
-            gate = keys.gate_of(first[0])
-            found.add(gate)
-            start = keys.gated_prefix(*gate) + _BEHIND
+        start: bytes | None = keys.GATED_PREFIX
+        while start is not None:
+            start = self._see_gates(start, found)
         return found
+
+    def _see_gates(self, start: bytes, found: set[tuple[bytes, bytes]]) -> bytes | None:
+        """See gates from a key on, up to one that holds many rows; where to go on behind it."""
+        more = 0
+        for key, _ in self.rows.scan(start, keys.GATED_END):
+            gate = keys.gate_of(key)
+            more = more + 1 if gate in found else 0
+            if more == FEW:
+                return keys.gated_prefix(*gate) + _BEHIND
+            found.add(gate)
+        return None
 
     def awaited(self) -> Iterator[tuple[bytes, bytes]]:
         """Committed fires that are to be acknowledged: changelog key and record."""
@@ -198,7 +209,7 @@ class ScheduleStore:
     def put_backlog(self, name: bytes, tenant: bytes, record: bytes, spot: tuple[int, int]) -> None:
         """Keep a pending record in its tenant's backlog; `name` is the local key, `k…`."""
         writes = self.writes
-        writes[line_key(b"b", tenant, *spot)] = record
+        writes[line_key(keys.BACKLOG_PREFIX, tenant, *spot)] = record
         writes[name] = pack_place(FORMAT, PLACE, IN_BACKLOG, 0, *spot)
         self.added += 1
         self._grow(b"b" + tenant, 1)
@@ -212,13 +223,18 @@ class ScheduleStore:
             self._grow(keys.line_of(key), -1)
 
     def clear(self, rows: Sequence[tuple[bytes, bytes]]) -> None:
-        """Drop committed rows that follow one another: many of them as one range."""
+        """Drop committed rows of one line that follow one another: many of them as one range.
+
+        What has been put in their place in this step stays.
+        """
         if rows and rows[0][0][:1] in _IN_LINES:
             self._grow(keys.line_of(rows[0][0]), -len(rows))
         if len(rows) >= RANGE_FROM:
             self.cleared.append((rows[0][0], rows[-1][0] + b"\0"))
         else:
-            self.writes.update((key, None) for key, _ in rows)
+            for key, _ in rows:
+                # By its jitter the next occurrence may be due when the one that fired was.
+                self.writes.setdefault(key, None)
 
     def set_named(self, name: bytes, row: bytes | None) -> None:
         """Set marker or verdict under a changelog key, or (None) forget it."""

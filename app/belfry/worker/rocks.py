@@ -76,7 +76,7 @@ class RocksMap:
         self.stuck = False
         path.mkdir(parents=True, exist_ok=True)
         # By name as well: a store that exists would be opened with what its options file says,
-        # which knows of no filter.
+        # which does not tell how large a filter is, so there would be none.
         options = _options()
         self._db = Rdict(str(path), options, column_families={"default": options})
         self._unlogged: Any = WriteOptions()

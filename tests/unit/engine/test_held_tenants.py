@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from belfry.schedules.jitter import jitter_ms
 from belfry.schedules.tenant import Level
 from tests.unit.engine.driver import HOUR, T0, Driver
 
@@ -97,3 +98,24 @@ def test_requests_of_a_held_tenant_are_accepted() -> None:
     assert driver.run(T0 + 5) == []
     driver.tenants.of("bad").hold("")
     assert driver.run(T0 + 5) == ["late", "a"]
+
+
+def test_an_occurrence_that_is_due_when_the_last_one_was_is_not_lost() -> None:
+    """By its jitter the next one takes the very place of the one that fires."""
+    name, interval_ms, most_ms = "a13079", 1_000, 5_000
+    first, second = (
+        T0 + n * interval_ms + jitter_ms(b"demo/" + name.encode(), T0 + n * interval_ms, most_ms)
+        for n in (1, 2)
+    )
+    assert first == second
+    driver = Driver()
+    driver.ask(
+        schedule_id=name, kind="EVERY", interval_ms=interval_ms, jitter_ms=most_ms, group="g",
+        max_fires=4,
+    )  # fmt: skip
+    driver.step(T0)
+    driver.tenants.of("demo").hold("no topic")
+    assert driver.step(first, take=0).ids == []
+    driver.tenants.of("demo").hold("")
+    assert driver.run(T0 + 60_000) == [name] * 4
+    assert driver.engine.pending == 0
