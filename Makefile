@@ -137,7 +137,7 @@ bench-webhooks: install ## Measure webhooks, and what hosts that hang do to othe
 	@benchmarks/webhooks.sh
 
 .PHONY: bench-profiles
-bench-profiles: install ## Show which threads are busy where a figure misses its goal; PENDING for the last one.
+bench-profiles: install ## Show which threads are busy where a figure misses its goal.
 	@benchmarks/profiles.sh
 
 .PHONY: bench-http

@@ -15,7 +15,7 @@ from httptools import HttpResponseParser
 class Client:
     """Calls one server over connections that stay open; belongs to one event loop."""
 
-    def __init__(self, url: str, at_most: int = 200) -> None:
+    def __init__(self, url: str, at_most: int = 800) -> None:
         parts = urlsplit(url)
         self._host, self._port = parts.hostname or "", parts.port or 80
         self._host_line = f"Host: {parts.netloc}\r\n"

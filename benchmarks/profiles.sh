@@ -22,4 +22,3 @@ profile fire-2-alone BELFRY_STANDBYS=0 fire --workers 2 --events 2000000
 profile lateness lateness --rate 5000 --seconds 30
 profile lateness-8 lateness --rate 5000 --seconds 30 --tenants 8
 profile lateness-common lateness --rate 5000 --seconds 30 --common-topic
-profile pending ingest --pending "${PENDING:-5000000}"
