@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Lock
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -46,16 +47,20 @@ from belfry.registry.client import Registry
 from belfry.registry.subjects import open_registry
 from belfry.schedules.identity import Homes
 from belfry.schedules.outcomes import Outcome
-from belfry.schedules.tenant import Delivery, Level, Signing, Tenants
+from belfry.schedules.tenant import Delivery, Level
+from belfry.schedules.tenants import Signing, Tenants
 from belfry.settings import Settings
 from belfry.telemetry import logs
 from belfry.telemetry.metrics import Metrics
 from belfry.worker import topics
+from belfry.worker.anchors import Anchors
 from belfry.worker.clock import SystemClock
+from belfry.worker.cluster_checks import check_at_start
 from belfry.worker.failpoints import Failpoints
 from belfry.worker.front import Front
 from belfry.worker.gauges import Gauges
 from belfry.worker.group import Group
+from belfry.worker.identities import Identities
 from belfry.worker.memory import look_for_cycles_rarely
 from belfry.worker.outputs import Outputs
 from belfry.worker.ownership_kit import Kit
@@ -63,6 +68,7 @@ from belfry.worker.partition_log import LogEnds
 from belfry.worker.policies import Policies
 from belfry.worker.process import WorkerProcess
 from belfry.worker.tenant_topics import TenantTopics
+from belfry.worker.transaction_watch import TransactionWatch
 from belfry.worker.transactions import Outlets
 from belfry.worker.view import View
 
@@ -182,6 +188,7 @@ async def _run(kit: Kit, view: View, front: Front, group: Group, dispatcher: Dis
     process = WorkerProcess(kit, group)
     kit.policies.start()
     kit.outputs.start()
+    kit.watch.start()
     front.start(process.owners)
     view.guard, view.owners, view.group = kit.guard, process.owners, group
     view.process = process
@@ -196,7 +203,7 @@ async def _run(kit: Kit, view: View, front: Front, group: Group, dispatcher: Dis
     finally:
         process.asked.set()
         # Each waits for a read that is under way; together they take no longer than one of them.
-        parts = (front, kit.policies, kit.outputs)
+        parts = (front, kit.policies, kit.outputs, kit.watch)
         await asyncio.gather(delivering, *(asyncio.to_thread(part.stop) for part in parts))
 
 
@@ -228,7 +235,10 @@ def _find(settings: Settings) -> Found:
 def _kit(settings: Settings, found: Found, clock: SystemClock, metrics: Metrics) -> Kit:
     admin, cluster_id, registry, frames = found
     tenants = Tenants(
-        settings.topic("fired."), Delivery(settings.default_delivery), Level(settings.lifecycle)
+        settings.topic("fired."),
+        Delivery(settings.default_delivery),
+        Level(settings.lifecycle),
+        guard=Lock(),
     )
     workers_secret = (settings.http_worker_secret or "").encode()
     tenants.signing = Signing(settings.claims == "signed", workers_secret)
@@ -243,13 +253,14 @@ def _kit(settings: Settings, found: Found, clock: SystemClock, metrics: Metrics)
         deliveries_head=frames.deliveries,
         partitions_of=outputs.partitions_of,
     )
-    ids_of_topics, partitions = _identities(admin, outlets)
+    partitions = _homes(admin, outlets)
+    anchors = Anchors(admin, settings)
     tenant_topics = TenantTopics(outlets.schedules + ".", Homes(partitions))
+    gauges = Gauges(metrics)
     outputs.watcher = tenant_topics.look
     return Kit(
         settings=settings,
-        cluster_id=cluster_id,
-        topic_ids=ids_of_topics,
+        identities=Identities(admin, cluster_id, (outlets.changelog, outlets.schedules), anchors),
         partitions=partitions,
         clock=clock,
         guard=ClockGuard(settings.clock_tolerance_ms),
@@ -258,10 +269,11 @@ def _kit(settings: Settings, found: Found, clock: SystemClock, metrics: Metrics)
         outlets=outlets,
         outputs=outputs,
         policies=Policies(settings, tenants, outputs, registry),
-        metrics=Gauges(metrics),
+        metrics=gauges,
         failpoints=Failpoints(os.environ.get("BELFRY_FAILPOINT", "")),
         log_ends=LogEnds(settings.kafka_properties()),
         tenant_topics=tenant_topics,
+        watch=TransactionWatch(settings, partitions, clock, gauges),
         stale_ms=topics.tombstones_kept_ms(admin, outlets.changelog) // 2,
     )
 
@@ -291,17 +303,15 @@ def _topics(admin: AdminClient, settings: Settings) -> None:
             f"topics are missing: {', '.join(absent)}. Run `belfry topics create`, or let the"
             " worker create them (BELFRY_CREATE_TOPICS=true)."
         )
-    fatal = [problem for problem in topics.problems(admin, settings) if problem.fatal]
-    if fatal:
-        raise RefusedToStart(" ".join(f"{p.topic}: {p.what}; {p.cure}." for p in fatal))
+    refusal = check_at_start(admin, settings)
+    if refusal:
+        raise RefusedToStart(refusal)
 
 
-def _identities(admin: AdminClient, outlets: Outlets) -> tuple[dict[str, str], int]:
-    names = [outlets.changelog, outlets.schedules]
-    described = admin.describe_topics(TopicCollection(names))
-    found = {name: future.result(10) for name, future in described.items()}
-    ids = {name: str(topic.topic_id) for name, topic in found.items()}
-    return ids, len(found[outlets.changelog].partitions)
+def _homes(admin: AdminClient, outlets: Outlets) -> int:
+    """Number of homes: the partitions of the changelog."""
+    described = admin.describe_topics(TopicCollection([outlets.changelog]))
+    return len(described[outlets.changelog].result(10).partitions)
 
 
 @contextmanager

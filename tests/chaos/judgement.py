@@ -27,7 +27,11 @@ def judge(scene: Scene) -> Report:
     report = scene.finish()
     sent.write(scene.load.sent, scene.site.home / "sent.jsonl")
     evidence = scene.follower.evidence
-    ledger = Ledger(open_books(scene.site, scene.log_dir, evidence, scene.others))
+    books = open_books(scene.site, scene.log_dir, evidence, scene.others)
+    for partition, offset in scene.strangers:
+        steps = books.steps[partition]
+        books.steps[partition] = [each for each in steps if each.wrote.first != offset]
+    ledger = Ledger(books)
     findings = report.findings + ledger.run() + _of_copies(scene)
     findings += of_logs([worker.log for worker in scene.site.workers])
     note(scene.strikes)
@@ -35,6 +39,8 @@ def judge(scene: Scene) -> Report:
         "strikes": len(scene.strikes),
         "requests": report.requests,
         "fired": report.fired,
+        "recurring": len(scene.rhythms.rhythms),
+        "recurring_fired": len(scene.rhythm_follower.evidence.fired),
         "digests": ledger.digests,
         "findings": len(findings),
         "overrun": report.overrun,

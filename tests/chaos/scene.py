@@ -22,6 +22,8 @@ from typing import Final
 from tests.acceptance.harness.evidence import Report, rfc3339
 from tests.acceptance.harness.follow import Follower
 from tests.acceptance.harness.load import PARTITIONS, TENANTS, Load, Shape
+from tests.acceptance.harness.rhythm_follow import RhythmFollower
+from tests.acceptance.harness.rhythms import RhythmLoad
 from tests.acceptance.harness.site import Site, now_ms, wait_for
 from tests.acceptance.harness.worker import Worker
 from tests.chaos.broker import Brokers
@@ -30,6 +32,8 @@ from tests.chaos.clock import MovedClock
 CALM_S: Final = 150.0
 READY_S: Final = 90.0
 ALL: Final = set(range(PARTITIONS))
+# New recurring schedules for each new request of the other load; each fires some twenty times.
+RHYTHMS: Final = 1 / 150
 # The steady worker and the victim come first.
 FIRST_GUEST: Final = 2
 
@@ -48,15 +52,20 @@ class Strike:
 class Scene:
     """The workers, their load, and what has struck them so far."""
 
-    def __init__(self, brokers: Brokers, site: Site, shape: Shape) -> None:
+    def __init__(self, brokers: Brokers, site: Site, shape: Shape, hook: str) -> None:
+        """`hook` is the address that webhooks of the recurring schedules go to."""
         self.nodes = brokers.nodes
         self.hop = brokers.hop
         self.site = site
         self.chance = random.Random(shape.seed)
         self.load = Load(site, shape)
+        self.rhythms = RhythmLoad(site, shape.per_second * RHYTHMS, shape.seed, hook)
+        self.rhythm_follower = RhythmFollower(site, self.rhythms)
         self.strikes: list[Strike] = []
         # Tenants of single faults: not of the load, so the audit of outputs knows nothing of them.
         self.others: list[str] = []
+        # Transactions in the changelog that are nobody's of belfry: partition and first offset.
+        self.strangers: list[tuple[int, int]] = []
         self.steady = site.worker()
         self.victim = site.worker(BOOTSTRAP_SERVERS=brokers.victims_servers)
         self.clock = MovedClock(self.victim)
@@ -68,7 +77,10 @@ class Scene:
         """Start the load and both workers."""
         self.site.schedules_topic()
         self.site.fired_topics(TENANTS)
+        self.rhythms.prepare()
         self.load.start()
+        self.rhythms.start()
+        self.rhythm_follower.start()
         self.steady.start().wait_ready(CALM_S)
         self.victim.start()
         self.wait_calm()
@@ -94,6 +106,7 @@ class Scene:
         self.load.stop()
         report = self.follower.drain(self.load.last_due_ms)
         self.follower.close()
+        report.findings += self.rhythm_follower.drain()
         # The victim leaves its stores as a crash does, the other one in order; and who takes over
         # ends what the victim had begun, which the broker would do only after a time-out.
         self.victim.kill()

@@ -16,6 +16,7 @@ from typing import Final
 import pytest
 
 from tests.acceptance.harness.load import Shape
+from tests.acceptance.harness.receiver import Receiver
 from tests.acceptance.harness.site import Site
 from tests.chaos.broker import Brokers, three_nodes
 from tests.chaos.faults import brokers as broker_faults
@@ -39,6 +40,7 @@ SESSION: Final = {
     "SESSION_TIMEOUT_MS": "3000",
     "HEARTBEAT_INTERVAL_MS": "500",
     "KAFKA__LINGER_MS": "5",
+    "WEBHOOK_PRIVATE_NETWORKS": '["127.0.0.0/8"]',
 }
 
 Naming = Callable[[str], str]
@@ -46,13 +48,14 @@ Naming = Callable[[str], str]
 
 def play(brokers: Brokers, site: Site, shape: Shape, faults: Mapping[str, Fault]) -> None:
     """All these faults in one scene, in an order that the seed chooses."""
-    scene = Scene(brokers, site, shape)
-    names = [name for name in faults if re.search(ONLY, name)]
-    scene.chance.shuffle(names)
-    scene.begin()
-    for name in names:
-        scene.strike(name, faults[name])
-    judge(scene)
+    with Receiver() as receiver:
+        scene = Scene(brokers, site, shape, receiver.url("/ok"))
+        names = [name for name in faults if re.search(ONLY, name)]
+        scene.chance.shuffle(names)
+        scene.begin()
+        for name in names:
+            scene.strike(name, faults[name])
+        judge(scene)
 
 
 if not SEEDS:

@@ -62,6 +62,9 @@ AWAITED: Final = {
         ("by both", records.CLOSES_GROUP | records.CLOSES_OWN, b"g"),
     )
 }
+ANSWERED: Final = Verdict(
+    "CONFLICT", NOON, None, 3, "wrong_version", bytes(range(16)), "CANCEL", "order/é", 3 << 48 | 41
+)
 PLACES: Final = {
     "in the timeline": (records.IN_TIMELINE, b""),
     "in the backlog": (records.IN_BACKLOG, b""),
@@ -86,7 +89,11 @@ def rows() -> dict[str, bytes]:
         },
         "zones": records.encode_zones("2026b"),
         "verdict": records.encode_verdict(Verdict("CONFLICT", NOON, None, 3, "wrong_version")),
+        "verdict with a digest": records.encode_verdict(ANSWERED),
         "manifest": records.encode_manifest(Manifest(7, 2, 43, NOON, 5, 1, bytes(range(16)))),
+        "manifest: with a read lease": records.encode_manifest(
+            Manifest(7, 2, 43, NOON, 5, 1, bytes(range(16)), read_lease=True)
+        ),
     }
 
 
@@ -106,13 +113,22 @@ def said(row: bytes) -> dict[str, Any]:
         return shown({"where": where, "due_ms": due_ms, "seq": seq, "gate": gate})
     if letter == records.ZONES:
         return shown({"version": row[2:]})
+    if letter == records.VERDICT:
+        told = records.decode_verdict(row)._asdict()
+        asked = [told.pop(name) for name in ("digest", "action", "schedule_id", "generation")]
+        assert asked == [b"", "", "", None], "an old verdict holds nothing of what was asked"
+        return shown(told)
     readers: dict[int, Any] = {
         records.MARKER: records.decode_marker,
-        records.VERDICT: records.decode_verdict,
+        records.ANSWERED: records.decode_verdict,
         records.MANIFEST: records.decode_manifest,
         records.AWAITED: records.decode_awaited,
     }
-    return shown(readers[letter](row)._asdict())
+    fields = readers[letter](row)._asdict()
+    # Not there in what was written before there were leases.
+    if not fields.get("read_lease", True):
+        del fields["read_lease"]
+    return shown(fields)
 
 
 def shown(row: dict[str, Any]) -> dict[str, Any]:

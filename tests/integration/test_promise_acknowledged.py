@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.acceptance.harness.http import Http, place, schedules
 from tests.acceptance.harness.reading import Record
 from tests.acceptance.harness.site import Site, now_ms, wait_for
 
@@ -26,6 +27,8 @@ def test_a_serial_group_waits_for_each_acknowledgement(
             site.ask("t", f"s{number}", at=due_ms + number, group="g", serial=True)
         for number in range(EVENTS):
             record = fired(site, f"s{number}")
+            if number == 0:
+                check_what_waits(Http(worker), record, due_ms + EVENTS)
             if number == EVENTS // 2:
                 worker.kill()
                 worker = site.worker().start().wait_ready()
@@ -38,6 +41,28 @@ def test_a_serial_group_waits_for_each_acknowledgement(
             site.ask("t", f"s{number}", **ask)
             assert site.outcome(f"ack {number}")["outcome"] == "UPDATED"
         assert len(site.fired("t")) == 2 * EVENTS
+
+
+def check_what_waits(http: Http, record: Record, until_ms: int) -> None:
+    """The others are in lists and counts, with the reason, and the fire to acknowledge is told."""
+
+    def waiting() -> list[tuple[str, str | None]]:
+        page = http("GET", f"{schedules('t')}?due_until={until_ms}")[1]["schedules"]
+        return [(each["schedule_id"], each.get("waiting_for")) for each in page]
+
+    behind = [(f"s{number}", "ack_lock") for number in range(1, EVENTS)]
+    wait_for("all that wait behind the lock", lambda: waiting() == behind)
+    counts = http("GET", f"/v1/tenants/t/counts?due_until={until_ms}")[1]["counts"]
+    assert sum(each["pending"] for each in counts) == len(behind)
+    (lock,) = http("GET", "/v1/tenants/t/locks")[1]["locks"]
+    assert lock["fire_id"] == (record.header("belfry-fire-id") or b"").decode()
+    assert (lock["schedule_id"], lock["group"], lock["locks"]) == ("s0", "g", ["group"])
+    assert "'g'" in http("GET", place("t", "s1"))[1]["waiting_reason"]
+
+    def reasons() -> set[str | None]:
+        return {each["waiting_for"] for each in http("GET", "/healthz/ready")[1]["partitions"]}
+
+    wait_for("the oldest due event to be one of them", lambda: "ack_lock" in reasons())
 
 
 def fired(site: Site, schedule_id: str) -> Record:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -93,6 +94,58 @@ def test_the_way_to_more_partitions(
     after = parts(again)
     assert after[0]["policy"] == {**before[0]["policy"], "priority": 3}
     assert sorted(after[1:], key=orjson.dumps) == sorted(stays[1:], key=orjson.dumps)
+
+
+def test_a_restore_into_the_living_one_repeats_nothing(
+    kafka: str, tmp_path: Path, unique: Callable[[str], str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "living.jsonl"
+    with Site(kafka, unique("living"), tmp_path) as site:
+        worker = site.worker().start().wait_ready()
+        at_ms = now_ms() + 7_000
+        asked: dict[str, dict[str, Any]] = {
+            "fires": {"at": at_ms},
+            "lives": {"kind": "EVERY", "interval_ms": 1_000, "start_at": at_ms},
+            **{name: {"at": at_ms + DAY} for name in ("moves", "goes", "stays")},
+        }
+        for name, fields in asked.items():
+            site.ask("t", name, request_id=name, **fields)
+        wait_for("verdicts", lambda: asked.keys() <= site.outcomes().keys(), 20)
+        assert command(site, "backup", str(file)) == 0
+        wait_for("fires", lambda: names(site).get("fires") and names(site)["lives"] > 1, 20)
+        assert command(site, "schedule", "cancel", "t", "goes") == 0
+        assert command(site, "schedule", "create", "t", "moves", "--in", "2d") == 0
+        capsys.readouterr()
+        assert command(site, "restore", str(file), "--output", "jsonl") == 4
+        said = [orjson.loads(line) for line in capsys.readouterr().out.splitlines()]
+        assert {each["schedule_id"]: (each["result"], each["code"]) for each in said} == {
+            "fires": ("left", "fired"),
+            "lives": ("left", "same_definition"),
+            "stays": ("left", "same_definition"),
+            "goes": ("left", "cancelled"),
+            "moves": ("conflict", "exists"),
+        }
+        assert command(site, "restore", str(file), "--cancelled") == 4
+        told = capsys.readouterr().out
+        assert "made      t/goes: version 1, due" in told
+        assert "(in 23h59m" in told
+        # What was cancelled after a restore is not said to be made while it is not.
+        assert command(site, "schedule", "cancel", "t", "goes") == 0
+        assert command(site, "restore", str(file), "--cancelled") == 4
+        assert "made      t/goes" in capsys.readouterr().out
+        beyond = names(site)["lives"] + 2
+        wait_for("the living one to go on", lambda: names(site)["lives"] >= beyond, 20)
+        numbers = [r.header("belfry-occurrence") for r in site.fired("t")]
+        assert names(site)["fires"] == 1
+        assert worker.stop() == 0
+    lives = sorted(int(n or b"") for n in numbers)[1:]
+    assert lives == list(range(len(lives)))
+
+
+def names(site: Site) -> Counter[str]:
+    """How often each schedule of tenant `t` has fired."""
+    ids = [record.header("belfry-schedule-id") or b"" for record in site.fired("t")]
+    return Counter(each.decode() for each in ids)
 
 
 def wait_fired(site: Site, count: int) -> list[Any]:

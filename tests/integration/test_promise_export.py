@@ -85,9 +85,11 @@ def test_an_import_goes_on_where_the_export_stood(
     with Site(kafka, unique("to"), tmp_path / "to") as site:
         worker = site.worker().start().wait_ready()
         assert command(site, "import", str(file)) == 0
+        capsys.readouterr()
         again = command(site, "import", str(file), "--output", "jsonl")
         outcomes = [orjson.loads(line) for line in capsys.readouterr().out.splitlines()]
-        assert {(each["outcome"], each["code"]) for each in outcomes} == {("DUPLICATE", "ACCEPTED")}
+        lives = {(each["result"], each["outcome"], each["code"]) for each in outcomes}
+        assert lives == {("left", "CONFLICT", "same_definition")}
         assert again == 0
         assert worker.stop() == 0
         after = exported(site, capsys)

@@ -17,6 +17,8 @@ from tests.acceptance.harness.site import Site, now_ms, wait_for
 
 pytestmark = pytest.mark.slow
 
+HOUR_MS = 3_600_000
+
 
 @pytest.fixture(scope="module")
 def site(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
@@ -119,6 +121,16 @@ def test_an_instant_in_the_past_fires_at_once(site: Site) -> None:
     sent = site.ask("past", "p", at=now_ms() - 86_400_000, payload=b"late")
     (fired,) = site.wait_fired("past", 1)
     assert fired.timestamp_ms - sent.timestamp()[1] < 2_000
+
+
+def test_a_name_that_kafka_cannot_keep_apart_is_told_at_once(site: Site) -> None:
+    """Another worker has made the other topic a moment ago; only the controller knows."""
+    site.create_topics([site.topic("fired.pay.eu")], {})
+    site.ask("pay_eu", "late", at=now_ms() + HOUR_MS, request_id="late")
+    told = site.outcome("late")
+    assert (told["outcome"], told["code"]) == ("REJECTED", "tenant_collides")
+    site.ask("pay.eu", "first", at=now_ms(), payload=b"paid")
+    assert [record.value for record in site.wait_fired("pay.eu", 1)] == [b"paid"]
 
 
 def test_an_envelope_is_read_by_confluents_own_deserializer(site: Site, stack: Stack) -> None:

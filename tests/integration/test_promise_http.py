@@ -138,7 +138,7 @@ def test_a_schedule_lives_and_ends(both: list[Http], tenant: str) -> None:
             assert status == 200, found
             assert found["payload_json"] == {"n": number}
             assert (found["state"], found["due_at"]) == ("PENDING", "2060-01-01T00:00:00.000Z")
-            assert headers["etag"] == '"1"'
+            assert headers["etag"] == f'"{found["generation"]}.1"'
         assert http("DELETE", place(tenant, f"order/{number}"))[1]["outcome"] == "CANCELLED"
         assert http("GET", place(tenant, f"order/{number}"))[0] == 404
         assert http("DELETE", place(tenant, f"order/{number}"))[0] == 404
@@ -150,11 +150,20 @@ def test_changes_count_only_for_the_expected_version(both: list[Http], tenant: s
     assert here("PUT", path, {"at": FAR}, if_none_match="*")[0] == 201
     assert here("PUT", path, {"at": FAR}, if_none_match="*")[0] == 412
     status, verdict, headers = there("PUT", path, {"at": FAR, "group": "g"}, if_match='"1"')
-    assert (status, verdict["outcome"], headers["etag"]) == (200, "UPDATED", '"2"')
+    assert (status, verdict["outcome"]) == (200, "UPDATED")
+    assert headers["etag"] == f'"{verdict["generation"]}.2"'
     status, problem, _ = here("PUT", path, {"at": FAR}, if_match='"1"')
     assert (status, problem["code"], problem["version"]) == (412, "wrong_version", 2)
     assert here("PUT", path, {"at": FAR}, if_match="x")[0] == 422
     assert there("DELETE", path, if_match='"1"')[0] == 412
+    old = here("GET", path)[2]["etag"]
+    assert old == headers["etag"]
+    assert there("DELETE", path, if_match=old)[0] == 200
+    # A successor of the same version is another schedule.
+    assert here("PUT", path, {"at": FAR})[0] == 201
+    assert here("PUT", path, {"at": FAR, "group": "g"})[2]["etag"] != old
+    status, problem, _ = there("DELETE", path, if_match=old)
+    assert (status, problem["code"]) == (412, "wrong_generation")
     assert there("DELETE", path, if_match='"2"')[0] == 200
 
 
@@ -163,6 +172,22 @@ def test_a_request_is_carried_out_once(both: list[Http], tenant: str) -> None:
     answers = [http("POST", schedules(tenant), body) for http in both]
     assert [status for status, _, _ in answers] == [201, 201]
     assert [verdict["outcome"] for _, verdict, _ in answers] == ["ACCEPTED", "DUPLICATE"]
+
+
+def test_a_used_id_makes_no_other_request_look_done(both: list[Http], tenant: str) -> None:
+    here, there = both
+    assert (
+        here("POST", schedules(tenant), {"schedule_id": "a", "at": FAR, "request_id": "r"})[0]
+        == 201
+    )
+    got, problem, _ = there(
+        "POST", schedules(tenant), {"schedule_id": "b", "at": FAR, "request_id": "r"}
+    )
+    assert (got, problem["code"]) == (409, "request_id_reused")
+    assert there("GET", f"{schedules(tenant)}/b")[0] == 404
+    got, problem, _ = here("DELETE", f"{schedules(tenant)}/a?request_id=r", if_match='"1"')
+    assert (got, problem["code"]) == (409, "request_id_reused")
+    assert here("GET", f"{schedules(tenant)}/a")[0] == 200
 
 
 def test_what_is_refused_says_why(both: list[Http], tenant: str) -> None:

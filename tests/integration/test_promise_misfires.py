@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from belfry.schedules.instants import parse_instant
+from tests.acceptance.harness.evidence import rfc3339
 from tests.acceptance.harness.reading import Record
 from tests.acceptance.harness.site import Site, now_ms, wait_for
 
@@ -49,6 +50,9 @@ def test_each_policy_after_an_outage(
         stopped_ms = now_ms()
         for name, at in (("asked late", stopped_ms), ("asked too late", stopped_ms - 60_000)):
             site.ask("t", name, at=at, max_lateness_ms=50_000)
+        # A window that begins and ends while nobody reads: it counts from when Kafka had it.
+        window = {**rule, "end_at": now_ms() + 1_500, "misfire": "FIRE_ALL"}
+        came_ms = site.ask("t", "window", request_id="window", **window).timestamp()[1]
         wait_for("an outage", lambda: now_ms() > stopped_ms + 2_500)
         site.worker().start().wait_ready()
         for name in RECURRING[:3]:
@@ -62,6 +66,11 @@ def test_each_policy_after_an_outage(
         for name in RECURRING:
             adds_up(fired(site, name, 4), given_up(site, name), name)
         assert [len(of(site, name)) for name in ("waits", "asked late")] == [1, 1]
+        assert site.outcome("window")["outcome"] == "ACCEPTED"
+        beats = range(came_ms + INTERVAL_MS, window["end_at"] + 1, INTERVAL_MS)
+        assert [each.header("belfry-scheduled-at") for each in of(site, "window")] == [
+            rfc3339(ms) for ms in beats
+        ]
         for name in ("spoils", "asked too late"):
             assert of(site, name) == []
             assert [number for number, _ in given_up(site, name)] == [1]

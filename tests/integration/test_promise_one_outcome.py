@@ -139,6 +139,9 @@ def headers_of_all_sorts() -> Iterator[Case]:
     yield by_headers("h-long", "bad_header", **{"in": b"9" * 5_000})
     yield by_headers("h-action", "unknown_action", action=b"EXPLODE", **{"in": b"5m"})
     yield by_headers("h-id", "bad_header", request_id=b"\xff", **{"in": b"5m"})
+    yield by_headers("h-zone", "unknown_header", tz=b"Europe/Paris", cron=b"@daily")
+    for case in refused_with_an_id():
+        yield case
     yield Case("h-alone", b"v", headers=[("belfry-in", b"5m")], code="no_tenant")
     forged = {"topic": b"t", "partition": b"0", "offset": b"0", "timestamp": b"0"}
     for name in ("partition", "offset", "timestamp"):
@@ -153,6 +156,15 @@ def headers_of_all_sorts() -> Iterator[Case]:
     case.headers = [(f"belfry-origin-{key}", value) for key, value in forged.items()]
     case.headers[0] = ("belfry-origin-topic", b"\xff" * 100_000)
     yield case
+
+
+def refused_with_an_id() -> Iterator[Case]:
+    """Headers that are refused, and of which the id can be read all the same."""
+    yield by_headers("told-when", "bad_header", request_id=b"told-when", at=b"tomorrow")
+    yield by_headers("told-never", "no_instant", request_id=b"told-never")
+    yield by_headers("told-zone", "unknown_header", tz=b"UTC", request_id=b"told-zone", at=b"1")
+    headers: Headers = [("belfry-request-id", b"told-alone"), ("belfry-in", b"5m")]
+    yield Case("told-alone", b"v", headers=headers, code="no_tenant")
 
 
 def large_of_all_sorts() -> Iterator[Case]:
@@ -251,6 +263,10 @@ def test_every_request_has_exactly_one_verdict(site: Site, stack: Stack) -> None
         if len(codes) != 1 or landed[place].code not in (None, codes[0])
     }
     assert not wrong
+    outcomes = site.outcomes()
+    for case in refused_with_an_id():
+        (event,) = outcomes[case.name]
+        assert (event["outcome"], event["code"]) == ("REJECTED", case.code)
     assert worker.child.pid == pid
     assert worker.child.exit_code() is None
     assert "starts over" not in worker.log.read_text("utf-8")

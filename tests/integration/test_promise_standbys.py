@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import ConsumerGroupTopicPartitions, Producer
+from confluent_kafka.admin import AdminClient
 
+from belfry.balance.heartbeat import read_heartbeat
 from tests.acceptance.harness.failover import divided, owned
 from tests.acceptance.harness.site import Site, now_ms, wait_for
 from tests.acceptance.harness.worker import Worker
@@ -21,6 +23,15 @@ def cluster(worker: Worker) -> dict[str, Any]:
     """What a worker says of its cluster."""
     status, page = worker.get("/v1/cluster")
     return dict(json.loads(page)) if status == 200 else {"members": [], "standbys": []}
+
+
+def heartbeats(site: Site) -> dict[str, frozenset[int]]:
+    """Which workers keep a heartbeat that vouches for partitions, and for which."""
+    admin = AdminClient({"bootstrap.servers": site.bootstrap})
+    group = ConsumerGroupTopicPartitions(f"{site.name}.heartbeats")
+    (asked,) = admin.list_consumer_group_offsets([group]).values()
+    told = [read_heartbeat(each.metadata) for each in asked.result(10).topic_partitions]
+    return {beat.worker: beat.well for beat in told if beat is not None and beat.well}
 
 
 def all_warm(worker: Worker) -> bool:
@@ -47,6 +58,7 @@ def test_a_standby_takes_over_long_before_the_session_is_over(
         wait_for("warm standbys", lambda: all_warm(one) and all_warm(other), 30)
         # The roster is told with an assignment; the one that made two and two may be on its way.
         wait_for("a roster of two", lambda: beside_each_other(cluster(other)["members"]), 30)
+        wait_for("heartbeats of both", lambda: len(heartbeats(site)) == 2, 30)
         for number in range(16):
             site.ask(f"t{number}", "x", at=now_ms() + 2_000, payload=b"%d" % number)
         one.kill()

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
 
 from belfry.devstack import free_port
 from tests.acceptance.harness.requests import request, request_body
@@ -48,28 +47,6 @@ def test_sigterm_ends_with_code_0_and_the_next_start_takes_up(site: Site) -> Non
         assert [record.value for record in site.wait_fired("t", 2)] == [b"yes", b"new"]
         assert site.outcome("4")["outcome"] == "CANCELLED"
         assert site.outcome("5")["outcome"] == "UPDATED"
-
-
-def test_a_cancel_behind_an_open_transaction_counts(site: Site) -> None:
-    """Readers stop where a transaction is open; the log, and what has to count, goes on."""
-    with site:
-        worker = site.worker().start().wait_ready()
-        sent = site.ask("t", "x", at=now_ms() + 2_500, payload=b"no", request_id="1")
-        assert site.outcome("1")["outcome"] == "ACCEPTED"
-        worker.kill()
-        slow = Producer({"bootstrap.servers": site.bootstrap, "transactional.id": f"{site.name}-u"})
-        slow.init_transactions()
-        slow.begin_transaction()
-        value = request("t", "y", at=now_ms(), payload=b"y")
-        slow.produce(site.topic("schedules"), value, partition=sent.partition())
-        slow.flush()
-        site.ask("t", "x", action="CANCEL", request_id="2")
-        time.sleep(2.5)
-        worker.start()
-        time.sleep(4.0)
-        slow.commit_transaction()
-        assert [record.value for record in site.wait_fired("t", 1)] == [b"y"]
-        assert site.outcome("2")["outcome"] == "CANCELLED"
 
 
 def test_a_stop_before_a_broker_answers_is_graceful(site: Site) -> None:

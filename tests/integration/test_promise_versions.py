@@ -10,6 +10,7 @@ from typing import Final
 import pytest
 
 from belfry import __version__
+from belfry.schedules.identity import Homes
 from tests.acceptance.harness.failover import divided, owned
 from tests.acceptance.harness.site import Site, now_ms, wait_for
 from tests.acceptance.harness.worker import Worker
@@ -37,6 +38,16 @@ NEXT_RECORDS: Final = [
         "old": "record[0] != FORMAT",
         "new": "record[0] not in (1, FORMAT)",
     },
+]
+
+
+# A worker whose time zone data is older than the zone.
+LACKS_A_ZONE: Final = [
+    {
+        "file": "belfry/schedules/triggers/zones.py",
+        "old": '.read_text("utf-8").split())',
+        "new": '.read_text("utf-8").split()) - {"Europe/Paris"}',
+    }
 ]
 
 
@@ -123,3 +134,39 @@ def stopped(worker: Worker) -> set[int]:
     page = json.loads(problems(worker))
     told = [each for each in page["partitions"] if "Run the version" in (each["missing"] or "")]
     return {each["partition"] for each in told}
+
+
+def test_a_zone_that_one_worker_lacks_stops_nobody(
+    kafka: str, tmp_path: Path, unique: Callable[[str], str]
+) -> None:
+    tenant = next(name for n in range(99) if Homes(4).of(name := f"zoned{n}") == 3)
+    with Site(kafka, unique("zones"), tmp_path) as site:
+        site.fired_topics([*TENANTS, tenant])
+
+        def wait_zoned() -> None:
+            """Wait until the schedule by the clock of the zone fires twice more."""
+            count = len(site.fired(tenant)) + 2
+            wait_for("the zone's schedule", lambda: len(site.fired(tenant)) >= count, 40)
+
+        new = site.worker().start().wait_ready()
+        rule = {"kind": "CRON", "cron": "* * * * * *", "timezone": "Europe/Paris"}
+        site.ask(tenant, "zoned", **rule)
+        wait_zoned()
+        old = of_release(site, LACKS_A_ZONE, tmp_path / "old").start()
+        # The old one is given partition 3 first, and leaves it to the one that can fire all of it.
+        wait_for("half to have moved", lambda: halved(old, new) and 3 in owned(new), 60)
+        wait_zoned()
+        ask(site, "shared")
+        wait_fired(site, len(TENANTS))
+        new.kill()
+        wait_for("the old one to own all", lambda: owned(old) == ALL and old.ready, 40)
+        ask(site, "alone")
+        wait_fired(site, 2 * len(TENANTS))
+        wait_for("it to be held back", lambda: "a schedule is held back" in old.said(), 20)
+        new.start()
+        wait_for("the new one to have it back", lambda: 3 in owned(new), 60)
+        wait_zoned()
+        occurrences = [record.header("belfry-occurrence") for record in site.fired(tenant)]
+        assert occurrences == [b"%d" % number for number in range(len(occurrences))]
+        assert old.stop() == 0
+        assert new.stop() == 0

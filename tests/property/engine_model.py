@@ -41,7 +41,7 @@ class Model:
 
     waiting: dict[Name, Waiting] = field(default_factory=dict)
     over: dict[Name, Over] = field(default_factory=dict)
-    answered: dict[Name, int] = field(default_factory=dict)
+    answered: dict[Name, tuple[int, dict[str, Any]]] = field(default_factory=dict)
     fire_ids: set[bytes] = field(default_factory=set)
     held: set[str] = field(default_factory=set)
 
@@ -78,17 +78,21 @@ class Model:
     def decide(self, asked: dict[str, Any], record: tuple[int, int], now_ms: int) -> str:
         """Outcome of a request that was read from a record (offset, timestamp)."""
         again = (asked["tenant"], asked["request_id"] or "")
-        if asked["request_id"]:
-            if min(record[1], now_ms) - self.answered.get(again, -DAY) < HOUR:
-                return "DUPLICATE"
-            self.answered[again] = now_ms
-        return self._outcome((asked["tenant"], asked["schedule_id"]), asked, record, now_ms)
+        arrived_ms = record[1] if record[1] <= now_ms + 60_000 else now_ms
+        if asked["request_id"] and again in self.answered:
+            answered_ms, first = self.answered[again]
+            if arrived_ms - answered_ms < HOUR:
+                return "DUPLICATE" if meant(asked) == meant(first) else "CONFLICT"
+        name = (asked["tenant"], asked["schedule_id"])
+        outcome = self._outcome(name, asked, (record[0], arrived_ms))
+        if asked["request_id"] and outcome != "REJECTED":
+            # All that this model sees refused may be taken in a moment later.
+            self.answered[again] = (arrived_ms, asked)
+        return outcome
 
-    def _outcome(
-        self, name: Name, asked: dict[str, Any], record: tuple[int, int], now_ms: int
-    ) -> str:
+    def _outcome(self, name: Name, asked: dict[str, Any], record: tuple[int, int]) -> str:
         waits, over = self.waiting.get(name), self.over.get(name)
-        if over is not None and now_ms - over.ended_ms >= DAY:
+        if over is not None and record[1] - over.ended_ms >= DAY:
             over = None
         stands = waits or over
         action, version = asked["action"], stands.version if stands else 0
@@ -123,11 +127,21 @@ class Model:
         schedule = "/".join(name).encode()
         due_ms = nominal_ms + (jitter_ms(schedule, nominal_ms, jitter) if jitter else 0)
         version = 1 if before is None else before.version + 1
+        if before is not None and before.definition[:4] == definition[:4]:
+            # The same trigger: a delay that runs goes on, whatever else changes.
+            due_ms = before.due_ms
         # A paused schedule that is due by the same rule stays paused, whatever else changes.
         stays = before is not None and before.paused and before.definition[:4] == definition[:4]
         self.waiting[name] = Waiting(due_ms, offset, version, definition, stays)
         self.over.pop(name, None)
         return "ACCEPTED" if before is None else "UPDATED"
+
+
+def meant(asked: dict[str, Any]) -> dict[str, Any]:
+    """What a request asks for: of an action that keeps no event, only what it acts on."""
+    if asked["action"] in ("UPSERT", "CREATE"):
+        return asked
+    return {name: asked[name] for name in ("action", "schedule_id", "expected_version")}
 
 
 DEFINITION: Final = ("kind", "at", "delay_ms", "group", "payload", "key")

@@ -23,7 +23,7 @@ from belfry.schedules.outcomes import Outcome
 from belfry.schedules.tenant import Level
 from belfry.store import keys
 from belfry.store.ordered_map import MemoryMap
-from belfry.store.records import MARKER, PENDING, PLACE, VERDICT, ZONES, check_format, paused
+from belfry.store.records import ANSWERED, MARKER, PENDING, PLACE, ZONES, check_format, paused
 from belfry.store.replay import Replay
 from belfry.store.schedules import ScheduleStore
 from tests.property.engine_model import Model
@@ -139,7 +139,7 @@ class Partition(RuleBasedStateMachine):
     def hold(self, number: int) -> None:
         """A tenant's topic goes."""
         tenant = TENANTS[number % 2]
-        self.driver.tenants.of(tenant).hold("its topic is missing")
+        self.driver.tenants.hold(tenant, "its topic is missing")
         self.model.held.add(tenant)
 
     def pause(self, number: int) -> None:
@@ -149,14 +149,13 @@ class Partition(RuleBasedStateMachine):
     def release(self, number: int) -> None:
         """A tenant's topic is back, and its kill switch too."""
         tenant = self.switch(number, paused=False)
-        self.driver.tenants.of(tenant).hold("")
+        self.driver.tenants.hold(tenant, "")
         self.model.held.discard(tenant)
 
     def switch(self, number: int, *, paused: bool) -> str:
-        tenant = self.driver.tenants.of(TENANTS[number % 2])
-        tenant.paused = paused
-        tenant.settle()
-        return tenant.name
+        tenant = TENANTS[number % 2]
+        self.driver.treat(tenant, paused=paused)
+        return tenant
 
     def save(self, _number: int) -> None:
         """Somebody copies the store's directory, or dies and leaves it behind."""
@@ -326,7 +325,7 @@ def view(rows: MemoryMap) -> dict[bytes, bytes]:
             found[name] = row
             continue
         letter = check_format(row)
-        assert letter in (PLACE, MARKER, VERDICT, ZONES)
+        assert letter in (PLACE, MARKER, ANSWERED, ZONES)
         found[name] = store.pending_at(name, row) if letter == PLACE else row
     lying_paused = dict(rows.scan(keys.PAUSED_PREFIX, keys.PAUSED_END))
     assert all(paused(row) for row in lying_paused.values())

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from belfry.schedules.policy import TenantPolicy
 from belfry.schedules.rejections import Rejection
+from belfry.schedules.request_digest import digest_of, digest_of_plain
 from belfry.schedules.tenant import Delivery, Level, Terms
 from belfry.wire import catalogue, framing
 from belfry.wire.quick import expand, read_plain
@@ -34,6 +35,16 @@ def test_a_plain_request_is_what_fastavro_reads(encoded: bytes) -> None:
     if plain is not None:
         expanded = expand(plain)
         assert expanded == (None if isinstance(whole, Rejection) else whole)
+
+
+@given(bodies())
+@example(body(at=NOW, group="", event_type="", key=b"", payload=b"", request_id="r"))
+@example(body(at=NOW, group="g", event_type="t", key=b"k", payload=b"v", request_id="r"))
+def test_a_plain_request_has_the_digest_of_the_whole_one(encoded: bytes) -> None:
+    plain = read_plain(encoded, 0)
+    whole = None if plain is None else expand(plain)
+    if plain is not None and whole is not None:
+        assert digest_of_plain(plain) == digest_of(whole)
 
 
 @given(PLAIN)

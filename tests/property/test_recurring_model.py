@@ -111,12 +111,12 @@ class Model:
         life = self.lives.pop(name)
         assert life.fires == life.max_fires
 
-    def ask(self, asked: dict[str, Any], now_ms: int) -> str:
-        """Outcome of a request."""
+    def ask(self, asked: dict[str, Any], arrived_ms: int) -> str:
+        """Outcome of a request, which counts from its arrival."""
         name, action = asked["schedule_id"], asked["action"]
         life = self.lives.get(name)
         if action == "UPSERT":
-            return self._upsert(name, asked, now_ms)
+            return self._upsert(name, asked, arrived_ms)
         if life is None:
             return ""
         if action == "CANCEL":
@@ -128,11 +128,13 @@ class Model:
         life.paused = action == "PAUSE"
         return "UNCHANGED" if same else f"{action}D"
 
-    def _upsert(self, name: str, asked: dict[str, Any], now_ms: int) -> str:
+    def _upsert(self, name: str, asked: dict[str, Any], arrived_ms: int) -> str:
         fields = (asked["interval_ms"], asked["max_lateness_ms"], asked["misfire"])
         rest = (asked["group"], asked["max_fires"], asked["payload"])
-        fresh = Life(now_ms + asked["interval_ms"], *fields, *rest)
         life = self.lives.get(name)
+        # What the old rhythm has fired, or given up, the new one does not fire again.
+        passed_ms = 0 if life is None else life.next_ms - life.interval_ms
+        fresh = Life(max(arrived_ms, passed_ms) + asked["interval_ms"], *fields, *rest)
         if life is None:
             self.lives[name] = fresh
             return "ACCEPTED"
@@ -177,7 +179,7 @@ class Recurring(RuleBasedStateMachine):
         self.driver.engine.claim(b"{}")
         self.driver.end(T0)
         self.model = Model()
-        self.asked: list[dict[str, Any]] = []
+        self.asked: list[tuple[dict[str, Any], int]] = []
         self.now_ms = T0
 
     @rule(
@@ -188,7 +190,7 @@ class Recurring(RuleBasedStateMachine):
     )
     def step(self, several: list[dict[str, Any]], by_ms: int, at_most: int, commit: bool) -> None:
         for asked in several:
-            self.asked.append(asked)
+            self.asked.append((asked, self.now_ms))
             self.driver.ask(timestamp_ms=self.now_ms, **asked)
         self.now_ms += by_ms
         self.make_step(at_most, commit=commit)
@@ -196,9 +198,8 @@ class Recurring(RuleBasedStateMachine):
     @rule(switch=st.sampled_from(["held", "paused", "free", "free"]))
     def stop_or_release(self, switch: str) -> None:
         """The tenant's topic goes, its kill switch is thrown, or it is free again."""
-        demo = self.driver.tenants.of("demo")
-        demo.paused = switch == "paused"
-        demo.hold("its topic is missing" if switch == "held" else "")
+        self.driver.treat(paused=switch == "paused")
+        self.driver.tenants.hold("demo", "its topic is missing" if switch == "held" else "")
 
     @rule(kept=st.floats(0, 1), by=st.integers(1, 20))
     def crash(self, kept: float, by: int) -> None:
@@ -230,8 +231,8 @@ class Recurring(RuleBasedStateMachine):
             assert not stopped, "a stopped tenant's schedule fired"
             assert not verdicts, "firing comes before intake"
         assert step.effects.outcomes[Outcome.MISSED] == given_up
-        for asked, event in zip(self.asked[start:], verdicts, strict=True):
-            expected = after.ask(asked, self.now_ms)
+        for (asked, arrived_ms), event in zip(self.asked[start:], verdicts, strict=True):
+            expected = after.ask(asked, arrived_ms)
             if expected == "TRIGGERED" and stopped:
                 expected = "REJECTED"
             assert event.outcome in ({expected} if expected else {"NOT_FOUND", "TOO_LATE"})

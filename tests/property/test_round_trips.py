@@ -46,6 +46,19 @@ VERDICT = st.builds(
     due_ms=st.none() | st.integers(0, 2**63 - 1),
     version=st.none() | st.integers(1, 2**32 - 1),
     code=st.text(max_size=40),
+    digest=st.just(b""),
+    action=st.just(""),
+    schedule_id=st.just(""),
+    generation=st.none(),
+)
+# As this release writes it: with what was asked.
+ANSWERED = st.builds(
+    Verdict._replace,
+    VERDICT,
+    digest=st.binary(min_size=16, max_size=16),
+    action=st.sampled_from(["UPSERT", "CANCEL"]),
+    schedule_id=st.text(max_size=40),
+    generation=st.none() | st.integers(0, 2**64 - 2),
 )
 MANIFEST = st.builds(Manifest, U64, U32, I64, I64, U64, U32, st.binary(min_size=16, max_size=16))
 HEADERS = st.lists(st.tuples(st.text(max_size=20), st.none() | st.binary(max_size=20)), max_size=6)
@@ -102,6 +115,13 @@ def test_verdicts(row: Verdict) -> None:
     encoded = records.encode_verdict(row)
     assert records.decode_verdict(encoded) == row
     assert records.check_format(encoded) == records.VERDICT
+
+
+@given(ANSWERED)
+def test_verdicts_with_what_was_asked(row: Verdict) -> None:
+    encoded = records.encode_verdict(row)
+    assert records.decode_verdict(encoded) == row
+    assert records.check_format(encoded) == records.ANSWERED
 
 
 @given(MANIFEST)

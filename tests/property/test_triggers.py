@@ -84,7 +84,7 @@ def test_what_is_pending_holds_as_long_as_the_zones_do(rule: Rule, accepted_ms: 
     trigger = trigger_by(rule)
     for nominal_ms in walked(trigger, accepted_ms, 5):
         assert trigger.holds(nominal_ms)
-        assert trigger.rederived_ms(nominal_ms, accepted_ms - 1) == nominal_ms
+        assert trigger.rederived_ms(nominal_ms, accepted_ms - 1, accepted_ms - 1) == nominal_ms
 
 
 @given(RULES, INSTANTS)

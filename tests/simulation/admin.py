@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
 from types import SimpleNamespace
 from typing import Any, Final
@@ -10,6 +10,9 @@ from typing import Any, Final
 from confluent_kafka import KafkaError
 from confluent_kafka.admin import AclOperation  # type: ignore[attr-defined]
 
+from belfry.worker.broker_features import Features
+from belfry.worker.open_transactions import OpenTransaction, Untold
+from tests.simulation.broker import T0
 from tests.simulation.clients import failure, metadata
 from tests.simulation.machine import machine
 
@@ -83,10 +86,38 @@ class SimAdmin:
         if name not in self._broker.refused:
             allowed.append(AclOperation.WRITE)
         return SimpleNamespace(
-            topic_id=f"id-of-{name}",
+            topic_id=f"id-of-{name}-{self._broker.made.get(name, 0)}",
             partitions=self._broker.topics.get(name, []),
             authorized_operations=allowed,
         )
+
+    def list_consumer_group_offsets(self, asked: Any, **_: Any) -> dict[str, Future[Any]]:
+        """Offsets that groups without members committed, with their metadata."""
+        self._ask()
+        found: dict[str, Future[Any]] = {}
+        for each in asked:
+            kept = [
+                self._broker.anchors.get((each.group_id, one.topic, one.partition), "")
+                for one in each.topic_partitions
+            ]
+            offsets = [
+                SimpleNamespace(offset=0 if text else -1001, metadata=text or None, error=None)
+                for text in kept
+            ]
+            found[each.group_id] = _settled(SimpleNamespace(topic_partitions=offsets))
+        return found
+
+    def alter_consumer_group_offsets(self, given: Any, **_: Any) -> dict[str, Future[Any]]:
+        """Commit such offsets."""
+        self._ask()
+        found: dict[str, Future[Any]] = {}
+        for each in given:
+            for one in each.topic_partitions:
+                place = (each.group_id, one.topic, one.partition)
+                self._broker.anchors[place] = one.metadata
+            answered = [SimpleNamespace(error=None) for _ in each.topic_partitions]
+            found[each.group_id] = _settled(SimpleNamespace(topic_partitions=answered))
+        return found
 
     def list_offsets(self, wanted: dict[Any, Any], **_: Any) -> dict[Any, Future[Any]]:
         """Where partitions end for readers of committed records."""
@@ -97,3 +128,26 @@ class SimAdmin:
             )
             for place in wanted
         }
+
+
+def ask_brokers(_properties: dict[str, Any]) -> dict[str, Features]:
+    """What the broker can do: it is of no version, so it does not tell."""
+    raise ConnectionError("no answer")
+
+
+def open_transactions(
+    _properties: dict[str, Any], places: Sequence[tuple[str, int]]
+) -> list[OpenTransaction]:
+    """Whose transactions are open in these partitions, the first of each partition first."""
+    if not machine().travel(ADMIN_MS):
+        raise Untold("no answer")
+    found = []
+    for topic, partition in places:
+        for txn, start in machine().broker.log(topic, partition).open.items():
+            began_ms = int(T0 + txn.started_ms)
+            state = f"Prepare{txn.outcome.title()}" if txn.outcome else "Ongoing"
+            number = sorted(machine().broker.coordinated).index(txn.producer)
+            told = (txn.producer, state, began_ms, int(txn.timeout_ms))
+            place = (topic, partition, start, number, txn.epoch, began_ms)
+            found.append(OpenTransaction(*place, *told))
+    return sorted(found, key=lambda each: (each.topic, each.partition, each.start_offset))

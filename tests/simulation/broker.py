@@ -45,6 +45,7 @@ class Txn:
     touched: list[Log] = field(default_factory=list)
     number: int = 0
     decided_ms: float = 0.0
+    timeout_ms: float = 0.0
 
 
 class Entry(NamedTuple):
@@ -131,6 +132,8 @@ class Broker:
         self.configs: dict[str, dict[str, str]] = {}
         self.refused: dict[str, str] = {}
         self.coordinated: dict[str, Coordinated] = {}
+        self.anchors: dict[tuple[str, str, int], str] = {}
+        self.made: dict[str, int] = {}
         self.order = 0
         self.decided = 0
 
@@ -142,6 +145,7 @@ class Broker:
 
     def create(self, topic: str, partitions: int) -> None:
         """Create a topic."""
+        self.made[topic] = self.made.get(topic, 0) + 1
         self.topics[topic] = [Log(topic, number) for number in range(partitions)]
 
     def log(self, topic: str, partition: int) -> Log:
@@ -195,7 +199,7 @@ class Broker:
             raise Refused("refused", self.refused[topic])
         log = self.log(topic, partition)
         if known.txn is None:
-            known.txn = Txn(*producer, self.stage.now_ms)
+            known.txn = Txn(*producer, self.stage.now_ms, timeout_ms=timeout_ms)
             self._expire_later(known, known.txn, timeout_ms)
         txn = known.txn
         if txn.outcome:

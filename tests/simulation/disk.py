@@ -136,3 +136,11 @@ def wipe(path: object) -> None:
     """Stands in for `rocks.wipe`."""
     disk: Disk = here().current.host.disk  # type: ignore[attr-defined]
     disk.kept.pop(str(path), None)
+
+
+def move(path: object, to: object) -> None:
+    """Stands in for `rocks.move`."""
+    disk: Disk = here().current.host.disk  # type: ignore[attr-defined]
+    kept = disk.kept.pop(str(path), None)
+    if kept is not None:
+        disk.kept[str(to)] = kept

@@ -147,6 +147,29 @@ def refuse_topic(world: World) -> None:
     world.stage.later(2_500.0, mend)
 
 
+def stranger_in_changelog(world: World) -> None:
+    """A stranger's transaction is open in a partition of the changelog, and is rolled back."""
+    _stranger(world, "belfry.changelog", world.random.choice((300.0, 3_000.0, 9_000.0)))
+
+
+def stranger_in_input(world: World) -> None:
+    """A stranger's transaction is open in a partition of the requests, and is rolled back."""
+    _stranger(world, "belfry.schedules", world.random.choice((300.0, 3_000.0, 9_000.0)))
+
+
+def stranger_in_policies(world: World) -> None:
+    """A stranger's transaction is open among the policies for longer than a start may take."""
+    _stranger(world, "belfry.tenants", 45_000.0)
+
+
+def _stranger(world: World, topic: str, lasts_ms: float) -> None:
+    name = f"stranger-{world.stage.now_ms:.3f}"
+    place = (topic, world.random.randrange(world.scenario.partitions))
+    producer = (name, world.broker.init(name, lambda _ms: None))
+    world.broker.produce(producer, place, [(b"stranger", name.encode(), None)], 2 * lasts_ms)
+    world.stage.later(lasts_ms, lambda: world.broker.end(producer, "abort"))
+
+
 def compact(world: World) -> None:
     """The broker compacts the changelog; tombstones stay."""
     for log in world.broker.topics["belfry.changelog"]:
@@ -174,5 +197,6 @@ KINDS: Final[dict[str, Callable[[World], None]]] = {
     for each in (
         crash, crash_at, pause_at, stop, all_down, cut, step_clock, skew, rebalance, lose_disk,
         old_disk, copy_disk, damage_disk, refuse_topic, compact, night,
+        stranger_in_changelog, stranger_in_input, stranger_in_policies,
     )
 }  # fmt: skip

@@ -52,6 +52,8 @@ class Sent:
     appended_ms: int = 0
     stray: bool = False
     poison: bool = False
+    value: bytes = b""
+    headers: Headers | None = None
 
     @property
     def recurs(self) -> bool:
@@ -135,14 +137,14 @@ class Load:
         self._send(sent)
 
     def _again(self, first: Sent) -> None:
-        """A producer that sends once more, with the same id."""
+        """A producer that sends the same record once more."""
         fresh = self.broker.now_ms() - first.appended_ms < 60_000
         if fresh and first.request_id is not None and not first.stray:
             again = Sent(
                 first.name, first.tenant, first.schedule_id, first.action, dict(first.fields),
                 first.request_id,
             )  # fmt: skip
-            self._send(again)
+            self._append(again, first.partition, first.value, first.headers)
 
     def _poison(self) -> None:
         partition = self.random.randrange(self.partitions)
@@ -178,6 +180,7 @@ class Load:
         self._append(sent, partition, REQUEST_HEAD + buffer.getvalue(), None)
 
     def _append(self, sent: Sent, partition: int, value: bytes, headers: Headers | None) -> None:
+        sent.value, sent.headers = value, headers
         log = self.broker.log(SOURCE, partition)
         entry = self.broker.append(log, (sent.tenant.encode(), value, headers))
         sent.partition, sent.offset, sent.appended_ms = partition, entry.offset, entry.timestamp_ms

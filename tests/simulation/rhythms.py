@@ -1,6 +1,7 @@
 """What recurs keeps its rhythm: each instant is an interval after the one before, none is missing.
 
-A row whose request was taken in late begins with a later instant of its grid, and is as long.
+A row begins with the first instant of its grid from when its request came in, however late that is
+read.
 """
 
 from __future__ import annotations
@@ -24,6 +25,9 @@ def drift(sent: Sent, fired: Sequence[Entry], early_ms: int) -> Iterator[str]:
         for headers in [headers_of(entry)]
     ]
     told.sort(key=lambda each: each[:2])
+    passed = max(0, -((start_ms - sent.appended_ms) // interval_ms))
+    if told and told[0][1] != (first_ms := start_ms + passed * interval_ms):
+        yield f"begins {told[0][1] - first_ms} ms behind its first instant"
     for number, (occurrence, nominal_ms, entry) in enumerate(told):
         if occurrence != number:
             yield f"has occurrence {occurrence} where {number} should be"

@@ -79,6 +79,7 @@ class SimWorker:
         try:
             kit.policies.start()
             kit.outputs.start()
+            kit.watch.start()
         except (KafkaException, ConnectionError):
             return
         seat = Seat(Standing(self.machine.name))
@@ -94,6 +95,7 @@ class SimWorker:
         owners.stop()
         kit.policies.stop()
         kit.outputs.stop()
+        kit.watch.stop()
         self._group.leave(self.machine)
 
     def _hand_over(self, runner: Any, term: int, batch: Any) -> None:

@@ -28,12 +28,19 @@ class PartitionAnswer(BaseModel):
     pending: int = Field(description="Schedules that wait for their next due instant.")
     position: int = Field(description="Offset of the next request that has no verdict yet.")
     ingest_lag_records: int = Field(description="Requests in the log that have no verdict yet.")
-    oldest_due_at: str | None = Field(description="Earliest due instant that has not fired.")
+    oldest_due_at: str | None = Field(
+        description="Earliest due instant that has not fired, whatever its schedule waits for."
+    )
+    waiting_for: str | None = Field(
+        description="What that one waits for: `firing`, `tenant_queue`, `tenant_blocked`,"
+        " `catch_up`, `ack_lock` or `later_release`."
+    )
 
     @classmethod
     def of(cls, view: PartitionView) -> PartitionAnswer:
         """The answer that shows a partition."""
-        oldest = view.oldest_due_ms
+        due_ms = view.oldest_due_ms
+        waiting_for = min(due_ms, key=due_ms.__getitem__, default=None)
         return cls(
             partition=view.partition,
             state=view.state,
@@ -41,7 +48,8 @@ class PartitionAnswer(BaseModel):
             pending=view.pending,
             position=view.position,
             ingest_lag_records=view.ingest_lag_records,
-            oldest_due_at=None if oldest is None else instant(oldest),
+            oldest_due_at=None if waiting_for is None else instant(due_ms[waiting_for]),
+            waiting_for=waiting_for,
         )
 
 

@@ -7,24 +7,28 @@ from http import HTTPStatus
 from typing import Final
 
 from belfry.api.problems import Problem
+from belfry.schedules.identity import expected_from
 
-_VERSION: Final = re.compile(r'(?:W/)?"?([1-9][0-9]{0,9})"?')
+_TAG: Final = re.compile(r'(?:W/)?"?([0-9.]{1,21})"?')
 
 
 def expected_version(if_match: str | None) -> int | None:
-    """The version that an `If-Match` names; raises `Problem` for what names none."""
+    """What an `If-Match` expects, as `expected_version` holds it; raises `Problem` for nonsense.
+
+    An ETag of belfry's names generation and version.  A version alone matches any generation.
+    """
     if if_match is None:
         return None
-    found = _VERSION.fullmatch(if_match.strip())
-    version = int(found[1]) if found else 0
-    if not 0 < version < 2**31:
+    found = _TAG.fullmatch(if_match.strip())
+    expected = expected_from(found[1]) if found else None
+    if expected is None:
         raise Problem(
             HTTPStatus.UNPROCESSABLE_ENTITY,
             f"If-Match {if_match[:100]!r} names no version: give the ETag of an answer, such as"
-            ' "3".',
+            ' "1234567.3", or a version, such as "3".',
             "bad_condition",
         )
-    return version
+    return expected
 
 
 def must_be_new(if_none_match: str | None) -> bool:

@@ -12,3 +12,6 @@ class Directory(Protocol):
 
     def holder(self, partition: int) -> str | None:
         """Address of the worker that holds a partition, as far as the group says."""
+
+    def standbys(self, partition: int) -> list[str]:
+        """Addresses of those who take it over, ahead of the group, should the holder be silent."""

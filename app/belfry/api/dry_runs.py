@@ -31,6 +31,14 @@ MARK: Final = ("belfry-dry-run", b"true")
 MOST: Final = 8
 
 
+class Copied(Response):
+    """What this worker would fire, still to be written."""
+
+    def __init__(self, copy: Fired) -> None:
+        super().__init__()
+        self.copy = copy
+
+
 class DryRuns:
     """Fires copies; belongs to one event loop."""
 
@@ -45,21 +53,19 @@ class DryRuns:
         """Write a copy of what a schedule would fire now."""
         name = schedule_key(tenant, schedule_id)
         now_ms = int(self._parts.now_ms())
-        copies: list[Fired] = []
 
         async def look(partition: int) -> Response:
             found = self._reads.read(partition, lambda rows: standing_of(rows, name, now_ms))
             if found is None:
                 detail = f"Tenant {tenant} has no such schedule."
                 return Problem(HTTPStatus.NOT_FOUND, detail, "not_found").response(request.url.path)
-            copies.append(self._copy(found, tenant, partition, now_ms))
-            return Response()
+            return Copied(self._copy(found, tenant, partition, now_ms))
 
         for home in self._reads.homes(request, tenant, schedule_id):
             answer = await self._reads.answer(request, caller, home, look)
             if answer.status_code != HTTPStatus.NOT_FOUND:
                 break
-        return await self._written(copies[0]) if copies else answer
+        return await self._written(answer.copy) if isinstance(answer, Copied) else answer
 
     def _copy(self, found: Standing, tenant: str, partition: int, now_ms: int) -> Fired:
         if found.pending is None:

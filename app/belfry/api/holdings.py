@@ -7,7 +7,7 @@ Reads go to the holder, see what has been committed and nothing else, and never 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from belfry.schedules.tenant import Level, Tenant
 from belfry.store.ordered_map import OrderedMap
@@ -21,6 +21,13 @@ class NotHeld(Exception):
     def __init__(self, partition: int) -> None:
         super().__init__(f"partition {partition} is not held here")
         self.partition = partition
+
+
+class Lease(Protocol):
+    """One term of ownership, as far as reads are concerned."""
+
+    settled: bool
+    """False while a transaction may become visible whose rows are not in the store yet."""
 
 
 class Holdings(Protocol):
@@ -45,6 +52,16 @@ class Holdings(Protocol):
 
     def held(self) -> list[int]:
         """The partitions that are held now."""
+
+    def lease(self, partition: int) -> Lease:
+        """The term of ownership in which a partition is held now; raises `NotHeld`."""
+
+    def proven(self, partition: int, lease: Any, read_ms: float) -> bool:
+        """Whether what was read in that term by an instant (monotonic ms) was the truth then.
+
+        Where it is not known yet, the owner is asked for a commit that tells.  Raises `NotHeld`
+        where the term is over.
+        """
 
     def position(self, partition: int) -> int:
         """Requests before this offset show in the store; raises `NotHeld`."""

@@ -1,12 +1,14 @@
 """Lists of schedules: pages, and the cursors between them.
 
 A page comes from one partition.  A tenant that is spread over several is walked one partition after
-the other, so a page costs one worker a bounded look, however many schedules there are.
+the other, so a page costs one worker a bounded look, however many schedules there are.  The look is
+made in a thread of few: it may take tens of milliseconds, and the event loop answers meanwhile.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from http import HTTPStatus
 from typing import Any, Final, NamedTuple
 
@@ -14,15 +16,19 @@ import orjson
 from starlette.requests import Request
 from starlette.responses import Response
 
-from belfry.api import shapes
+from belfry.api import shapes, waiting
 from belfry.api.access import Principal
 from belfry.api.cursors import bad_cursor, question, read_cursor, write_cursor
 from belfry.api.parts import Parts
 from belfry.api.reading import Reads
+from belfry.api.threads import Threads
 from belfry.store import lookup
+from belfry.store.due_lookup import due_counts, due_page
+from belfry.store.lock_lookup import locks
 from belfry.store.lookup import Wanted
 
 EXAMINE: Final = 10_000
+MOST: Final = 8
 
 
 class MostRows(NamedTuple):
@@ -41,21 +47,25 @@ class Lists:
     def __init__(self, parts: Parts, reads: Reads) -> None:
         self._parts = parts
         self._reads = reads
+        self._threads = Threads("lists", MOST)
 
     async def page(
         self, request: Request, caller: Principal, wanted: Wanted, most: MostRows
     ) -> Response:
         """A page of schedules."""
         now_ms = int(self._parts.now_ms())
+        page = due_page if wanted.by_due else lookup.page
 
         def pages(partition: int, after: bytes | None) -> tuple[dict[str, Any], bytes | None]:
             found = self._reads.read(
                 partition,
-                lambda rows: lookup.page(
-                    rows, wanted, after, now_ms, limit=most.limit, examine=EXAMINE
-                ),
+                lambda rows: page(rows, wanted, after, now_ms, limit=most.limit, examine=EXAMINE),
             )
-            shown = [shapes.summary(standing) for standing in found.found]
+            tenant = self._parts.ready.holdings.tenant(wanted.tenant.decode())
+            shown = [
+                shapes.summary(standing) | waiting.waiting(standing, tenant, now_ms)
+                for standing in found.found
+            ]
             return {"schedules": shown, "examined": found.examined}, found.after
 
         return await self._answer(request, caller, wanted, most.cursor, pages)
@@ -67,7 +77,7 @@ class Lists:
 
         def pages(partition: int, after: bytes | None) -> tuple[dict[str, Any], bytes | None]:
             found, examined, last = self._reads.read(
-                partition, lambda rows: lookup.counts(rows, wanted, after, examine=EXAMINE)
+                partition, lambda rows: due_counts(rows, wanted, after, examine=EXAMINE)
             )
             shown = [
                 {"minute": shapes.moment(minute), "pending": count}
@@ -76,6 +86,20 @@ class Lists:
             return {"counts": shown, "examined": examined}, last
 
         return await self._answer(request, caller, wanted, cursor, pages)
+
+    async def locks(
+        self, request: Request, caller: Principal, tenant: str, most: MostRows
+    ) -> Response:
+        """A page of the ack locks of a tenant."""
+        wanted = Wanted(tenant.encode())
+
+        def pages(partition: int, after: bytes | None) -> tuple[dict[str, Any], bytes | None]:
+            found, last = self._reads.read(
+                partition, lambda rows: locks(rows, wanted.tenant, after, limit=most.limit)
+            )
+            return {"locks": [shapes.lock(tenant, each) for each in found]}, last
+
+        return await self._answer(request, caller, wanted, most.cursor, pages)
 
     async def _answer(
         self,
@@ -92,7 +116,7 @@ class Lists:
             raise bad_cursor(cursor or "")
 
         async def look(partition: int) -> Response:
-            shown, last = pages(partition, after or None)
+            shown, last = await self._threads.run(partial(pages, partition, after or None))
             following = [home for home in homes if home > partition]
             shown["cursor"] = None
             if last is not None:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from http import HTTPStatus
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 from starlette.requests import Request
 
+from belfry.api.nearest import unknown_name
 from belfry.api.problems import Problem
 
 B = TypeVar("B", bound=BaseModel)
 MOST_SHOWN = 20
+MOST_PLACE = 200
 
 
 async def parsed(request: Request, kind: type[B]) -> B:
@@ -31,13 +34,13 @@ def read_json(raw: bytes, kind: type[B]) -> B:
     try:
         return kind.model_validate_json(raw)
     except ValidationError as error:
-        raise _invalid(error) from None
+        raise _invalid(error, kind) from None
 
 
-def _invalid(error: ValidationError) -> Problem:
+def _invalid(error: ValidationError, kind: type[BaseModel]) -> Problem:
     found = error.errors(include_url=False, include_input=False, include_context=False)
     errors: list[dict[str, Any]] = [
-        {"where": ".".join(map(str, each["loc"])) or "body", "message": _plain(each["msg"])}
+        {"where": _shown(each["loc"]), "message": _message(each, kind)}
         for each in found[:MOST_SHOWN]
     ]
     if found[0]["type"] == "json_invalid":
@@ -46,5 +49,27 @@ def _invalid(error: ValidationError) -> Problem:
     return Problem(HTTPStatus.UNPROCESSABLE_ENTITY, detail, "bad_body", errors=errors)
 
 
-def _plain(message: str) -> str:
-    return message.removeprefix("Value error, ")
+def _shown(loc: tuple[int | str, ...]) -> str:
+    return ".".join(map(str, loc))[:MOST_PLACE] or "body"
+
+
+def _message(found: Any, kind: type[BaseModel]) -> str:
+    if found["type"] == "extra_forbidden":
+        return unknown_name(str(found["loc"][-1]), _names_at(kind, found["loc"][:-1]))
+    return str(found["msg"]).removeprefix("Value error, ")
+
+
+def _names_at(kind: type[BaseModel], loc: Sequence[int | str]) -> list[str]:
+    """Names of the fields that the body has at this place."""
+    for part in loc:
+        field = kind.model_fields.get(str(part))
+        inner = None if field is None else _model_in(field.annotation)
+        kind = inner or kind
+    return list(kind.model_fields)
+
+
+def _model_in(annotation: Any) -> type[BaseModel] | None:
+    """The model that a field holds, or a list of such."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next((found for each in get_args(annotation) if (found := _model_in(each))), None)

@@ -19,6 +19,8 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.routing import Match
 
+from belfry.api.nearest import unknown_name
+
 MEDIA_TYPE: Final = "application/problem+json"
 
 log = structlog.get_logger(__name__)
@@ -105,12 +107,24 @@ def _not_allowed(request: Request) -> Problem:
 async def _invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     errors = [
-        {"where": ".".join(map(str, found["loc"])), "message": found["msg"]}
+        {"where": ".".join(map(str, found["loc"])), "message": _message(found, request)}
         for found in error.errors()
     ]
     detail = "; ".join(f"{found['where']}: {found['message']}" for found in errors)
     status = HTTPStatus.UNPROCESSABLE_ENTITY
     return Problem(status, detail, "bad_parameters", errors=errors).response(request.url.path)
+
+
+def _message(found: Any, request: Request) -> str:
+    known = _parameters(request) if found["type"] == "extra_forbidden" else []
+    return unknown_name(str(found["loc"][-1]), known, "parameter") if known else found["msg"]
+
+
+def _parameters(request: Request) -> list[str]:
+    """Names that the route's address takes behind its question mark."""
+    dependant = getattr(request.scope.get("route"), "dependant", None)
+    models = [each.field_info.annotation for each in getattr(dependant, "query_params", ())]
+    return [name for model in models for name in getattr(model, "model_fields", ())]
 
 
 async def _failed(request: Request, error: Exception) -> Response:

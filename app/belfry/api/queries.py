@@ -28,6 +28,13 @@ class DueRange(Known):
     cursor: str | None = Field(None, max_length=2000, description="Of the page before.")
 
 
+class Pages(Known):
+    """Which part of a list is asked for."""
+
+    limit: int = Field(100, ge=1, le=1000)
+    cursor: str | None = Field(None, max_length=2000, description="Of the page before.")
+
+
 class Filters(DueRange):
     """Which schedules a list shows."""
 
@@ -87,7 +94,10 @@ class AskingOfFire(AskingWhy):
 class Match(BaseModel):
     """The version that the schedule has to have."""
 
-    if_match: str | None = Field(None, description='The version it has to have, such as "3".')
+    if_match: str | None = Field(
+        None,
+        description='The ETag it has to have, such as "1234567.3", or a version, such as "3".',
+    )
 
 
 class Conditions(Match):
@@ -97,6 +107,7 @@ class Conditions(Match):
 
 
 DueRangeQuery = Annotated[DueRange, Query()]
+PagesQuery = Annotated[Pages, Query()]
 FiltersQuery = Annotated[Filters, Query()]
 AskingQuery = Annotated[Asking, Query()]
 AskingOfFireQuery = Annotated[AskingOfFire, Query()]

@@ -5,8 +5,10 @@
         └─► who holds it, says the group ─► ask that worker ─ "not me" ─► look again, for a second
                                                                  └─► 503, Retry-After
 
-A read that follows a write through the same worker sees it: the highest offset that was answered
-for travels along, and the holder waits until its store has it.
+No read is stale: it shows whatever had been acknowledged to anybody when it was asked for.  Before
+the rows are read, a transaction that is about to end has to have reached the store; afterwards the
+holder has to prove that nobody had taken the partition over (`worker/lease.py`).  The highest
+offset that was answered for here travels along as well, and the holder waits until it has that.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from belfry.api.access import Principal
-from belfry.api.holdings import NotHeld
+from belfry.api.holdings import Lease, NotHeld
 from belfry.api.parts import RETRY_SOON, Parts
 from belfry.api.peers import (
     AFTER,
@@ -69,8 +71,7 @@ class Reads:
         why = ""
         while True:
             try:
-                await self._applied(partition, after, deadline)
-                return await look(partition)
+                return await self._here(partition, after, look, deadline)
             except NotHeld:
                 if FORWARDED in request.headers:
                     return _not_held(request, partition)
@@ -103,24 +104,59 @@ class Reads:
             return int(told)
         return self._written.get(partition, -1)
 
-    async def _applied(self, partition: int, after: int, deadline: float) -> None:
-        """Wait until the store shows the request at this offset."""
+    async def _here(
+        self,
+        partition: int,
+        after: int,
+        look: Callable[[int], Awaitable[Response]],
+        deadline: float,
+    ) -> Response:
+        """This worker's answer, once it is known to be the truth; raises `NotHeld`."""
+        lease = self._parts.ready.holdings.lease(partition)
+        await self._applied(partition, lease, after, deadline)
+        answer = await look(partition)
+        await self._proven(partition, lease, deadline)
+        return answer
+
+    async def _applied(self, partition: int, lease: Lease, after: int, deadline: float) -> None:
+        """Wait until the store shows what may be visible, and the request at this offset."""
         holdings = self._parts.ready.holdings
-        while holdings.position(partition) <= after:
+        while not lease.settled or holdings.position(partition) <= after:
             if monotonic() > deadline:
-                raise _moving(partition, f"the request at offset {after} is not applied yet")
+                what = f"the request at offset {after}" if lease.settled else "the last commit"
+                raise _moving(partition, f"{what} is not applied yet")
+            await asyncio.sleep(LOOK_S)
+
+    async def _proven(self, partition: int, lease: Lease, deadline: float) -> None:
+        """Wait until what has been read is known to be the truth."""
+        holdings, read_ms = self._parts.ready.holdings, monotonic() * 1000
+        while not holdings.proven(partition, lease, read_ms):
+            if monotonic() > deadline:
+                raise _moving(partition, "its owner cannot show that it still is")
             await asyncio.sleep(LOOK_S)
 
     async def _elsewhere(
         self, request: Request, principal: Principal, partition: int, after: int
     ) -> Response | str:
-        """The holder's answer, or why there is none."""
+        """The answer of the holder, or of a standby that took over; else why there is none."""
         directory = self._parts.ready.directory
-        url = directory.holder(partition)
-        if url is None or url == directory.mine:
-            return "the group has not said who holds it"
-        if not self._parts.passport.can_travel:
-            return f"{url} holds it, and without BELFRY_HTTP_WORKER_SECRET it trusts nobody"
+        told = [directory.holder(partition), *directory.standbys(partition)]
+        urls = [url for url in dict.fromkeys(told) if url is not None and url != directory.mine]
+        why = "the group has not said who holds it"
+        for url in urls:
+            if not self._parts.passport.can_travel:
+                return f"{url} holds it, and without BELFRY_HTTP_WORKER_SECRET it trusts nobody"
+            answer = await self._asked(url, request, principal, (partition, after))
+            if isinstance(answer, Response):
+                return answer
+            why = answer
+        return why
+
+    async def _asked(
+        self, url: str, request: Request, principal: Principal, where: tuple[int, int]
+    ) -> Response | str:
+        """Another worker's answer, or why there is none; `where`: a partition, after an offset."""
+        partition, after = where
         headers = {name: request.headers[name] for name in PASSED_ON if name in request.headers}
         headers[AT] = str(partition)
         if after >= 0:

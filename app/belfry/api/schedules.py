@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
-from typing import Final
+from typing import Any, Final
 
 import orjson
 from fastapi import APIRouter, Request
@@ -36,9 +36,12 @@ from belfry.api.queries import (
     FiltersQuery,
     Match,
     MatchHeaders,
+    PagesQuery,
 )
 from belfry.api.reading import Reads
+from belfry.api.waiting import waiting
 from belfry.api.writing import Writes, request_fields
+from belfry.schedules.identity import etag_of
 from belfry.store.keys import schedule_key
 from belfry.store.lookup import Standing, Wanted
 
@@ -152,8 +155,9 @@ def _listing(routes: APIRouter, lists: Lists, callers: Callers) -> None:
     ) -> Response:
         """Schedules of a tenant, by id, or by due instant where a range is given.
 
-        A page ends when it is full or 10 000 rows have been looked at; then `cursor` goes on.
-        Pages are no snapshot: what changes between two of them may be missed or shown twice.
+        A page ends when it is full or 10 000 of the tenant's rows have been looked at; then
+        `cursor` goes on.  Each 10 000 rows come in due order for themselves.  Pages are no
+        snapshot: what changes between two of them may be missed or shown twice.
         """
         most = MostRows(filters.limit, filters.cursor)
         return await lists.page(request, caller, filters.wanted(tenant), most)
@@ -171,13 +175,28 @@ def _listing(routes: APIRouter, lists: Lists, callers: Callers) -> None:
     ) -> Response:
         """How many schedules of a tenant are due in each minute.
 
-        Each page looks at 10 000 rows of the timeline, which the tenants of a partition share;
-        add the pages up.
+        Each page looks at 10 000 of the tenant's rows; add the pages up.  Paused schedules wait
+        for no instant and do not count; what waits for something else is counted where it is due.
         """
         wanted = Wanted(
             tenant.encode(), due_from_ms=range_.due_from or 0, due_until_ms=range_.due_until
         )
         return await lists.counts(request, caller, wanted, range_.cursor)
+
+    @routes.get(
+        "/tenants/{tenant}/locks",
+        response_model=None,
+        responses={**with_answer(shapes.LocksAnswer, 200), **problems(422, 429, 503)},
+    )
+    async def locks(
+        request: Request,
+        tenant: TenantName,
+        pages: PagesQuery,
+        caller: Principal = callers.who(Role.READ),
+    ) -> Response:
+        """The ack locks of a tenant: fires that are to be acknowledged before others go on."""
+        most = MostRows(pages.limit, pages.cursor)
+        return await lists.locks(request, caller, tenant, most)
 
 
 def _one(routes: APIRouter, shelf: Shelf, callers: Callers) -> None:
@@ -202,6 +221,7 @@ class Shelf:
     def __init__(self, parts: Parts, reads: Reads) -> None:
         self._reads = reads
         self._looks = Looks(reads, parts.now_ms)
+        self._parts = parts
 
     async def look_up(
         self, request: Request, caller: Principal, tenant: str, schedule_id: str
@@ -211,7 +231,8 @@ class Shelf:
 
         async def look(partition: int) -> Response:
             found = await self._looks.standing(partition, name)
-            return _shown(found, request.url.path, schedule_id)
+            waits = {} if found is None else self._waiting(found, tenant)
+            return _shown(found, waits, request.url.path, schedule_id)
 
         for home in self._reads.homes(request, tenant, schedule_id):
             answer = await self._reads.answer(request, caller, home, look)
@@ -219,13 +240,17 @@ class Shelf:
                 break
         return answer
 
+    def _waiting(self, found: Standing, tenant: str) -> dict[str, Any]:
+        known = self._parts.ready.holdings.tenant(tenant)
+        return waiting(found, known, int(self._parts.now_ms()))
 
-def _shown(found: Standing | None, path: str, schedule_id: str) -> Response:
+
+def _shown(found: Standing | None, waits: dict[str, Any], path: str, schedule_id: str) -> Response:
     if found is None:
         detail = f"The tenant has no schedule {schedule_id!r}."
         return Problem(HTTPStatus.NOT_FOUND, detail, "not_found").response(path)
-    shown = shapes.whole(found)
-    headers = {"etag": f'"{shown["version"]}"'}
+    shown = shapes.whole(found) | waits
+    headers = {"etag": f'"{etag_of(shown["generation"], shown["version"])}"'}
     return Response(orjson.dumps(shown), HTTPStatus.OK, headers, "application/json")
 
 

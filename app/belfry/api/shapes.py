@@ -14,11 +14,14 @@ import orjson
 from pydantic import BaseModel, Field
 
 from belfry.client.verdict import Verdict
+from belfry.schedules.identity import generation_of
 from belfry.schedules.instants import format_instant
 from belfry.schedules.rule import Rule, decode_rule, has_targets, targets_in
 from belfry.schedules.targets import records_in
+from belfry.store.lock_lookup import Lock
 from belfry.store.lookup import Standing
-from belfry.store.records import KIND_CODES, Pending, decode_headers
+from belfry.store.readable import why_unreadable_rule
+from belfry.store.records import CLOSES_GROUP, CLOSES_OWN, KIND_CODES, Pending, decode_headers
 
 KINDS: Final = {code: kind for kind, code in KIND_CODES.items()}
 
@@ -38,6 +41,7 @@ class SummaryAnswer(BaseModel):
     schedule_id: str
     state: str = Field(description="PENDING or PAUSED while it waits; how it ended, for a day.")
     version: int
+    generation: int = Field(description="Another one for each life that begins under this id.")
     occurrence: int = Field(description="Number of the next fire, from 0.")
     due_at: str = Field(description="Next due instant; of what is over the last one.")
     ended_at: str | None = None
@@ -61,6 +65,15 @@ class SummaryAnswer(BaseModel):
     event_type: str | None = None
     group: str | None = None
     payload_bytes: int | None = None
+    unreadable: str | None = Field(
+        None, description="Why this worker cannot fire it: it is of a later release, say."
+    )
+    waiting_for: str | None = Field(
+        None,
+        description="What it waits for besides its due instant: `ack_lock`, `tenant_blocked`,"
+        " `tenant_queue`, `catch_up`, `later_release` or `resume`.",
+    )
+    waiting_reason: str | None = Field(None, description="The same in words.")
 
 
 class ScheduleAnswer(SummaryAnswer):
@@ -77,11 +90,32 @@ class ScheduleAnswer(SummaryAnswer):
     )
 
 
+class LockAnswer(BaseModel):
+    """An ack lock: a fire that is to be acknowledged, and what waits for that."""
+
+    tenant: str
+    schedule_id: str = Field(description="Whose fire it is.")
+    fire_id: str = Field(description="What to acknowledge.")
+    group: str | None
+    locks: list[str] = Field(description="What waits: `group`, `schedule`, or both.")
+    version: int
+    due_at: str
+    fired_at: str
+    expires_at: str = Field(description="When what waits goes on without an acknowledgement.")
+
+
+class LocksAnswer(BaseModel):
+    """Some of a tenant's ack locks, by fire id."""
+
+    locks: list[LockAnswer]
+    cursor: str | None = Field(description="Give it back for the next page; null at the end.")
+
+
 class PageAnswer(BaseModel):
     """Some schedules of a list; several pages are no snapshot, for schedules come and go."""
 
     schedules: list[SummaryAnswer]
-    examined: int = Field(description="Rows that were looked at: 10 000 end a page.")
+    examined: int = Field(description="Rows of the tenant that were looked at.")
     cursor: str | None = Field(description="Give it back for the next page; null at the end.")
 
 
@@ -109,6 +143,7 @@ class VerdictAnswer(BaseModel):
     request_id: str | None
     fire_id: str | None = None
     version: int | None
+    generation: int | None = None
     at: str | None
     due_at: str | None
     code: str | None
@@ -153,6 +188,7 @@ def summary(standing: Standing) -> dict[str, Any]:
     row, marker = standing.pending, standing.marker
     if marker is not None:
         found["version"], found["occurrence"] = marker.version, marker.occurrence
+        found["generation"] = generation_of(marker.life)
         found["due_at"], found["ended_at"] = moment(marker.due_ms), moment(marker.ended_ms)
     if row is not None:
         found |= _waiting(row)
@@ -160,10 +196,28 @@ def summary(standing: Standing) -> dict[str, Any]:
     return found
 
 
+def lock(tenant: str, held: Lock) -> dict[str, Any]:
+    """An ack lock."""
+    fire = held.awaited
+    names = {"group": CLOSES_GROUP, "schedule": CLOSES_OWN}
+    return {
+        "tenant": tenant,
+        "schedule_id": fire.schedule_id.decode(),
+        "fire_id": held.fire_id.decode(),
+        "group": fire.group.decode() or None,
+        "locks": [name for name, bit in names.items() if fire.closes & bit],
+        "version": fire.version,
+        "due_at": moment(fire.due_ms),
+        "fired_at": moment(fire.fired_ms),
+        "expires_at": moment(fire.until_ms),
+    }
+
+
 def _waiting(row: Pending) -> dict[str, Any]:
     kind = KINDS.get(row.kind, "UNKNOWN")
     found: dict[str, Any] = {
         "version": row.version,
+        "generation": generation_of(row.life),
         "occurrence": row.occurrence,
         "due_at": moment(row.due_ms),
         "kind": kind,
@@ -177,7 +231,10 @@ def _waiting(row: Pending) -> dict[str, Any]:
         found["at"] = moment(row.when)
     elif kind == "AFTER":
         found["delay_ms"] = row.when
-    if row.extra:
+    why = why_unreadable_rule(row.extra)
+    if why:
+        found["unreadable"] = why
+    elif row.extra:
         found |= _ruled(decode_rule(row.extra))
     return found
 
@@ -223,6 +280,7 @@ def verdict(given: Verdict) -> dict[str, Any]:
         "request_id": given.request_id,
         "fire_id": given.fire_id,
         "version": given.version,
+        "generation": given.generation,
         "at": moment(given.at_ms),
         "due_at": moment(given.due_ms),
         "code": given.code,

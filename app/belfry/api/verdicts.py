@@ -19,10 +19,10 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, Message, TopicPartition
 
 from belfry.client.answers import VERDICTS
 from belfry.client.decoding import Decoder
-from belfry.client.kafka import Cluster
+from belfry.client.kafka import Cluster, headers_of
 from belfry.client.verdict import Verdict
 from belfry.settings import Settings
-from belfry.wire.lifecycle import LifecycleEvent, asked_in, record_of
+from belfry.wire.lifecycle import LifecycleEvent, asked_in, generation_in, record_of
 
 POLL_S: Final = 0.1
 BATCH_S: Final = 0.001
@@ -39,7 +39,8 @@ class Awaited:
     """A verdict that is awaited: the one on the request that lies where ours was written.
 
     The same request may have been answered a moment ago, to another worker: that verdict has
-    another source.  A DUPLICATE names none, and says the same of any.  Belongs to one event loop.
+    another source.  A DUPLICATE of an older release names none, and says the same of any.  Belongs
+    to one event loop.
     """
 
     def __init__(self, answer: asyncio.Future[Verdict]) -> None:
@@ -116,7 +117,7 @@ class VerdictReader:
             return
         awaited = self._waiting.get(_named(event.tenant, event.schedule_id, event.request_id))
         if awaited is not None:
-            yield awaited, Verdict.from_record(record_of(event))
+            yield awaited, Verdict.from_record(record_of(event), event.generation)
 
     def _run(self) -> None:
         assert self._consumer is not None
@@ -155,7 +156,7 @@ class VerdictReader:
             return
         awaited = self._waiting.get(asked_in_fields(record))
         if awaited is not None:
-            yield awaited, Verdict.from_record(record)
+            yield awaited, Verdict.from_record(record, generation_in(headers_of(message)))
 
     def _may_be_awaited(self, value: bytes) -> bool:
         """Whether a record is worth decoding; most belong to others."""

@@ -6,6 +6,7 @@ must not block, and returns values that nobody changes afterwards.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -20,7 +21,8 @@ class PartitionView:
     state: str
     pending: int = 0
     position: int = 0  # Offset of the next request that has no verdict yet.
-    oldest_due_ms: int | None = None
+    # Earliest due instants, by what is waited for.
+    oldest_due_ms: Mapping[str, int] = field(default_factory=dict)
     ingest_lag_records: int = 0
     missing: str | None = None  # A sentence; None once the partition fires.
 
@@ -69,7 +71,7 @@ class WorkerView(Protocol):
         """Whether the owned partitions fire."""
 
     def roster(self) -> Roster:
-        """Who owns what, as the group's leader told; empty before it did."""
+        """Who owns what, as the group told last; empty before it did."""
 
     def standbys(self) -> list[StandbyView]:
         """The partitions that this worker stands by for."""

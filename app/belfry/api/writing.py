@@ -7,6 +7,7 @@
 | none was waited for | 202 |
 | NOT_FOUND | 404 |
 | CONFLICT, TOO_LATE | 409; 412 where `If-Match` or `If-None-Match` said what to expect |
+| CONFLICT with code `request_id_reused` | 409 |
 | REJECTED | 422; 413 for what is too large, 429 for quotas, 503 where the tenant is held |
 | DUPLICATE | that of the first outcome; 200 for 201 where the request itself creates nothing |
 """
@@ -28,9 +29,8 @@ from belfry.api.desk import NotWritten, NoVerdict, TooLarge
 from belfry.api.parts import RETRY_SOON, Parts
 from belfry.api.problems import Problem
 from belfry.api.reading import Reads
-from belfry.client import requests
 from belfry.client.verdict import Verdict
-from belfry.schedules.outcomes import Outcome, first_code
+from belfry.schedules.outcomes import ID_REUSED, Outcome, first_code
 from belfry.wire.headers import EMPTY
 
 VERDICT_S: Final = 10.0
@@ -56,6 +56,7 @@ _REJECTED: Final[Mapping[str, HTTPStatus]] = {
     "tenant_held": HTTPStatus.SERVICE_UNAVAILABLE,
     "too_many_pending": HTTPStatus.TOO_MANY_REQUESTS,
     "too_many_requests": HTTPStatus.TOO_MANY_REQUESTS,
+    "unreadable_schedule": HTTPStatus.SERVICE_UNAVAILABLE,
 }
 
 
@@ -67,10 +68,11 @@ class Writes:
         self._reads = reads
 
     async def carry_out(self, fields: dict[str, Any], *, wait: bool) -> Verdict:
-        """The verdict on a request (`request_id` is set); raises `Problem` where there is none."""
-        problem = requests.problem(fields, int(self._parts.now_ms()))
-        if problem is not None:
-            return _refused(fields, problem.code, problem.reason)
+        """The verdict on a request (`request_id` is set); raises `Problem` where there is none.
+
+        What a worker is sure to refuse is written as well: a request with an id has one record,
+        whichever way it came.
+        """
         parts = self._parts.ready
         home = parts.holdings.home_of(fields["tenant"], fields["schedule_id"])
         try:
@@ -112,7 +114,7 @@ def status_of(verdict: Verdict, *, conditional: bool = False) -> HTTPStatus:
         return HTTPStatus.ACCEPTED
     if outcome is Outcome.DUPLICATE:
         outcome, code = Outcome(code or ""), first_code(verdict.reason)
-    if outcome is Outcome.CONFLICT and conditional:
+    if outcome is Outcome.CONFLICT and conditional and code != ID_REUSED:
         return HTTPStatus.PRECONDITION_FAILED
     if outcome is Outcome.REJECTED:
         return _REJECTED.get(code or "", _STATUS[outcome])
@@ -133,8 +135,8 @@ def answer(
     if status >= HTTPStatus.BAD_REQUEST:
         return _no(status, verdict, told, path)
     headers = {}
-    if verdict.version is not None:
-        headers["etag"] = f'"{verdict.version}"'
+    if verdict.etag is not None:
+        headers["etag"] = f'"{verdict.etag}"'
     if status == HTTPStatus.CREATED:
         headers["location"] = place(verdict.tenant, verdict.schedule_id)
     return Response(orjson.dumps(told), status, headers, "application/json")

@@ -15,6 +15,7 @@ class Member:
 
     `owns` are partitions that it owns, each with the epoch of its ownership: where two claim one,
     the higher epoch is right.  `warm` are those that it follows closely enough to be promoted.
+    `cannot` are those that hold schedules which it cannot fire: others come first there.
     A member that is `leaving` gets nothing, unless all are.
     """
 
@@ -24,6 +25,7 @@ class Member:
     leaving: bool = False
     owns: Mapping[int, int] = field(default_factory=dict)
     warm: frozenset[int] = frozenset()
+    cannot: frozenset[int] = frozenset()
 
     def holds(self, partition: int) -> bool:
         """Whether it could go on with a partition without reading all of its changelog."""

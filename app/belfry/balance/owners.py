@@ -57,12 +57,23 @@ def _present_owners(partitions: Sequence[int], members: Sequence[Member]) -> dic
 
 
 def _kept(mine: list[int], quota: int, members: Sequence[Member], member: Member) -> Sequence[int]:
-    """Which of its partitions a member keeps: first those that nobody else is warm for."""
+    """Which of its partitions a member keeps: what others cannot fire, or are not warm for."""
 
     def others_warm(partition: int) -> int:
         return sum(m.holds(partition) for m in members if m is not member)
 
-    return sorted(mine, key=lambda p: (others_warm(p), p))[:quota]
+    def others_cannot(partition: int) -> int:
+        return sum(partition in m.cannot for m in members)
+
+    def rank(partition: int) -> tuple[bool, int, int, int]:
+        return (
+            partition in member.cannot,
+            -others_cannot(partition),
+            others_warm(partition),
+            partition,
+        )
+
+    return sorted(mine, key=rank)[:quota]
 
 
 def hashed(partitions: Sequence[int], members: Sequence[Member]) -> dict[int, str]:

@@ -1,8 +1,10 @@
-"""What members and leader tell each other through the group, as JSON in its user data.
+"""Who is in the group: what a member says of itself, and all members with what each of them got.
 
-A member says what it is and holds (`Standing`); the leader answers everybody with who got what
-(`Roster`).  Fields that a reader does not know are passed over, and what cannot be read at all
-counts as a plain member, so that versions can stand side by side.
+A member says what it is and holds (`Standing`), as JSON in its metadata.  The roster is the sum of
+what all say and what each was told; the broker that keeps the group tells it to whoever asks.
+Members of format 1 do not ask, so the leader sends them the whole of it.  Fields that a reader does
+not know are passed over, and what cannot be read at all counts as a plain member, so that versions
+can stand side by side.
 """
 
 from __future__ import annotations
@@ -15,7 +17,9 @@ import orjson
 
 from belfry.balance.members import Member
 
+# Of the roster as it travels to members of format 1.
 FORMAT: Final = 1
+STANDING_FORMAT: Final = 2
 BEAT_MS: Final = 300
 BEAT_MS_PER_PARTITION: Final = 25
 BEATS_OF_SILENCE: Final = 3
@@ -33,22 +37,32 @@ class Standing:
     leaving: bool = False
     owns: Mapping[int, int] = field(default_factory=dict)
     warm: tuple[int, ...] = ()
+    # Partitions that hold schedules which it cannot fire.
+    cannot: tuple[int, ...] = ()
+    # Whether it keeps a heartbeat, and judges others by theirs.
+    heartbeats: bool = False
+    format: int = STANDING_FORMAT
 
     def encode(self) -> bytes:
         """As it travels."""
-        told = {"format": FORMAT, **asdict(self)}
-        return orjson.dumps(told, option=orjson.OPT_NON_STR_KEYS)
+        return orjson.dumps(asdict(self), option=orjson.OPT_NON_STR_KEYS)
 
     def member(self, name: str) -> Member:
         """The member that the assignment is computed with."""
         return Member(
-            name, self.weight, self.rack, self.leaving, dict(self.owns), frozenset(self.warm)
+            name,
+            self.weight,
+            self.rack,
+            self.leaving,
+            dict(self.owns),
+            frozenset(self.warm),
+            frozenset(self.cannot),
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Seat:
-    """One worker in the leader's answer."""
+    """One worker of the group."""
 
     worker: str
     version: str = ""
@@ -60,9 +74,23 @@ class Seat:
     stands_by: tuple[int, ...] = ()
 
 
+def seat_of(standing: Standing, owns: Iterable[int], stands_by: Iterable[int]) -> Seat:
+    """A member and what it got."""
+    return Seat(
+        standing.worker,
+        standing.version,
+        standing.http,
+        standing.weight,
+        standing.rack,
+        standing.leaving,
+        tuple(owns),
+        tuple(stands_by),
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Roster:
-    """Who owns what and who stands by, as the leader told all."""
+    """Who owns what and who stands by."""
 
     seats: tuple[Seat, ...] = ()
 
@@ -93,27 +121,30 @@ class Roster:
 
 
 def beat_ms(partitions: int) -> int:
-    """How often an owner of so many partitions shows each standby that it lives."""
+    """How often an owner of so many partitions commits, where that is its only sign of life."""
     return max(BEAT_MS, BEAT_MS_PER_PARTITION * partitions)
 
 
 def read_standing(told: bytes, name: str) -> Standing:
     """What a member said; a plain member where it said nothing that can be read."""
-    found = _read(told)
+    found = {"format": 1, **read_object(told)}
     owns = found.get("owns")
     kept = {int(key): int(epoch) for key, epoch in owns.items()} if isinstance(owns, dict) else {}
-    standing: Standing = _made(Standing, {"worker": name, **found, "owns": kept}, ("warm",))
+    standing: Standing = _made(
+        Standing, {"worker": name, **found, "owns": kept}, ("warm", "cannot")
+    )
     return standing
 
 
 def read_roster(told: bytes) -> Roster:
-    """The leader's answer; an empty one where it gave none."""
-    seats = _read(told).get("seats")
+    """The whole roster, as a member of format 1 is told it; an empty one where there is none."""
+    seats = read_object(told).get("seats")
     rows: Iterable[dict[str, Any]] = seats if isinstance(seats, list) else ()
     return Roster(tuple(_made(Seat, row, ("owns", "stands_by")) for row in rows))
 
 
-def _read(told: bytes) -> dict[str, Any]:
+def read_object(told: bytes) -> dict[str, Any]:
+    """A JSON object; an empty one where it is none."""
     try:
         found = orjson.loads(told)
     except orjson.JSONDecodeError:

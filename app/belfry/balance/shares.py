@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from belfry.balance.members import NO_RACK, Member, Share, able, quotas
@@ -20,6 +21,7 @@ def shares(
     if not staying:
         return found
     owners = assigner(partitions, staying)
+    _give_to_able(owners, staying)
     for partition in partitions:
         found[owners[partition]].owns.append(partition)
     most = min(max(standbys.values(), default=0), len(staying) - 1)
@@ -34,6 +36,29 @@ def shares(
     return found
 
 
+def _give_to_able(owners: dict[int, str], members: Sequence[Member]) -> None:
+    """Give a partition that its owner could not fire all of to one that can, if there is one.
+
+    The owner gets another one for it, so that the shares stay as large as they were.
+    """
+    by_name = {member.name: member for member in members}
+    for partition in sorted(owners):
+        owner = by_name[owners[partition]]
+        able_ones = [member for member in members if partition not in member.cannot]
+        if partition not in owner.cannot or not able_ones:
+            continue
+        counts = Counter(owners.values())
+        best = min(able_ones, key=lambda m: (not m.holds(partition), counts[m.name], m.name))
+        back = [
+            other
+            for other, name in owners.items()
+            if name == best.name and other not in owner.cannot
+        ]
+        owners[partition] = best.name
+        if back and counts[best.name] >= counts[owner.name]:
+            owners[min(back, key=lambda p: (p in best.owns, p))] = owner.name
+
+
 def _unweighted(member: Member) -> Member:
     """Standing by costs each worker the same, and spare workers (weight 0) are made for it."""
     return Member(member.name)
@@ -46,13 +71,14 @@ def _standby(
     found: Mapping[str, Share],
     room: Mapping[str, int],
 ) -> str:
-    """Who stands by: another rack first, then room, then who is warm, then the most room."""
+    """Who stands by: who is able, another rack, then room, then who is warm, then the most room."""
     rack = next(m.rack for m in members if m.name == owner)
     free = (m for m in members if m.name != owner and partition not in found[m.name].stands_by)
 
-    def rank(member: Member) -> tuple[bool, bool, bool, int, str]:
+    def rank(member: Member) -> tuple[bool, bool, bool, bool, int, str]:
+        unable = partition in member.cannot
         beside = rack != NO_RACK and member.rack == rack
         left = room[member.name]
-        return beside, left <= 0, not member.holds(partition), -left, member.name
+        return unable, beside, left <= 0, not member.holds(partition), -left, member.name
 
     return min(free, key=rank).name

@@ -36,6 +36,11 @@ Source = Annotated[
     Path, typer.Argument(metavar="FILE", help="What a backup wrote.", show_default=False)
 ]
 
+Cancelled = Annotated[
+    bool,
+    typer.Option("--cancelled", help="Make again what was cancelled since the backup, too."),
+]
+
 
 def register(app: typer.Typer) -> None:
     """Add the commands to the program."""
@@ -77,21 +82,28 @@ def backup(session: Session, file: Target) -> None:
     )
 
 
-def restore(session: Session, file: Source, *, timeout: Patience = None) -> int:
+def restore(
+    session: Session, file: Source, *, timeout: Patience = None, cancelled: Cancelled = False
+) -> int:
     """Write the policies of a backup and create its schedules; each goes on where it stood.
 
-    What exists is left as it is (exit code 4). A restore that was cut short may be repeated within
-    an hour. Stop the old belfry before, or both fire. Example:
+    Says of each schedule what it did: made; left, because it lives, has fired since, or was
+    cancelled since; conflict, because another of its name lives (exit code 4); refused (exit code
+    1). May be repeated. Stop the old belfry before, or both fire. Example:
 
     belfry restore belfry.jsonl
     """
-    from belfry.client.backup import count
+    from belfry.client.backup import count, taken_at
 
     with _opened(file) as lines:
         held = count(lines)
+    with _opened(file) as lines:
+        since_ms = None if cancelled else taken_at(lines)
     kept = _restore_policies(session, [each for each in _parts(file) if _is_policy(each)])
     requests = (each for each in _parts(file) if not _is_policy(each))
-    code = create_all(session, requests, timeout or PATIENCE_S) if held.schedules else Exit.OK
+    code: int = Exit.OK
+    if held.schedules:
+        code = create_all(session, requests, timeout or PATIENCE_S, since_ms)
     return code or (Exit.CONFLICT if kept else Exit.OK)
 
 

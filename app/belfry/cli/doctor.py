@@ -9,17 +9,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from time import monotonic
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
 from belfry.cli.check import Check, Status
 from belfry.cli.doctor_group import group_checks
+from belfry.cli.doctor_identity import identity_checks
+from belfry.cli.doctor_transactions import transaction_checks
 from belfry.cli.failures import Exit
 from belfry.cli.session import Session, with_session
 
 HTTP_S: Final = 3.0
 TOLERATED_SKEW_S: Final = 0.5
+if TYPE_CHECKING:
+    from belfry.worker.topic_rules import Problem
+
 SKEW: Final = "belfry_clock_skew_seconds"
 
 
@@ -31,8 +36,8 @@ def register(app: typer.Typer) -> None:
 def doctor(session: Session) -> int:
     """Check all that belfry needs, and say what to do.
 
-    Looks at broker, topics, the group of workers, schema registry, worker and clock. Nothing is
-    changed and nothing is written. Exit code 1 on problems.
+    Looks at broker, topics and their ids, the group of workers, transactions that stay open, schema
+    registry, worker and clock. Nothing is changed and nothing is written. Exit code 1 on problems.
     """
     worst: list[Status] = []
 
@@ -46,8 +51,8 @@ def doctor(session: Session) -> int:
 
 
 def _line(check: Check) -> str:
-    to_do = f"\n{'':19}To do: {check.to_do}" if check.to_do else ""
-    return f"{check.status:8} {check.check:9} {check.detail}{to_do}"
+    to_do = f"\n{'':22}To do: {check.to_do}" if check.to_do else ""
+    return f"{check.status:8} {check.check:12} {check.detail}{to_do}"
 
 
 def checks(session: Session) -> Iterator[Check]:
@@ -74,8 +79,11 @@ def _kafka(session: Session) -> Iterator[Check]:
         f" answers at {cluster.servers} in {took_ms:.0f} ms."
     )
     yield Check("kafka", Status.OK, detail)
+    yield from _brokers(session, admin)
     yield from _topics(session, admin)
+    yield from identity_checks(admin, brokers, session.settings)
     yield from group_checks(admin, session.settings)
+    yield from transaction_checks(admin, session.settings)
 
 
 def _topics(session: Session, admin: Any) -> Iterator[Check]:
@@ -92,12 +100,32 @@ def _topics(session: Session, admin: Any) -> Iterator[Check]:
     if missing:
         names = ", ".join(spec.name for spec in missing)
         yield Check("topics", Status.PROBLEM, f"Missing: {names}.", "belfry topics create")
-    for each in problems:
-        status = Status.PROBLEM if each.fatal else Status.RISK
-        yield Check("topics", status, f"{each.topic}: {each.what}.", each.cure)
-    if not missing and not problems:
+    yield from map(_finding, problems)
+    if not missing and not any(each.checked for each in problems):
         found = topics.wanted_topics(session.settings, 1)
         yield Check("topics", Status.OK, f"All {len(found)} topics are as they should be.")
+
+
+def _finding(each: Problem, check: str = "topics") -> Check:
+    status = Status.PROBLEM if each.fatal else Status.RISK if each.checked else Status.SKIPPED
+    why = f" Why: {each.why}." if each.why else ""
+    return Check(check, status, f"{each.topic}: {each.what}.{why}", each.cure)
+
+
+def _brokers(session: Session, admin: Any) -> Iterator[Check]:
+    from confluent_kafka import KafkaException
+
+    from belfry.worker.cluster_checks import look_at_brokers
+
+    try:
+        found = look_at_brokers(admin, session.settings)
+    except KafkaException as error:
+        yield Check("brokers", Status.PROBLEM, f"Kafka refuses to tell: {error.args[0].str()}.")
+        return
+    for each in found.problems:
+        yield _finding(each, "brokers")
+    if not any(each.checked for each in found.problems):
+        yield Check("brokers", Status.OK, f"{found.told}, set as promises need it.")
 
 
 def _registry(session: Session) -> Iterator[Check]:

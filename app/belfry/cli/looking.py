@@ -13,6 +13,7 @@ from belfry.cli.options import ExpectedVersion, ScheduleId, Tenant, When
 from belfry.cli.remote import Remote, schedule_path
 from belfry.cli.session import Session
 from belfry.cli.shown import from_now, plain
+from belfry.schedules.identity import etag_of
 from belfry.schedules.instants import format_instant, parse_instant
 
 MOST: Final = 1_000
@@ -91,25 +92,36 @@ def list_(
         "event_type": event_type,
     }
     remote = Remote(session)
-    session.printer.many((each, _line(each)) for each in _pages(remote, tenant, query, limit))
+    path = schedule_path(tenant, "").rstrip("/")
+    found = _pages(remote, path, "schedules", query, limit)
+    session.printer.many((each, _line(each)) for each in found)
 
 
 def _pages(
-    remote: Remote, tenant: str, query: dict[str, Any], limit: int | None
+    remote: Remote, path: str, name: str, query: dict[str, Any], limit: int | None
 ) -> Iterator[dict[str, Any]]:
-    """Schedules, page after page."""
-    path = schedule_path(tenant, "").rstrip("/")
+    """What a list holds under this name, page after page."""
     left = limit
     cursor = None
     while left is None or left > 0:
         most = MOST if left is None else min(left, MOST)
         page = remote.get(path, **query, limit=most, cursor=cursor)
-        yield from page["schedules"]
+        yield from page[name]
         cursor = page["cursor"]
         if cursor is None:
             return
         if left is not None:
-            left -= len(page["schedules"])
+            left -= len(page[name])
+
+
+def locks(session: Session, tenant: Tenant) -> None:
+    """List a tenant's ack locks: the fires to acknowledge before others go on.
+
+    Acknowledge one with: belfry schedule ack TENANT SCHEDULE_ID FIRE_ID
+    """
+    path = schedule_path(tenant, "").removesuffix("schedules/") + "locks"
+    found = _pages(Remote(session), path, "locks", {}, None)
+    session.printer.many((each, _lock(each)) for each in found)
 
 
 def update(
@@ -143,8 +155,8 @@ def update(
     if payload is not None:
         body.pop("payload_base64", None)
         body["payload_text"] = payload
-    version = expected_version or found["version"]
-    verdict = remote.ask("PUT", path, body, {"if-match": f'"{version}"'})
+    etag = expected_version or etag_of(found.get("generation"), found["version"])
+    verdict = remote.ask("PUT", path, body, {"if-match": f'"{etag}"'})
     session.printer.one(verdict, _verdict(verdict))
 
 
@@ -175,9 +187,18 @@ def _line(found: dict[str, Any]) -> str:
     away = from_now(due_ms, int(time() * 1000))
     kind = found.get("kind") or "-"
     name = plain(found["schedule_id"])
+    why = f"  waiting for {found['waiting_for']}" if found.get("waiting_for") else ""
     return (
         f"{format_instant(due_ms)}  {found['state']:9} {kind:5} v{found['version']}  {name}  {away}"
+        f"{why}"
     )
+
+
+def _lock(found: dict[str, Any]) -> str:
+    fired = from_now(parse_instant(found["fired_at"]), int(time() * 1000))
+    group = f"  group {plain(found['group'])}" if found["group"] else ""
+    name = plain(found["schedule_id"])
+    return f"{found['fire_id']}  {name}{group}  fired {fired}, waits until {found['expires_at']}"
 
 
 def _whole(found: dict[str, Any]) -> str:

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from belfry.cli.failures import WrongUse
+from belfry.schedules.identity import expected_from
 from belfry.schedules.instants import parse_duration, parse_instant
 
 WHEN: Final = "When (exactly one)"
@@ -97,12 +98,23 @@ RequestId = Annotated[
         rich_help_panel=ASKING,
     ),
 ]
+
+
+def _checked_version(given: str | None) -> str | None:
+    if given is not None and expected_from(given) is None:
+        raise typer.BadParameter(
+            f"{given[:60]!r} is no version: give one, such as 3, or one with its generation, such"
+            " as 1234567.3."
+        )
+    return given
+
+
 ExpectedVersion = Annotated[
-    int | None,
+    str | None,
     typer.Option(
         "--expected-version",
-        min=1,
-        metavar="N",
+        callback=_checked_version,
+        metavar="[GENERATION.]N",
         help="Only if the schedule has this version now, else exit code 4.",
         rich_help_panel=ASKING,
     ),

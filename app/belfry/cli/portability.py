@@ -10,14 +10,20 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import IO, Annotated, Any
+from time import time
+from typing import IO, TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 import typer
 
-from belfry.cli.failures import WrongUse
+from belfry.cli.failures import Exit, WrongUse
 from belfry.cli.options import seconds
 from belfry.cli.session import Session
-from belfry.cli.shown import verdict_json, verdict_text
+from belfry.cli.shown import from_now, plain, verdict_json
+from belfry.schedules.instants import format_instant
+from belfry.schedules.outcomes import Outcome
+
+if TYPE_CHECKING:
+    from belfry.client.verdict import Verdict
 
 Of = Annotated[
     str | None,
@@ -39,8 +45,8 @@ Patience = Annotated[
     ),
 ]
 PATIENCE_S = 60.0
-REFUSED = 1
-CONFLICTING = 4
+REFUSED: Final = "refused"
+CONFLICT: Final = "conflict"
 
 
 def export_(session: Session, *, tenant: Of = None) -> None:
@@ -62,8 +68,8 @@ def export_(session: Session, *, tenant: Of = None) -> None:
 def import_(session: Session, source: Source, *, timeout: Patience = None) -> int:
     """Create the schedules of an export; each goes on where it stood.
 
-    A schedule that exists is left alone (exit code 4). To repeat an import that was cut short is
-    safe for an hour. Example:
+    Says of each what it did: made; left, because it lives or has fired since; conflict, because
+    another of its name lives (exit code 4); refused (exit code 1). May be repeated. Example:
 
     belfry schedule import schedules.jsonl
     """
@@ -71,23 +77,79 @@ def import_(session: Session, source: Source, *, timeout: Patience = None) -> in
         return create_all(session, _requests(lines), timeout or PATIENCE_S)
 
 
-def create_all(session: Session, requests: Iterable[dict[str, Any]], timeout_s: float) -> int:
-    """Create schedules, print what became of those that were not, and count all; an exit code."""
+def create_all(
+    session: Session,
+    requests: Iterable[dict[str, Any]],
+    timeout_s: float,
+    since_ms: int | None = None,
+) -> int:
+    """Create schedules, print what became of each, and count all; an exit code.
+
+    What was cancelled since the instant (epoch ms; None: that does not matter) is left.
+    """
     counts: Counter[str] = Counter()
     with session.client() as client:
-        for verdict in client.create_all(requests, timeout_s=timeout_s):
-            outcome = verdict.outcome
-            assert outcome is not None, "a verdict that was waited for has its outcome"
-            counts[verdict.code if outcome == "DUPLICATE" and verdict.code else outcome] += 1
-            if not session.printer.for_people:
-                session.printer.one(verdict_json(verdict), "")
-            elif outcome not in ("ACCEPTED", "DUPLICATE"):
-                session.printer.one({}, verdict_text(verdict, 0))
-    told = ", ".join(f"{count} {outcome}" for outcome, count in sorted(counts.items()))
+        gone = {} if since_ms is None else client.cancelled_since(since_ms)
+
+        def wanted() -> Iterator[dict[str, Any]]:
+            for fields in requests:
+                at_ms = gone.get((fields["tenant"], fields["schedule_id"]))
+                if at_ms is None:
+                    yield fields
+                else:
+                    tell(_cancelled(fields, at_ms))
+
+        def tell(verdict: Verdict) -> None:
+            found = became(verdict, int(time() * 1000))
+            counts[found.counted] += 1
+            shown = {"result": found.result, **verdict_json(verdict)}
+            session.printer.one(shown, f"{found.result:8}  {plain(verdict.name)}: {found.what}")
+
+        for verdict in client.create_all(wanted(), timeout_s=timeout_s):
+            tell(verdict)
+    told = ", ".join(f"{count} {what}" for what, count in sorted(counts.items()))
     session.printer.note(f"{sum(counts.values())} schedules: {told or 'none'}")
-    if counts["REJECTED"]:
-        return REFUSED
-    return CONFLICTING if counts["CONFLICT"] else 0
+    if counts[REFUSED]:
+        return Exit.ERROR
+    return Exit.CONFLICT if counts[CONFLICT] else Exit.OK
+
+
+class Became(NamedTuple):
+    """What became of one schedule of a file: in a word, in a sentence, and how it is counted."""
+
+    result: str
+    what: str
+    counted: str
+
+
+def became(verdict: Verdict, now_ms: int) -> Became:
+    """What an import did with a schedule, by the verdict on its request."""
+    reason = plain(verdict.reason or "")
+    outcome = verdict.outcome
+    due = ""
+    if verdict.due_ms is not None:
+        due = f"due {format_instant(verdict.due_ms)} ({from_now(verdict.due_ms, now_ms)})"
+    if outcome is Outcome.ACCEPTED:
+        return Became("made", f"version {verdict.version}, {due}", "made")
+    if outcome is Outcome.CONFLICT and verdict.code == "same_definition":
+        return Became("left", f"it lives, as it is told here, {due}", "left, for they live")
+    if outcome is Outcome.TOO_LATE:
+        return Became("left", reason, "left, for they have fired or ended since")
+    if outcome is Outcome.CANCELLED:
+        return Became("left", reason, "left, for they were cancelled since")
+    if outcome is Outcome.CONFLICT:
+        return Became(CONFLICT, "another definition lives under this name; it stays", CONFLICT)
+    return Became(REFUSED, f"{outcome} ({verdict.code}) {reason}", REFUSED)
+
+
+def _cancelled(fields: dict[str, Any], at_ms: int) -> Verdict:
+    from belfry.client.verdict import Verdict
+
+    reason = f"It was cancelled since, at {format_instant(at_ms)}; --cancelled makes it again."
+    tenant, schedule_id = fields["tenant"], fields["schedule_id"]
+    return Verdict(
+        tenant, schedule_id, Outcome.CANCELLED, at_ms=at_ms, code="cancelled", reason=reason
+    )
 
 
 def _opened(source: Path) -> IO[bytes]:

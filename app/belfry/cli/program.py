@@ -15,6 +15,7 @@ from belfry.cli import (
     dev,
     doctor,
     events,
+    recover,
     schedule,
     schema,
     tenant,
@@ -38,7 +39,7 @@ def program() -> typer.Typer:
     app.callback()(root_options(belfry))
     for commands in (
         *(dev, worker, schedule, events, deliveries, tenant, topics, schema),
-        *(doctor, top, backup, api_key, bench),
+        *(doctor, top, backup, recover, api_key, bench),
     ):
         commands.register(app)
     return app

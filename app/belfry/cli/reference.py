@@ -33,7 +33,8 @@ $ belfry events tail demo --from-beginning --max 1
 Requests go through Kafka and wait for their outcome, which is the verdict of a worker; `--no-wait`
 returns as soon as Kafka has the request. A request that got no verdict in time is not lost: it is
 carried out when a worker takes it in, and asking again with the same `--request-id` is safe for an
-hour: the answer is DUPLICATE, with the exit code of the first answer.
+hour: the answer is DUPLICATE, with the exit code of the first answer.  Another request with that id
+is a CONFLICT (exit code 4).
 
 ## What is printed
 

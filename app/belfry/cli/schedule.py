@@ -49,11 +49,12 @@ def register(app: typer.Typer) -> None:
         group.command(action.__name__)(with_session(action))
     group.command("get")(with_session(looking.get))
     group.command("list")(with_session(looking.list_))
+    group.command("locks")(with_session(looking.locks))
     group.command("update")(with_session(looking.update))
     group.command("preview")(with_session(preview))
     group.command("export")(with_session(export_))
     group.command("import")(with_session(import_))
-    about = "Create, get, list, update, cancel, trigger, pause, resume, ack, preview, export …"
+    about = "Create, get, list, locks, update, cancel, trigger, pause, resume, ack, preview …"
     app.add_typer(group, name="schedule", help=about)
 
 

@@ -126,7 +126,7 @@ def from_now(ms: int, now_ms: int) -> str:
 
 def verdict_json(verdict: Verdict) -> dict[str, Any]:
     """A verdict with the names of `LifecycleEvent`."""
-    same = "request_id fire_id version code source_topic source_partition source_offset"
+    same = "request_id fire_id version generation code source_topic source_partition source_offset"
     return {
         "tenant": _whole(verdict.tenant),
         "schedule_id": _whole(verdict.schedule_id),

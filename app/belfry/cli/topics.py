@@ -12,7 +12,8 @@ from belfry.cli.session import Session, with_session
 from belfry.schedules.request import tenant_problem
 
 if TYPE_CHECKING:
-    from belfry.worker.topics import Problem, TopicSpec
+    from belfry.worker.topic_rules import Problem
+    from belfry.worker.topics import TopicSpec
 
 
 def register(app: typer.Typer) -> None:
@@ -52,18 +53,25 @@ def create(
 
 
 def check(session: Session) -> int:
-    """Compare the topics with what they should be; exit code 1 on problems."""
+    """Compare topics and brokers with what they should be; exit code 1 on problems.
+
+    Says what each setting endangers, and the command that mends it.  What the cluster does not let
+    belfry look at is told as unchecked, and is no problem by itself.
+    """
     from belfry.worker import topics
+    from belfry.worker.cluster_checks import look_at_brokers
+    from belfry.worker.topic_rules import Problem
 
     cluster, admin = session.admin()
     missing = topics.missing(admin, session.settings)
     problems = topics.problems(admin, session.settings)
-    absent = [topics.Problem(spec.name, "does not exist", CURE, fatal=True) for spec in missing]
+    problems += look_at_brokers(admin, session.settings).problems
+    absent = [Problem(spec.name, "does not exist", CURE, fatal=True) for spec in missing]
     found = [*absent, *problems]
-    if not found:
+    if not any(each.checked for each in found):
         session.printer.note(f"All topics are as they should be at {cluster.servers}.")
     session.printer.many((problem_json(each), problem_text(each)) for each in found)
-    return Exit.ERROR if found else Exit.OK
+    return Exit.ERROR if any(each.checked for each in found) else Exit.OK
 
 
 CURE = "belfry topics create"
@@ -81,10 +89,13 @@ def problem_json(problem: Problem) -> dict[str, object]:
         "problem": problem.what,
         "cure": problem.cure,
         "fatal": problem.fatal,
+        "why": problem.why or None,
+        "checked": problem.checked,
     }
 
 
 def problem_text(problem: Problem) -> str:
     """A problem of a topic for people."""
-    kind = "problem" if problem.fatal else "risk"
-    return f"{kind:8} {problem.topic}: {problem.what}.\n         To do: {problem.cure}"
+    kind = "problem" if problem.fatal else "risk" if problem.checked else "skipped"
+    why = f"\n{'':10}Why: {problem.why}." if problem.why else ""
+    return f"{kind:9} {problem.topic}: {problem.what}.{why}\n{'':10}To do: {problem.cure}"

@@ -40,13 +40,14 @@ from belfry.client.errors import (
     Unavailable,
 )
 from belfry.client.handlers import Handlers
-from belfry.client.listing import Http, Scheduled
+from belfry.client.listing import AckLock, Http, Scheduled
 from belfry.client.seen import Seen, SeenFile, SeenInMemory
 from belfry.client.subscriber import Handling, Subscriber
 from belfry.client.tail import Events, FiredRecord
 from belfry.client.verdict import Verdict
 
 __all__ = [
+    "AckLock",
     "Asking",
     "AsyncClient",
     "Backoff",

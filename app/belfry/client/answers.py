@@ -24,6 +24,7 @@ from belfry.client.errors import Unavailable
 from belfry.client.kafka import Cluster, headers_of, permanent
 from belfry.client.verdict import Verdict
 from belfry.schedules.outcomes import Outcome
+from belfry.wire.lifecycle import generation_in
 
 LINGER_S: Final = 5.0
 POLL_S: Final = 0.1
@@ -38,7 +39,11 @@ VERDICTS: Final = frozenset(Outcome) - {
 
 
 class Awaited:
-    """One verdict that is waited for."""
+    """One verdict that is waited for: on the very record that was written.
+
+    Somebody else may show the same request id at the same moment.  A DUPLICATE of an older release
+    names no record, and is taken for ours where it names our schedule.
+    """
 
     def __init__(self) -> None:
         self._found: SimpleQueue[Verdict | Unavailable] = SimpleQueue()
@@ -47,15 +52,28 @@ class Awaited:
         """Called by the reading thread."""
         self._found.put(found)
 
-    def within(self, timeout_s: float) -> Verdict | None:
-        """The verdict, or None when it does not come in time; raises what ended the reading."""
-        try:
-            found = self._found.get(timeout=max(timeout_s, 0))
-        except Empty:
-            return None
-        if isinstance(found, Unavailable):
-            raise found
-        return found
+    def within(self, timeout_s: float, sent: Verdict) -> Verdict | None:
+        """The verdict on what was `sent`, or None when it does not come in time.
+
+        Raises what ended the reading.
+        """
+        deadline = monotonic() + timeout_s
+        while True:
+            try:
+                found = self._found.get(timeout=max(deadline - monotonic(), 0))
+            except Empty:
+                return None
+            if isinstance(found, Unavailable):
+                raise found
+            if _answers(found, sent):
+                return found
+
+
+def _answers(verdict: Verdict, sent: Verdict) -> bool:
+    """Whether a verdict is on the request that was sent."""
+    source = (verdict.source_partition, verdict.source_offset)
+    ours = (sent.source_partition, sent.source_offset)
+    return verdict.name == sent.name and source in (ours, (None, None))
 
 
 class Answers:
@@ -143,10 +161,11 @@ class Answers:
                 self._answer(value, message)
 
     def _answer(self, value: bytes, message: Message) -> None:
-        record = self._decoder.record(value, headers_of(message))
+        headers = headers_of(message)
+        record = self._decoder.record(value, headers)
         if record is None or record["outcome"] not in VERDICTS:
             return
-        verdict = Verdict.from_record(record)
+        verdict = Verdict.from_record(record, generation_in(headers))
         with self._changed:
             for awaited in self._waiting.get(verdict.request_id or "", ()):
                 awaited.put(verdict)

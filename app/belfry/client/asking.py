@@ -15,7 +15,7 @@ from time import time
 from typing import Any, Unpack
 
 from belfry.client.errors import NotFound, Rejected
-from belfry.client.listing import Filters, Scheduled
+from belfry.client.listing import AckLock, Filters, Scheduled
 from belfry.client.requests import Change, Definition
 from belfry.client.verdict import Verdict
 from belfry.schedules.outcomes import Outcome
@@ -73,6 +73,10 @@ class Asking(ABC):
         """A tenant's schedules, page by page; without what they will send."""
         return self._list(tenant, filters)
 
+    def locks(self, tenant: str) -> Iterator[AckLock]:
+        """A tenant's ack locks, page by page: the fires to acknowledge before others go on."""
+        return self._locks(tenant)
+
     @abstractmethod
     def _ask(
         self, tenant: str, schedule_id: str, action: str, options: Mapping[str, Any]
@@ -86,6 +90,10 @@ class Asking(ABC):
     @abstractmethod
     def _list(self, tenant: str, filters: Filters) -> Iterator[Scheduled]:
         """A tenant's schedules."""
+
+    @abstractmethod
+    def _locks(self, tenant: str) -> Iterator[AckLock]:
+        """A tenant's ack locks."""
 
 
 def rejected(verdict: Verdict, found: Rejection) -> Rejected:

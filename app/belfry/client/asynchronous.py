@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import Any, Final, Self, TypeVar, Unpack
 
 from belfry.client.calls import Client
-from belfry.client.listing import Filters, Scheduled
+from belfry.client.listing import AckLock, Filters, Scheduled
 from belfry.client.requests import Change, Definition
 from belfry.client.tail import FiredRecord
 from belfry.client.verdict import Verdict
@@ -88,6 +88,12 @@ class AsyncClient:
     async def list(self, tenant: str, **filters: Unpack[Filters]) -> AsyncIterator[Scheduled]:
         """A tenant's schedules, page by page."""
         found = self._client.list(tenant, **filters)
+        while (each := await self._in_thread(next, found, None)) is not None:
+            yield each
+
+    async def locks(self, tenant: str) -> AsyncIterator[AckLock]:
+        """A tenant's ack locks, page by page."""
+        found = self._client.locks(tenant)
         while (each := await self._in_thread(next, found, None)) is not None:
             yield each
 

@@ -18,10 +18,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from belfry.client.asking import Asking
-from belfry.client.errors import Exhausted
+from belfry.client.errors import Conflict, Exhausted
 from belfry.client.requests import Definition, Duration, duration_ms
 from belfry.client.tail import FiredRecord
 from belfry.client.verdict import Verdict
+from belfry.schedules.outcomes import ID_REUSED
 
 ATTEMPT: Final = "retry-attempt"
 # Attributes of a CloudEvent that belfry makes anew for each fire.
@@ -86,7 +87,13 @@ def retry_later(belfry: Asking, event: FiredRecord, backoff: Backoff | None = No
         definition["event_type"] = event.event_type
     if event.event is not None and event.event["group"]:
         definition["group"] = event.event["group"]
-    return belfry.schedule(tenant, f"retry/{fire_id}", **definition)
+    try:
+        return belfry.schedule(tenant, f"retry/{fire_id}", **definition)
+    except Conflict as conflict:
+        if conflict.verdict.code != ID_REUSED:
+            raise
+        # Put back already, a moment ago, by a handler with another backoff.
+        return conflict.verdict
 
 
 def _own_headers(event: FiredRecord) -> list[tuple[str, bytes | None]]:

@@ -21,6 +21,7 @@ import orjson
 from belfry.client.errors import BelfryError
 from belfry.client.portable import NotPortable, request_fields
 from belfry.client.tenants import BadPolicy, policy_from
+from belfry.schedules.instants import parse_instant
 from belfry.schedules.policy import TenantPolicy, problems
 
 FORMAT: Final = 1
@@ -77,6 +78,17 @@ def read(lines: Iterable[bytes]) -> Iterator[Part]:
         )
     if end != found._asdict():
         raise BadBackup(f"The closing line tells of {end}, and {found._asdict()} are there.")
+
+
+def taken_at(lines: Iterable[bytes]) -> int | None:
+    """When a backup was taken, epoch milliseconds; None where its first line does not say."""
+    line = next(iter(lines), b"")
+    _check_head(line)
+    told = orjson.loads(line).get("taken_at")
+    try:
+        return None if told is None else parse_instant(str(told))
+    except ValueError as error:
+        raise BadBackup(f"The first line's taken_at cannot be read: {error}") from None
 
 
 def count(lines: Iterable[bytes]) -> Counts:

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
-from hashlib import blake2b
 from itertools import islice
 from time import monotonic, time
 from typing import TYPE_CHECKING, Any, Final, Unpack
@@ -23,11 +22,12 @@ from uuid import uuid4
 from belfry.client import requests
 from belfry.client.answers import Answers
 from belfry.client.asking import Asking, rejected
+from belfry.client.cancelled import Cancelled, cancelled_since
 from belfry.client.closing import Closing
 from belfry.client.decoding import Decoder
 from belfry.client.errors import NoVerdict, refusal
 from belfry.client.kafka import Cluster
-from belfry.client.listing import Filters, Http, Scheduled
+from belfry.client.listing import AckLock, Filters, Http, Scheduled
 from belfry.client.tail import Events, Start
 from belfry.client.verdict import Verdict
 from belfry.client.writing import How, Writer
@@ -112,7 +112,7 @@ class Client(Asking, Closing):
         timeout_s = options.get("timeout_s", TIMEOUT_S)
         with self._answers.expecting(request_id) as awaited:
             sent = self._writer.write(fields, sent)
-            verdict = awaited.within(timeout_s)
+            verdict = awaited.within(timeout_s, sent)
         if verdict is None:
             raise self._no_verdict(sent, timeout_s)
         refused = refusal(verdict)
@@ -126,8 +126,8 @@ class Client(Asking, Closing):
         """Create many schedules, some hundred at a time; their verdicts, in their order.
 
         `all_fields` are whole requests, such as `portable.request_fields` makes.  A refusal is a
-        verdict like any other here.  Each request's id is made from what it says, so that the whole
-        may be repeated within an hour after it was cut short.
+        verdict like any other here.  Each is judged by what its partition holds when it arrives,
+        so the whole may be repeated: what lives, and what has fired since, is left as it is.
         """
         requests_left = iter(all_fields)
         while some := list(islice(requests_left, TOGETHER)):
@@ -155,16 +155,25 @@ class Client(Asking, Closing):
                     yield refused_or_sent
                     continue
                 sent, answer = next(under_way)
-                verdict = answer.within(deadline - monotonic())
+                verdict = answer.within(deadline - monotonic(), sent)
                 if verdict is None:
                     raise self._no_verdict(sent, timeout_s)
                 yield verdict
+
+    def cancelled_since(self, since_ms: int) -> Cancelled:
+        """What was cancelled since an instant, as far as the topic of outcomes tells."""
+        decoder = Decoder("LifecycleEvent", self._look, only=True)
+        topic = self._prefix + "lifecycle"
+        return cancelled_since(self.cluster, topic, self._group, decoder, since_ms)
 
     def _get(self, tenant: str, schedule_id: str) -> Scheduled | None:
         return self._http.get(tenant, schedule_id)
 
     def _list(self, tenant: str, filters: Filters) -> Iterator[Scheduled]:
         return self._http.list(tenant, filters)
+
+    def _locks(self, tenant: str) -> Iterator[AckLock]:
+        return self._http.locks(tenant)
 
     def _no_verdict(self, sent: Verdict, timeout_s: float) -> NoVerdict:
         return NoVerdict(
@@ -187,8 +196,8 @@ def _registered(url: str | None, properties: Mapping[str, str] | None) -> Regist
 
 def _judged(fields: dict[str, Any]) -> Verdict:
     """What can be said of a request before it is written: that it is refused, or its id."""
-    said = repr(sorted(fields.items())).encode()
-    fields["request_id"] = blake2b(said, digest_size=16).hexdigest()
+    # A new one each time: a repeat is to be told what is there now, not what was answered before.
+    fields["request_id"] = uuid4().hex
     sent = Verdict(fields["tenant"], fields["schedule_id"], None, fields["request_id"])
     found = requests.problem(fields, int(time() * 1000))
     return sent if found is None else rejected(sent, found).verdict

@@ -1,13 +1,16 @@
 """All schedules that wait, read from the changelog: no worker is needed, and none is disturbed.
 
-Each partition is read `read_committed` up to the end that it had when its reading began, and
-folded: the last record of a name counts.  The last transaction's manifest says how many schedules
-wait, so a hole is noticed.  One partition's waiting schedules are held in memory at a time.
+Each partition is read `read_committed` up to the end that the log had when its reading began, and
+folded: the last record of a name counts.  An open transaction may hide a part of that, so it is
+waited for, and one that stays is an error: what lies behind it is not left out in silence.  The
+last transaction's manifest says how many schedules wait, so a hole is noticed.  One partition's
+waiting schedules are held in memory at a time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from time import monotonic
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
@@ -23,6 +26,10 @@ PATIENCE_S = 30.0
 
 class DamagedChangelog(BelfryError):
     """The changelog does not hold what its last manifest says."""
+
+
+class HiddenChangelog(BelfryError):
+    """An open transaction hides a part of the changelog."""
 
 
 class _Fold:
@@ -62,25 +69,46 @@ def waiting_records(
     The order is that of partitions first.
     """
     consumer = cluster.consumer(group, from_beginning=True, tells_ends=True)
+    ends = cluster.consumer(group, uncommitted=True)
     try:
         for partition in sorted(cluster.partitions(consumer, changelog)):
-            fold = _Fold()
-            _read(cluster, consumer, TopicPartition(changelog, partition), fold)
+            fold, place = _Fold(), TopicPartition(changelog, partition)
+            _read(cluster, consumer, place, fold, _log_end(cluster, ends, place))
             fold.check(partition)
             for name in sorted(fold.waiting):
                 if tenant is None or name.startswith(f"{tenant}/".encode()):
                     yield fold.waiting[name]
     finally:
         consumer.close()
+        ends.close()
 
 
-def _read(cluster: Cluster, consumer: Consumer, place: TopicPartition, fold: _Fold) -> None:
+def _log_end(cluster: Cluster, consumer: Consumer, place: TopicPartition) -> int:
+    """The offset after the last record, whether an open transaction holds it back or not."""
     try:
-        low, high = consumer.get_watermark_offsets(place, PATIENCE_S, cached=False)
+        return int(consumer.get_watermark_offsets(place, PATIENCE_S, cached=False)[1])
+    except KafkaException as error:
+        raise cluster.unavailable(error.args[0]) from None
+
+
+def _read(
+    cluster: Cluster, consumer: Consumer, place: TopicPartition, fold: _Fold, end: int
+) -> None:
+    """Fold a partition up to `end`; HiddenChangelog where it cannot be read so far."""
+    try:
+        low = consumer.get_watermark_offsets(place, PATIENCE_S, cached=False)[0]
         consumer.assign([TopicPartition(place.topic, place.partition, low)])
-        reached = low
-        while reached < high:
-            reached = max(reached, _fold(cluster, consumer.consume(BATCH, POLL_S), fold))
+        reached, moved = low, monotonic()
+        while reached < end:
+            now_at = max(reached, _fold(cluster, consumer.consume(BATCH, POLL_S), fold))
+            if now_at > reached:
+                reached, moved = now_at, monotonic()
+            elif monotonic() - moved > PATIENCE_S:
+                raise HiddenChangelog(
+                    f"{place.topic}/{place.partition} cannot be read beyond offset {reached}, and"
+                    f" ends at {end}: a transaction is open there and hides what follows."
+                    " `belfry doctor` says whose it is and how to end it."
+                )
     except KafkaException as error:
         raise cluster.unavailable(error.args[0]) from None
 

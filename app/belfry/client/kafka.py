@@ -98,10 +98,12 @@ class Cluster:
         commits: bool = False,
         from_beginning: bool = False,
         tells_ends: bool = False,
+        uncommitted: bool = False,
     ) -> Consumer:
         """A consumer of committed records; without `commits` the group leaves no trace.
 
-        With `tells_ends` a message whose error is _PARTITION_EOF says that nothing follows.
+        With `tells_ends` a message whose error is _PARTITION_EOF says that nothing follows.  One of
+        `uncommitted` records sees what lies behind open transactions, and where the log ends.
         """
         return self._made(
             Consumer,
@@ -109,7 +111,7 @@ class Cluster:
                 **self._properties,
                 "group.id": group,
                 "auto.offset.reset": "earliest" if from_beginning else "latest",
-                "isolation.level": "read_committed",
+                "isolation.level": "read_uncommitted" if uncommitted else "read_committed",
                 "enable.auto.commit": commits,
                 "enable.partition.eof": tells_ends,
                 "enable.auto.offset.store": False,

@@ -19,6 +19,7 @@ from urllib.request import Request, urlopen
 
 from belfry.client.errors import Refused, Unavailable
 from belfry.client.verdict import Verdict
+from belfry.schedules.identity import etag_of
 from belfry.schedules.instants import format_instant, parse_instant
 from belfry.wire.record import Headers
 
@@ -48,6 +49,7 @@ class Scheduled:
     """A schedule as it stands; instants in epoch milliseconds.
 
     In a list `payload`, `key` and `headers` are left out.  `fields` is all that was answered.
+    `waiting_for` says what keeps it from firing besides its due instant, such as ``ack_lock``.
     """
 
     tenant: str
@@ -59,10 +61,17 @@ class Scheduled:
     kind: str | None = None
     event_type: str | None = None
     group: str | None = None
+    waiting_for: str | None = None
     payload: bytes | None = None
     key: bytes | None = None
     headers: Headers = field(default_factory=list)
     fields: Mapping[str, Any] = field(default_factory=dict)
+    generation: int | None = None
+
+    @property
+    def etag(self) -> str | None:
+        """What names this version of this schedule and of none after it: ``generation.version``."""
+        return etag_of(self.generation, self.version)
 
     @classmethod
     def from_json(cls, found: Mapping[str, Any]) -> Self:
@@ -74,14 +83,49 @@ class Scheduled:
             state=found["state"],
             version=found["version"],
             due_ms=parse_instant(found["due_at"]),
+            generation=found.get("generation"),
             occurrence=found.get("occurrence", 0),
             kind=found.get("kind"),
             event_type=found.get("event_type"),
             group=found.get("group"),
+            waiting_for=found.get("waiting_for"),
             payload=_bytes(found, "payload"),
             key=_bytes(found, "key"),
             headers=headers,
             fields=found,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class AckLock:
+    """A fire that is to be acknowledged before others go on; instants in epoch milliseconds.
+
+    `locks` says what waits for it: its ``group``, its ``schedule``, or both.
+    """
+
+    tenant: str
+    schedule_id: str
+    fire_id: str
+    group: str | None
+    locks: tuple[str, ...]
+    version: int
+    due_ms: int
+    fired_ms: int
+    expires_ms: int
+
+    @classmethod
+    def from_json(cls, found: Mapping[str, Any]) -> Self:
+        """A lock in the API's JSON."""
+        return cls(
+            tenant=found["tenant"],
+            schedule_id=found["schedule_id"],
+            fire_id=found["fire_id"],
+            group=found["group"],
+            locks=tuple(found["locks"]),
+            version=found["version"],
+            due_ms=parse_instant(found["due_at"]),
+            fired_ms=parse_instant(found["fired_at"]),
+            expires_ms=parse_instant(found["expires_at"]),
         )
 
 
@@ -100,9 +144,17 @@ class Http:
     def list(self, tenant: str, filters: Filters) -> Iterator[Scheduled]:
         """Schedules page by page; a page is asked for when the one before it is used up."""
         asked = {name: _text(value) for name, value in filters.items()}
+        yield from map(Scheduled.from_json, self._pages(_of(tenant), "schedules", asked))
+
+    def locks(self, tenant: str) -> Iterator[AckLock]:
+        """A tenant's ack locks, page by page."""
+        path = _of(tenant).removesuffix("schedules") + "locks"
+        yield from map(AckLock.from_json, self._pages(path, "locks", {}))
+
+    def _pages(self, path: str, name: str, asked: dict[str, str]) -> Iterator[dict[str, Any]]:
         while True:
-            page = self._asked(f"{_of(tenant)}?{urlencode(asked)}") or {"schedules": []}
-            yield from map(Scheduled.from_json, page["schedules"])
+            page = self._asked(f"{path}?{urlencode(asked)}") or {name: []}
+            yield from page[name]
             if not page.get("cursor"):
                 return
             asked["cursor"] = page["cursor"]

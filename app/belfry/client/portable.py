@@ -15,9 +15,11 @@ from binascii import Error as NoBase64
 from collections.abc import Mapping
 from typing import Any, Final
 
+from belfry.client.errors import BelfryError
 from belfry.schedules.instants import format_instant, parse_instant
 from belfry.schedules.rule import KINDS, decode_rule
 from belfry.schedules.targets import record_of, records_in
+from belfry.store.readable import UNREADABLE
 from belfry.store.records import decode_headers, decode_pending, paused
 from belfry.wire.headers import EMPTY
 
@@ -46,11 +48,21 @@ class NotPortable(ValueError):
     """A line that holds no schedule; the message says why."""
 
 
+class Unreadable(BelfryError):
+    """A schedule that this version does not understand; the message says which, and why."""
+
+
 def portable(record: bytes) -> dict[str, Any]:
     """A pending record of the changelog as an object of JSON."""
     row = decode_pending(record)
-    kind = KINDS[row.kind]
-    rule = decode_rule(row.extra)
+    try:
+        kind, rule = KINDS[row.kind], decode_rule(row.extra)
+    except UNREADABLE as error:
+        name = f"{row.tenant.decode()}/{row.schedule_id.decode()}"
+        raise Unreadable(
+            f"Schedule {name} is of a later release than this one, which cannot tell all of it:"
+            f" {error} Nothing is left out, so run the command of the workers' release."
+        ) from None
     found: dict[str, Any] = {
         "tenant": row.tenant.decode(),
         "schedule_id": row.schedule_id.decode(),

@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final, TypedDict
 
 from belfry.schedules.checks import trigger_problem
+from belfry.schedules.identity import expected_from
 from belfry.schedules.instants import parse_duration, parse_instant
 from belfry.schedules.rejections import Rejection
 from belfry.schedules.request import (
@@ -32,7 +33,7 @@ _MILLISECOND: Final = timedelta(milliseconds=1)
 EVENT_TYPE: Final = "event-type"
 DEFINING: Final = frozenset({"UPSERT", "CREATE"})
 _AS_GIVEN: Final = (
-    *("request_id", "expected_version", "reason", "fire_id", "group", "event_type", "timezone"),
+    *("request_id", "reason", "fire_id", "group", "event_type", "timezone"),
     *("max_fires", "misfire", "overlap"),
 )
 _WHEN: Final = ("at", "in_", "every", "cron")
@@ -43,8 +44,9 @@ class Change(TypedDict, total=False):
 
     request_id: str
     """Name of the request; a repeat within an hour is answered DUPLICATE.  Default: a new one."""
-    expected_version: int
-    """The request counts only if the schedule has this version."""
+    expected_version: int | str
+    """The request counts only if the schedule has this version, or this `etag`, such as
+    ``1234567.3``: a schedule that ended and was begun anew has another."""
     reason: str
     """Why, in words of your own; kept in the history."""
     wait: bool
@@ -112,6 +114,7 @@ def request(
     fields = {**EMPTY, "tenant": tenant, "schedule_id": schedule_id, "action": action}
     for name in _AS_GIVEN:
         fields[name] = options.get(name)
+    fields["expected_version"] = _expected(options.get("expected_version"))
     fields["serial"] = bool(options.get("serial"))
     fields["payload"] = as_bytes(options.get("payload"))
     fields["key"] = as_bytes(options.get("key"))
@@ -123,6 +126,19 @@ def request(
         fields.update(_rule(options))
         fields["http_targets"] = [record_of(each) for each in options.get("http_targets") or ()]
     return fields
+
+
+def _expected(given: int | str | None) -> int | None:
+    """What `expected_version` holds for a version or an etag; ValueError for what is neither."""
+    if not isinstance(given, str):
+        return given
+    found = expected_from(given)
+    if found is None:
+        raise ValueError(
+            f"expected_version {given[:60]!r} is no version: give one, such as 3, or an etag, such"
+            " as 1234567.3."
+        )
+    return found
 
 
 def _tell_type(fields: dict[str, Any]) -> None:

@@ -49,16 +49,23 @@ class TenantPolicies:
         self._decoder = Decoder(NAME, None if schemas is None else schemas.writer, only=True)
 
     def all(self) -> dict[str, TenantPolicy]:
-        """Every tenant's policy by name; raises `Unavailable` where they cannot be read."""
+        """Every tenant's policy by name; raises `Unavailable` where they cannot be read.
+
+        All of them: a change that rests on what an open transaction does not hide could undo what
+        it hides.
+        """
         found: dict[str, TenantPolicy] = {}
         consumer = self._cluster.consumer("belfry-reads-without-a-group")
         try:
-            ends = self._ends(consumer)
+            ends = self._ends()
             consumer.assign([TopicPartition(self._topic, p, OFFSET_BEGINNING) for p in ends])
             deadline = monotonic() + READ_S
             while ends:
                 if monotonic() > deadline:
-                    raise Unavailable(f"{self._topic} was not read to its end in {READ_S:.0f} s.")
+                    raise Unavailable(
+                        f"{self._topic} was not read to its end in {READ_S:.0f} s. If a transaction"
+                        " is open there, `belfry doctor` says whose it is and how to end it."
+                    )
                 self._take(consumer, found, ends)
         finally:
             consumer.close()
@@ -121,13 +128,18 @@ class TenantPolicies:
         if left:
             raise Unavailable(f"Kafka has not confirmed {left} policies in {WRITE_S:.0f} s.")
 
-    def _ends(self, consumer: Any) -> dict[int, int]:
-        ends = {}
-        for partition in self._cluster.partitions(consumer, self._topic):
-            low, high = self._bounds(consumer, TopicPartition(self._topic, partition))
-            if high > low:
-                ends[partition] = high
-        return ends
+    def _ends(self) -> dict[int, int]:
+        """Where the partitions that hold anything end, open transactions included."""
+        consumer = self._cluster.consumer("belfry-reads-without-a-group", uncommitted=True)
+        try:
+            places = [
+                TopicPartition(self._topic, each)
+                for each in self._cluster.partitions(consumer, self._topic)
+            ]
+            bounds = {place.partition: self._bounds(consumer, place) for place in places}
+        finally:
+            consumer.close()
+        return {each: high for each, (low, high) in bounds.items() if high > low}
 
     def _bounds(self, consumer: Any, place: TopicPartition) -> tuple[int, int]:
         deadline = monotonic() + REACH_S

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Self
 
+from belfry.schedules.identity import etag_of
 from belfry.schedules.outcomes import Outcome
 
 
@@ -29,6 +30,12 @@ class Verdict:
     source_topic: str | None = None
     source_partition: int | None = None
     source_offset: int | None = None
+    generation: int | None = None
+
+    @property
+    def etag(self) -> str | None:
+        """What names this version of this schedule and of none after it: ``generation.version``."""
+        return etag_of(self.generation, self.version)
 
     @property
     def name(self) -> str:
@@ -36,8 +43,11 @@ class Verdict:
         return f"{self.tenant}/{self.schedule_id}"
 
     @classmethod
-    def from_record(cls, record: dict[str, Any]) -> Self:
-        """The verdict in a decoded `LifecycleEvent` (instants as epoch milliseconds)."""
+    def from_record(cls, record: dict[str, Any], generation: int | None = None) -> Self:
+        """The verdict in a decoded `LifecycleEvent` (instants as epoch milliseconds).
+
+        `generation` is that of the record's headers.
+        """
         same = (
             "tenant schedule_id request_id fire_id version code reason"
             " source_topic source_partition source_offset"
@@ -46,5 +56,6 @@ class Verdict:
             outcome=Outcome(record["outcome"]),
             at_ms=record["at"],
             due_ms=record["due_at"],
+            generation=generation,
             **{name: record[name] for name in same.split()},
         )

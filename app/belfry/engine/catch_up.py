@@ -14,52 +14,52 @@ from belfry.engine.firing import RULE
 from belfry.engine.plan import plan_of
 from belfry.engine.ruled import Ruled, next_row
 from belfry.engine.waiting import Waiting
-from belfry.schedules.tenant import Tenant, Tenants
+from belfry.schedules.tenant import Tenant
+from belfry.schedules.tenants import StepTenants
 from belfry.store.records import IN_CATCH_UP, decode_row
 from belfry.store.schedules import ScheduleStore
 
-PER_SECOND: Final = 2_000
-# How long unused rate is saved up, and how soon a spent one is looked at again.
-SAVED_MS: Final = 100
-SOON_MS: Final = 10
 LEAST_SHARE: Final = 16
 
 
 class CatchUp:
-    """Fires the lines of those that catch up, at most `PER_SECOND` occurrences a second."""
+    """Fires the lines of those that catch up, as fast as `CatchUpRate` lets them."""
 
     def __init__(
-        self, store: ScheduleStore, tenants: Tenants, waiting: Waiting, ruled: Ruled
+        self, store: ScheduleStore, tenants: StepTenants, waiting: Waiting, ruled: Ruled
     ) -> None:
         self._store = store
         self._tenants = tenants
         self._waiting = waiting
         self._ruled = ruled
-        self._left = 0
-        self._filled_ms = 0
+        self._rate = ruled.rate
 
     @property
     def next_ms(self) -> int | None:
         """When there is something to fire, or None."""
-        ready = any(not self._tenants.of_bytes(name).stopped for name in self._waiting.catch_up)
-        return self._filled_ms + SOON_MS if ready else None
+        waiting = (*self._waiting.catch_up, *self._waiting.slowed)
+        ready = any(not self._tenants.of_bytes(name).stopped for name in waiting)
+        return self._rate.again_ms if ready else None
 
     def fire(self, now_ms: int, room: int, effects: Effects) -> None:
         """Fire late occurrences, as many as there is room and rate for."""
-        self._fill(now_ms)
-        left = budget = min(room, self._left)
+        self._rate.fill(now_ms)
+        left = budget = min(room, self._rate.left)
         ready = [n for n in self._waiting.catch_up if not self._tenants.of_bytes(n).stopped]
         for turn, name in enumerate(ready):
             share = -(-left // (len(ready) - turn))
             if share > 0:
                 left -= self._fire_of(name, share, now_ms)
                 effects.moved = True
-        self._left -= budget - left
+        self._rate.take(budget - left)
 
-    def _fill(self, now_ms: int) -> None:
-        passed_ms = min(max(now_ms - self._filled_ms, 0), SAVED_MS)
-        self._left = min(self._left + passed_ms * PER_SECOND // 1000, PER_SECOND * SAVED_MS // 1000)
-        self._filled_ms = now_ms
+    def committed(self) -> None:
+        """What a step took of the rate stays taken."""
+        self._rate.committed()
+
+    def aborted(self) -> None:
+        """Give back what a step took of the rate."""
+        self._rate.aborted()
 
     def _fire_of(self, name: bytes, share: int, now_ms: int) -> int:
         """Fire a tenant's share; the number of its fires."""
@@ -80,6 +80,8 @@ class CatchUp:
         """Fire a schedule's next few late occurrences, and put it where it waits then."""
         self._store.added -= 1
         row = decode_row(record)
+        if self._ruled.holds_unreadable(row, record):
+            return 0
         plan = plan_of(row[RULE])
         fired = 0
         while fired < burst and now_ms - row[0] > plan.limit_ms:

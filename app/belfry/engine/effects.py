@@ -44,6 +44,7 @@ class Effects:
 
     `rows` are changelog records by key (None: tombstone), the last one of a key wins.  `unframed`
     are tenants whose envelopes were made before their head was known: such a step is not committed.
+    `unreadable` are schedules (changelog key, why) that were due and cannot be understood here.
     `loose` are topics whose fired records need not be in the transaction, only be there before it.
     """
 
@@ -60,6 +61,7 @@ class Effects:
     tenants: set[str] = field(default_factory=set)
     unframed: set[str] = field(default_factory=set)
     loose: set[str] = field(default_factory=set)
+    unreadable: list[tuple[bytes, str]] = field(default_factory=list)
     rederived: int = 0
     moved: bool = False
     manifest: Manifest | None = None

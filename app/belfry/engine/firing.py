@@ -16,14 +16,16 @@ from belfry.engine.deliveries import deliver, fired_event
 from belfry.engine.effects import Effects
 from belfry.engine.gates import GROUP, group_gate
 from belfry.engine.plain_fires import PlainFires
-from belfry.engine.queues import SHORT_STEP, Queues
+from belfry.engine.queues import SHORT_STEP, Look, Queues, Turn
 from belfry.engine.waiting import SCHEDULE_ID, TENANT, Waiting
 from belfry.firing.due import Reach, due_chunk
 from belfry.schedules.identity import extra_fire_id, fire_id
 from belfry.schedules.outcomes import Outcome
 from belfry.schedules.rule import has_targets
-from belfry.schedules.tenant import Delivery, Tenant, Tenants
-from belfry.store.keys import line_due
+from belfry.schedules.tenant import Delivery, Tenant
+from belfry.schedules.tenants import StepTenants
+from belfry.store.keys import line_place
+from belfry.store.readable import ONE_SHOT_HEADS
 from belfry.store.records import (
     ENDED_FIRED,
     Pending,
@@ -42,6 +44,9 @@ if TYPE_CHECKING:
     from belfry.engine.ruled import Ruled
 
 EXTRA: Final = -1
+# Due instant and sequence in a line; place, row and record of what was put back.
+Place = tuple[int, int]
+Again = tuple[Place, PendingRow, bytes]
 CE_VERSION: Final = "ce_specversion"
 RULE: Final = 16
 
@@ -50,7 +55,7 @@ class Firing:
     """Fires what is due in one partition's store."""
 
     def __init__(
-        self, store: ScheduleStore, tenants: Tenants, waiting: Waiting, ruled: Ruled
+        self, store: ScheduleStore, tenants: StepTenants, waiting: Waiting, ruled: Ruled
     ) -> None:
         self._store = store
         self._tenants = tenants
@@ -87,7 +92,7 @@ class Firing:
             self._store.added -= 1
             effects.moved = True
         elif not self._held_behind(row, record, effects):
-            if row[RULE]:
+            if row[RULE] or record[2:4] not in ONE_SHOT_HEADS:
                 self._ruled.leave(row, record, tenant, row[0])
             else:
                 self._fire(row, tenant, now_ms, effects)
@@ -110,31 +115,42 @@ class Firing:
                 break
             look = self.queues.peek(turn, (at_most - fired) // turns)
             rows = look.rows
-            left = self._leave_backlog(rows, turn.tenant, now_ms, effects)
+            left, did = self._leave_backlog(turn, look, now_ms, effects)
             self._store.clear(rows[:left])
-            self.queues.took(turn, look, left, now_ms)
-            fired += left
-            if left or not (rows or turn.name in self._waiting.heads):
+            self.queues.took(turn, look, left, did, now_ms)
+            fired += did
+            if left or not (rows or turn.behind or turn.name in self._waiting.heads):
                 self._waiting.shrink(turn.name, left)
         return fired
 
     def _leave_backlog(
-        self, rows: list[tuple[bytes, bytes]], tenant: Tenant, now_ms: int, effects: Effects
-    ) -> int:
-        """Fire rows of a tenant's backlog, up to one that has to let another pass; how many."""
-        self._waiting.begin_turn()
-        for number, (key, record) in enumerate(rows):
+        self, turn: Turn, look: Look, now_ms: int, effects: Effects
+    ) -> tuple[int, int]:
+        """Fire a turn's rows and what follows them, in due order, up to one that has to wait.
+
+        How many of the rows have left, and how many occurrences have left in all.
+        """
+        waiting, left, done = self._waiting, 0, 0
+        waiting.begin_turn()
+        while done < look.most:
+            place, record, again = _next_of(look, left, waiting.next_again)
+            if record is None or (again and place[0] > now_ms):
+                break
             row = decode_row(record)
-            placed = row if row[0] == (place_ms := line_due(key)) else (place_ms, *row[1:])
-            if self._waiting.overtakes(placed):
-                return number
+            if waiting.overtakes(place, turn.name) or self._ruled.has_to_slow(row, record, turn):
+                break
+            if again:
+                waiting.take_again()
+            left, done = left + (not again), done + 1
+            placed = row if row[0] == place[0] else (place[0], *row[1:])
             if self._held_behind(placed, record, effects):
                 continue
-            if row[RULE]:
-                self._ruled.leave(row, record, tenant, place_ms)
+            if row[RULE] or record[2:4] not in ONE_SHOT_HEADS:
+                self._ruled.leave(row, record, turn.tenant, place[0])
             else:
-                self._fire(row, tenant, now_ms, effects)
-        return len(rows)
+                self._fire(row, turn.tenant, now_ms, effects)
+        waiting.end_turn()
+        return left, done
 
     def _fire(self, row: PendingRow, tenant: Tenant, now_ms: int, effects: Effects) -> None:
         name = row[TENANT] + b"/" + row[SCHEDULE_ID]
@@ -147,6 +163,18 @@ class Firing:
             event = told(row, tenant, Outcome.FIRED, now_ms)
             event.fire_id = identity.decode()
             effects.lifecycle.append(event)
+
+
+def _next_of(look: Look, left: int, again: Again | None) -> tuple[Place, bytes | None, bool]:
+    """Place and record of what leaves next, if anything may; and whether it was put back before."""
+    if left < len(look.rows):
+        key, record = look.rows[left]
+        place = line_place(key)
+        if again is None or place < again[0]:
+            return place, record, False
+    elif again is None or again[0][0] >= look.beyond_ms:
+        return (0, 0), None, False
+    return again[0], again[2], True
 
 
 def told(row: PendingRow, tenant: Tenant, outcome: Outcome, now_ms: int) -> LifecycleEvent:

@@ -26,6 +26,7 @@ from belfry.engine.effects import Effects
 from belfry.engine.undoing import Undoable
 from belfry.schedules.triggers import trigger_of
 from belfry.store import keys
+from belfry.store.readable import why_unreadable
 from belfry.store.records import (
     CLOSES_GROUP,
     CLOSES_OWN,
@@ -49,13 +50,14 @@ RULE: Final = 16
 # Rows that leave a gate at once: those behind them wait no longer than a step.
 MOST_AT_ONCE: Final = 200
 NOWHERE: Final = (-(2**62), 0)
+UNREADABLE_GATE: Final = b"u"
 
 Spot = tuple[int, int]
 Held = tuple[PendingRow, bytes]
 
 
 class Gate(NamedTuple):
-    """A tenant's gate: that of a group (``g…``), or of one schedule (``s…``)."""
+    """A tenant's gate: of a group (``g…``), of one schedule (``s…``), of the unreadable (``u``)."""
 
     tenant: bytes
     name: bytes
@@ -72,6 +74,11 @@ class Drain(NamedTuple):
 def group_gate(row: PendingRow) -> Gate:
     """The gate of a row's group."""
     return Gate(row[TENANT], b"g" + row[GROUP])
+
+
+def unreadable_gate(row: PendingRow) -> Gate:
+    """The gate of what this version cannot fire; it lets go what a later owner can."""
+    return Gate(row[TENANT], UNREADABLE_GATE)
 
 
 def own_gate(row: PendingRow) -> Gate:
@@ -206,13 +213,15 @@ class Gates:
 
     def _drain(self, gate: Gate) -> list[Held]:
         """Let the next rows go, up to a serial one; where none is left, the gate is open."""
-        joined = self._joined.get(gate)
+        unreadable = gate.name == UNREADABLE_GATE
+        # What joined in this process cannot be read by it.
+        joined = None if unreadable else self._joined.get(gate)
         let_go: list[Held] = []
         last: tuple[bytes, bytes] = b"", b""
         ends = False
         for key, record in self._store.gated(*gate):
             spot = keys.line_place(key)
-            if key in self._store.writes:
+            if key in self._store.writes or (unreadable and why_unreadable(record)):
                 continue
             if ends or (joined is not None and joined < spot) or len(let_go) == MOST_AT_ONCE:
                 first = spot if joined is None else min(joined, spot)
@@ -224,7 +233,7 @@ class Gates:
             # Its place is where it was held: a record for a run of late ones waits for its own.
             let_go.append(((spot[0], *row[1:]), record))
             last = row[TENANT] + b"/" + row[SCHEDULE_ID], encode_place(IN_BACKLOG, *spot)
-            ends = bool(trigger_of(row[RULE]).rule.serial)
+            ends = not why_unreadable(record) and bool(trigger_of(row[RULE]).rule.serial)
         if joined is not None:
             self._draining[gate] = Drain(joined, *last)
             return let_go

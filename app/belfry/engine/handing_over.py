@@ -18,7 +18,15 @@ from belfry.schedules.rejections import Rejection
 from belfry.store.ordered_map import MemoryMap
 from belfry.store.schedules import ScheduleStore
 from belfry.wire.claims import signature
-from belfry.wire.record import ORIGIN, SIGNATURE, Origin, SourceRecord, handed_over, size_of
+from belfry.wire.headers import asked_by
+from belfry.wire.record import (
+    SIGNATURE,
+    Origin,
+    SourceRecord,
+    handed_over,
+    size_of,
+    without_origin,
+)
 from belfry.wire.requests import RequestReader
 
 
@@ -57,10 +65,9 @@ def hand_over(
 def _refuse(record: SourceRecord, inlet: Inlet, now_ms: int, effects: Effects) -> None:
     """Refuse a request that is too large, and tell of it if it can be read as it is."""
     offset, timestamp_ms, key, value, headers = record
-    kept = [(name, given) for name, given in headers or () if name not in ORIGIN]
-    record = (offset, timestamp_ms, key, value, kept)
+    record = (offset, timestamp_ms, key, value, without_origin(headers))
     request = RequestReader().read_whole(record)
-    named = None if isinstance(request, Rejection) else request
+    named = asked_by(record) if isinstance(request, Rejection) else request
     if named is not None:
         named["tenant"] = inlet.tenant
     reason = (

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from belfry.engine.arrival import arrival_ms
 from belfry.engine.claims import false_claim
 from belfry.engine.effects import Effects, Rerouted
 from belfry.engine.limits import Limits
@@ -16,15 +17,16 @@ from belfry.engine.steps import Asked, Steps
 from belfry.engine.verdicts import Answer, Place, Verdicts
 from belfry.engine.waiting import Waiting
 from belfry.schedules.checks import RequestChecks
+from belfry.schedules.identity import expected_in, generation_of
 from belfry.schedules.outcomes import Outcome
-from belfry.schedules.rejections import Rejection
-from belfry.schedules.request import KEEPING, Request
+from belfry.schedules.rejections import PASSING, Rejection
+from belfry.schedules.request import KEEPING, Request, may_be_kept
 from belfry.schedules.rule_checks import host_problem
-from belfry.schedules.tenant import Tenant, Tenants
+from belfry.schedules.tenant import Tenant
+from belfry.schedules.tenants import StepTenants
 from belfry.schedules.transitions import TABLE, State
 from belfry.store.keys import awaited_key
 from belfry.store.records import (
-    KIND_CODES,
     MARKER,
     decode_marker,
     decode_pending,
@@ -32,32 +34,42 @@ from belfry.store.records import (
 )
 from belfry.store.schedules import ScheduleStore
 from belfry.store.sweep import MARKER_MS
+from belfry.wire.headers import asked_by, unknown_header
 from belfry.wire.record import (
-    ORIGIN,
     ORIGIN_TENANT,
+    RETRIES,
+    Origin,
     SourceRecord,
     asked_of,
     has_hopped,
     origin_headers,
+    retries_of,
     size_of,
     stamp_of,
+    without_origin,
 )
 
 MAX_STRAY_BYTES: Final = 1_000_000
+# How often a request begins its way anew.  Workers learn of a policy within two seconds, and a hop
+# takes some milliseconds at least.
+MAX_RETRIES: Final = 1_000
 # Refused for a name that is not fit to remember anything under.
 UNNAMED: Final = frozenset({"no_tenant", "bad_tenant", "bad_request_id"})
 NAMELESS: Final = frozenset({"no_tenant", "bad_tenant"})
-AT: Final = KIND_CODES["AT"]
+ABSENT: Final = (State.ABSENT, 0, None)
 
 
 class Intake:
-    """Takes requests in for one partition; `now_ms` and `watermark_ms` are the step's."""
+    """Takes requests in for one partition; `now_ms` and `watermark_ms` are the step's.
+
+    `accepted_ms` is when the request that is being taken in arrived.
+    """
 
     def __init__(
         self,
         place: Place,
         store: ScheduleStore,
-        tenants: Tenants,
+        tenants: StepTenants,
         waiting: Waiting,
         verdicts: Verdicts,
         limits: Limits,
@@ -71,8 +83,8 @@ class Intake:
         self._checks = RequestChecks()
         self.now_ms = 0
         self.watermark_ms = 0
-        self._asked_ms = 0
-        self._steps = Steps(place, store, waiting, verdicts)
+        self.accepted_ms = 0
+        self._steps = Steps(place, store, waiting)
         self._table = {case: self._steps.carry_out[step] for case, step in TABLE.items()}
 
     def begin(self, now_ms: int, watermark_ms: int) -> None:
@@ -82,11 +94,12 @@ class Intake:
 
     def take(self, record: SourceRecord, request: Request | Rejection, effects: Effects) -> None:
         """Give one request its verdict."""
-        self._asked_ms = min(self._verdicts.origin(record).timestamp_ms, self.now_ms)
+        came_ms = self._verdicts.origin(record).timestamp_ms
+        self.accepted_ms = self._steps.accepted_ms = arrival_ms(came_ms, self.now_ms)
         if isinstance(request, Rejection):
-            self._verdicts.reject(record, None, request, self.now_ms, effects)
+            self._verdicts.reject(record, asked_by(record), request, self.now_ms, effects)
             return
-        problem = self._checks.problem(request, self.now_ms)
+        problem = self._checks.problem(request, self.accepted_ms) or unknown_header(record[4])
         forged = self._forged(record, request, problem)
         if forged is not None:
             self._verdicts.reject(record, request, forged, self.now_ms, effects)
@@ -97,15 +110,13 @@ class Intake:
 
     def _take_valid(self, record: SourceRecord, request: Request, effects: Effects) -> None:
         tenant = self._tenants.of(request["tenant"])
-        if tenant.collides_with is not None:
-            self._verdicts.reject(record, request, _collision(tenant), self.now_ms, effects)
-            return
         if tenant.terms.refused is not None:
             self._refuse(record, request, tenant.terms.refused, effects)
             return
-        home, asked = tenant.home, 0
-        if home is None:
-            home, asked = self._next_stop(record, tenant, request)
+        if tenant.collides_with is not None:
+            self._verdicts.reject(record, request, _collision(tenant), self.now_ms, effects)
+            return
+        home, asked = self._next_stop(record, tenant, request)
         if home != self._place.partition:
             self._reroute(record, request, (home, asked), effects)
             return
@@ -115,7 +126,7 @@ class Intake:
         if problem is not None:
             self._refuse(record, request, problem, effects)
         elif request["request_id"] is None or not self._verdicts.repeats(
-            request, self._asked_ms, self.now_ms, effects
+            record, request, (self.accepted_ms, self.now_ms), effects
         ):
             self._decide(record, request, tenant, effects)
 
@@ -135,13 +146,20 @@ class Intake:
     def _refuse(
         self, record: SourceRecord, request: Request, rejection: Rejection, effects: Effects
     ) -> None:
-        """Reject a request; where its id can be trusted, a repeat of it is a DUPLICATE."""
-        if rejection.code in UNNAMED or request["request_id"] is None:
+        """Reject a request; where its id can be trusted, a repeat of it is a DUPLICATE.
+
+        A refusal that depends on the moment is told and not remembered: a repeat is judged again.
+        """
+        instants = (self.accepted_ms, self.now_ms)
+        if rejection.code in UNNAMED or not may_be_kept(request["request_id"]):
             self._verdicts.reject(record, request, rejection, self.now_ms, effects)
-        elif not self._verdicts.repeats(request, self._asked_ms, self.now_ms, effects):
-            self._verdicts.reject(record, request, rejection, self.now_ms, effects)
+            return
+        if self._verdicts.repeats(record, request, instants, effects):
+            return
+        self._verdicts.reject(record, request, rejection, self.now_ms, effects)
+        if rejection.code not in PASSING:
             answer = Answer(Outcome.REJECTED, code=rejection.code)
-            self._verdicts.remember(request, answer, self.now_ms, effects)
+            self._verdicts.remember(request, answer, self.accepted_ms, effects)
 
     def _tenants_problem(
         self, record: SourceRecord, tenant: Tenant, request: Request
@@ -169,11 +187,11 @@ class Intake:
         led to is asked, the oldest first.  All requests of a schedule go the same way, and only
         the last home on it begins new ones, so they neither overtake one another nor begin twice.
         """
+        if tenant.simple:
+            return self._place.homes.of(tenant.name), 0
         here, former = self._place.partition, tenant.terms.policy.former_spreads
         route = self._place.homes.route(tenant.name, request["schedule_id"], former, tenant.spread)
         if len(route) == 1:
-            if tenant.spread == 1 and not former and not tenant.limited:
-                tenant.home = route[0]
             return route[0], 0
         asked = asked_of(record)
         if asked >= len(route) or route[asked] != here:
@@ -197,24 +215,26 @@ class Intake:
                 return True
         if request_id is None:
             return False
-        return self._verdicts.answered(tenant.name, request_id, self._asked_ms)
+        return self._verdicts.answered(tenant.name, request_id, self.accepted_ms)
 
     def _decide(
         self, record: SourceRecord, request: Request, tenant: Tenant, effects: Effects
     ) -> None:
         name = f"{tenant.name}/{request['schedule_id']}".encode()
         row = self._store.named(name)
-        state, version = (State.ABSENT, 0) if row is None else self._standing(name, row)
+        state, version, generation = ABSENT if row is None else self._standing(name, row)
         step = self._table[state, request["action"]]
-        asked = Asked(request, record, tenant, name, row, version)
+        asked = Asked(request, record, tenant, name, row, version, generation)
         expected = request["expected_version"]
         exists = state is not State.ABSENT or request["action"] in KEEPING
-        if expected is not None and expected != version and exists:
-            answer = _wrong_version(expected, version)
+        if expected is not None and exists and (wrong := _unexpected(expected, asked)):
+            answer = wrong
         elif tenant.limited and step == self._steps.begin and (full := self._full(tenant)):
             answer = full
         else:
             answer = step(asked, effects)
+        if answer.version is not None:
+            answer.generation = asked.generation
         if answer.outcome is Outcome.REJECTED:
             rejection = Rejection(answer.code or "", answer.reason or "")
             self._refuse(record, request, rejection, effects)
@@ -227,28 +247,26 @@ class Intake:
             return None
         return Answer(Outcome.REJECTED, code=problem.code, reason=problem.reason)
 
-    def _standing(self, name: bytes, row: bytes) -> tuple[State, int]:
+    def _standing(self, name: bytes, row: bytes) -> tuple[State, int, int | None]:
+        """State, version and generation of the schedule that a row stands for."""
         if row[1] != MARKER:
             record = self._store.pending_at(name, row)
-            state = State.PAUSED if paused(record) else State.PENDING
-            return state, decode_pending(record).version
+            state, found = State.PAUSED if paused(record) else State.PENDING, decode_pending(record)
+            return state, found.version, found.life
         marker = decode_marker(row)
-        if self.now_ms - marker.ended_ms >= MARKER_MS:
-            return State.ABSENT, 0
-        return State.OVER, marker.version
+        if self.accepted_ms - marker.ended_ms >= MARKER_MS:
+            return ABSENT
+        return State.OVER, marker.version, marker.life
 
     def _reroute(
         self, record: SourceRecord, request: Request, stop: tuple[int, int], effects: Effects
     ) -> None:
         origin, (home, asked) = self._verdicts.origin(record), stop
         headers, stamp = record[4], stamp_of(record[4])
-        if origin.rerouted and not asked and has_hopped(headers):
-            reason = (
-                f"The request was re-routed from {origin.topic}/{origin.partition} to partition"
-                f" {self._place.partition}, but its home is {home}; one hop is the limit. Remove"
-                " the belfry-origin headers, which only belfry sets."
-            )
-            rejection = Rejection("misrouted", reason)
+        # What begins its way anew has met partitions whose owners go by different policies.
+        retries = retries_of(record) + (not asked and has_hopped(headers))
+        if retries > MAX_RETRIES:
+            rejection = _misrouted(request["tenant"], origin, self._place.partition, home)
             self._verdicts.reject(record, request, rejection, self.now_ms, effects)
             return
         size = size_of(record)
@@ -262,16 +280,40 @@ class Intake:
             self._verdicts.reject(record, request, rejection, self.now_ms, effects)
             return
         _, _, key, value, _ = record
-        carried = [(name, given) for name, given in headers or () if name not in ORIGIN]
+        carried = without_origin(headers)
         carried += origin_headers(origin, asked if asked or stamp is not None else None)
         if stamp is not None:
             carried.append((ORIGIN_TENANT, stamp.encode()))
+        if retries:
+            carried.append((RETRIES, b"%d" % retries))
         effects.rerouted.append(Rerouted(home, key, value, carried))
 
 
-def _wrong_version(expected: int, version: int) -> Answer:
-    reason = f"expected_version is {expected}, but the schedule's version is {version}."
-    return Answer(Outcome.CONFLICT, version, None, "wrong_version", reason)
+def _misrouted(tenant: str, origin: Origin, here: int, home: int) -> Rejection:
+    reason = (
+        f"The request came in on {origin.topic}/{origin.partition} and was sent on {MAX_RETRIES}"
+        f" times; partition {here} takes partition {home} for the owner, and that one does not. The"
+        f" workers go by different policies of tenant {tenant} (spread, former_spreads), or some"
+        " cannot read the policies: their logs and `belfry doctor` tell. Nothing was done; send the"
+        " request again when they agree."
+    )
+    return Rejection("misrouted", reason)
+
+
+def _unexpected(expected: int, asked: Asked) -> Answer | None:
+    """The answer to a request that counts on another version or generation, or None."""
+    generation, version = expected_in(expected)
+    there = 0 if asked.generation is None else generation_of(asked.generation)
+    if generation and generation != there:
+        reason = (
+            f"expected_version is {version} of generation {generation}, but the schedule of this id"
+            f" is another one now: version {asked.version} of generation {there}. Look at it again."
+        )
+        return Answer(Outcome.CONFLICT, asked.version, None, "wrong_generation", reason)
+    if version == asked.version:
+        return None
+    reason = f"expected_version is {version}, but the schedule's version is {asked.version}."
+    return Answer(Outcome.CONFLICT, asked.version, None, "wrong_version", reason)
 
 
 def _collision(tenant: Tenant) -> Rejection:

@@ -18,6 +18,7 @@ from belfry.engine.effects import Effects
 from belfry.engine.firing import Firing
 from belfry.engine.intake import Intake
 from belfry.engine.limits import Limits
+from belfry.engine.oldest import FIRING, Oldest
 from belfry.engine.plain import Instants, PlainIntake
 from belfry.engine.removal import Removal
 from belfry.engine.ruled import Ruled
@@ -26,7 +27,7 @@ from belfry.engine.verdicts import Place, Verdicts
 from belfry.engine.waiting import Waiting
 from belfry.engine.zone_change import ZoneChange
 from belfry.firing.due import Reach
-from belfry.schedules.tenant import Tenants
+from belfry.schedules.tenants import StepTenants, Tenants
 from belfry.store import keys
 from belfry.store.records import Manifest, encode_manifest
 from belfry.store.schedules import ScheduleStore, StoredState
@@ -52,18 +53,20 @@ class PartitionEngine:
         self._store = store
         self._reader = reader
         self._reach = Reach.at(self.manifest.watermark_ms)
+        self._tenants = of_step = StepTenants(tenants)
         self._waiting = Waiting(store, self._reach)
         self._zones = ZoneChange(store, self._waiting)
         ruled = Ruled(store, self._waiting, self._zones)
-        self._firing = Firing(store, tenants, self._waiting, ruled)
-        self._time_outs = TimeOuts(tenants, self._waiting)
-        self._catch_up = CatchUp(store, tenants, self._waiting, ruled)
+        self._firing = Firing(store, of_step, self._waiting, ruled)
+        self._time_outs = TimeOuts(of_step, self._waiting)
+        self._catch_up = CatchUp(store, of_step, self._waiting, ruled)
         verdicts = Verdicts(place, store)
         self._limits = Limits(store)
-        self._intake = Intake(place, store, tenants, self._waiting, verdicts, self._limits)
-        self._plain = PlainIntake(place, store, tenants, self._waiting, verdicts)
+        self._intake = Intake(place, store, of_step, self._waiting, verdicts, self._limits)
+        self._plain = PlainIntake(place, store, of_step, self._waiting, verdicts)
         self._sweep = Sweep(store)
-        self._removal = Removal(store, tenants, self._waiting)
+        self._removal = Removal(store, of_step, self._waiting)
+        self._oldest = Oldest(store, of_step, self._waiting)
         self._next_due_ms = store.first_due_ms(self._reach.cursor)
         self._effects = Effects()
         self._position = self.manifest.position
@@ -86,8 +89,11 @@ class PartitionEngine:
         self.manifest = NO_MANIFEST._replace(position=position)
         self._position = position
 
-    def claim(self, settings: bytes | None) -> Effects:
-        """The first step of an owner: a manifest of its own, and the settings if none are kept."""
+    def claim(self, settings: bytes | None, identity: bytes | None = None) -> Effects:
+        """The first step of an owner: a manifest of its own, and what of these is not kept yet."""
+        if identity is not None:
+            self._effects.rows[keys.IDENTITY_KEY] = identity
+            self._store.set_named(keys.IDENTITY_KEY, identity)
         if settings is not None:
             self._effects.rows[keys.SETTINGS_KEY] = settings
             self._store.set_named(keys.SETTINGS_KEY, settings)
@@ -101,11 +107,12 @@ class PartitionEngine:
 
         A backlog may hold what is due up to the reach, so it waits for a clock that went back.
         """
+        self._see_tenants()
         due_ms, queues = self._next_due_ms, self._firing.queues
         if queues.waits:
             held_ms = max(self._reach.newest_ms, self._waiting.held_up_to_ms)
             due_ms = held_ms if due_ms is None else min(held_ms, due_ms)
-        again_ms = self._catch_up.next_ms if self._waiting.catch_up else None
+        again_ms = self._catch_up.next_ms
         gates_ms = self._waiting.gates.next_ms(self._reach.newest_ms)
         known = (due_ms, queues.next_ms(), again_ms, gates_ms)
         return min([each for each in known if each is not None], default=None)
@@ -113,13 +120,17 @@ class PartitionEngine:
     @property
     def drains(self) -> bool:
         """Whether something that was held back may fire at once, from a backlog or a gate."""
+        self._see_tenants()
         gate_ms = self._waiting.gates.next_ms(self._reach.newest_ms)
         open_gate = gate_ms is not None and gate_ms <= self._reach.newest_ms
         return open_gate or self._firing.queues.waits
 
-    def oldest_due_ms(self) -> int | None:
-        """Due instant of the first event of the timeline, None for none."""
-        return self._next_due_ms
+    def oldest_due_ms(self) -> dict[str, int]:
+        """Earliest due instants by what is waited for (`engine/oldest.py`); from any thread."""
+        found, due_ms = dict(self._oldest.due_ms), self._next_due_ms
+        if due_ms is not None:
+            found[FIRING] = min(due_ms, found.get(FIRING, due_ms))
+        return found
 
     def fire_due(self, now_ms: int, at_most: int) -> Effects:
         """Fire at most `at_most` events that are due by `now_ms`; the first half of a step."""
@@ -139,11 +150,16 @@ class PartitionEngine:
         return self._effects
 
     def accept(self, batch: SourceBatch, now_ms: int) -> Effects:
-        """Take a batch of requests in; the second half of a step."""
+        """Take a batch of requests in; the second half of a step.
+
+        Each request counts from its own arrival (`arrival.py`).  `now_ms` is when its verdict is
+        told of, and when the fire of a TRIGGER leaves.
+        """
         if batch.start != self._position:
             raise GapInSource(
                 f"expected offset {self._position}, the batch begins at {batch.start}"
             )
+        self._see_tenants()
         self._intake.begin(now_ms, self._step_reach.watermark_ms)
         self._waiting.reach = self._step_reach
         read, effects = self._reader.read, self._effects
@@ -162,20 +178,30 @@ class PartitionEngine:
 
     def sweep(self, now_ms: int, at_most: int) -> Effects:
         """Forget markers and verdicts whose time is over, among the next `at_most` rows."""
+        self._see_tenants()
         self._sweep.sweep(now_ms, self._heard_ms, at_most, self._effects)
         self._firing.queues.crowds.forget(now_ms)
         self._removal.sweep(now_ms, at_most, self._effects)
+        self._oldest.look()
         self._waiting.reach = self._step_reach
-        self._zones.sweep(at_most, self._effects)
+        self._zones.sweep(now_ms, at_most, self._effects)
         return self._effects
+
+    def _see_tenants(self) -> None:
+        """See tenants as they are treated now, unless the step has begun: it goes by one policy."""
+        if self._effects.empty:
+            self._tenants.renew()
 
     @property
     def sweeps_behind(self) -> bool:
         """Whether more was written than sweeps have made up for."""
         return self._sweep.behind
 
-    def seal(self, owner_epoch: int) -> Manifest:
-        """The manifest of the step: what it did, and where the partition stands after it."""
+    def seal(self, owner_epoch: int, *, read_lease: bool = False) -> Manifest:
+        """The manifest of the step: what it did, and where the partition stands after it.
+
+        `read_lease` says that the owner may answer reads for a while without asking anybody.
+        """
         effects, before = self._effects, self.manifest
         digest = blake2b(b"".join(effects.fire_ids), digest_size=16).digest()
         effects.manifest = Manifest(
@@ -186,6 +212,7 @@ class PartitionEngine:
             pending=before.pending + self._store.added,
             fired=len(effects.fire_ids),
             digest=digest,
+            read_lease=read_lease,
         )
         effects.rows[keys.manifest_key(effects.manifest.txn_seq)] = encode_manifest(
             effects.manifest
@@ -199,6 +226,7 @@ class PartitionEngine:
         self._sweep.wrote(len(self._effects.rows))
         self._limits.committed()
         self._firing.queues.committed()
+        self._catch_up.committed()
         self._store.commit(StoredState(changelog_offset, now_ms, manifest))
         self._waiting.committed()
         self._removal.committed()
@@ -214,6 +242,7 @@ class PartitionEngine:
         self._waiting.aborted()
         self._limits.aborted()
         self._firing.queues.aborted()
+        self._catch_up.aborted()
         self._removal.aborted()
         self._sweep.restart()
         self._zones.restart()

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
+from belfry.engine.arrival import MOST_AHEAD_MS
 from belfry.engine.effects import Effects
 from belfry.engine.steps import RECORD_OVERHEAD_BYTES
 from belfry.engine.verdicts import Place, Verdicts
@@ -18,7 +19,7 @@ from belfry.engine.waiting import Waiting
 from belfry.schedules.identity import life_of
 from belfry.schedules.outcomes import Outcome
 from belfry.schedules.request import MAX_TEXT_BYTES, PLAIN_BYTES, SECONDS_LIMIT, YEARS_100_MS
-from belfry.schedules.tenant import Tenants
+from belfry.schedules.tenants import StepTenants
 from belfry.store.keys import answer_key
 from belfry.store.records import encode_plain
 from belfry.store.schedules import ScheduleStore
@@ -41,13 +42,14 @@ class PlainIntake:
         self,
         place: Place,
         store: ScheduleStore,
-        tenants: Tenants,
+        tenants: StepTenants,
         waiting: Waiting,
         verdicts: Verdicts,
     ) -> None:
         self._waiting = waiting
         self._verdicts = verdicts
         self._partition = place.partition
+        self._homes = place.homes
         self._first_life = life_of(place.partition, 0)
         self._store = store
         self._tenants = tenants
@@ -61,7 +63,7 @@ class PlainIntake:
     ) -> Iterator[tuple[SourceRecord, Any]]:
         """Keep the plain ones; yields each other (record, request) when its turn has come."""
         now_ms, earliest_ms = instants.now_ms, max(instants.watermark_ms + 1, SECONDS_LIMIT)
-        latest_ms, first_life = now_ms + YEARS_100_MS, self._first_life
+        newest_ms, first_life = now_ms + MOST_AHEAD_MS, self._first_life
         names = [_name(request) for request in requests]
         answers = [_answer_name(request) for request in requests]
         found = self._store.prefetch([name for name in (*names, *answers) if name])
@@ -77,8 +79,10 @@ class PlainIntake:
                 yield record, request
                 continue
             tenant, schedule_id, due_ms, event_type, group, _, _, request_id = request
+            seq, accepted_ms, _, _, _ = record
             if (
-                not earliest_ms <= due_ms <= latest_ms
+                not SECONDS_LIMIT <= accepted_ms <= newest_ms
+                or not earliest_ms <= due_ms <= accepted_ms + YEARS_100_MS
                 or name in writes
                 or found[name] is not None
                 or (careful and not _is_plain(schedule_id))
@@ -89,8 +93,7 @@ class PlainIntake:
             ):
                 yield record, request
                 continue
-            seq = record[0]
-            kept = encode_plain(request, now_ms, seq, first_life + seq)
+            kept = encode_plain(request, accepted_ms, seq, first_life + seq)
             if len(kept) > (rooms.get(tenant) or self._room(tenant, rooms)):
                 yield record, request
                 continue
@@ -100,7 +103,7 @@ class PlainIntake:
                 put(name, kept, due_ms, seq)
             rows[name[1:]] = kept
             if answer:
-                self._verdicts.accepted(record[0], request, now_ms, effects)
+                self._verdicts.accepted(seq, request, (accepted_ms, now_ms), effects)
             kept_of.add(tenant)
             count += 1
         if count:
@@ -110,14 +113,14 @@ class PlainIntake:
     def _room(self, name: bytes, rooms: dict[bytes, int]) -> int:
         """Bytes that a record of this tenant may have; none where it needs the general way.
 
-        The general way makes a tenant and its home known, so the next of its requests is asked for
-        anew.
+        The general way makes a tenant known, so the next of its requests is asked for anew.
         """
         tenant = self._tenants.known(name)
-        if tenant is None or tenant.home is None:
+        if tenant is None:
             return NO_ROOM
         told = tenant.signs or Outcome.ACCEPTED in tenant.written
-        plain = tenant.home == self._partition and not told
+        at_home = tenant.simple and self._homes.of(tenant.name) == self._partition
+        plain = at_home and not told
         if plain and tenant.queued:
             self._waiting.set_apart(name)
         rooms[name] = tenant.max_record_bytes - RECORD_OVERHEAD_BYTES if plain else NO_ROOM

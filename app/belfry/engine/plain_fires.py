@@ -17,7 +17,7 @@ from belfry.engine.waiting import Waiting
 from belfry.engine.zone_change import ZoneChange
 from belfry.schedules.identity import fire_id
 from belfry.schedules.outcomes import Outcome
-from belfry.schedules.tenant import Tenants
+from belfry.schedules.tenants import StepTenants
 from belfry.store.plain import decode_plain
 from belfry.store.records import ENDED_FIRED, encode_marker
 from belfry.store.schedules import ScheduleStore
@@ -31,7 +31,7 @@ class PlainFires:
     """Fires the plain ones among the due rows of one partition."""
 
     def __init__(
-        self, store: ScheduleStore, tenants: Tenants, waiting: Waiting, zones: ZoneChange
+        self, store: ScheduleStore, tenants: StepTenants, waiting: Waiting, zones: ZoneChange
     ) -> None:
         self._store = store
         self._tenants = tenants

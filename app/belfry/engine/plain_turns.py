@@ -16,6 +16,7 @@ from belfry.engine.zone_change import ZoneChange
 from belfry.schedules.identity import fire_id
 from belfry.schedules.rule import has_targets
 from belfry.store.plain import decode_turn
+from belfry.store.readable import UNREADABLE
 from belfry.store.records import next_record
 from belfry.store.schedules import ScheduleStore
 from belfry.wire.instants import rfc3339
@@ -69,7 +70,10 @@ class PlainTurns:
         """The instant of the next one; None where this one is not plain, or has none behind it."""
         if self._zones.under_way or has_targets(rule):
             return None
-        plan = bare_plan_of(rule)
+        try:
+            plan = bare_plan_of(rule)
+        except UNREADABLE:
+            return None
         if not plan.plain or late_ms > plan.limit_ms or occurrence + 1 >= plan.max_fires:
             return None
         following_ms = plan.after_ms(nominal_ms)

@@ -8,7 +8,7 @@ from typing import Final
 from belfry.schedules.misfire import SKIP
 from belfry.schedules.rule import DEFAULT_ACK_TIMEOUT_MS, without_targets
 from belfry.schedules.triggers import trigger_of
-from belfry.store.records import CLOSES_GROUP, CLOSES_OWN
+from belfry.store.records import CLOSES_GROUP, CLOSES_OWN, MOST_NUMBER
 
 NEVER: Final = 1 << 62
 QUEUE_ONE: Final = "QUEUE_ONE"
@@ -29,7 +29,8 @@ class Plan:
         self.after_ms = self.trigger.after_ms
         limit_ms = self.rule.lateness_limit_ms
         self.limit_ms = NEVER if limit_ms is None else limit_ms
-        self.max_fires = self.rule.max_fires or NEVER
+        # What fires without a limit ends when the number of its next fire has no room at rest.
+        self.max_fires = self.rule.max_fires or MOST_NUMBER
         # What becomes of what is due while its last fire is awaited; empty where that is no matter.
         self.overlap = self.rule.overlap if self.rule.overlap in (SKIP, QUEUE_ONE) else ""
         closes = CLOSES_GROUP * bool(self.rule.serial) | CLOSES_OWN * bool(self.overlap)

@@ -1,9 +1,10 @@
 """Whose turn it is: tenants with a backlog, and how many events each may fire in a step.
 
 Who is held has no turn.  The rest come by priority, and share a step's room among equals.  A
-tenant's rate is looked at here, and so is the due instant where a tenant is apart: its line holds
-events that are not due yet, and fires only what the timeline has been emptied up to, so that an
-event which waited there from before comes first.
+tenant's rate is looked at here, and so is the due instant.  The line of a tenant that is apart
+holds events that are not due yet, and fires only what the timeline has been emptied up to, so that
+an event which waited there from before comes first.  Any line may hold what is due after now, where
+the clock went back, or a new owner's is behind the old one's: that waits.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from belfry.engine.waiting import Waiting
 from belfry.firing.crowds import Crowds
 from belfry.firing.due import Reach
 from belfry.firing.rates import Rate
-from belfry.schedules.tenant import Tenant, Tenants
+from belfry.schedules.tenant import Tenant
+from belfry.schedules.tenants import StepTenants
 from belfry.store import keys
 from belfry.store.records import IN_BACKLOG
 from belfry.store.schedules import ScheduleStore
@@ -31,25 +33,27 @@ Rows = list[tuple[bytes, bytes]]
 
 
 class Turn(NamedTuple):
-    """A tenant whose backlog may fire now."""
+    """A tenant whose backlog may fire now; `behind` where it may hold what is due later."""
 
     name: bytes
     tenant: Tenant
     until_ms: int
     most: int
+    behind: bool
 
 
 class Look(NamedTuple):
-    """The next rows of a turn, and an instant before which nothing comes behind them."""
+    """The next rows of a turn, an instant before which nothing comes behind them, and the room."""
 
     rows: Rows
     beyond_ms: int
+    most: int
 
 
 class Queues:
     """Gives turns to the backlogs of one partition."""
 
-    def __init__(self, store: ScheduleStore, tenants: Tenants, waiting: Waiting) -> None:
+    def __init__(self, store: ScheduleStore, tenants: StepTenants, waiting: Waiting) -> None:
         self._store = store
         self._tenants = tenants
         self._waiting = waiting
@@ -61,19 +65,21 @@ class Queues:
         found = [
             self._ready_ms(name, head)
             for name, head in self._waiting.heads.items()
-            if name in self._waiting.backlog and not self._tenants.of_bytes(name).stopped
+            if name in self._waiting.backlog
+            and name not in self._waiting.slowed
+            and not self._tenants.of_bytes(name).stopped
         ]
         return min(found, default=None)
 
     @property
     def waits(self) -> bool:
         """Whether a tenant that is neither held nor apart has a backlog to fire."""
-        found = False
+        found, aside = False, self._waiting.heads.keys() | self._waiting.slowed
         for name in self._waiting.backlog:
             tenant = self._tenants.of_bytes(name)
             if tenant.queued:
                 self._waiting.set_apart(name)
-            elif not tenant.stopped and name not in self._waiting.heads:
+            elif not (tenant.stopped or name in aside):
                 found = True
         return found
 
@@ -102,15 +108,16 @@ class Queues:
         most = max(1, min(share, turn.most))
         found = list(islice(rows, most))
         all_of_them = len(found) < most
-        return Look(found, turn.until_ms + 1 if all_of_them else keys.line_due(found[-1][0]))
+        beyond_ms = turn.until_ms + 1 if all_of_them else keys.line_due(found[-1][0])
+        return Look(found, beyond_ms, most)
 
-    def took(self, turn: Turn, look: Look, left: int, now_ms: int) -> None:
-        """So many of these rows have left: what that means for the turns to come."""
+    def took(self, turn: Turn, look: Look, left: int, fired: int, now_ms: int) -> None:
+        """So many of these rows have left, and fired: what that means for the turns to come."""
         if turn.name in self._waiting.heads:
             self._move_head(turn, look, left)
         limit = turn.tenant.terms.policy.max_fires_per_second
-        if limit is not None and left:
-            self._rate.take(turn.name, limit, now_ms, left)
+        if limit is not None and fired:
+            self._rate.take(turn.name, limit, now_ms, fired)
 
     def committed(self) -> None:
         """What a step took stays taken."""
@@ -127,9 +134,13 @@ class Queues:
         limit = tenant.terms.policy.max_fires_per_second
         most = ALL if limit is None else self._rate.room(name, limit, now_ms)
         head = self._waiting.heads.get(name)
-        if most < 1 or (head is not None and head > reach.watermark_ms):
+        behind = now_ms < max(reach.newest_ms, self._waiting.held_up_to_ms)
+        until_ms = now_ms if behind else ALL
+        if head is not None:
+            until_ms = min(reach.watermark_ms, now_ms)
+        if most < 1 or (head is not None and head > until_ms):
             return None
-        return Turn(name, tenant, ALL if head is None else reach.watermark_ms, most)
+        return Turn(name, tenant, until_ms, most, behind)
 
     def _move_head(self, turn: Turn, look: Look, left: int) -> None:
         """Nothing of the line is due before its first committed row, or what joins in this step."""

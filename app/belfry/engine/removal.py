@@ -14,7 +14,8 @@ from belfry.engine.effects import Effects
 from belfry.engine.undoing import Undoable
 from belfry.engine.waiting import Waiting
 from belfry.schedules.outcomes import Outcome
-from belfry.schedules.tenant import Tenant, Tenants
+from belfry.schedules.tenant import Tenant
+from belfry.schedules.tenants import StepTenants
 from belfry.store.records import PLACE, decode_pending
 from belfry.store.schedules import ScheduleStore
 from belfry.wire.lifecycle import LifecycleEvent
@@ -44,7 +45,7 @@ class Room(NamedTuple):
 class Removal:
     """Cancels what removed tenants have pending in one partition."""
 
-    def __init__(self, store: ScheduleStore, tenants: Tenants, waiting: Waiting) -> None:
+    def __init__(self, store: ScheduleStore, tenants: StepTenants, waiting: Waiting) -> None:
         self._store = store
         self._tenants = tenants
         self._waiting = waiting
@@ -70,9 +71,9 @@ class Removal:
         self._walks.aborted()
         self._forget_who_came_back()
 
-    def _forget_who_came_back(self) -> set[bytes]:
+    def _forget_who_came_back(self) -> frozenset[bytes]:
         """Walk anew through who is removed once more; who is removed now."""
-        removed = self._tenants.removed.copy()
+        removed = self._tenants.removed
         for name in self._walks.keys() - removed:
             del self._walks[name]
         return removed

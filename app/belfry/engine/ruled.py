@@ -18,10 +18,12 @@ from typing import Final
 
 from belfry.engine.effects import Effects
 from belfry.engine.firing import RULE, emit, told
-from belfry.engine.gates import own_gate
+from belfry.engine.gates import own_gate, unreadable_gate
 from belfry.engine.plan import QUEUE_ONE, Plan, plan_of
+from belfry.engine.queues import Turn
 from belfry.engine.waiting import SCHEDULE_ID, SEQ, TENANT, Waiting
 from belfry.engine.zone_change import ZoneChange
+from belfry.firing.catch_up_rate import CatchUpRate
 from belfry.schedules.identity import fire_id
 from belfry.schedules.instants import format_instant
 from belfry.schedules.jitter import jitter_ms
@@ -31,12 +33,14 @@ from belfry.schedules.misfire import (
     SKIP,
     LateRun,
     Spread,
+    due_last,
     late_run,
     policy_of,
     run_up_to,
 )
 from belfry.schedules.outcomes import Outcome
 from belfry.schedules.tenant import Tenant
+from belfry.store.readable import why_unreadable
 from belfry.store.records import (
     ENDED_COMPLETED,
     ENDED_FIRED,
@@ -73,10 +77,13 @@ class Ruled:
         self._now_ms = 0
         self._place_ms = 0
         self._effects = Effects()
+        self.rate = CatchUpRate()
 
     def begin(self, now_ms: int, effects: Effects) -> None:
         """What leaves from now on leaves at this instant, into these effects."""
         self._now_ms, self._effects = now_ms, effects
+        self._waiting.slowed.clear()
+        self.rate.fill(now_ms)
 
     def leave(self, row: PendingRow, record: bytes, tenant: Tenant, place_ms: int) -> None:
         """Fire a due row that was taken from its place, or judge it, and keep what follows.
@@ -84,9 +91,11 @@ class Ruled:
         Its place may be later than its due instant: that of the last of a run, which fires for it.
         """
         self._store.added -= 1
+        if self.holds_unreadable(row, record):
+            return
         self._place_ms = place_ms
         if self.zones.under_way:
-            found = self.zones.derived(row, record, self._effects)
+            found = self.zones.derived(row, record, self._waiting.edge_ms, self._effects)
             if found is not None and found[0][0] > self._waiting.edge_ms:
                 self._waiting.keep_again(*found)
                 return
@@ -102,11 +111,26 @@ class Ruled:
                 self._store.put_timeline(name, record, due_ms, row[SEQ])
                 return
             row = next_row(row, following)
+            if due_ms > self._now_ms:
+                # The clock went back: it waits for the instant to come again.
+                self._waiting.hold_again(row, record)
+                return
             if row[GROUP]:
                 # Those of its group that are due between the two come first.
                 self._waiting.hold_again(row, record)
                 return
         self._waiting.keep_again(row, record)
+
+    def holds_unreadable(self, row: PendingRow, record: bytes) -> bool:
+        """Hold a schedule back that this version cannot fire, and say so; the others go on."""
+        why = why_unreadable(record)
+        if not why:
+            return False
+        self._waiting.gates.hold(unreadable_gate(row), row, record)
+        name = row[TENANT] + b"/" + row[SCHEDULE_ID]
+        self._effects.unreadable.append((name, why))
+        self._effects.moved = True
+        return True
 
     def _turn(self, row: PendingRow, record: bytes, plan: Plan, tenant: Tenant) -> Next | None:
         """One occurrence, or a run of late ones; what follows, if there is anything to keep."""
@@ -127,11 +151,17 @@ class Ruled:
         return self._late_run(row, record, plan, tenant, policy)
 
     def fire(
-        self, row: PendingRow, record: bytes, plan: Plan, tenant: Tenant, missed: int = 0
+        self,
+        row: PendingRow,
+        record: bytes,
+        plan: Plan,
+        tenant: Tenant,
+        run: LateRun | None = None,
     ) -> Next | None:
-        """Fire one occurrence; what follows, or None where the schedule is over."""
+        """Fire one occurrence, or one for a run; what follows, or None where that is nothing."""
         name = row[TENANT] + b"/" + row[SCHEDULE_ID]
         identity = fire_id(name, row[LIFE], row[VERSION], row[NOMINAL])
+        missed, passed_ms = (0, row[NOMINAL]) if run is None else (run.number - 1, run.last_ms)
         emit(row, tenant, (identity, self._now_ms), self._effects, missed)
         if plan.awaits is not None:
             fire = identity, self._now_ms
@@ -141,7 +171,7 @@ class Ruled:
             event.fire_id = identity.decode()
             self._effects.lifecycle.append(event)
         occurrence = row[OCCURRENCE] + 1
-        following_ms = plan.after_ms(row[NOMINAL]) if occurrence < plan.max_fires else None
+        following_ms = plan.after_ms(passed_ms) if occurrence < plan.max_fires else None
         if following_ms is None:
             self._end(row, ENDED_COMPLETED if plan.recurs else ENDED_FIRED, occurrence, tenant)
             return None
@@ -195,16 +225,19 @@ class Ruled:
         In a group it waits for its place: what is due before the last of the run comes first.
         """
         row, record = first
-        due_ms = _spread(row).due_ms(run.last_ms)
+        last_ms = run.last_ms
+        if row[GROUP] and row[JITTER]:
+            last_ms = due_last(plan.trigger, row[NOMINAL], run, _spread(row))
+        due_ms = _spread(row).due_ms(last_ms)
         if row[GROUP] and due_ms > max(row[0], self._place_ms):
             self._waiting.hold_again((due_ms, *row[1:]), record)
             self._effects.moved = True
             return None
         if run.number > 1:
-            end = f"on: the one of {format_instant(run.last_ms)} fires for them"
+            end = f"on: the one of {format_instant(last_ms)} fires for them"
             self.give_up(row, tenant, run.number - 1, end)
-        last = (due_ms, run.last_ms, *row[2:])
-        return self.fire(last, record, plan, tenant, run.number - 1)
+        last = (due_ms, last_ms, *row[2:])
+        return self.fire(last, record, plan, tenant, run)
 
     # -- what is due while the last fire is awaited ----------------------------------------------
 
@@ -246,11 +279,29 @@ class Ruled:
         """
         if self.too_old(row, plan, tenant):
             return self.pass_over(row, record, plan, tenant)
+        if row[GROUP] and self.rate.left:
+            self.rate.take(1)
+        elif row[GROUP]:
+            self._waiting.hold_again(row, record)
+            self._effects.moved = True
+            return None
         if row[GROUP] or plan.overlap:
             return self.fire(row, record, plan, tenant)
         self._waiting.hold(row, record, IN_CATCH_UP)
         self._effects.moved = True
         return None
+
+    def has_to_slow(self, row: PendingRow, record: bytes, turn: Turn) -> bool:
+        """Whether a group's late occurrence, and all that lies behind it, waits for the rate."""
+        if self.rate.left or not row[GROUP] or not row[RULE] or why_unreadable(record):
+            return False
+        plan, tenant = plan_of(row[RULE]), turn.tenant
+        late = plan.recurs and self._now_ms - row[0] > plan.limit_ms
+        slow = late and policy_of(plan.rule, tenant.misfire) == FIRE_ALL
+        if slow and not self.too_old(row, plan, tenant):
+            self._waiting.slowed.add(turn.name)
+            return True
+        return False
 
     def too_old(self, row: PendingRow, plan: Plan, tenant: Tenant) -> bool:
         """Whether an occurrence lies further back than its tenant looks."""

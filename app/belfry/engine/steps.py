@@ -14,23 +14,26 @@ from typing import Final
 from belfry.engine.effects import Effects
 from belfry.engine.firing import RULE, fire_extra
 from belfry.engine.plan import plan_of
-from belfry.engine.verdicts import Answer, Place, Verdicts
+from belfry.engine.verdicts import Answer, Place
 from belfry.engine.waiting import TENANT, Waiting
 from belfry.schedules.identity import life_of
+from belfry.schedules.instants import format_instant
 from belfry.schedules.jitter import jitter_ms
 from belfry.schedules.outcomes import Outcome
-from belfry.schedules.request import SECONDS_LIMIT, YEARS_100_MS, Request, Standing
+from belfry.schedules.request import TRACE_HEADERS, Request, Standing
 from belfry.schedules.rule import KINDS, RECURRING, encode_rule, rule_of
 from belfry.schedules.tenant import Tenant
 from belfry.schedules.transitions import Step
 from belfry.schedules.triggers import trigger_of
 from belfry.store.keys import awaited_key
+from belfry.store.readable import why_unreadable
 from belfry.store.records import (
     ENDED_COMPLETED,
     ENDED_FIRED,
     ENDED_MISSED,
     IN_PAUSED,
     KIND_CODES,
+    MOST_NUMBER,
     PAUSED,
     Pending,
     PendingRow,
@@ -56,12 +59,19 @@ ENDS: Final = {
     ENDED_COMPLETED: ("completed", "The schedule was completed within the last 24 hours."),
     ENDED_MISSED: ("missed", "The schedule was given up as too late within the last 24 hours."),
 }
-TRACE_HEADERS: Final = frozenset({"traceparent", "tracestate", "baggage"})
+SINCE: Final = {
+    ENDED_FIRED: "It has fired",
+    ENDED_COMPLETED: "It was completed",
+    ENDED_MISSED: "It was given up as too late",
+}
 
 
 @dataclass(slots=True)
 class Asked:
-    """A valid request on its way to its verdict; `row` is what its name holds today."""
+    """A valid request on its way to its verdict; `row` is what its name holds today.
+
+    `generation` is that of the schedule (its life); a step that begins one sets it.
+    """
 
     request: Request
     record: SourceRecord
@@ -69,19 +79,17 @@ class Asked:
     name: bytes
     row: bytes | None
     version: int
+    generation: int | None
 
 
 class Steps:
-    """Carries steps out; `now_ms` is the engine step's."""
+    """Carries steps out; `now_ms` is the engine step's, `accepted_ms` the request's arrival."""
 
-    def __init__(
-        self, place: Place, store: ScheduleStore, waiting: Waiting, verdicts: Verdicts
-    ) -> None:
+    def __init__(self, place: Place, store: ScheduleStore, waiting: Waiting) -> None:
         self._place = place
         self._store = store
         self._waiting = waiting
-        self._verdicts = verdicts
-        self.now_ms = 0
+        self.now_ms = self.accepted_ms = 0
         self.carry_out: dict[Step, Callable[[Asked, Effects], Answer]] = {
             Step.BEGIN: self.begin,
             Step.REPLACE: self.replace,
@@ -103,6 +111,10 @@ class Steps:
         standing = asked.request["standing"]
         if standing is not None:
             row = self._imported(asked, row, standing)
+            since = _over_since(asked, row[0])
+            if since is not None:
+                return since
+        asked.generation = life
         record = encode_pending(row, PAUSED if standing is not None and standing["paused"] else 0)
         if len(record) + RECORD_OVERHEAD_BYTES > asked.tenant.max_record_bytes:
             return _oversize(asked.tenant, record)
@@ -118,17 +130,21 @@ class Steps:
         assert asked.row is not None
         before = self._store.pending_at(asked.name, asked.row)
         old = decode_pending(before)
-        row = self._pending(asked, old.life, old.version + 1)
-        goes_on = _goes_on(old, row)
-        if goes_on and row[RULE]:
-            if old.occurrence >= plan_of(row[RULE]).max_fires:
+        readable = not why_unreadable(before)
+        version = min(old.version + 1, MOST_NUMBER)
+        row = self._pending(asked, old.life, version, _passed_ms(old) if readable else 0)
+        goes_on = readable and _goes_on(old, row)
+        if goes_on:
+            if row[RULE] and old.occurrence >= plan_of(row[RULE]).max_fires:
                 return _used_up(asked, old.occurrence)
-            # The rhythm stays, and so do the next occurrence and the number of those before it.
+            # The instant stays, of a delay that runs too, and so does the number of the next fire.
             due_ms = old.nominal_ms + self._jitter(asked, old.nominal_ms)
             row = (due_ms, old.nominal_ms, *row[2:OCCURRENCE], old.occurrence, *row[KIND:])
         record = encode_pending(row)
         if same_definition(before, record):
             return Answer(Outcome.UNCHANGED, old.version, old.due_ms)
+        if old.version == MOST_NUMBER:
+            return _changed_too_often(old.version)
         if len(record) + RECORD_OVERHEAD_BYTES > asked.tenant.max_record_bytes:
             return _oversize(asked.tenant, record)
         if paused(before) and goes_on:
@@ -182,7 +198,10 @@ class Steps:
         if asked.tenant.stopped:
             reason = f"Events of {asked.tenant.name} wait: {asked.tenant.stopped}. Try again."
             return Answer(Outcome.REJECTED, code="tenant_held", reason=reason)
-        row = decode_pending(self._store.pending_at(asked.name, asked.row))
+        record, row = self._found(asked)
+        if why := why_unreadable(record):
+            reason = f"The schedule cannot be fired by this worker: {why}."
+            return Answer(Outcome.REJECTED, code="unreadable_schedule", reason=reason)
         identity = fire_extra(row, asked.tenant, asked.record[0], self.now_ms, effects)
         return Answer(Outcome.TRIGGERED, asked.version, row.due_ms, fire_id=identity.decode())
 
@@ -233,17 +252,18 @@ class Steps:
         else:
             self._waiting.keep(row, record)
 
-    def _pending(self, asked: Asked, life: int, version: int) -> PendingRow:
+    def _pending(self, asked: Asked, life: int, version: int, passed_ms: int = 0) -> PendingRow:
+        """The row that a request asks for; a rhythm begins after what has passed of another."""
         request = asked.request
         rule = encode_rule(rule_of(request))
-        nominal_ms, when = self._instant(asked, rule)
+        nominal_ms, when = self._instant(asked, rule, passed_ms)
         due_ms = nominal_ms + self._jitter(asked, nominal_ms)
         group, event_type = request["group"], request["event_type"]
         tenant = asked.tenant.name_bytes
         return (
             due_ms,
             nominal_ms,
-            self.now_ms,
+            self.accepted_ms,
             asked.record[0],
             life,
             version,
@@ -265,10 +285,13 @@ class Steps:
         most_ms = asked.request["jitter_ms"]
         return jitter_ms(asked.name, nominal_ms, most_ms) if most_ms else 0
 
-    def _instant(self, asked: Asked, rule: bytes) -> tuple[int, int]:
+    def _instant(self, asked: Asked, rule: bytes, passed_ms: int) -> tuple[int, int]:
         """Nominal instant, and the part of it that the definition holds beside the rule."""
         if asked.request["kind"] in RECURRING:
-            first_ms = trigger_of(rule).first_ms(self.now_ms)
+            trigger = trigger_of(rule)
+            first_ms = trigger.first_ms(max(self.accepted_ms, passed_ms))
+            if first_ms is None:
+                first_ms = trigger.first_ms(self.accepted_ms)
             standing = asked.request["standing"]
             if first_ms is None and standing is not None:
                 # What is imported may have nothing before it but its last one, overdue.
@@ -279,11 +302,33 @@ class Steps:
         if asked.request["kind"] == "AT" and at_ms is not None:
             return at_ms, at_ms
         delay_ms = asked.request["delay_ms"] or 0
-        received_ms = self._verdicts.origin(asked.record).timestamp_ms
-        if not SECONDS_LIMIT <= received_ms <= self.now_ms + YEARS_100_MS:
-            # A topic without append times, and a producer that sent none, or nonsense.
-            received_ms = self.now_ms
-        return received_ms + delay_ms, delay_ms
+        return self.accepted_ms + delay_ms, delay_ms
+
+
+def _passed_ms(old: Pending) -> int:
+    """The last instant of a rhythm that has fired or was given up; 0 where there is none to mind.
+
+    It may be later than the arrival of the request that ends the rhythm, which was read after it.
+    """
+    if KINDS[old.kind] not in RECURRING:
+        return 0
+    return trigger_of(old.extra).latest_ms(old.accepted_ms, old.nominal_ms - 1)[0]
+
+
+def _over_since(asked: Asked, due_ms: int) -> Answer | None:
+    """The answer to an import of what has fired, or ended, after it was exported; None for others.
+
+    A marker of a later due instant than the imported one says that this one is over as well.
+    """
+    if not asked.version or asked.row is None:
+        return None
+    marker = decode_marker(asked.row)
+    if due_ms > marker.due_ms:
+        return None
+    code, _ = ENDS[marker.how]
+    at = format_instant(marker.ended_ms)
+    reason = f"{SINCE[marker.how]} since, at {at}: an import does not begin it again."
+    return Answer(Outcome.TOO_LATE, marker.version, marker.due_ms, code, reason)
 
 
 def _goes_on(old: Pending, row: PendingRow) -> bool:
@@ -296,6 +341,13 @@ def _goes_on(old: Pending, row: PendingRow) -> bool:
     end_at = trigger.rule.end_at
     in_time = end_at is None or old.nominal_ms <= end_at
     return in_time and trigger.same_cadence(trigger_of(old.extra))
+
+
+def _changed_too_often(version: int) -> Answer:
+    reason = (
+        f"The schedule's version is {version}, the largest there is: cancel it, and create it anew."
+    )
+    return Answer(Outcome.REJECTED, None, None, "version_used_up", reason)
 
 
 def _used_up(asked: Asked, fires: int) -> Answer:

@@ -6,7 +6,7 @@ from belfry.engine.effects import Effects
 from belfry.engine.waiting import Waiting
 from belfry.schedules.instants import format_instant
 from belfry.schedules.outcomes import Outcome
-from belfry.schedules.tenant import Tenants
+from belfry.schedules.tenants import StepTenants
 from belfry.store import keys
 from belfry.store.records import Awaited
 from belfry.wire.lifecycle import LifecycleEvent
@@ -15,7 +15,7 @@ from belfry.wire.lifecycle import LifecycleEvent
 class TimeOuts:
     """Lets what waits go on, in one partition."""
 
-    def __init__(self, tenants: Tenants, waiting: Waiting) -> None:
+    def __init__(self, tenants: StepTenants, waiting: Waiting) -> None:
         self._tenants = tenants
         self._waiting = waiting
 

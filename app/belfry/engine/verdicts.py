@@ -9,14 +9,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from belfry.engine.arrival import arrival_ms
 from belfry.engine.effects import Effects, Rejected
-from belfry.schedules.identity import Homes
-from belfry.schedules.outcomes import Outcome, repeat_reason
+from belfry.schedules.identity import Homes, generation_of, life_of
+from belfry.schedules.outcomes import ID_REUSED, Outcome, repeat_reason, reused_reason
 from belfry.schedules.rejections import Rejection
 from belfry.schedules.request import PlainRequest, Request
+from belfry.schedules.request_digest import digest_of, digest_of_plain
 from belfry.schedules.tenant import Tenant
 from belfry.store import keys
-from belfry.store.records import Verdict, decode_verdict, encode_verdict
+from belfry.store.records import Verdict, decode_verdict, encode_accepted, encode_verdict
 from belfry.store.schedules import ScheduleStore
 from belfry.store.sweep import REQUEST_ID_MS
 from belfry.wire.lifecycle import LifecycleEvent
@@ -45,6 +47,7 @@ class Answer:
     code: str | None = None
     reason: str | None = None
     fire_id: str | None = None
+    generation: int | None = None
 
 
 class Verdicts:
@@ -58,30 +61,32 @@ class Verdicts:
         """Where a record was first received."""
         return origin_of(record, self._place.topic, self._place.partition)
 
-    def repeats(self, request: Request, asked_ms: int, now_ms: int, effects: Effects) -> bool:
-        """Whether the request's id was answered in the hour before; then it is a DUPLICATE.
+    def repeats(
+        self,
+        record: SourceRecord,
+        request: Request,
+        instants: tuple[int, int],
+        effects: Effects,
+    ) -> bool:
+        """Whether the request's id was answered in the hour before; `instants`: asked at, now.
 
-        The hour ends when the request came in, however late it is read.
+        The same request once more is a DUPLICATE, another one a CONFLICT.  The hour is between the
+        arrivals of the two, however late they are read.
         """
+        asked_ms, now_ms = instants
         name = keys.request_key(request["tenant"], request["request_id"] or "")
         row = self._store.named(name)
         first = None if row is None else decode_verdict(row)
         if first is None or asked_ms - first.at_ms >= REQUEST_ID_MS:
             return False
-        effects.outcomes[Outcome.DUPLICATE] += 1
-        effects.lifecycle.append(
-            LifecycleEvent(
-                tenant=request["tenant"],
-                schedule_id=request["schedule_id"],
-                outcome=Outcome.DUPLICATE,
-                request_id=request["request_id"],
-                version=first.version,
-                at=now_ms,
-                due_at=first.due_ms,
-                code=first.outcome,
-                reason=repeat_reason(first.outcome, first.code),
-            )
-        )
+        answer = Answer(Outcome.DUPLICATE, first.version, first.due_ms, first.outcome)
+        if first.digest and first.digest != digest_of(request):
+            answer = _reused(request["request_id"] or "", first)
+        else:
+            answer.reason = repeat_reason(first.outcome, first.code)
+            answer.generation = first.generation
+        effects.outcomes[answer.outcome] += 1
+        effects.lifecycle.append(self._told(record, request, answer, now_ms))
         return True
 
     def answered(self, tenant: str, request_id: str, asked_ms: int) -> bool:
@@ -101,7 +106,8 @@ class Verdicts:
         """Count the outcome of a valid request and tell of it where it is wanted."""
         effects.outcomes[answer.outcome] += 1
         if request["request_id"] is not None:
-            self.remember(request, answer, now_ms, effects)
+            came_ms = arrival_ms(self.origin(record).timestamp_ms, now_ms)
+            self.remember(request, answer, came_ms, effects)
         elif answer.outcome not in tenant.written:
             return
         effects.lifecycle.append(self._told(record, request, answer, now_ms))
@@ -114,29 +120,49 @@ class Verdicts:
         now_ms: int,
         effects: Effects,
     ) -> None:
-        """Keep a refused record with its reason; tell of it where the tenant is known."""
+        """Keep a refused record with its reason; tell of it where it has a tenant or an id."""
         effects.rejected.append(_kept(record, self.origin(record), rejection))
         effects.outcomes[Outcome.REJECTED] += 1
         effects.rejections[rejection.code] += 1
-        if request is None or not request["tenant"]:
+        if request is None or not (request["tenant"] or request["request_id"] is not None):
             return
         answer = Answer(Outcome.REJECTED, code=rejection.code, reason=rejection.reason)
         effects.lifecycle.append(self._told(record, request, answer, now_ms))
 
-    def remember(self, request: Request, answer: Answer, now_ms: int, effects: Effects) -> None:
+    def remember(
+        self, request: Request, answer: Answer, accepted_ms: int, effects: Effects
+    ) -> None:
         """Keep the verdict of a request that has an id, for those that repeat it."""
         name = keys.request_key(request["tenant"], request["request_id"] or "")
-        code = answer.code or ""
-        row = encode_verdict(Verdict(answer.outcome, now_ms, answer.due_ms, answer.version, code))
+        row = encode_verdict(
+            Verdict(
+                answer.outcome,
+                accepted_ms,
+                answer.due_ms,
+                answer.version,
+                answer.code or "",
+                digest_of(request),
+                request["action"],
+                request["schedule_id"],
+                answer.generation,
+            )
+        )
         effects.rows[name] = row
         self._store.set_named(name, row)
 
-    def accepted(self, offset: int, request: PlainRequest, now_ms: int, effects: Effects) -> None:
-        """`conclude` for a plain request with an id that began a schedule; its caller counts it."""
+    def accepted(
+        self, offset: int, request: PlainRequest, instants: tuple[int, int], effects: Effects
+    ) -> None:
+        """`conclude` for a plain request with an id that began a schedule; its caller counts it.
+
+        `instants` are those of its arrival and of its verdict.
+        """
+        accepted_ms, now_ms = instants
         tenant, schedule_id, due_ms, _, _, _, _, request_id = request
         assert request_id is not None
         name = keys.answer_key(tenant, request_id)
-        row = encode_verdict(Verdict(Outcome.ACCEPTED, now_ms, due_ms, 1, ""))
+        generation = life_of(self._place.partition, offset)
+        row = encode_accepted(request, accepted_ms, generation, digest_of_plain(request))
         effects.rows[name] = row
         self._store.set_named(name, row)
         effects.lifecycle.append(
@@ -151,6 +177,7 @@ class Verdicts:
                 source_topic=self._place.topic,
                 source_partition=self._place.partition,
                 source_offset=offset,
+                generation=generation_of(generation),
             )
         )
 
@@ -174,7 +201,15 @@ class Verdicts:
             source_topic=origin.topic,
             source_partition=origin.partition,
             source_offset=origin.offset,
+            generation=None if answer.generation is None else generation_of(answer.generation),
         )
+
+
+def _reused(request_id: str, first: Verdict) -> Answer:
+    """The answer to another request than the one that has the id."""
+    asked = f"{first.action} of {first.schedule_id[:60]!r}"
+    reason = reused_reason(request_id, asked, first.outcome, first.code)
+    return Answer(Outcome.CONFLICT, code=ID_REUSED, reason=reason)
 
 
 def _kept(record: SourceRecord, origin: Origin, rejection: Rejection) -> Rejected:

@@ -16,6 +16,7 @@ events wait in its backlog, and `heads` holds an instant before which none of th
 
 from __future__ import annotations
 
+from heapq import heappop, heappush
 from typing import Final
 
 from belfry.engine.gates import Gates, Held
@@ -43,6 +44,10 @@ class Waiting:
         self.catch_up = Undoable(store.line_sizes(IN_CATCH_UP))
         self.held_up_to_ms = self._held_before_ms = 0
         self._first_again: tuple[int, int] | None = None
+        # What was put back in the turn of a backlog that is under way, the first of it on top.
+        self._turn: list[tuple[tuple[int, int], PendingRow, bytes]] | None = None
+        # Tenants whose backlog waits for the rate at which late occurrences are made up for.
+        self.slowed: set[bytes] = set()
         self.heads = Undoable(dict.fromkeys(self._apart(), 0))
         self.gates = Gates(store)
 
@@ -65,6 +70,8 @@ class Waiting:
             counts.aborted()
         self.held_up_to_ms = self._held_before_ms
         self._again.clear()
+        self._turn = None
+        self.slowed.clear()
         self.gates.aborted()
 
     def set_apart(self, tenant: bytes) -> None:
@@ -94,14 +101,16 @@ class Waiting:
         self._again.append((row, record))
 
     def hold_again(self, row: PendingRow, record: bytes) -> None:
-        """Put a record of a group into the backlog at once, for others must not overtake it.
+        """Put a record into the backlog at once, for others of its group must not overtake it.
 
         It may be due later than the step's reach, so the backlog waits for that instant, should the
-        clock go back.
+        clock go back.  Amid a turn of the backlog it takes its place among what leaves in the turn.
         """
-        self.let_go([(row, record)])
-        place = (row[0], row[SEQ])
-        self._first_again = min(place, self._first_again or place)
+        if self._turn is None:
+            self.let_go([(row, record)])
+        else:
+            heappush(self._turn, ((row[0], row[SEQ]), row, record))
+            self._store.added += 1
 
     def let_go(self, held: list[Held]) -> None:
         """Put records that a gate no longer holds into the backlog: before what comes due now."""
@@ -117,17 +126,32 @@ class Waiting:
 
     def begin_turn(self) -> None:
         """What leaves from now on leaves a tenant's backlog, in order."""
-        self._first_again = None
+        self._first_again, self._turn = None, []
 
-    def overtakes(self, row: PendingRow) -> bool:
-        """Whether a row of a backlog has to let others pass.
+    @property
+    def next_again(self) -> tuple[tuple[int, int], PendingRow, bytes] | None:
+        """Place, row and record of the first that was put back in this turn, if there is any."""
+        return self._turn[0] if self._turn else None
 
-        They are one that was put back in this turn, or what the timeline still holds: a row that
-        was put back may be due later than the reach.
+    def take_again(self) -> None:
+        """The first that was put back in this turn leaves."""
+        assert self._turn, "nothing was put back"
+        heappop(self._turn)
+
+    def end_turn(self) -> None:
+        """The turn is over: what was put back and has not left waits in the backlog."""
+        left, self._turn = self._turn or [], None
+        for place, row, record in left:
+            self._store.added -= 1
+            self.let_go([(row, record)])
+            self._first_again = min(place, self._first_again or place)
+
+    def overtakes(self, place: tuple[int, int], tenant: bytes) -> bool:
+        """Whether what lies at this place of a backlog has to let the timeline's rows pass.
+
+        What was put back may be due later than the reach.
         """
-        if row[TENANT] not in self.heads and timeline_key(row[0], row[SEQ]) >= self.reach.cursor:
-            return True
-        return self._first_again is not None and self._first_again < (row[0], row[SEQ])
+        return tenant not in self.heads and timeline_key(*place) >= self.reach.cursor
 
     def settle(self, reach: Reach) -> None:
         """The step has emptied the timeline so far: put what was set aside in its place."""

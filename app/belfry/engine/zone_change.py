@@ -4,6 +4,14 @@ The changelog says by which version of the time zone data the partition's instan
 owner with another version looks at every schedule, some with each sweep, and writes its own version
 when it has seen all.  Until then a schedule that comes due is looked at first: fired at its old
 instant, it might fire again at the new one.
+
+    old data      8 fired        9 pending
+    new data                8 ◄──┘ not moved there, where its new instant is the one that fired
+    ──────────────────┴─────┴────┴──────► UTC
+
+What is over by now is never an answer: an instant of the same schedule may have fired there, and a
+second fire would have its id.  What waits in a backlog is looked at where it is not due yet, as all
+is that belongs to an isolated tenant.
 """
 
 from __future__ import annotations
@@ -16,7 +24,9 @@ from belfry.engine.waiting import SCHEDULE_ID, SEQ, TENANT, Waiting
 from belfry.schedules.jitter import jitter_ms
 from belfry.schedules.triggers import trigger_of, zones
 from belfry.store import keys
+from belfry.store.readable import why_unreadable
 from belfry.store.records import (
+    IN_BACKLOG,
     IN_PAUSED,
     IN_TIMELINE,
     KIND_CODES,
@@ -38,6 +48,7 @@ JITTER: Final = 9
 RULE: Final = 16
 CRON: Final = KIND_CODES["CRON"]
 KIND_AT: Final = 2
+LOOKED_AT: Final = frozenset({IN_TIMELINE, IN_PAUSED, IN_BACKLOG})
 # Most are looked at and left alone, so a sweep may see more of them than it would end markers.
 MORE: Final = 20
 
@@ -67,25 +78,34 @@ class ZoneChange:
         effects.rows[keys.ZONES_KEY] = self._version
         self._store.set_named(keys.ZONES_KEY, self._version)
 
-    def sweep(self, at_most: int, effects: Effects) -> None:
+    def sweep(self, now_ms: int, at_most: int, effects: Effects) -> None:
         """Look at the next schedules, a multiple of `at_most`."""
         if not self.under_way:
             return
         some = at_most * MORE
         rows = list(islice(self._store.rows.scan(self._cursor, keys.NAMED_END), some))
-        for key, row in rows:
-            if row[1] == PLACE and key not in self._store.writes:
-                self._look(key[1:], row, effects)
+        over_ms = max(now_ms, self._waiting.reach.newest_ms)
+        for key, _ in rows:
+            # It may have moved in this very step.
+            row = self._store.named(key[1:])
+            if row is not None and row[1] == PLACE:
+                self._look(key[1:], row, over_ms, effects)
         if len(rows) == some:
             self._cursor = rows[-1][0] + b"\0"
         else:
             self.settle(effects)
 
-    def derived(self, row: PendingRow, record: bytes, effects: Effects) -> Found | None:
-        """The row at its new instant, where that is another; it is in the effects then."""
-        if row[KIND] != CRON:
+    def derived(
+        self, row: PendingRow, record: bytes, over_ms: int, effects: Effects
+    ) -> Found | None:
+        """The row at its new instant, where that is another; it is in the effects then.
+
+        What is due up to `over_ms` has fired, or fires in this step.
+        """
+        if row[KIND] != CRON or why_unreadable(record):
             return None
-        nominal_ms = trigger_of(row[RULE]).rederived_ms(row[NOMINAL], row[ACCEPTED])
+        trigger = trigger_of(row[RULE])
+        nominal_ms = trigger.rederived_ms(row[NOMINAL], row[ACCEPTED], over_ms)
         if nominal_ms is None or nominal_ms == row[NOMINAL]:
             return None
         name = row[TENANT] + b"/" + row[SCHEDULE_ID]
@@ -94,18 +114,19 @@ class ZoneChange:
         effects.rederived += 1
         return (due_ms, nominal_ms, *row[2:]), kept
 
-    def _look(self, name: bytes, place: bytes, effects: Effects) -> None:
-        where = decode_place(place)[0]
-        if where not in (IN_TIMELINE, IN_PAUSED):
+    def _look(self, name: bytes, place: bytes, over_ms: int, effects: Effects) -> None:
+        where, due_ms, _ = decode_place(place)
+        if where not in LOOKED_AT or (where == IN_BACKLOG and due_ms <= over_ms):
             # Due already: it fires, or is late, as it was to.
             return
         record = self._store.pending_at(name, place)
         if record[KIND_AT] != CRON:
             return
-        found = self.derived(decode_row(record), record, effects)
+        found = self.derived(decode_row(record), record, over_ms, effects)
         if found is None:
             return
         row, kept = found
+        self._waiting.left(row[TENANT], place)
         self._store.remove(name, place)
         if paused(kept):
             self._store.put(name, kept, (IN_PAUSED, row[0], row[SEQ]))

@@ -6,6 +6,7 @@ with key = tenant and the murmur2 partitioner writes straight to the home partit
 
 from __future__ import annotations
 
+import re
 from hashlib import blake2b
 from struct import Struct
 from typing import Final
@@ -15,7 +16,11 @@ _SEED: Final = 0x9747B28C
 _M: Final = 0x5BD1E995
 _MASK: Final = 0xFFFFFFFF
 _FIRE: Final = Struct(">QIq")
+_ETAG: Final = re.compile(r"(?:([1-9][0-9]{0,9})\.)?([1-9][0-9]{0,9})")
 _LIFE_OFFSET_BITS: Final = 48
+_VERSION_BITS: Final = 32
+# A prime, so that partition and offset both count.
+_MOST_GENERATION: Final = 2**31 - 1
 
 
 def murmur2(data: bytes) -> int:
@@ -81,6 +86,46 @@ class Homes:
 def life_of(partition: int, offset: int) -> int:
     """The life that the request at this source position begins (partition above the offset)."""
     return partition << _LIFE_OFFSET_BITS | offset
+
+
+def generation_of(life: int) -> int:
+    """The public number of a life, 1 to 2**31 - 1: a schedule that begins anew gets another one.
+
+    Two lives of one schedule share it only if requests that began them lie a multiple of 2**31 - 1
+    records apart.
+    """
+    return life % _MOST_GENERATION + 1
+
+
+def expected_of(generation: int, version: int) -> int:
+    """What `expected_version` holds where a generation is expected too: it above the version."""
+    return generation << _VERSION_BITS | version
+
+
+def expected_in(expected: int) -> tuple[int, int]:
+    """Generation and version that an `expected_version` names; 0 for any generation."""
+    if expected < 1 << _VERSION_BITS:
+        return 0, expected
+    return expected >> _VERSION_BITS, expected & (1 << _VERSION_BITS) - 1
+
+
+def etag_of(generation: int | None, version: int | None) -> str | None:
+    """A version of a schedule as text, ``generation.version``; the version alone where the
+    generation is not known, None where neither is."""
+    if version is None or generation is None:
+        return None if version is None else str(version)
+    return f"{generation}.{version}"
+
+
+def expected_from(etag: str) -> int | None:
+    """The `expected_version` that such a text stands for, or None where it is none."""
+    found = _ETAG.fullmatch(etag)
+    if found is None:
+        return None
+    generation, version = int(found[1] or 0), int(found[2])
+    if not (0 < version < 2**31 and generation < 2**31):
+        return None
+    return expected_of(generation, version) if generation else version
 
 
 def fire_id(schedule: bytes, life: int, version: int, nominal_ms: int) -> bytes:

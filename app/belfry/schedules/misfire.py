@@ -61,18 +61,24 @@ def late_run(trigger: Trigger, nominal_ms: int, before_ms: int, spread: Spread) 
 
 
 def run_up_to(trigger: Trigger, nominal_ms: int, due_ms: int, spread: Spread) -> LateRun:
-    """The run from a late occurrence to the last one that is due at this very instant."""
-    last_ms, more = trigger.latest_ms(nominal_ms, due_ms - spread.most_ms)
-    found, number = (last_ms, more), more
-    following_ms = trigger.after_ms(last_ms)
-    for _ in range(MOST_LOOKED_AT if spread.most_ms else 0):
-        if following_ms is None or following_ms > due_ms:
+    """The run from a late occurrence to the last before one that is due after this instant."""
+    return late_run(trigger, nominal_ms, due_ms + 1, spread)
+
+
+def due_last(trigger: Trigger, nominal_ms: int, run: LateRun, spread: Spread) -> int:
+    """The occurrence of a run, which begins with this one, that is due last; its nominal instant.
+
+    With a jitter that is longer than the distance of two occurrences, it need not be the last one.
+    """
+    found = max((spread.due_ms(each), each) for each in (nominal_ms, run.last_ms))
+    following_ms, _ = trigger.latest_ms(nominal_ms, run.last_ms - spread.most_ms)
+    for _ in range(MOST_LOOKED_AT):
+        found = max(found, (spread.due_ms(following_ms), following_ms))
+        after_ms = trigger.after_ms(following_ms)
+        if after_ms is None or after_ms > run.last_ms:
             break
-        number += 1
-        if spread.due_ms(following_ms) == due_ms:
-            found = following_ms, number
-        following_ms = trigger.after_ms(following_ms)
-    return LateRun(found[0], found[1] + 1, trigger.after_ms(found[0]))
+        following_ms = after_ms
+    return found[1]
 
 
 def policy_of(rule: Rule, tenant_default: str | None) -> str:

@@ -36,6 +36,8 @@ class Outcome(StrEnum):
     __hash__ = str.__hash__
 
 
+# The code of a CONFLICT: the request's id belongs to another request.
+ID_REUSED: Final = "request_id_reused"
 _REPEATED: Final = re.compile(r"this request id was answered [A-Z_]+ \((\w+)\) before")
 
 
@@ -48,3 +50,12 @@ def first_code(reason: str | None) -> str | None:
     """The code of the first answer, by the reason of a DUPLICATE; None where it had none."""
     found = _REPEATED.fullmatch(reason or "")
     return found and found[1]
+
+
+def reused_reason(request_id: str, first: str, outcome: str, code: str) -> str:
+    """The reason of a CONFLICT with code `ID_REUSED`; `first` names the request that has the id."""
+    return (
+        f"request_id {request_id[:60]!r} belongs to another request, {first}, which was answered"
+        f" {outcome}{f' ({code})' if code else ''} less than an hour before. This one asks for"
+        " something else and changed nothing: give it a request_id of its own."
+    )

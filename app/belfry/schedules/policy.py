@@ -12,13 +12,33 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Final, Literal
 
-from belfry.schedules.request import tenant_problem
+from belfry.schedules.request import YEARS_100_MS, tenant_problem
 from belfry.schedules.targets import MAX_TARGETS, HttpTarget, allowed, problems_of
 
 TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
 MAX_SPREAD: Final = 1024
 MAX_FORMER: Final = 8
 SECRET_REF: Final = re.compile(r"(env:[A-Za-z_][A-Za-z0-9_]*|file:.+)")
+
+MOST_RATE: Final = 1_000_000_000
+# Less than one in eleven days is none.
+LEAST_RATE: Final = 0.000_001
+MOST_COUNT: Final = 2**31 - 1
+# The least and the most of each number.
+BOUNDS: Final[dict[str, tuple[int, int]]] = {
+    "spread": (1, MAX_SPREAD),
+    "look_back_ms": (0, YEARS_100_MS),
+    "max_pending": (0, 2**63 - 1),
+    "max_requests_per_second": (0, MOST_RATE),
+    "max_fires_per_second": (0, MOST_RATE),
+    "priority": (-MOST_COUNT, MOST_COUNT),
+    "history_ms": (0, YEARS_100_MS),
+    "retry_max_attempts": (1, MOST_COUNT),
+    "retry_initial_ms": (0, YEARS_100_MS),
+    "retry_max_ms": (0, YEARS_100_MS),
+    "retry_max_age_ms": (0, YEARS_100_MS),
+}
+_RATES: Final = ("max_requests_per_second", "max_fires_per_second")
 
 Delivery = Literal["PAYLOAD", "ENVELOPE", "UNKNOWN"]
 Guarantee = Literal["EXACTLY_ONCE", "AT_LEAST_ONCE", "UNKNOWN"]
@@ -101,25 +121,16 @@ def _bad_symbols(policy: TenantPolicy) -> list[str]:
 
 
 def _bad_numbers(policy: TenantPolicy) -> list[str]:
-    bounds: dict[str, tuple[float | None, float]] = {
-        "spread": (policy.spread, 1),
-        "look_back_ms": (policy.look_back_ms, 0),
-        "max_pending": (policy.max_pending, 0),
-        "max_requests_per_second": (policy.max_requests_per_second, 0),
-        "max_fires_per_second": (policy.max_fires_per_second, 0),
-        "history_ms": (policy.history_ms, 0),
-        "retry_max_attempts": (policy.retry_max_attempts, 1),
-        "retry_initial_ms": (policy.retry_initial_ms, 0),
-        "retry_max_ms": (policy.retry_max_ms, 0),
-        "retry_max_age_ms": (policy.retry_max_age_ms, 0),
-    }
     found = [
-        f"{name} is {value}; at least {least} is allowed."
-        for name, (value, least) in bounds.items()
-        if value is not None and not (isfinite(value) and value >= least)
+        f"{name} is {value}; {least:g} to {most} is allowed."
+        for name, (least, most) in BOUNDS.items()
+        if (value := getattr(policy, name)) is not None
+        and not (isfinite(value) and least <= value <= most)
     ]
-    if policy.spread > MAX_SPREAD:
-        found.append(f"spread is {policy.spread}; at most {MAX_SPREAD} shards are allowed.")
+    for name in _RATES:
+        rate = getattr(policy, name)
+        if rate is not None and 0 < rate < LEAST_RATE:
+            found.append(f"{name} is {rate:g}; 0, or at least {LEAST_RATE:g} is allowed.")
     return found + _bad_former(policy)
 
 

@@ -21,6 +21,7 @@ CODES: Final = {
     "bad_tenant": "The tenant's name is not allowed.",
     "bad_schedule_id": "The schedule's id is not allowed.",
     "bad_header": "A belfry header cannot be read.",
+    "unknown_header": "A header has a name of belfry's that is none of its fields.",
     "bad_request_id": "The request's id is not allowed.",
     "unknown_action": "The action is not one of those that this version knows.",
     "unknown_kind": "The kind is not one of those that this version knows.",
@@ -44,10 +45,12 @@ CODES: Final = {
     "bad_target": "An HTTP target cannot be posted to as it is written.",
     "target_not_allowed": "The tenant's policy does not allow the host of an HTTP target.",
     "bad_standing": "An imported schedule's standing contradicts its rule.",
+    "version_used_up": "The schedule was changed more often than its version counts.",
     "never_fires": "The rule has no instant from now on.",
     "bad_fields": "A field is longer than allowed.",
     "payload_too_large": "The fired event would not fit the output topic.",
-    "misrouted": "The request was re-routed once and still is not at its home.",
+    "misrouted": "The workers do not agree on the partition that owns the request's schedule.",
+    "unreadable_schedule": "A later release or newer time zone data is needed to fire it.",
     "tenant_held": "Nothing fires of the tenant at the moment: its topic, or its policy.",
     "too_many_requests": "The tenant sends more requests a second than its policy allows.",
     "too_many_pending": "The tenant has as many pending schedules as its policy allows.",
@@ -58,6 +61,23 @@ CODES: Final = {
     "bad_signature": "The signature was not made with the tenant's secret over this record.",
     "tenant_collides": "The tenant's topic name collides with another tenant's.",
 }
+
+# Refusals that depend on the moment: on a rate, or on what operators have set up for the tenant.
+# The same request may be taken in later, so they are not remembered under its id.
+PASSING: Final = frozenset(
+    {
+        "too_many_requests",
+        "too_many_pending",
+        "unreadable_schedule",
+        "tenant_held",
+        "unknown_tenant",
+        "tenant_removed",
+        "target_not_allowed",
+        "group_of_spread_tenant",
+        "payload_too_large",
+        "misrouted",
+    }
+)
 
 
 class Rejection(NamedTuple):

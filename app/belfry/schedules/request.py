@@ -24,6 +24,8 @@ MAX_HEADERS: Final = 256
 ACTIONS: Final = frozenset({"UPSERT", "CREATE", "CANCEL", "PAUSE", "RESUME", "TRIGGER", "ACK"})
 KEEPING: Final = frozenset({"UPSERT", "CREATE"})
 KINDS: Final = frozenset({"AT", "AFTER", "EVERY", "CRON"})
+# Headers of a trace: each attempt to send has its own.
+TRACE_HEADERS: Final = frozenset({"traceparent", "tracestate", "baggage"})
 
 
 class Header(TypedDict):
@@ -168,11 +170,16 @@ def text_problem(request: Request) -> Rejection | None:
     for name, value in (("group", group), ("event_type", event_type)):
         if value is not None and not 1 <= _utf8_length(value) <= MAX_TEXT_BYTES:
             return Rejection("bad_fields", f"{name} {value[:60]!r} is not 1-255 bytes of UTF-8.")
-    if request_id is not None and not 1 <= _utf8_length(request_id) <= MAX_TEXT_BYTES:
+    if request_id is not None and not may_be_kept(request_id):
         return Rejection(
             "bad_request_id", f"request_id {request_id[:60]!r} is not 1-255 bytes of UTF-8."
         )
     return headers_problem(headers)
+
+
+def may_be_kept(request_id: str | None) -> bool:
+    """Whether an answer may be remembered under this id: 1 to 255 bytes of UTF-8."""
+    return request_id is not None and 1 <= _utf8_length(request_id) <= MAX_TEXT_BYTES
 
 
 def headers_problem(headers: list[Header]) -> Rejection | None:

@@ -56,6 +56,8 @@ TARGETS_BIT: Final = 1 << 15
 _SIZE_BYTES: Final = 2
 _BIT: Final = {**_NUMBERS, **_CODES, **_TEXTS, "targets": TARGETS_BIT}
 _KNOWN_BITS: Final = sum(_BIT.values())
+# What this version can read of rules; another version has another text.
+READS: Final = f"{FORMAT} {_KNOWN_BITS:04x} {len(KINDS)} {len(POLICIES)} {len(OVERLAPS)}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,6 +44,7 @@ NAMED_PREFIX: Final = b"k"
 NAMED_END: Final = b"l"
 
 META_LINE: Final = b"mline"
+META_READABLE: Final = b"mreadable"
 META_STAMP: Final = b"mstamp"
 META_STATE: Final = b"mstate"
 META_REPLAY: Final = b"mreplay"
@@ -51,6 +52,7 @@ META_REPLAY: Final = b"mreplay"
 # Changelog keys that are no schedule's start with a zero byte, which no tenant's name holds.
 REQUEST_PREFIX: Final = b"\0r"
 ZONES_KEY: Final = b"\0z"
+IDENTITY_KEY: Final = b"\0i"
 AWAITED_PREFIX: Final = b"\0a"
 AWAITED_END: Final = b"\0b"
 MANIFEST_PREFIX: Final = b"\0m"
@@ -97,6 +99,11 @@ def gated_prefix(tenant: bytes, gate: bytes) -> bytes:
 def gated_key(tenant: bytes, gate: bytes, due_ms: int, seq: int) -> bytes:
     """Where an event lies that a tenant's gate holds back."""
     return gated_prefix(tenant, gate) + _BACKLOG_TAIL.pack(due_ms, seq)
+
+
+def behind_gate(tenant: bytes, gate: bytes) -> bytes:
+    """The first key behind all that a tenant's gate holds back."""
+    return gated_prefix(tenant, gate) + b"\xff" * (_BACKLOG_TAIL.size + 1)
 
 
 def gate_of(key: bytes) -> tuple[bytes, bytes]:

@@ -1,35 +1,33 @@
-"""What a store says about schedules: by name, by prefix, by due range; for those who only look.
+"""What a store says about schedules: by name and by prefix; for those who only look.
 
     standing_of(rows, name, now)   one schedule, or None
     standings_of(rows, names, now) several, in two reads
     page(rows, wanted, after, now) the next schedules that are wanted, and where to go on
 
+A list by due instant is `due_lookup.py`.
+
 These read the ordered map itself, never an overlay, so what they tell has been committed.  They may
 run in another thread than the engine: a schedule that moves between two reads is looked up again.
 
 A page ends when it is full, when `examined` rows have been looked at, or at the end of the range;
-`after` is the last key that was looked at, None at the end.  A page by due instant walks what is
-held back or catches up first, for it is due before the rest, then the timeline.  Paused schedules
-wait for no instant: they show by name only.
+`after` is the last key that was looked at, None at the end.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import islice
 from typing import Final, NamedTuple
 
 from belfry.store import keys
 from belfry.store.ordered_map import OrderedMap
 from belfry.store.records import (
-    CONTENT_AT,
     ENDED_CANCELLED,
     ENDED_COMPLETED,
     ENDED_FIRED,
     ENDED_MISSED,
     MARKER,
-    PENDING,
     PLACE,
     Marker,
     Pending,
@@ -51,9 +49,6 @@ ENDS: Final = {
 }
 HELD: Final = "PAUSED"
 STATES: Final = (WAITS, HELD, *ENDS.values())
-# In the order of their keys, which come before those of the timeline.
-_LINES: Final = (keys.BACKLOG_PREFIX, keys.CATCH_UP_PREFIX)
-_TENANT_SIZE: Final = 68
 _PAYLOAD_SIZE: Final = slice(84, 88)
 
 
@@ -69,11 +64,18 @@ class Standing(NamedTuple):
     pending: Pending | None
     marker: Marker | None
     payload_bytes: int | None = None
+    place: bytes = b""
+    """The row under its name while it waits: where its record lies."""
+
+    def without_payload(self) -> Standing:
+        """The same, as lists show it."""
+        row = self.pending
+        return self if row is None else self._replace(pending=row._replace(payload=None))
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a page is to show; a due range selects by instant, otherwise names are walked."""
+    """What a page is to show; where a due range is given, in the order of `due_lookup.py`."""
 
     tenant: bytes
     prefix: bytes = b""
@@ -85,8 +87,14 @@ class Wanted:
 
     @property
     def by_due(self) -> bool:
-        """Whether the timeline is walked instead of the names."""
+        """Whether a due range is given."""
         return self.due_from_ms is not None or self.due_until_ms is not None
+
+    def in_range(self, due_ms: int) -> bool:
+        """Whether what is due then lies in the range."""
+        return (self.due_from_ms is None or due_ms >= self.due_from_ms) and (
+            self.due_until_ms is None or due_ms < self.due_until_ms
+        )
 
 
 class Page(NamedTuple):
@@ -107,7 +115,7 @@ def standing_of(rows: OrderedMap, name: bytes, now_ms: int) -> Standing | None:
             return _over(name, row, now_ms)
         record = rows.get(record_key(name, row))
         if record is not None:
-            return _waits(name, record)
+            return _waits(name, record, row)
     raise Moving(f"{name!r} changes faster than it can be read")
 
 
@@ -119,14 +127,14 @@ def standings_of(rows: OrderedMap, names: Sequence[bytes], now_ms: int) -> list[
     """
     places = [keys.NAMED_PREFIX + name for name in names]
     chunk = list(zip(places, rows.get_many(places), strict=True))
-    return [standing for _, standing in _read(rows, b"", chunk, now_ms)]
+    return [standing for _, standing in read_rows(rows, chunk, now_ms)]
 
 
 def page(
     rows: OrderedMap, wanted: Wanted, after: bytes | None, now_ms: int, *, limit: int, examine: int
 ) -> Page:
     """At most `limit` wanted schedules behind the key `after`, among the next `examine` rows."""
-    walk = _dues(rows, wanted, after) if wanted.by_due else _names(rows, wanted, after)
+    walk = _names(rows, wanted, after)
     found: list[Standing] = []
     examined = 0
     last: bytes | None = None
@@ -134,35 +142,14 @@ def page(
         chunk = list(islice(walk, min(CHUNK, examine - examined)))
         if not chunk:
             return Page(found, examined, None)
-        for key, standing in _read(rows, wanted.tenant, chunk, now_ms):
+        for key, standing in read_rows(rows, chunk, now_ms):
             examined += 1
             last = key
-            if standing is not None and _is_wanted(standing, wanted):
-                found.append(_without_payload(standing))
+            if standing is not None and is_selected(standing, wanted):
+                found.append(standing.without_payload())
                 if len(found) == limit:
                     break
     return Page(found, examined, last)
-
-
-def counts(
-    rows: OrderedMap, wanted: Wanted, after: bytes | None, *, examine: int
-) -> tuple[dict[int, int], int, bytes | None]:
-    """Waiting schedules per minute (epoch ms of its start), rows examined, and where to go on."""
-    found: dict[int, int] = {}
-    examined, last = 0, None
-    walk = _dues(rows, wanted, after)
-    for key, record in islice(walk, examine):
-        examined += 1
-        last = key
-        if record is not None and _is_of(record, wanted.tenant):
-            minute_ms = decode_due(record) // keys.MINUTE_MS * keys.MINUTE_MS
-            found[minute_ms] = found.get(minute_ms, 0) + 1
-    return found, examined, last if examined == examine else None
-
-
-def decode_due(record: bytes) -> int:
-    """Due instant of a pending record, epoch ms."""
-    return int.from_bytes(record[4:12], "big", signed=True)
 
 
 # -- walking: pairs of a key and what lies under it, in order ------------------------------------
@@ -176,34 +163,6 @@ def _names(
     return iter(rows.scan(_behind(start, after), end))
 
 
-def _dues(
-    rows: OrderedMap, wanted: Wanted, after: bytes | None
-) -> Iterator[tuple[bytes, bytes | None]]:
-    """Rows of the tenant's lines, then of the timeline, within the due range."""
-    low_ms = max(wanted.due_from_ms or 0, 0)
-    until_ms = wanted.due_until_ms
-    lines = (
-        (key, record)
-        for line in _LINES
-        for key, record in rows.scan(
-            _behind(keys.line_key(line, wanted.tenant, low_ms, 0), after),
-            following(keys.line_prefix(line, wanted.tenant)),
-        )
-        if until_ms is None or keys.line_due(key) < until_ms
-    )
-    end = keys.TIMELINE_END if until_ms is None else _end_of_minute(until_ms)
-    timeline = rows.scan(_behind(_start_of_minute(low_ms), after), end)
-    return chain(lines, timeline)
-
-
-def _start_of_minute(due_ms: int) -> bytes:
-    return keys.timeline_key(due_ms // keys.MINUTE_MS * keys.MINUTE_MS, 0)
-
-
-def _end_of_minute(due_ms: int) -> bytes:
-    return keys.timeline_key((due_ms // keys.MINUTE_MS + 1) * keys.MINUTE_MS, 0)
-
-
 def _behind(start: bytes, after: bytes | None) -> bytes:
     """The first key to look at: behind `after`, but never before the range."""
     return start if after is None else max(start, after + b"\0")
@@ -214,10 +173,10 @@ def following(prefix: bytes) -> bytes:
     return prefix[:-1] + bytes((prefix[-1] + 1,))
 
 
-def _read(
-    rows: OrderedMap, tenant: bytes, chunk: list[tuple[bytes, bytes | None]], now_ms: int
+def read_rows(
+    rows: OrderedMap, chunk: Sequence[tuple[bytes, bytes | None]], now_ms: int
 ) -> Iterator[tuple[bytes, Standing | None]]:
-    """What the rows of a walk say of a tenant; places are followed in one call."""
+    """What rows under names say; the records of those that wait are read in one call."""
     wanted = [record_key(key[1:], row) for key, row in chunk if row and row[1] == PLACE]
     records = iter(rows.get_many(wanted)) if wanted else iter(())
     for key, row in chunk:
@@ -228,10 +187,10 @@ def _read(
             # Gone means moved, since the walk began: the name knows where to.
             yield (
                 key,
-                standing_of(rows, key[1:], now_ms) if record is None else _waits(key[1:], record),
+                standing_of(rows, key[1:], now_ms)
+                if record is None
+                else _waits(key[1:], record, row),
             )
-        elif row[1] == PENDING:
-            yield key, _waits(_name_in(row), row) if _is_of(row, tenant) else None
         else:
             yield key, _over(key[1:], row, now_ms) if row[1] == MARKER else None
 
@@ -239,11 +198,8 @@ def _read(
 # -- judging -------------------------------------------------------------------------------------
 
 
-def _is_of(record: bytes, tenant: bytes) -> bool:
-    return record[_TENANT_SIZE] == len(tenant) and record.startswith(tenant, CONTENT_AT)
-
-
-def _is_wanted(standing: Standing, wanted: Wanted) -> bool:
+def is_selected(standing: Standing, wanted: Wanted) -> bool:
+    """Whether a schedule is wanted, whenever it is due."""
     name, tenant = standing.name, wanted.tenant
     if not name.startswith(tenant + b"/" + wanted.prefix):
         return False
@@ -252,23 +208,16 @@ def _is_wanted(standing: Standing, wanted: Wanted) -> bool:
     row = standing.pending
     if row is None:
         return wanted.group is None and wanted.event_type is None
-    return (
-        (wanted.group is None or row.group == wanted.group)
-        and (wanted.event_type is None or row.event_type == wanted.event_type)
-        and (wanted.due_from_ms is None or row.due_ms >= wanted.due_from_ms)
-        and (wanted.due_until_ms is None or row.due_ms < wanted.due_until_ms)
+    return (wanted.group is None or row.group == wanted.group) and (
+        wanted.event_type is None or row.event_type == wanted.event_type
     )
 
 
-def _name_in(record: bytes) -> bytes:
-    row = decode_pending(record)
-    return b"%b/%b" % (row.tenant, row.schedule_id)
-
-
-def _waits(name: bytes, record: bytes) -> Standing:
+def _waits(name: bytes, record: bytes, place: bytes) -> Standing:
     size = int.from_bytes(record[_PAYLOAD_SIZE], "big", signed=True)
     state = HELD if paused(record) else WAITS
-    return Standing(name, state, decode_pending(record), None, None if size < 0 else size)
+    size_or_none = None if size < 0 else size
+    return Standing(name, state, decode_pending(record), None, size_or_none, place)
 
 
 def _over(name: bytes, row: bytes, now_ms: int) -> Standing | None:
@@ -276,8 +225,3 @@ def _over(name: bytes, row: bytes, now_ms: int) -> Standing | None:
     if now_ms - marker.ended_ms >= MARKER_MS:
         return None
     return Standing(name, ENDS.get(marker.how, "FIRED"), None, marker)
-
-
-def _without_payload(standing: Standing) -> Standing:
-    row = standing.pending
-    return standing if row is None else standing._replace(pending=row._replace(payload=None))

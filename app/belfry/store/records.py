@@ -2,7 +2,8 @@
 
     pending   a schedule that waits: the head (numbers), the definition (what the user asked for)
     marker    a schedule that is over: fired, cancelled, completed; kept for a day, then a tombstone
-    verdict   what became of a request that has an id; kept for an hour
+    verdict   what became of a request that has an id; kept for an hour (older releases)
+    answered  the same, with what was asked: a digest, the action, the schedule
     manifest  what one transaction did: one per transaction, numbered without gaps
     awaited   a fire that is to be acknowledged, until it is or its time-out is over
     zones     by which version of the time zone data the instants were found
@@ -27,6 +28,7 @@ MANIFEST: Final = 4
 PLACE: Final = 5
 AWAITED: Final = 6
 ZONES: Final = 7
+ANSWERED: Final = 8
 
 KIND_CODES: Final = {"AT": 0, "AFTER": 1, "EVERY": 2, "CRON": 3}
 
@@ -42,12 +44,21 @@ _INSTANTS: Final = Struct(">qq")
 CONTENT_AT: Final = _BOTH.size
 _MARKER: Final = Struct(">BBBBqqQII")
 _VERDICT: Final = Struct(">BBBBqqI")
+# format, row, sizes of outcome and code, at, due, version, generation, digest, sizes of action, id
+_ANSWERED: Final = Struct(">BBBBqqIQ16sBB")
 _MANIFEST: Final = Struct(">BBHQIqqQI16s")
 _PLACE: Final = Struct(">BBBBqQ")
 _WHEN: Final = Struct(">4xqQ")
 _AWAITED: Final = Struct(">BBBBqqqIBB")
 
+# The largest version, and the largest number of a fire, that has room at rest.
+MOST_NUMBER: Final = (1 << 32) - 1
+
 pack_place: Final = _PLACE.pack
+# Says that an answer is about no life: 0 is the one that offset 0 of partition 0 began.
+NO_LIFE: Final = 2**64 - 1
+# Bytes that an answer keeps of a name.
+MOST_NAMED: Final = 255
 
 IN_TIMELINE: Final = 0
 IN_BACKLOG: Final = 1
@@ -62,6 +73,9 @@ CLOSES_OWN: Final = 2
 # Flags of a pending record.
 PAUSED: Final = 1
 FLAGS_AT: Final = 3
+
+# Flags of a manifest.
+READ_LEASE: Final = 1
 
 ENDED_FIRED: Final = 0
 ENDED_CANCELLED: Final = 1
@@ -115,13 +129,20 @@ class Marker(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """What became of a request that has an id: `outcome` is the outcome's name."""
+    """What became of a request that has an id: `outcome` is the outcome's name.
+
+    An empty `digest` says that an older release wrote it, which did not keep what was asked.
+    """
 
     outcome: str
     at_ms: int
     due_ms: int | None
     version: int | None
     code: str
+    digest: bytes = b""
+    action: str = ""
+    schedule_id: str = ""
+    generation: int | None = None
 
 
 class Awaited(NamedTuple):
@@ -146,6 +167,7 @@ class Manifest(NamedTuple):
     pending: int
     fired: int
     digest: bytes
+    read_lease: bool = False
 
 
 def encode_pending(row: PendingRow, flags: int = 0) -> bytes:
@@ -248,8 +270,12 @@ def decode_headers(encoded: bytes) -> list[tuple[str, bytes | None]]:
 
 
 def encode_marker(row: tuple[int, int, int, int, int, int]) -> bytes:
-    """The record of a schedule that is over; a plain tuple in the order of `Marker` will do."""
+    """The record of a schedule that is over; a plain tuple in the order of `Marker` will do.
+
+    The number of the next fire, which nobody will see, is cut to what has room.
+    """
     how, ended_ms, due_ms, life, version, occurrence = row
+    occurrence = min(occurrence, MOST_NUMBER)
     return _MARKER.pack(FORMAT, MARKER, how, 0, ended_ms, due_ms, life, version, occurrence)
 
 
@@ -261,14 +287,36 @@ def decode_marker(record: bytes) -> Marker:
 
 def encode_verdict(row: Verdict) -> bytes:
     """The record of a request's verdict."""
-    outcome = row.outcome.encode()
+    outcome, code = row.outcome.encode(), row.code.encode()
     due_ms = -1 if row.due_ms is None else row.due_ms
-    head = _VERDICT.pack(FORMAT, VERDICT, len(outcome), 0, row.at_ms, due_ms, row.version or 0)
-    return head + outcome + row.code.encode()
+    if not row.digest:
+        head = _VERDICT.pack(FORMAT, VERDICT, len(outcome), 0, row.at_ms, due_ms, row.version or 0)
+        return head + outcome + code
+    # What a refused request names may have any length.
+    action = row.action.encode(errors="replace")[:MOST_NAMED]
+    schedule_id = row.schedule_id.encode(errors="replace")[:MOST_NAMED]
+    head = _ANSWERED.pack(
+        FORMAT, ANSWERED, len(outcome), len(code), row.at_ms, due_ms, row.version or 0,
+        NO_LIFE if row.generation is None else row.generation, row.digest, len(action),
+        len(schedule_id),
+    )  # fmt: skip
+    return b"".join((head, outcome, code, action, schedule_id))
+
+
+def encode_accepted(request: PlainRequest, at_ms: int, generation: int, digest: bytes) -> bytes:
+    """The record of the verdict on a plain request that began a schedule: that of `encode_verdict`,
+    with less to pass on."""
+    schedule_id = request[1]
+    head = _ANSWERED.pack(
+        FORMAT, ANSWERED, 8, 0, at_ms, request[2], 1, generation, digest, 6, len(schedule_id)
+    )
+    return b"%bACCEPTEDUPSERT%b" % (head, schedule_id)
 
 
 def decode_verdict(record: bytes) -> Verdict:
-    """A request's verdict in a record."""
+    """A request's verdict in a record, of this release or an older one."""
+    if record[1] == ANSWERED:
+        return _answered(record)
     _, _, size, _, at_ms, due_ms, version = _VERDICT.unpack_from(record)
     end = _VERDICT.size + size
     return Verdict(
@@ -280,15 +328,35 @@ def decode_verdict(record: bytes) -> Verdict:
     )
 
 
+def _answered(record: bytes) -> Verdict:
+    (_, _, outcome_n, code_n, at_ms, due_ms, version, generation, digest, action_n, id_n,
+    ) = _ANSWERED.unpack_from(record)  # fmt: skip
+    a = _ANSWERED.size + outcome_n
+    b = a + code_n
+    c = b + action_n
+    return Verdict(
+        record[_ANSWERED.size : a].decode(),
+        at_ms,
+        None if due_ms < 0 else due_ms,
+        version or None,
+        record[a:b].decode(),
+        digest,
+        record[b:c].decode(errors="replace"),
+        record[c : c + id_n].decode(errors="replace"),
+        None if generation == NO_LIFE else generation,
+    )
+
+
 def encode_manifest(row: Manifest) -> bytes:
     """The record of a transaction."""
-    return _MANIFEST.pack(FORMAT, MANIFEST, 0, *row)
+    return _MANIFEST.pack(FORMAT, MANIFEST, READ_LEASE * row.read_lease, *row[:7])
 
 
 def decode_manifest(record: bytes) -> Manifest:
     """The transaction in a record."""
     check_format(record)
-    return Manifest(*_MANIFEST.unpack(record)[3:])
+    _, _, flags, *fields = _MANIFEST.unpack(record)
+    return Manifest._make((*fields, bool(flags & READ_LEASE)))
 
 
 def encode_place(where: int, due_ms: int, seq: int, gate: bytes = b"") -> bytes:
@@ -338,9 +406,9 @@ def encode_zones(version: str) -> bytes:
 
 def check_format(record: bytes) -> int:
     """The row letter of a record; raises `UnknownFormat` for what this version cannot read."""
-    if len(record) < 2 or record[0] != FORMAT or not PENDING <= record[1] <= ZONES:
+    if len(record) < 2 or record[0] != FORMAT or not PENDING <= record[1] <= ANSWERED:
         raise UnknownFormat(
             f"A record starts with {record[:2].hex()!r}; this version reads format {FORMAT}, rows"
-            f" {PENDING} to {ZONES}. Run the version that wrote it, or a newer one."
+            f" {PENDING} to {ANSWERED}. Run the version that wrote it, or a newer one."
         )
     return record[1]

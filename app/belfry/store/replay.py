@@ -6,6 +6,9 @@ stretch without manifests (compaction keeps the last few thousand) is cut anywhe
 the last manifest are counted, and the next one has to come.
 
 While a replay is under way the store has progress and no state; `finish` makes the one the other.
+Schedules that this version cannot fire are noticed on the way (`unreadable`).  A store that was
+folded by a process which could read something else is looked through first.
+
 At the end three things have to hold, or there is a hole and the store is not to be used: nothing
 follows the last manifest, the manifests are numbered without gaps (as far back as compaction keeps
 them), and the number of waiting schedules is the one that the last manifest says.
@@ -17,7 +20,9 @@ from collections.abc import Sequence
 from itertools import islice
 
 from belfry.store import keys
+from belfry.store.identity import Identity, decode_identity
 from belfry.store.progress import Progress, load, save
+from belfry.store.readable import note_unreadable, reads, unreadable_in
 from belfry.store.records import IN_BACKLOG, Manifest, decode_pending
 from belfry.store.schedules import ScheduleStore, StoredState, due_and_seq
 
@@ -39,9 +44,15 @@ class Replay:
         self.manifest = begun.manifest
         self.begun = begun.offset > 0
         self.offset = begun.offset
+        # When what the store holds was written, before this replay.
+        self.written_ms = begun.written_ms
         self._pending = begun.pending
         self._newest_gap = begun.newest_gap
         self._loose = begun.loose
+        # Schedules that this version cannot fire, and why.
+        self.unreadable: dict[bytes, str] = {}
+        if self.begun and store.rows.get(keys.META_READABLE) != reads():
+            self.unreadable = unreadable_in(store.rows)
         self._buffer: list[Change] = []
         self._buffered: list[int] = []
 
@@ -49,6 +60,12 @@ class Replay:
     def settings(self) -> bytes | None:
         """The cluster settings that the state was kept with, as far as the changelog was read."""
         return self._store.named(keys.SETTINGS_KEY)
+
+    @property
+    def identity(self) -> Identity | None:
+        """The world that the state was kept in, as far as the changelog was read."""
+        row = self._store.named(keys.IDENTITY_KEY)
+        return None if row is None else decode_identity(row)
 
     def apply(
         self, changes: Sequence[Change], offsets: Sequence[int], next_offset: int, now_ms: int
@@ -68,6 +85,7 @@ class Replay:
         elif not cut:
             return
         self.offset = upto
+        self._store.writes[keys.META_READABLE] = None if self.unreadable else reads()
         save(self._store, self._progress(now_ms))
 
     def _progress(self, now_ms: int) -> Progress:
@@ -76,16 +94,31 @@ class Replay:
         )
 
     def _fold(self, changes: Sequence[Change]) -> None:
+        if self.begun:
+            self._refuse_recovered(changes)
+        note_unreadable(self.unreadable, changes)
         for manifest in self._store.replay(changes):
             before = self.manifest
             if before is not None and manifest.txn_seq != before.txn_seq + 1:
-                if manifest.txn_seq <= before.txn_seq:
+                # A fold from nothing goes on: a recovery may lie behind a fork.
+                if manifest.txn_seq <= before.txn_seq and self.begun:
                     raise HoleInChangelog(_gap(before.txn_seq, manifest.txn_seq))
                 self._newest_gap = before.txn_seq, manifest.txn_seq
             self.manifest = manifest
         self._pending += self._store.added
         ended = changes[-1][0].startswith(keys.MANIFEST_PREFIX)
         self._loose = 0 if ended else self._loose + len(changes)
+
+    def _refuse_recovered(self, changes: Sequence[Change]) -> None:
+        """A recovery rewrites rows under new numbers: a fold that began before it begins anew."""
+        for key, value in changes:
+            if key == keys.IDENTITY_KEY and value is not None:
+                known, told = self.identity, decode_identity(value)
+                if told.generation > (0 if known is None else known.generation):
+                    raise HoleInChangelog(
+                        f"the changelog was recovered (generation {told.generation}) since this"
+                        " state was written"
+                    )
 
     def check(self) -> None:
         """Raise HoleInChangelog unless the fold is what the last manifest says."""
@@ -95,7 +128,8 @@ class Replay:
         if self.manifest is None:
             return
         oldest_kept = self.manifest.txn_seq - keys.MANIFEST_SLOTS + 1
-        if self._newest_gap[0] >= max(0, oldest_kept):
+        before, after = self._newest_gap
+        if before >= max(0, oldest_kept) or (before >= 0 and after <= before):
             raise HoleInChangelog(_gap(*self._newest_gap))
         if self._pending != self.manifest.pending:
             raise HoleInChangelog(

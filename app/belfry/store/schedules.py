@@ -47,8 +47,6 @@ _ENDED: Final = bytes((FORMAT, MARKER))
 _IN_TIMELINE: Final = bytes((FORMAT, PLACE, IN_TIMELINE))
 _LINES: Final = {IN_BACKLOG: keys.BACKLOG_PREFIX, IN_CATCH_UP: keys.CATCH_UP_PREFIX}
 _IN_LINES: Final = frozenset(_LINES.values())
-# Behind what ends in a due instant and a sequence.
-_BEHIND: Final = b"\xff" * 17
 # Another scan costs as much as so many rows of one.
 FEW: Final = 5
 
@@ -142,7 +140,13 @@ class ScheduleStore:
     def gated(self, tenant: bytes, gate: bytes) -> Iterator[tuple[bytes, bytes]]:
         """Committed rows that a tenant's gate holds back, in due order."""
         prefix = keys.gated_prefix(tenant, gate)
-        return self.rows.scan(prefix, prefix + _BEHIND)
+        return self.rows.scan(prefix, keys.behind_gate(tenant, gate))
+
+    def first_gated(self, start: bytes) -> bytes | None:
+        """The first key from this one on of what gates hold back."""
+        for key, _ in self.rows.scan(start, keys.GATED_END):
+            return key
+        return None
 
     def gates(self) -> set[tuple[bytes, bytes]]:
         """Tenants and gates that hold committed rows back; of each gate a few rows are read."""
@@ -159,7 +163,7 @@ class ScheduleStore:
             gate = keys.gate_of(key)
             more = more + 1 if gate in found else 0
             if more == FEW:
-                return keys.gated_prefix(*gate) + _BEHIND
+                return keys.behind_gate(*gate)
             found.add(gate)
         return None
 

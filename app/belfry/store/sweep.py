@@ -15,7 +15,7 @@ from itertools import islice
 from typing import Protocol
 
 from belfry.store import keys
-from belfry.store.records import MARKER, VERDICT, decode_marker, decode_verdict
+from belfry.store.records import ANSWERED, MARKER, VERDICT, decode_marker, decode_verdict
 from belfry.store.schedules import ScheduleStore
 
 MARKER_MS = 24 * 3_600_000
@@ -70,4 +70,5 @@ class Sweep:
     def _over(self, row: bytes, now_ms: int, heard_ms: int) -> bool:
         if row[1] == MARKER:
             return now_ms - decode_marker(row).ended_ms >= MARKER_MS
-        return row[1] == VERDICT and heard_ms - decode_verdict(row).at_ms >= REQUEST_ID_MS
+        answer = row[1] in (ANSWERED, VERDICT)
+        return answer and heard_ms - decode_verdict(row).at_ms >= REQUEST_ID_MS

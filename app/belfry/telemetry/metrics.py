@@ -50,6 +50,11 @@ FAMILIES: Final = (
     Family("belfry_missed_total", "counter", "Occurrences given up by their misfire policy."),
     Family("belfry_unacknowledged_total", "counter", "Fires not acknowledged in time."),
     Family("belfry_rederived_total", "counter", "Occurrences that new time zone data has moved."),
+    Family(
+        "belfry_unreadable_total",
+        "counter",
+        "Due schedules held back because a later release or newer time zone data made them.",
+    ),
     Family("belfry_completed_total", "counter", "Recurring schedules that fired their last."),
     Family(
         "belfry_deliveries_total",
@@ -71,8 +76,15 @@ FAMILIES: Final = (
     Family(
         "belfry_oldest_due_seconds",
         "gauge",
-        "How long the oldest due event has been waiting to fire; 0 when none is overdue.",
+        "How long the oldest due event has been waiting to fire, whatever for; 0 when none is.",
         ("partition",),
+    ),
+    Family(
+        "belfry_waiting_seconds",
+        "gauge",
+        "The same by what is waited for: firing, tenant_queue, tenant_blocked, catch_up, ack_lock,"
+        " later_release.",
+        ("partition", "waiting_for"),
     ),
     Family(
         "belfry_ingest_lag_records",
@@ -85,6 +97,13 @@ FAMILIES: Final = (
         "gauge",
         "Changelog offsets that a take-over or a standby of this worker has still to read.",
         ("partition",),
+    ),
+    Family(
+        "belfry_open_transaction_seconds",
+        "gauge",
+        "For how long a transaction has been holding readers of the changelog, the requests or the"
+        " policies back; a stranger's, or one that hangs. Absent where there is none.",
+        ("topic", "partition"),
     ),
     Family(
         "belfry_transaction_seconds",
@@ -132,6 +151,7 @@ class Metrics:
         self._missed = self._make(Counter, "belfry_missed_total")
         self._unacknowledged = self._make(Counter, "belfry_unacknowledged_total")
         self._rederived = self._make(Counter, "belfry_rederived_total")
+        self._unreadable = self._make(Counter, "belfry_unreadable_total")
         self._completed = self._make(Counter, "belfry_completed_total")
         self._deliveries = self._make(Counter, "belfry_deliveries_total")
         for outcome in ("DELIVERED", "RETRIED", "FAILED"):
@@ -142,8 +162,10 @@ class Metrics:
         registry.register(self._lateness)
         self._pending = self._make(Gauge, "belfry_pending_schedules")
         self._oldest_due = self._make(Gauge, "belfry_oldest_due_seconds")
+        self._waiting = self._make(Gauge, "belfry_waiting_seconds")
         self._lag = self._make(Gauge, "belfry_ingest_lag_records")
         self._unread = self._make(Gauge, "belfry_changelog_lag_records")
+        self._open = self._make(Gauge, "belfry_open_transaction_seconds")
         self._transaction = self._make(
             Histogram, "belfry_transaction_seconds", buckets=TRANSACTION_BOUNDS
         )
@@ -194,6 +216,10 @@ class Metrics:
         """Count pending occurrences that new time zone data has moved."""
         self._rederived.inc(occurrences)
 
+    def unreadable(self, schedules: int) -> None:
+        """Count due schedules that this version cannot fire."""
+        self._unreadable.inc(schedules)
+
     def transaction(self, seconds: float) -> None:
         """Count one transaction and how long it was open."""
         self._transaction.observe(seconds)
@@ -207,21 +233,24 @@ class Metrics:
         partition: int,
         *,
         pending: int,
-        oldest_due_seconds: float,
+        waiting_seconds: Mapping[str, float],
         ingest_lag_records: int,
     ) -> None:
-        """Show the figures of an owned partition."""
+        """Show the figures of an owned partition; `waiting_seconds` by what is waited for."""
         label = str(partition)
         self._owned.labels(label).set(1)
         self._pending.labels(label).set(pending)
-        self._oldest_due.labels(label).set(max(0.0, oldest_due_seconds))
+        self._oldest_due.labels(label).set(max([0.0, *waiting_seconds.values()]))
+        self._waiting.remove_by_labels({"partition": label})
+        for reason, seconds in waiting_seconds.items():
+            self._waiting.labels(label, reason).set(max(0.0, seconds))
         self._lag.labels(label).set(ingest_lag_records)
 
     def partition_lost(self, partition: int) -> None:
         """Take back the figures of a partition: its new owner shows them."""
         label = str(partition)
         self._owned.labels(label).set(0)
-        for gauge in (self._pending, self._oldest_due, self._lag):
+        for gauge in (self._pending, self._oldest_due, self._waiting, self._lag):
             gauge.remove_by_labels({"partition": label})
 
     def unread(self, left: Mapping[int, int]) -> None:
@@ -229,6 +258,12 @@ class Metrics:
         self._unread.clear()
         for partition, records in left.items():
             self._unread.labels(str(partition)).set(max(0, records))
+
+    def open_transactions(self, ages_s: Mapping[tuple[str, int], float]) -> None:
+        """Show transactions that stay open: which of belfry's topics and partition, to seconds."""
+        self._open.clear()
+        for (topic, partition), seconds in ages_s.items():
+            self._open.labels(topic, str(partition)).set(seconds)
 
     def clock_skew(self, seconds: float) -> None:
         """Show how far this machine's clock is ahead of the broker's."""

@@ -20,7 +20,7 @@ from belfry.client.asking import Asking, rejected
 from belfry.client.decoding import Decoder
 from belfry.client.errors import refusal
 from belfry.client.handlers import Handlers
-from belfry.client.listing import Filters, Scheduled
+from belfry.client.listing import AckLock, Filters, Scheduled
 from belfry.client.requests import Duration, Instant, duration_ms, instant_ms
 from belfry.client.tail import FiredRecord
 from belfry.client.verdict import Verdict
@@ -28,7 +28,8 @@ from belfry.engine.effects import Effects, Fired
 from belfry.engine.partition import PartitionEngine
 from belfry.engine.verdicts import Place
 from belfry.schedules.identity import Homes
-from belfry.schedules.tenant import Delivery, Level, Tenants
+from belfry.schedules.tenant import Delivery, Level
+from belfry.schedules.tenants import Tenants
 from belfry.store.ordered_map import MemoryMap
 from belfry.store.schedules import ScheduleStore
 from belfry.testing import standing
@@ -93,10 +94,11 @@ class MemoryScheduler(Asking):
         found = requests.problem(fields, self.clock.now_ms)
         if found is not None:
             raise rejected(Verdict(tenant, schedule_id, None, request_id), found)
-        self._tenants.of(tenant).envelope_head = framing.single_object("FiredEvent")
+        head = framing.single_object("FiredEvent")
+        self._tenants.note([(self._tenants.of(tenant), {"envelope_head": head})])
         effects = self._take(fields)
         verdict = next(
-            Verdict.from_record({**asdict(told), "at": told.at, "due_at": told.due_at})
+            Verdict.from_record(asdict(told), told.generation)
             for told in effects.lifecycle
             if told.request_id == request_id
         )
@@ -110,6 +112,9 @@ class MemoryScheduler(Asking):
 
     def _list(self, tenant: str, filters: Filters) -> Iterator[Scheduled]:
         return standing.all_of(self._rows, tenant, filters)
+
+    def _locks(self, tenant: str) -> Iterator[AckLock]:
+        return standing.locks_of(self._rows, tenant)
 
     def _take(self, fields: dict[str, Any]) -> Effects:
         value = framing.single_object("ScheduleRequest") + catalogue.encode(

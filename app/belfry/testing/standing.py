@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from belfry.client.listing import Filters, Scheduled
+from belfry.client.listing import AckLock, Filters, Scheduled
 from belfry.client.requests import instant_ms
-from belfry.store import keys
+from belfry.schedules.identity import generation_of
+from belfry.store import keys, lock_lookup
 from belfry.store.ordered_map import OrderedMap
 from belfry.store.records import (
+    CLOSES_GROUP,
+    CLOSES_OWN,
     ENDED_CANCELLED,
     ENDED_COMPLETED,
     ENDED_FIRED,
@@ -30,6 +33,7 @@ ENDS: Final = {
     ENDED_COMPLETED: "COMPLETED",
     ENDED_MISSED: "MISSED",
 }
+MOST_LOCKS: Final = 1_000_000
 KINDS: Final = {code: kind for kind, code in KIND_CODES.items()}
 
 
@@ -62,7 +66,25 @@ def all_of(rows: OrderedMap, tenant: str, filters: Filters) -> Iterator[Schedule
                 kind=found.kind,
                 event_type=found.event_type,
                 group=found.group,
+                generation=found.generation,
             )
+
+
+def locks_of(rows: OrderedMap, tenant: str) -> Iterator[AckLock]:
+    """A tenant's ack locks, by fire id."""
+    names = {"group": CLOSES_GROUP, "schedule": CLOSES_OWN}
+    for fire_id, fire in lock_lookup.locks(rows, tenant.encode(), None, limit=MOST_LOCKS)[0]:
+        yield AckLock(
+            tenant=tenant,
+            schedule_id=fire.schedule_id.decode(),
+            fire_id=fire_id.decode(),
+            group=fire.group.decode() or None,
+            locks=tuple(name for name, bit in names.items() if fire.closes & bit),
+            version=fire.version,
+            due_ms=fire.due_ms,
+            fired_ms=fire.fired_ms,
+            expires_ms=fire.until_ms,
+        )
 
 
 def _fits(found: Scheduled, filters: Filters) -> bool:
@@ -91,6 +113,7 @@ def _waiting(record: bytes) -> Scheduled:
         payload=row.payload,
         key=row.key,
         headers=decode_headers(row.headers),
+        generation=generation_of(row.life),
     )
 
 
@@ -102,4 +125,5 @@ def _over(tenant: str, schedule_id: str, marker: Marker) -> Scheduled:
         version=marker.version,
         due_ms=marker.due_ms,
         occurrence=marker.occurrence,
+        generation=generation_of(marker.life),
     )

@@ -13,15 +13,17 @@ class SourceBatch(NamedTuple):
 
     `start` of a batch is `next_position` of the one before it.  Offsets that carry no record
     (compacted, control or aborted records) lie between the two all the same.  `parts` says how many
-    batches were joined.
+    batches were joined, `appended` whether the records' timestamps are the broker's append times.
     """
 
     start: int
     next_position: int
     records: Sequence[SourceRecord]
     parts: int = 1
+    appended: bool = True
 
     def joined(self, after: SourceBatch) -> SourceBatch:
         """This batch and the one that follows it, as one."""
         records = [*self.records, *after.records]
-        return SourceBatch(self.start, after.next_position, records, self.parts + after.parts)
+        parts, appended = self.parts + after.parts, self.appended and after.appended
+        return SourceBatch(self.start, after.next_position, records, parts, appended)

@@ -17,9 +17,8 @@ from collections.abc import Iterable
 from struct import Struct
 from typing import Final
 
-from belfry.wire.record import ORIGIN, SIGNATURE, Headers
+from belfry.wire.record import SIGNATURE, Headers, without_origin
 
-UNSIGNED: Final = ORIGIN | {SIGNATURE}
 _NULL: Final = b"\xff\xff\xff\xff"
 _SIZE: Final = Struct(">I")
 
@@ -29,8 +28,8 @@ def signature(
 ) -> bytes:
     """What the header `belfry-signature` of a record has to hold."""
     fields: list[bytes | None] = [tenant.encode(errors="replace"), key, value]
-    for name, given in headers or ():
-        if name not in UNSIGNED:
+    for name, given in without_origin(headers):
+        if name != SIGNATURE:
             fields += (name.encode(), given)
     signed = b"".join(map(_field, fields))
     return hmac.digest(secret, signed, "sha256").hex().encode()

@@ -3,17 +3,22 @@
     belfry-tenant: demo   belfry-id: hello   belfry-in: 5m      value, key, other headers: the event
 
 For kcat, Connect sources and any language without Avro.  Such headers win over an Avro value.
+
+Names that begin with ``belfry-`` are belfry's.  One that belfry does not know is refused, for it
+may be a misspelt field.  What belfry itself puts onto records that it writes (`TRAVELLING`) may
+come in again, on an event that is scheduled anew, and then is a header like the user's own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from difflib import get_close_matches
 from typing import Any, Final
 
 from belfry.schedules.instants import parse_duration, parse_instant
 from belfry.schedules.rejections import Rejection
 from belfry.schedules.request import Header, Request
-from belfry.wire.record import ORIGIN, SIGNATURE, Headers, SourceRecord, stamp_of
+from belfry.wire.record import ORIGIN_PREFIX, SIGNATURE, Headers, SourceRecord, stamp_of
 
 PREFIX: Final = "belfry-"
 WHEN: Final[dict[str, tuple[str, str]]] = {
@@ -31,8 +36,44 @@ TEXTS: Final = {
     "belfry-request-id": "request_id",
     "belfry-timezone": "timezone",
 }
+# Who asks, and for which schedule.
+NAMES: Final = {name: TEXTS[name] for name in ("belfry-tenant", "belfry-id", "belfry-request-id")}
 FIRE_ID: Final = "belfry-fire-id"
 PROTOCOL: Final = frozenset(WHEN) | frozenset(TEXTS)
+# On records of fired events, of dry runs, deliveries and webhooks, and of what was rejected.
+TRAVELLING: Final = frozenset(
+    {
+        FIRE_ID,
+        "belfry-schedule-id",
+        "belfry-scheduled-at",
+        "belfry-occurrence",
+        "belfry-missed",
+        "belfry-dry-run",
+        "belfry-delivery",
+        "belfry-attempt",
+        "belfry-unreadable",
+        "belfry-error-code",
+        "belfry-error-reason",
+        "belfry-error-topic",
+        "belfry-error-partition",
+        "belfry-error-offset",
+        "belfry-error-cut",
+    }
+)
+KNOWN: Final = PROTOCOL | {SIGNATURE} | TRAVELLING
+# The same fields under the names that Avro and the command line have for them.
+_ELSEWHERE: Final = {
+    "schedule": "belfry-id",
+    "event-type": "belfry-type",
+    "interval": "belfry-every",
+    "interval-ms": "belfry-every",
+    "delay": "belfry-in",
+    "delay-ms": "belfry-in",
+    "after": "belfry-in",
+    "when": "belfry-at",
+    "tz": "belfry-timezone",
+    "zone": "belfry-timezone",
+}
 _READERS: Final[dict[str, Callable[[str], Any]]] = {
     "belfry-at": parse_instant,
     "belfry-in": parse_duration,
@@ -75,6 +116,30 @@ def speaks_protocol(headers: Headers) -> bool:
     return any(name in PROTOCOL for name, _ in headers)
 
 
+def unknown_header(headers: Headers | None) -> Rejection | None:
+    """Refuse headers of which one has a name of belfry's that belfry does not know, or None."""
+    return next((_unknown(name) for name, _ in headers or () if _is_unknown(name)), None)
+
+
+def asked_by(record: SourceRecord) -> Request | None:
+    """Who asks and for which schedule, as far as the headers of a refused record tell.
+
+    None where the record does not speak the protocol.  What is no UTF-8 is replaced.
+    """
+    headers = record[4] or []
+    if not speaks_protocol(headers):
+        return None
+    fields: dict[str, Any] = {**EMPTY, "tenant": "", "schedule_id": ""}
+    for name, given in headers:
+        if name in NAMES:
+            fields[NAMES[name]] = (given or b"").decode(errors="replace")
+    stamp = stamp_of(headers)
+    if stamp is not None:
+        fields["tenant"] = stamp
+    request: Request = fields  # type: ignore[assignment]  # NAMES names its fields
+    return request
+
+
 def read_headers(record: SourceRecord) -> Request | Rejection:
     """The request that a record's headers hold, or why there is none."""
     _, _, key, value, headers = record
@@ -83,7 +148,9 @@ def read_headers(record: SourceRecord) -> Request | Rejection:
     kinds: list[str] = []
     for name, given in headers or ():
         if name not in PROTOCOL:
-            if name not in ORIGIN and name != SIGNATURE:
+            if _is_unknown(name):
+                return _unknown(name)
+            if name != SIGNATURE and not name.startswith(ORIGIN_PREFIX):
                 kept.append({"name": name, "value": given})
             continue
         problem = _read(name, given, fields, kinds)
@@ -114,6 +181,27 @@ def _read(
     except ValueError as error:
         return Rejection("bad_header", f"Header {name}: {error}")
     return None
+
+
+def _is_unknown(name: str) -> bool:
+    """Whether a header has a name of belfry's and is none of those that belfry knows."""
+    if name[:7].lower() != PREFIX or name in KNOWN:
+        return False
+    return not name.startswith(ORIGIN_PREFIX)
+
+
+def _unknown(name: str) -> Rejection:
+    """Refuse a header that may be a misspelt field."""
+    given = name.lower().removeprefix(PREFIX).replace("_", "-")
+    names = [each.removeprefix(PREFIX) for each in sorted(PROTOCOL)]
+    close = [_ELSEWHERE[given]] if given in _ELSEWHERE else get_close_matches(given[:100], names, 1)
+    nearest = PREFIX + close[0].removeprefix(PREFIX) if close else ""
+    meant = f"; did you mean {nearest}?" if nearest else "."
+    return Rejection(
+        "unknown_header",
+        f"Unknown header {name[:60]}{meant} Known are {', '.join(sorted(PROTOCOL))}. Names that"
+        " begin with belfry- are belfry's own: give a header of yours another name.",
+    )
 
 
 def _whole(fields: dict[str, Any], kinds: list[str]) -> Request | Rejection:

@@ -9,13 +9,18 @@ from typing import Any, Final, NamedTuple
 from belfry.schedules.outcomes import Outcome
 from belfry.wire import catalogue
 from belfry.wire.catalogue import RecordReader
+from belfry.wire.record import Headers
 
 NAME = "LifecycleEvent"
 
 
 @dataclass(slots=True, kw_only=True)
 class LifecycleEvent:
-    """Fields of the schema, in its order; instants in epoch milliseconds."""
+    """Fields of the schema, in its order; instants in epoch milliseconds.
+
+    `generation` is none of them: readers of every release have to read the body, so it travels in a
+    header of the record.
+    """
 
     tenant: str
     schedule_id: str
@@ -32,9 +37,12 @@ class LifecycleEvent:
     source_topic: str | None = None
     source_partition: int | None = None
     source_offset: int | None = None
+    generation: int | None = None
 
 
-_FIELDS = tuple(field.name for field in fields(LifecycleEvent))
+# Which life of its schedule a verdict is about: `schedules.identity.generation_of`, in digits.
+GENERATION: Final = "belfry-generation"
+_FIELDS = tuple(field.name for field in fields(LifecycleEvent) if field.name != "generation")
 _NULL: Final = b"\0"
 _SOME: Final = b"\2"
 _ONE_BYTE: Final = tuple(bytes((number,)) for number in range(0x80))
@@ -44,6 +52,21 @@ _OUTCOME_BYTES: Final = {each: _ONE_BYTE[2 * place] for place, each in enumerate
 def record_of(event: LifecycleEvent) -> dict[str, Any]:
     """An event as a record of its schema, instants as epoch milliseconds."""
     return {name: getattr(event, name) for name in _FIELDS}
+
+
+def headers_of(event: LifecycleEvent) -> list[tuple[str, bytes]]:
+    """Headers of an event's record."""
+    if event.generation is None:
+        return []
+    return [(GENERATION, b"%d" % event.generation)]
+
+
+def generation_in(headers: Headers | None) -> int | None:
+    """The generation that a record's headers name, or None."""
+    for name, value in headers or ():
+        if name == GENERATION and value is not None and value.isdigit() and len(value) <= 10:
+            return int(value)
+    return None
 
 
 def encode_lifecycle(event: LifecycleEvent) -> bytes:

@@ -19,13 +19,22 @@ ORIGIN_TIMESTAMP: Final = "belfry-origin-timestamp"
 ORIGIN_TENANT: Final = "belfry-origin-tenant"
 SIGNATURE: Final = "belfry-signature"
 ASKED: Final = "belfry-origin-asked"
+RETRIES: Final = "belfry-origin-retries"
+# Names that begin so are belfry's on the way to an owning partition, also those of later releases.
+ORIGIN_PREFIX: Final = "belfry-origin-"
 ORIGIN: Final = frozenset(
-    {ORIGIN_TOPIC, ORIGIN_PARTITION, ORIGIN_OFFSET, ORIGIN_TIMESTAMP, ORIGIN_TENANT, ASKED}
+    {ORIGIN_TOPIC, ORIGIN_PARTITION, ORIGIN_OFFSET, ORIGIN_TIMESTAMP, ORIGIN_TENANT, ASKED, RETRIES}
 )
+# A later instant is none that a broker gave: the year 5138.
+LATEST_MS: Final = 10**14
 
 
 class Origin(NamedTuple):
-    """Where a request was first received: `timestamp_ms` is its first append time."""
+    """Where a request was first received, and when.
+
+    `timestamp_ms` is its first append time, or that of the record at hand where this is earlier:
+    the clocks of two brokers differ, and nothing is received after it was sent on.
+    """
 
     topic: str
     partition: int
@@ -36,8 +45,17 @@ class Origin(NamedTuple):
 
 def asked_of(record: SourceRecord) -> int:
     """How many former homes of its schedule a re-routed request has been to."""
+    return _small_number(record, ASKED)
+
+
+def retries_of(record: SourceRecord) -> int:
+    """How often a misrouted request began its way anew."""
+    return _small_number(record, RETRIES)
+
+
+def _small_number(record: SourceRecord, header: str) -> int:
     for name, value in record[4] or ():
-        if name == ASKED and value is not None and value.isdigit() and len(value) < 4:
+        if name == header and value is not None and value.isdigit() and len(value) < 5:
             return int(value)
     return 0
 
@@ -51,22 +69,33 @@ def stamp_of(headers: Headers | None) -> str | None:
 
 
 def has_hopped(headers: Headers | None) -> bool:
-    """Whether a partition that is no home of it has sent a request on before.
+    """Whether a partition that does not own it has sent a request on before.
 
-    The hand-over from a tenant's own topic is no hop: it leads to where the tenant lives, and the
-    home of a schedule of a spread tenant is found there.
+    It is the headers that say so, whatever instants they hold: the brokers' clocks may differ.  The
+    hand-over from a tenant's own topic is no hop: it leads to where the tenant lives, and the
+    owning partition of a schedule of a spread tenant is found there.
     """
-    names = {name for name, _ in headers or ()}
-    return ORIGIN_TENANT not in names or ASKED in names
+    names = {name for name, _ in headers or ()} & ORIGIN
+    return bool(names) and (ORIGIN_TENANT not in names or ASKED in names)
+
+
+def without_origin(headers: Headers | None) -> Headers:
+    """Headers without those that belfry adds on the way to an owning partition."""
+    return [each for each in headers or () if not each[0].startswith(ORIGIN_PREFIX)]
 
 
 def origin_headers(origin: Origin, asked: int | None = None) -> Headers:
-    """Headers that a re-routed request carries to its home partition."""
+    """Headers that a re-routed request carries to its home partition.
+
+    A producer may have given any instant, where the topic does not have the broker's: one that no
+    reader would believe is replaced.
+    """
+    timestamp_ms = min(max(origin.timestamp_ms, 1), LATEST_MS - 1)
     headers: Headers = [
         (ORIGIN_TOPIC, origin.topic.encode()),
         (ORIGIN_PARTITION, b"%d" % origin.partition),
         (ORIGIN_OFFSET, b"%d" % origin.offset),
-        (ORIGIN_TIMESTAMP, b"%d" % origin.timestamp_ms),
+        (ORIGIN_TIMESTAMP, b"%d" % timestamp_ms),
     ]
     if asked is not None:
         headers.append((ASKED, b"%d" % asked))
@@ -78,9 +107,7 @@ def handed_over(record: SourceRecord, origin: Origin, tenant: str) -> Headers:
 
     What the record itself says of its origin goes: nobody but belfry stamps.
     """
-    carried = [
-        (name, given) for name, given in record[4] or () if name not in ORIGIN and name != SIGNATURE
-    ]
+    carried = [each for each in without_origin(record[4]) if each[0] != SIGNATURE]
     return [*carried, *origin_headers(origin), (ORIGIN_TENANT, tenant.encode())]
 
 
@@ -106,7 +133,9 @@ def origin_of(record: SourceRecord, topic: str, partition: int) -> Origin:
         return here
     plausible = 0 <= origin.partition < 2**31 and 0 <= origin.offset < 2**63
     plausible = plausible and len(origin.topic) <= MAX_TOPIC
-    return origin if plausible and 0 < origin.timestamp_ms <= timestamp_ms else here
+    if not plausible or not 0 < origin.timestamp_ms < LATEST_MS:
+        return here
+    return origin._replace(timestamp_ms=min(origin.timestamp_ms, timestamp_ms))
 
 
 def size_of(record: SourceRecord) -> int:

@@ -18,7 +18,7 @@ from fastavro.read import SchemaResolutionError
 from belfry.schedules.rejections import Rejection
 from belfry.schedules.request import PlainRequest, Request
 from belfry.wire import catalogue, framing
-from belfry.wire.headers import EMPTY, read_headers, speaks_protocol
+from belfry.wire.headers import EMPTY, read_headers, speaks_protocol, unknown_header
 from belfry.wire.quick import read_plain
 from belfry.wire.record import SourceRecord, stamp_of
 from belfry.wire.safety import MAX_VALUE_BYTES, unsafe_reason
@@ -121,7 +121,7 @@ class RequestReader:
             )
         frame = framing.read_frame(value, headers)
         if frame.kind is framing.Kind.UNFRAMED:
-            return Rejection(
+            return unknown_header(headers) or Rejection(
                 "not_a_request",
                 f"The value starts with {value[:4].hex()!r}: neither Confluent's prefix (00), nor"
                 " single-object Avro (c301), nor are there belfry headers.",

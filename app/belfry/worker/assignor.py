@@ -1,8 +1,9 @@
 """The group's assignor: belfry's choice of owners and standbys in aiokafka's clothes.
 
 Whichever worker leads the group computes the shares of all (`belfry.balance`) from what each said
-when it joined, and sends everybody the whole roster.  aiokafka wants a class with class methods, so
-each worker makes one that knows its group.
+when it joined, and sends each of them its own part.  Members of format 1 get the whole roster, as
+they expect.  aiokafka wants a class with class methods, so each worker makes one that knows its
+group.
 """
 
 from __future__ import annotations
@@ -18,9 +19,10 @@ from aiokafka.coordinator.protocol import (
     ConsumerProtocolMemberMetadata,
 )
 
+from belfry.balance.assignment import own_parts, reads_own_part
 from belfry.balance.members import Share
 from belfry.balance.owners import Assigner
-from belfry.balance.roster import Roster, Seat, Standing, read_standing
+from belfry.balance.roster import Roster, Standing, read_standing, seat_of
 from belfry.balance.shares import shares
 from belfry.worker.group import Group
 
@@ -53,10 +55,10 @@ def assignor_of(
                 assigner,
                 {p: standbys for p in partitions if p < homes},
             )
-            roster = _roster(standings, found).encode()
+            told = _told({name: each for name, (_, each) in standings.items()}, found)
             return {
                 member: ConsumerProtocolMemberAssignment(
-                    VERSION, [(topic, found[name].owns)], roster
+                    VERSION, [(topic, found[name].owns)], told[name]
                 )
                 for name, (member, _) in standings.items()
             }
@@ -87,19 +89,20 @@ def _by_name(standings: Mapping[str, Standing]) -> dict[str, tuple[str, Standing
     }
 
 
-def _roster(standings: Mapping[str, tuple[str, Standing]], found: Mapping[str, Share]) -> Roster:
+def _told(standings: Mapping[str, Standing], found: Mapping[str, Share]) -> dict[str, bytes]:
+    """What each member is told, in the format that it reads."""
+    parts = own_parts(standings, found)
+    told = {name: parts[name].encode() for name, s in standings.items() if reads_own_part(s)}
+    if len(told) < len(standings):
+        whole = _roster(standings, found).encode()
+        told |= dict.fromkeys(standings.keys() - told.keys(), whole)
+    return told
+
+
+def _roster(standings: Mapping[str, Standing], found: Mapping[str, Share]) -> Roster:
     return Roster(
         tuple(
-            Seat(
-                standing.worker,
-                standing.version,
-                standing.http,
-                standing.weight,
-                standing.rack,
-                standing.leaving,
-                tuple(found[name].owns),
-                tuple(found[name].stands_by),
-            )
-            for name, (_, standing) in standings.items()
+            seat_of(standing, found[name].owns, found[name].stands_by)
+            for name, standing in standings.items()
         )
     )

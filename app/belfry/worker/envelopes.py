@@ -22,7 +22,7 @@ SILENT_S: Final = 5.0
 
 
 class Envelopes:
-    """Gives tenants the head of their envelopes; used by all partitions' threads."""
+    """Knows the head of tenants' envelopes; used by all partitions' threads."""
 
     def __init__(
         self,
@@ -35,15 +35,8 @@ class Envelopes:
         self._clock = clock
         self._silence = (0.0, "")
 
-    def frame(self, tenant: Tenant, topic: str) -> str:
-        """Settle what comes before a tenant's envelopes on a topic; the reason if it cannot be.
-
-        What it was on another topic does not count then.
-        """
-        tenant.envelope_head, reason = self._head(topic)
-        return reason
-
-    def _head(self, topic: str) -> tuple[bytes, str]:
+    def head(self, topic: str) -> tuple[bytes, str]:
+        """What comes before envelopes on a topic; or nothing, and the reason."""
         if self._registry is None:
             return framing.single_object("FiredEvent"), ""
         until, reason = self._silence

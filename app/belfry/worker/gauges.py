@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from threading import Lock
 from typing import Final
 
@@ -9,6 +10,7 @@ import structlog
 
 from belfry.engine.effects import Effects
 from belfry.schedules.outcomes import Outcome
+from belfry.telemetry.limited import LimitedLogger
 from belfry.telemetry.metrics import Metrics
 
 log = structlog.get_logger(__name__)
@@ -25,6 +27,8 @@ class Gauges:
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
         self._lock = Lock()
+        # A zone that is missing may hold back thousands: the first few are named, then sums.
+        self._faults = LimitedLogger(log)
 
     def committed(self, effects: Effects, seconds: float) -> None:
         """Count a committed step."""
@@ -49,12 +53,28 @@ class Gauges:
                 self._metrics.unacknowledged(effects.outcomes[Outcome.FAILED])
             if effects.rederived:
                 self._metrics.rederived(effects.rederived)
+            if effects.unreadable:
+                self._metrics.unreadable(len(effects.unreadable))
+                self._tell_unreadable(effects.unreadable)
             if effects.lateness_ms:
                 self._metrics.fired(effects.lateness_ms)
+
+    def _tell_unreadable(self, schedules: list[tuple[bytes, str]]) -> None:
+        for name, why in schedules:
+            self._faults.error(
+                "unreadable",
+                "a schedule is held back: this worker cannot fire it",
+                schedule=name.decode(errors="backslashreplace"),
+                cause=why,
+            )
 
     def recovered(self, seconds: float) -> None:
         """Count a take-over and how long it took."""
         self._metrics.recovery(seconds)
+
+    def open_transactions(self, ages_s: Mapping[tuple[str, int], float]) -> None:
+        """Show for how long transactions have held readers back: topic and partition to seconds."""
+        self._metrics.open_transactions(ages_s)
 
     def lost(self, partition: int) -> None:
         """Take the gauges of a partition away."""

@@ -1,7 +1,7 @@
-"""This worker in its group: what it says of itself, and what the leader answered.
+"""This worker in its group: what it says, what the leader answered, and who else is there.
 
-Shared by the group's client (which carries both), the owners (which act on the answer) and whoever
-shows it.  Every method may be called from any thread.
+Shared by the group's client (which carries them), the owners (which act on the answer) and whoever
+shows them.  Every method may be called from any thread.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from threading import Lock
 
-from belfry.balance.roster import Roster, Standing, read_roster
+from belfry.balance.assignment import Assignment, read_answer
+from belfry.balance.roster import Roster, Standing
 
 Holdings = Callable[[], tuple[dict[int, int], tuple[int, ...]]]
 
@@ -20,14 +21,19 @@ def _nothing() -> tuple[dict[int, int], tuple[int, ...]]:
 
 
 class Group:
-    """A member's standing, and the roster that it was given."""
+    """A member's standing, its assignment, and the roster as far as it knows it."""
 
     def __init__(self, standing: Standing, static: bool = False) -> None:
         self._standing = standing
         self._lock = Lock()
+        self._assignment = Assignment()
         self._roster = Roster()
+        self._cannot: set[int] = set()
+        self._said: frozenset[int] = frozenset()
+        self._answered: frozenset[int] = frozenset()
         self.static = static
         self.holdings: Holdings = _nothing
+        self.keeps_heartbeat: Callable[[], bool] = lambda: standing.heartbeats
         self.rejoin: Callable[[], None] = lambda: None
 
     @property
@@ -41,24 +47,65 @@ class Group:
         return self._standing.leaving
 
     @property
+    def assignment(self) -> Assignment:
+        """This worker's part, as the leader told it last."""
+        with self._lock:
+            return self._assignment
+
+    @property
     def roster(self) -> Roster:
-        """What the leader told last."""
+        """All workers, as the group told last; it may be older than the assignment."""
         with self._lock:
             return self._roster
 
     @property
     def alone(self) -> bool:
         """Whether nobody else could take this worker's partitions over."""
-        return not self.roster.others(self.worker)
+        return not self.assignment.others
 
     def standing(self) -> Standing:
         """What to say at the next rebalance."""
         owns, warm = self.holdings()
-        return replace(self._standing, owns=owns, warm=warm)
+        with self._lock:
+            self._said = frozenset(self._cannot)
+        return replace(
+            self._standing,
+            owns=owns,
+            warm=warm,
+            cannot=tuple(sorted(self._said)),
+            heartbeats=self.keeps_heartbeat(),
+        )
+
+    def leaves(self, partition: int, unable: bool) -> bool:
+        """Whether a partition that this worker is unable to fire all of is left to another one.
+
+        The group is told and asked to share anew.  If it gives the partition to this worker all
+        the same, nobody else can, and it is not left.
+        """
+        with self._lock:
+            if not unable:
+                self._cannot.discard(partition)
+                return False
+            is_new = partition not in self._cannot
+            self._cannot.add(partition)
+            answered = partition in self._answered
+        if self.alone or (answered and not is_new):
+            return False
+        if is_new:
+            self.rejoin()
+        return True
 
     def seated(self, told: bytes) -> None:
         """The leader has answered."""
-        roster = read_roster(told)
+        assignment, roster = read_answer(told, self.worker)
+        with self._lock:
+            self._answered = self._said
+            self._assignment = assignment
+            if roster is not None:
+                self._roster = roster
+
+    def met(self, roster: Roster) -> None:
+        """The group has told who is in it."""
         with self._lock:
             self._roster = roster
 

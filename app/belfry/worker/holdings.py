@@ -16,8 +16,10 @@ from belfry.api.holdings import NotHeld
 from belfry.engine.ownership import Ownership
 from belfry.schedules.identity import Homes
 from belfry.schedules.policy import TenantPolicy
-from belfry.schedules.tenant import Level, Tenant, Tenants
+from belfry.schedules.tenant import Level, Tenant
+from belfry.schedules.tenants import Tenants
 from belfry.store.ordered_map import OrderedMap
+from belfry.worker.lease import ReadLease
 from belfry.worker.owners import Owners
 from belfry.worker.ownership_kit import Owned
 from belfry.worker.rocks import RocksMap
@@ -88,6 +90,21 @@ class Holdings:
             for runner in self._owners.runners()
             if runner.state in HOLDING and runner.owned is not None
         ]
+
+    def lease(self, partition: int) -> ReadLease:
+        """The lease of the present term of ownership; raises `NotHeld`."""
+        return self._owned(partition).producer.lease
+
+    def proven(self, partition: int, lease: ReadLease, read_ms: float) -> bool:
+        """Whether what was read in that term by that instant was the truth; raises `NotHeld`."""
+        covered = lease.covers(read_ms)
+        if lease.asked(read_ms):
+            runner = self._owners.runner(partition)
+            if runner is not None:
+                runner.leasing.wake()
+        if not covered and self.lease(partition) is not lease:
+            raise NotHeld(partition)
+        return covered
 
     def position(self, partition: int) -> int:
         """Requests before this offset show in the store; raises `NotHeld`."""

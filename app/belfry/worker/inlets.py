@@ -28,7 +28,7 @@ from confluent_kafka import (
 
 from belfry.engine.effects import Effects
 from belfry.engine.handing_over import Inlet, hand_over
-from belfry.schedules.tenant import Tenants
+from belfry.schedules.tenants import Tenants
 from belfry.telemetry.limited import LimitedLogger
 from belfry.worker.clock import SystemClock
 from belfry.worker.gauges import Gauges

@@ -1,25 +1,33 @@
 """A partition's local state: opened where it may be used, set aside where it may not.
 
-State carries a stamp (cluster, changelog topic, partition).  What is foreign, damaged or stale is
-removed and rebuilt from the changelog.  Stale is what was last written longer ago than half of the
-time for which the changelog keeps tombstones: it might not hear that a schedule was cancelled.
+State carries a stamp (cluster, changelog topic, partition).  What is damaged or stale is removed,
+and what is foreign is put aside; both are rebuilt from the changelog.  Stale is what was last
+written longer ago than half of the time for which the changelog keeps tombstones: it might not hear
+that a schedule was cancelled.
+
+Where the changelog holds nothing that could replace it, state may be the only copy there is: that
+is a contradiction, and it stays where it is.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 import orjson
 import structlog
 
 from belfry.store import keys, progress
+from belfry.store.identity import Identity, foreign_state, lost_changelog
 from belfry.store.records import UnknownFormat
 from belfry.store.schedules import ScheduleStore
 from belfry.worker.clock import SystemClock
-from belfry.worker.rocks import Damaged, RocksMap, wipe
+from belfry.worker.rocks import Damaged, RocksMap, move, wipe
 
 HOUR_MS = 3_600_000
+ASIDE: Final = "aside"
 
 log = structlog.get_logger(__name__)
 
@@ -47,8 +55,12 @@ class LocalState:
     stale_ms: int
     clock: SystemClock
 
-    def open(self) -> RocksMap:
-        """The store as it was left, or an empty one."""
+    def open(self, replaced: Callable[[], bool]) -> RocksMap:
+        """The store as it was left, or an empty one.
+
+        `replaced` says whether the changelog holds anything; it is asked before state is given up,
+        and where it says no, `Contradiction` is raised and the state stays.
+        """
         try:
             rows = RocksMap(self.path)
         except Exception as error:  # whatever RocksDB says of a damaged store
@@ -58,27 +70,81 @@ class LocalState:
             log.warning("local state is damaged", path=str(self.path), reason=str(error))
             wipe(self.path)
             rows = RocksMap(self.path)
+        return self.accept(rows, replaced)
+
+    def accept(self, rows: RocksMap, replaced: Callable[[], bool]) -> RocksMap:
+        """This store where it may be used, else an empty one in its place; closed on errors."""
         try:
-            why = self._unusable(rows)
-        except Damaged as error:
-            why = str(error)
-        if why:
-            return self.anew(rows, why)
-        rows.write({keys.META_STAMP: self.stamp.encode()})
-        return rows
+            try:
+                why = self._unusable(rows)
+            except Damaged as error:
+                why = str(error)
+            if not why:
+                rows.write({keys.META_STAMP: self.stamp.encode()})
+                return rows
+            if not replaced():
+                self._refuse_to_lose(rows)
+        except BaseException:
+            rows.close()
+            raise
+        return self.anew(rows, why)
 
     def anew(self, rows: RocksMap, why: str) -> RocksMap:
-        """An empty store in place of this one."""
+        """An empty store in place of this one.
+
+        One that is whole, and is old for no reason that time alone explains, is put aside: it may
+        know what the changelog has lost.
+        """
+        worth_keeping = _is_whole(rows) and not self._is_stale(rows)
         rows.close()
-        self.forget(why)
+        if worth_keeping:
+            self._put_aside(why)
+        else:
+            self.forget(why)
         rows = RocksMap(self.path)
         rows.write({keys.META_STAMP: self.stamp.encode()})
         return rows
+
+    def give_up(self, why: str) -> None:
+        """The same for a store that nobody has open."""
+        try:
+            rows = RocksMap(self.path)
+        except Exception as error:  # noqa: BLE001  # whatever RocksDB says of a damaged store
+            self.forget(f"{why} ({error})")
+            return
+        self.anew(rows, why).close()
 
     def forget(self, why: str) -> None:
         """Remove what lies there; nobody has it open."""
         log.warning("local state is set aside", path=str(self.path), reason=why)
         wipe(self.path)
+
+    def _put_aside(self, why: str) -> None:
+        to = self.path.with_name(f"{self.path.name}.{ASIDE}-{int(self.clock.wall_ms())}")
+        log.error(
+            "local state is set aside", path=str(self.path), reason=why, kept_as=str(to),
+            to_do="compare it with docs/recovery.md, and delete it when nothing is missed",
+        )  # fmt: skip
+        move(self.path, to)
+
+    def _refuse_to_lose(self, rows: RocksMap) -> None:
+        """Raise `Contradiction` where this store may be the only copy of what it holds."""
+        begun = _progress(rows)
+        if begun is None or begun.manifest is None:
+            return
+        cluster, changelog = stamp_of(rows.get(keys.META_STAMP) or b"")
+        here = Identity(self.stamp.cluster_id, self.stamp.topic_id, "")
+        held = (
+            f"{self.path} keeps {begun.manifest.pending} schedules that wait, as of transaction"
+            f" {begun.manifest.txn_seq},"
+        )
+        if cluster not in ("", here.cluster):
+            raise foreign_state(here, cluster, held)
+        raise lost_changelog(here, changelog or "?", held)
+
+    def _is_stale(self, rows: RocksMap) -> bool:
+        begun = _progress(rows)
+        return begun is not None and self.clock.wall_ms() - begun.written_ms > self.stale_ms
 
     def _unusable(self, rows: RocksMap) -> str:
         stamp = rows.get(keys.META_STAMP)
@@ -92,10 +158,34 @@ class LocalState:
             return str(error)
         if begun is progress.NOTHING:
             return "it does not say how far it goes" if _holds_rows(rows) else ""
-        if self.clock.wall_ms() - begun.written_ms > self.stale_ms:
+        if self._is_stale(rows):
             hours = self.stale_ms / HOUR_MS
             return f"it was last written more than {hours:g} hours ago: tombstones may be gone"
         return ""
+
+
+def _is_whole(rows: RocksMap) -> bool:
+    """Whether a store is the checked fold of some changelog."""
+    try:
+        return ScheduleStore(rows).state() is not None
+    except (Damaged, UnknownFormat):
+        return False
+
+
+def stamp_of(stamp: bytes) -> tuple[str, str]:
+    """Cluster and changelog topic in a stamp of any format; empty where it does not tell."""
+    try:
+        _, cluster, topic, *_ = orjson.loads(stamp)
+    except ValueError:
+        return "", ""
+    return str(cluster), str(topic)
+
+
+def _progress(rows: RocksMap) -> progress.Progress | None:
+    try:
+        return progress.load(ScheduleStore(rows))
+    except (Damaged, UnknownFormat):
+        return None
 
 
 def _holds_rows(rows: RocksMap) -> bool:

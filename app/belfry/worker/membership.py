@@ -8,6 +8,7 @@ paused for the group's client, which then only sends heartbeats.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, Final, cast
 
@@ -23,6 +24,7 @@ from belfry.balance.owners import ASSIGNERS
 from belfry.settings import Settings
 from belfry.worker.assignor import assignor_of
 from belfry.worker.group import Group
+from belfry.worker.roster_client import follow_roster
 from belfry.worker.security import group_client_security
 
 AHEAD_BATCHES: Final = 64
@@ -33,6 +35,8 @@ TakeIn = Callable[[Any], Any]
 
 class _MembershipThread(driver.AIOKafkaConsumerThread):
     """The group's client: heartbeats, no fetching."""
+
+    _following: asyncio.Task[None] | None = None
 
     def _create_worker_consumer(self, _transport: driver.Transport) -> AIOKafkaConsumer:
         app = cast("MembershipApp", self.app)
@@ -62,7 +66,24 @@ class _MembershipThread(driver.AIOKafkaConsumerThread):
 
     async def on_partitions_assigned(self, assigned: set[TP], generation_id: int = 0) -> None:
         self._ensure_consumer().pause(*driver.ensure_aiokafka_TPset(assigned))
+        self._follow_roster()
         await super().on_partitions_assigned(assigned, generation_id)
+
+    def _follow_roster(self) -> None:
+        """Ask who is in the group now; what was asked before the assignment is of no use."""
+        self._forget_roster()
+        group = cast("MembershipApp", self.app).group
+        following = follow_roster(self._ensure_consumer(), group)
+        self._following = self.thread_loop.create_task(following)
+
+    def _forget_roster(self) -> None:
+        if self._following is not None:
+            self._following.cancel()
+
+    async def on_thread_stop(self) -> None:
+        """Leave the group."""
+        self._forget_roster()
+        await super().on_thread_stop()
 
 
 class _MembershipConsumer(driver.Consumer):
@@ -110,7 +131,7 @@ class MembershipApp(faust.App):
     """A Faust application around one agent, with belfry's transport."""
 
     settings: Settings
-    worker: str
+    group: Group
     assignors: Sequence[type[AbstractPartitionAssignor]]
 
     def rejoin(self) -> None:
@@ -143,7 +164,7 @@ def membership_app(
         broker_heartbeat_interval=settings.heartbeat_interval_ms / 1000,
     )
     app.settings = settings
-    app.worker = group.worker
+    app.group = group
     assigner = ASSIGNERS[settings.assignment]
     # One only: aiokafka joins once for each, and each join is a rebalance for everybody.
     app.assignors = [assignor_of(group, assigner, homes, settings.standbys)]

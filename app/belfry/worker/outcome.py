@@ -27,3 +27,15 @@ class Unknown(Exception):
 
 class Fenced(Exception):
     """Another owner has taken the partition over."""
+
+
+class TopicGone(Exception):
+    """An output topic went away while a step wrote to it: the step is rolled back."""
+
+    def __init__(self, topic: str) -> None:
+        super().__init__(f"{topic} is not there any more")
+        self.topic = topic
+
+
+class Stopped(Exception):
+    """The worker was asked to stop amid a take-over."""

@@ -14,7 +14,7 @@ from time import monotonic
 from typing import Any, Final
 
 import structlog
-from confluent_kafka import KafkaException, TopicCollection
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its own re-exports
     AclOperation,
     AdminClient,
@@ -23,10 +23,11 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its own re-
 
 from belfry.engine.effects import Effects
 from belfry.registry.client import Registry
-from belfry.schedules.tenant import Delivery, Tenant, Tenants, Terms
+from belfry.schedules.tenant import Delivery, Tenant, Terms
+from belfry.schedules.tenants import Found, Tenants
 from belfry.settings import Settings
 from belfry.worker.envelopes import Envelopes, is_framed
-from belfry.worker.outcome import Aborted
+from belfry.worker.outcome import Aborted, TopicGone
 from belfry.worker.topics import create_topics, output_topic_spec
 
 LOOK_S: Final = 5.0
@@ -52,6 +53,7 @@ class Outputs:
         self._prefix = settings.topic("fired.")
         self._partitions: dict[str, int] = {}
         self._leaderless: set[str] = set()
+        self._noted: set[str] = set()
         self._ready: set[str] = set()
         # Topics whose tenants are all ready.
         self._open: set[str] = set()
@@ -77,8 +79,11 @@ class Outputs:
         return len(self._partitions)
 
     def partitions_of(self, topic: str) -> int:
-        """Number of partitions of an output topic."""
-        return self._partitions[topic]
+        """Number of partitions of an output topic; TopicGone if it was deleted meanwhile."""
+        try:
+            return self._partitions[topic]
+        except KeyError:
+            raise TopicGone(topic) from None
 
     def prepare(self, effects: Effects) -> None:
         """Make sure of the topics of a step's tenants; Aborted if it fires to one that is not."""
@@ -89,12 +94,26 @@ class Outputs:
         topics = {fired[0] for fired in effects.fired}
         if topics <= self._open and effects.tenants <= self._ready:
             return
-        firing = [tenant for topic in topics - self._open for tenant in self._tenants.on(topic)]
-        self._make_ready({tenant.name for tenant in firing} | effects.tenants)
+        closed = topics - self._open
+        names = {tenant.name for topic in closed for tenant in self._tenants.on(topic)}
+        self._make_ready(names | effects.tenants)
+        self._refuse_colliding(effects.tenants)
+        firing = [tenant for topic in closed for tenant in self._tenants.on(topic)]
         refused = {tenant.topic: "not there" for tenant in firing if tenant.held}
         if refused:
             raise Aborted("output topics cannot be written to", refused)
         self._open.update(tenant.topic for tenant in firing)
+
+    def _refuse_colliding(self, names: Iterable[str]) -> None:
+        """Of two tenants whose topics collide, Kafka's controller knows which one was there first.
+
+        A step that accepted a request of the other one is rolled back: with the next, it is
+        refused.
+        """
+        rivals = {name: self._tenants.of(name).collides_with for name in names}
+        lost = {name: rival for name, rival in rivals.items() if rival is not None}
+        if lost:
+            raise Aborted(f"names of tenants collide, and others had them first: {lost}", {})
 
     def hold(self, topics: dict[str, str]) -> bool:
         """Hold the tenants of topics that refused a record, and of those that are offline.
@@ -118,17 +137,19 @@ class Outputs:
         The head of its envelopes is there before the first of them is made, and a new topic before
         it is fired to.
         """
-        tenant = self._tenants.of(terms.policy.tenant)
-        before = (tenant.topic, tenant.delivery)
-        topic = self._tenants.topic_of(terms)
+        before = self._tenants.of(terms.policy.tenant)
+        topic, found = self._tenants.topic_of(terms), Found()
         reason = ""
-        if terms.policy.delivery == Delivery.ENVELOPE and not is_framed(tenant, topic):
-            reason = self._envelopes.frame(tenant, topic)
-        self._open -= {topic, tenant.topic}
-        self._tenants.follow(terms)
+        if terms.policy.delivery == Delivery.ENVELOPE and not is_framed(before, topic):
+            found["envelope_head"], reason = self._envelopes.head(topic)
+        if reason:
+            # It is held from the very change on: nothing is made of the two that do not fit.
+            found["held"] = reason
+        self._open -= {topic, before.topic}
+        tenant = self._tenants.follow(terms, **found)
         if reason:
             self._hold(tenant, reason)
-        elif (tenant.topic, tenant.delivery) != before:
+        elif (tenant.topic, tenant.delivery) != (before.topic, before.delivery):
             self._ready.discard(tenant.name)
             self._make_ready([tenant.name])
 
@@ -145,19 +166,22 @@ class Outputs:
             again = [name for name in fresh if self._tenants.of(name).held]
             barred = self._barred({topics[name] for name in again if name not in problems})
             problems |= {name: BARRED for name in again if topics[name] in barred}
+        findings: list[tuple[Tenant, Found]] = []
         for name in fresh:
             tenant = self._tenants.of(name)
-            reason = problems.get(name, "")
+            if tenant.topic != topics[name]:
+                # A policy has moved it meanwhile; whoever did makes it ready there.
+                continue
+            reason, found = problems.get(name, ""), Found()
             enveloped = tenant.delivery is Delivery.ENVELOPE
             if not reason and enveloped and not is_framed(tenant, tenant.topic):
                 if self._pauses(name):
                     # It is held, and its requests must not ask the registry with every step.
                     continue
-                reason = self._envelopes.frame(tenant, tenant.topic)
-            if reason:
-                self._hold(tenant, reason)
-            else:
-                self._release(tenant)
+                found["envelope_head"], reason = self._envelopes.head(tenant.topic)
+            found |= self._kept_back(tenant, reason) if reason else self._let_go(tenant)
+            findings.append((tenant, found))
+        self._tenants.note(findings)
 
     def _create(self, names: list[str]) -> dict[str, str]:
         """Create tenants' topics; the reason for each that could not be."""
@@ -172,8 +196,14 @@ class Outputs:
             create_topics(self._admin, specs)
         except KafkaException:
             return self._create_one_by_one(names, brokers)
-        self._partitions.update({spec.name: spec.partitions for spec in specs})
+        self._there({spec.name: spec.partitions for spec in specs})
         return {}
+
+    def _there(self, partitions: dict[str, int]) -> None:
+        """Topics that were made just now."""
+        self._partitions.update(partitions)
+        self._tenants.note_topics(partitions)
+        self._noted |= partitions.keys()
 
     def _of(self, names: list[str]) -> set[str]:
         return {self._tenants.of(name).topic for name in names}
@@ -184,23 +214,28 @@ class Outputs:
             spec = output_topic_spec(self._settings, self._tenants.of(name).topic, brokers)
             try:
                 create_topics(self._admin, [spec])
-                self._partitions[spec.name] = spec.partitions
+                self._there({spec.name: spec.partitions})
             except KafkaException as error:
                 problems[name] = error.args[0].str()
+                if error.args[0].code() == KafkaError.TOPIC_EXCEPTION:
+                    # Perhaps another worker made one that it collides with.
+                    self._look()
         return problems
 
     def _describe(self, topics: list[str]) -> None:
         """Learn how large a record each topic takes."""
         for some in _shares(topics):
             resources = [ConfigResource("topic", topic) for topic in some]
+            findings: list[tuple[Tenant, Found]] = []
             for resource, answer in self._admin.describe_configs(resources).items():
                 try:
                     limit = int(answer.result(ADMIN_S)["max.message.bytes"].value)
                 except (KafkaException, TimeoutError) as error:
                     log.warning("topic not described", topic=resource.name, reason=repr(error))
                     continue
-                for tenant in self._tenants.on(resource.name):
-                    tenant.max_record_bytes = limit - BATCH_OVERHEAD_BYTES
+                found: Found = {"max_record_bytes": limit - BATCH_OVERHEAD_BYTES}
+                findings += [(tenant, found) for tenant in self._tenants.on(resource.name)]
+            self._tenants.note(findings)
 
     def _barred(self, topics: Iterable[str]) -> set[str]:
         """Those of these topics that belfry may not write to."""
@@ -224,6 +259,9 @@ class Outputs:
         return self._retry.get(name, (0.0, 0.0))[0] > monotonic()
 
     def _hold(self, tenant: Tenant, reason: str) -> None:
+        self._tenants.note([(tenant, self._kept_back(tenant, reason))])
+
+    def _kept_back(self, tenant: Tenant, reason: str) -> Found:
         _, pause = self._retry.get(tenant.name, (0.0, FIRST_PAUSE_S / 2))
         pause = min(pause * 2, LONGEST_PAUSE_S)
         self._retry[tenant.name] = (monotonic() + pause, pause)
@@ -231,14 +269,15 @@ class Outputs:
         self._open.discard(tenant.topic)
         if not tenant.held:
             log.warning("tenant held: its events wait", tenant=tenant.name, reason=reason)
-        tenant.hold(reason)
+        return {"held": reason}
 
-    def _release(self, tenant: Tenant) -> None:
+    def _let_go(self, tenant: Tenant) -> Found:
         self._ready.add(tenant.name)
         self._retry.pop(tenant.name, None)
-        if tenant.held:
-            tenant.hold("")
-            log.info("tenant released", tenant=tenant.name)
+        if not tenant.held:
+            return {}
+        log.info("tenant released", tenant=tenant.name)
+        return {"held": ""}
 
     def _run(self) -> None:
         pause = min(LOOK_S, FIRST_PAUSE_S)
@@ -275,6 +314,8 @@ class Outputs:
             for name, topic in mine.items()
             if name not in self._leaderless
         }
+        self._tenants.note_topics(mine.keys() - self._noted, self._noted - mine.keys())
+        self._noted = set(mine)
         gone = self._partitions.keys() - there.keys()
         new = there.keys() - self._partitions.keys()
         self._partitions = there

@@ -17,17 +17,21 @@ from typing import Final
 
 import structlog
 
-from belfry.balance.roster import BEATS_OF_SILENCE, Roster, beat_ms
+from belfry.balance.assignment import Assignment, Watched
+from belfry.balance.roster import beat_ms
 from belfry.engine.ownership import Ownership
+from belfry.worker.failure_detector import Patience, Waits
 from belfry.worker.group import Group
+from belfry.worker.heartbeats import Heartbeats
 from belfry.worker.ownership_kit import Kit
 from belfry.worker.runner import HEARTBEAT_MS, PartitionRunner
 from belfry.worker.standby import Standby
 
 LOOK_S: Final = 0.5
 STOP_S: Final = 15.0
-RANK_MS: Final = 1_000.0
 STEADY_S: Final = 300.0
+# A loop that comes round less often than that is not well.
+HANGS_MS: Final = 2_000.0
 # Of what is being taken over: any owner's is higher.
 NO_EPOCH: Final = -1
 # How long a move that is under way may take to be told to both sides.
@@ -39,8 +43,9 @@ log = structlog.get_logger(__name__)
 class Owners:
     """Runners and standbys of this worker."""
 
-    def __init__(self, kit: Kit, group: Group) -> None:
+    def __init__(self, kit: Kit, group: Group, heartbeats: Heartbeats | None = None) -> None:
         self._kit = kit
+        self._heartbeats = heartbeats
         self._group = group
         self._lock = Lock()
         self._assigned: set[int] = set()
@@ -54,17 +59,22 @@ class Owners:
         self._thread = Thread(target=self._run, name="belfry-owners", daemon=True)
         self.answered = False
         group.holdings = self._holdings
+        if heartbeats is not None:
+            heartbeats.well = self._well
 
     def start(self) -> None:
         """Begin to follow the group."""
         self._thread.start()
 
     def assign(self, partitions: Iterable[int]) -> None:
-        """These partitions, and no others, are this worker's; standbys are in the roster."""
+        """These partitions, and no others, are this worker's; its standbys are in the group."""
         with self._lock:
             self._assigned = set(partitions)
             self._ended_at.clear()
             self._asked.clear()
+            for runner in self._runners.values():
+                if runner.alive:
+                    runner.leasing.allow(runner.partition in self._assigned)
             # Who was fenced off before owns anew by the group's word.
             ended = [key for key, runner in self._runners.items() if not runner.alive]
             for key in ended:
@@ -114,15 +124,27 @@ class Owners:
         """Epochs of what is owned or on its way here, and what is stood by for.
 
         Who takes a partition over says so, or another rebalance would begin it anew elsewhere.
+        What is said here begins a rebalance: until it is over, nothing is read within a lease,
+        so that no successor has to wait for a lease's end.
         """
         owns: dict[int, int] = {}
         for runner in self.runners():
+            runner.leasing.allow(False)
             if runner.alive and runner.epoch is not None:
                 owns[runner.partition] = runner.epoch
             elif runner.alive and runner.rightful and runner.failing_since_ms is None:
                 owns[runner.partition] = NO_EPOCH
         warm = tuple(s.partition for s in self.standbys() if s.warm)
         return owns, warm
+
+    def _well(self) -> list[int]:
+        """The owned partitions whose loops come round: a heartbeat vouches for them."""
+        now_ms = self._kit.clock.monotonic_ms()
+        return [
+            runner.partition
+            for runner in self.runners()
+            if runner.alive and runner.owned is not None and runner.turned_ms_ago(now_ms) < HANGS_MS
+        ]
 
     # -- the thread ------------------------------------------------------------------------------
 
@@ -131,26 +153,28 @@ class Owners:
             self._changed.wait(LOOK_S)
             self._changed.clear()
             try:
-                self._reconcile(self.assigned(), self._group.roster)
+                self._reconcile(self.assigned(), self._group.assignment)
             except Exception:
                 log.exception("partitions not brought in line; trying again")
         self._end_standbys(set(), set())
         self._end_all()
 
-    def _reconcile(self, mine: set[int], roster: Roster) -> None:
+    def _reconcile(self, mine: set[int], told: Assignment) -> None:
         for runner in self.runners():
             runner.rightful = runner.partition in mine
             runner.early = runner.early and not runner.rightful
             if not runner.alive and not runner.rightful:
                 self._drop(runner)
-        beside = set(roster.seat(self._group.worker).stands_by) - mine
+        if self._heartbeats is not None:
+            self._heartbeats.follow(told)
+        beside = set(told.stands_by) - mine
         starting = {partition for partition in mine if self._may_run(partition)}
         self._end_standbys((beside | mine) - starting, starting)
         for partition in starting:
             self._run_one(partition, rightful=True)
         for partition in sorted(beside | (mine - starting)):
-            self._stand_by(partition, roster, watched=partition in beside)
-        self._set_beats(roster)
+            self._stand_by(partition, told, watched=partition in beside)
+        self._set_beats(told)
 
     def _drop(self, runner: PartitionRunner) -> None:
         """A runner that had no right to the partition any more has ended."""
@@ -177,7 +201,7 @@ class Owners:
             self._runners[partition] = runner
             runner.start()
 
-    def _stand_by(self, partition: int, roster: Roster, watched: bool) -> None:
+    def _stand_by(self, partition: int, told: Assignment, watched: bool) -> None:
         running = self._runners.get(partition)
         if running is not None and running.alive:
             return
@@ -187,7 +211,12 @@ class Owners:
             with self._lock:
                 self._standbys[partition] = standby
             standby.start()
-        standby.watch(self._patience_ms(partition, roster) if watched else None)
+        owner = told.owner(partition) if watched else None
+        if owner is None:
+            standby.watch(None)
+        else:
+            heard = None if self._heartbeats is None else self._heartbeats.watch(owner.heartbeat)
+            standby.watch(self._patience(partition, owner), heard)
         if standby.silent:
             log.warning("taking over ahead of the group", partition=partition)
             self._run_one(partition, rightful=False)
@@ -195,33 +224,31 @@ class Owners:
     def _alarmed(self, _partition: int) -> None:
         self._changed.set()
 
-    def _patience_ms(self, partition: int, roster: Roster) -> float | None:
-        """For how long the owner may be silent; None where it never agreed to show that it lives.
+    def _patience(self, partition: int, owner: Watched) -> Patience | None:
+        """For how long the owner may be silent; None where that is left to the group.
 
         The second standby waits for the first one, and who was wrong lately waits longer.
         """
-        limit_ms = self._kit.settings.silence_limit_ms
-        owner = roster.owner(partition)
-        if not limit_ms or owner is None:
+        settings = self._kit.settings
+        if not settings.silence_limit_ms:
             return None
-        patience_ms = max(limit_ms, BEATS_OF_SILENCE * beat_ms(len(owner.owns)))
         times, since = self._hasty.get(partition, (0, 0.0))
         if times and monotonic() - since > STEADY_S:
             del self._hasty[partition]
             times = 0
-        waits_ms: float = patience_ms * float(2**times) + RANK_MS * roster.rank(
-            self._group.worker, partition
-        )
-        longest_ms = max(patience_ms, 2.0 * self._kit.settings.session_timeout_ms)
-        return min(waits_ms, longest_ms)
+        waits = Waits(settings.silence_limit_ms, 2.0 * settings.session_timeout_ms)
+        return waits.patience(owner.owns, owner.ranks[partition], times)
 
-    def _set_beats(self, roster: Roster) -> None:
-        """Show signs of life where somebody listens, or where a successor is to come."""
+    def _set_beats(self, told: Assignment) -> None:
+        """Commit often where a standby goes by commits, or where a successor is to come.
+
+        Everywhere, where this worker's heartbeats are not taken or were late.
+        """
         runners = self.runners()
+        lost = self._heartbeats is not None and not self._heartbeats.acknowledged()
         often_ms = float(beat_ms(len(runners)))
-        listened = roster.stood_by()
         for runner in runners:
-            heard = runner.partition in listened or not runner.rightful
+            heard = lost or runner.partition in told.commits_for or not runner.rightful
             runner.beat_ms = often_ms if heard else HEARTBEAT_MS
 
     def _may_restart(self, ended: PartitionRunner) -> bool:

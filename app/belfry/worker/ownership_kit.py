@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from belfry.engine.ownership import Event
@@ -12,8 +13,9 @@ from belfry.engine.partition import PartitionEngine
 from belfry.engine.verdicts import Place
 from belfry.firing.clock_guard import ClockGuard
 from belfry.schedules.identity import Homes
-from belfry.schedules.tenant import Tenants
+from belfry.schedules.tenants import Tenants
 from belfry.settings import Settings
+from belfry.store.identity import Identity
 from belfry.store.ordered_map import MemoryMap
 from belfry.store.replay import Replay
 from belfry.store.schedules import ScheduleStore
@@ -21,12 +23,17 @@ from belfry.wire.batch import SourceBatch
 from belfry.wire.lifecycle import LifecycleEvent
 from belfry.wire.requests import RequestReader
 from belfry.worker.clock import SystemClock
+from belfry.worker.evidence import Evidence
 from belfry.worker.failpoints import Failpoints
+from belfry.worker.fenced_end import FencedEnd
 from belfry.worker.gauges import Gauges
 from belfry.worker.giving_up import close_all
+from belfry.worker.identities import Identities, World
 from belfry.worker.ingress import IngressProducer, committed_position
 from belfry.worker.inlets import InletProducer, Inlets, Means
+from belfry.worker.intake_end import IntakeEnd
 from belfry.worker.local_state import LocalState, Stamp
+from belfry.worker.outcome import Unknown
 from belfry.worker.outputs import Outputs
 from belfry.worker.partition_log import LogEnds, PartitionLog
 from belfry.worker.policies import Policies
@@ -37,6 +44,7 @@ from belfry.worker.source import SourceReader
 from belfry.worker.standby import Warm
 from belfry.worker.takeover import Recovered, TakeOver
 from belfry.worker.tenant_topics import TenantTopics
+from belfry.worker.transaction_watch import TransactionWatch
 from belfry.worker.transactions import Outlets, PartitionProducer, Surroundings
 
 if TYPE_CHECKING:
@@ -63,6 +71,10 @@ def _never() -> bool:
     return False
 
 
+def _keeps(_partition: int, _unable: bool) -> bool:
+    return False
+
+
 def _unheard(reason: str) -> None:
     raise AssertionError(f"nobody hears that this worker is refused: {reason}")
 
@@ -76,21 +88,38 @@ class Owned:
     producer: PartitionProducer
     source: SourceReader
     resolver: Resolver
-    source_end: int
+    intake: IntakeEnd
     epoch: int
     new_settings: bytes | None
+    world: World
+    new_identity: bytes | None = None
     inlets: Inlets | None = None
-    ends_asked: int = 1
-    end_asked_ms: float = 0.0
+    # Of the last manifest before this term: whose it is, and when it was appended if it says that
+    # its owner holds a read lease.
+    former_epoch: int | None = None
+    lent_ms: int | None = None
 
     @property
     def keeps_state(self) -> bool:
         """Whether schedules live here: a partition that only takes requests in has no inlets."""
         return self.inlets is not None
 
+    def kept(self) -> None:
+        """The first commit has succeeded: this owner's evidence counts from now on."""
+        if self.keeps_state:
+            self.world.owned()
+
+    def check(self) -> None:
+        """Raise where this owner cannot go on: nothing can be read, or topics are others now."""
+        if self.source.failure is not None:
+            raise self.source.failure
+        if self.world.changed:
+            raise Unknown("the changelog or the input is another topic than it was")
+
     def close(self) -> None:
         """Stop reading, give the producer up, close the store."""
         self.source.ask_to_stop()
+        self.world.given_up()
         inlets = () if self.inlets is None else (self.inlets.close,)
         close_all(
             *inlets, self.source.stop, self.resolver.close, self.producer.close, self.rows.close
@@ -106,6 +135,8 @@ class Term:
     hand_over: Callable[[SourceBatch], None]
     reading: Reading
     woken: Callable[[], None]
+    # Waits so many seconds; raises where there is no reason to go on with the take-over.
+    wait: Callable[[float], None]
     warm: Warm | None = None
 
 
@@ -114,8 +145,7 @@ class Kit:
     """The worker's side of its partitions: settings, clock, outputs, and how to take over."""
 
     settings: Settings
-    cluster_id: str
-    topic_ids: dict[str, str]
+    identities: Identities
     partitions: int
     clock: SystemClock
     guard: ClockGuard
@@ -128,36 +158,39 @@ class Kit:
     failpoints: Failpoints
     log_ends: LogEnds
     tenant_topics: TenantTopics
+    watch: TransactionWatch
     stale_ms: int
     hand_over: Callable[[PartitionRunner, int, SourceBatch], None] = _nobody
     refused: Callable[[str], None] = _unheard
+    leaves: Callable[[int, bool], bool] = _keeps
     verdicts: Callable[[Sequence[LifecycleEvent]], None] = _untold
     is_asked: Callable[[], bool] = _never
 
     def take_over(self, term: Term) -> Owned:
         """Take a partition over, up to the point where its requests are to be read."""
         partition = term.partition
+        self.watch.follow(partition)
         if partition >= self.partitions:
             return self._take_in_only(term)
         with ExitStack() as undo:
             warm = term.warm
             producer = self._producer(partition) if warm is None else warm.producer
             undo.callback(producer.close)
-            recovered = self._recover(term, producer)
+            source = self._log(self.outlets.schedules, partition)
+            undo.callback(source.close)
+            recovered = self._recover(term, producer, source)
             undo.callback(recovered.rows.close)
             # Asked after the fence: the former owner knew no policy that this one does not.
             self.policies.catch_up()
             new_settings = self._agree(recovered.settings)
             reader = RequestReader()
             engine = self._engine(partition, recovered.store, reader)
-            source = self._log(self.outlets.schedules, partition)
-            undo.callback(source.close)
             if recovered.manifest is None:
                 engine.begin_at(source.ends()[0])
             # A cancel may lie behind a stray that the former owner left in an open transaction:
             # what has to be taken in before firing ends where the log ends, not where readers
             # stop today.
-            log_end = source.log_end()
+            intake = self._intake_end(partition, source, source.log_end())
             self.failpoints.reach("R4")
             source.seek(engine.position)
             undo.pop_all()
@@ -167,10 +200,14 @@ class Kit:
             producer,
             SourceReader(source, self.settings.batch_records, term.hand_over),
             Resolver(reader, self.registry, self.settings.registry_wait_ms),
-            log_end,
+            intake,
             engine.manifest.owner_epoch + 1,
             new_settings,
+            World(self.identities, partition, recovered.identity),
+            recovered.new_identity,
             self._inlets(term),
+            None if recovered.manifest is None else recovered.manifest.owner_epoch,
+            recovered.lent_ms,
         )
 
     def _take_in_only(self, term: Term) -> Owned:
@@ -202,10 +239,14 @@ class Kit:
             producer,
             SourceReader(source, self.settings.batch_records, term.hand_over),
             Resolver(reader, self.registry, self.settings.registry_wait_ms),
-            engine.position,
+            self._intake_end(partition, source, engine.position),
             1,
             None,
+            World(self.identities, partition, self.identities.seen),
         )
+
+    def _intake_end(self, partition: int, source: PartitionLog, end: int) -> IntakeEnd:
+        return IntakeEnd(end, source.log_end, lambda: self.watch.stranger(partition))
 
     def _inlets(self, term: Term) -> Inlets:
         """Readers of the topics of tenants that live at a partition."""
@@ -220,16 +261,26 @@ class Kit:
         )
         return Inlets(term.partition, means, term.woken)
 
-    def _recover(self, term: Term, producer: PartitionProducer) -> Recovered:
+    def _recover(self, term: Term, producer: PartitionProducer, source: PartitionLog) -> Recovered:
         warm = term.warm
         changelog = (
             self._log(self.outlets.changelog, term.partition) if warm is None else warm.changelog
         )
         try:
-            local = self._local(term.partition)
-            take_over = TakeOver(local, term.reading, self.failpoints, term.moved)
+            here = self.identities.now()
+            local = self._local(term.partition, here)
+            evidence = Evidence(term.partition, here, self.identities.anchors, source)
+            take_over = TakeOver(
+                local,
+                evidence,
+                term.reading,
+                self.failpoints,
+                term.moved,
+                FencedEnd(self.settings, self.clock, term),
+            )
             begun = None if warm is None else (warm.rows, warm.replay)
-            return take_over.run(changelog, producer, begun)
+            leaves = partial(self.leaves, term.partition)
+            return take_over.run(changelog, producer, begun, leaves)
         finally:
             changelog.close()
 
@@ -241,16 +292,17 @@ class Kit:
             producer = self._producer(partition)
             undo.callback(producer.close)
             producer.connect()
-            rows = self._local(partition).open()
+            here = self.identities.now()
+            rows = self._local(partition, here).open(changelog.holds_records)
             undo.pop_all()
         return Warm(rows, Replay(ScheduleStore(rows)), changelog, producer)
 
     def forget(self, partition: int, why: str) -> None:
         """Remove local state that is not to be used; nobody has it open."""
-        self._local(partition).forget(why)
+        self._local(partition, self.identities.seen).give_up(why)
 
-    def _local(self, partition: int) -> LocalState:
-        stamp = Stamp(self.cluster_id, self.topic_ids[self.outlets.changelog], partition)
+    def _local(self, partition: int, here: Identity) -> LocalState:
+        stamp = Stamp(here.cluster, here.changelog, partition)
         path = self.settings.data_dir / f"partition-{partition}"
         return LocalState(path, stamp, self.stale_ms, self.clock)
 

@@ -20,6 +20,19 @@ class LostRange(Exception):
     """The log no longer holds an offset that is still to be read."""
 
 
+class AheadOfLog(LostRange):
+    """An offset was read that the log does not reach: its end was cut off, or it is another log."""
+
+    def __init__(self, what: str, end: int, offset: int) -> None:
+        super().__init__(what)
+        self.end = end
+        self.offset = offset
+
+
+class OutOfRange(LostRange):
+    """The log that was being read has changed under its reader: seek anew to learn how."""
+
+
 class PartitionLog:
     """A reader of one partition from a position on."""
 
@@ -35,14 +48,24 @@ class PartitionLog:
         self._name = TopicPartition(topic, partition)
         self._failed: Exception | None = None
         self.position = 0
+        # When the last record that was read was appended, by the broker's clock.
+        self.newest_ms: int | None = None
+
+    @property
+    def topic(self) -> str:
+        """Name of the topic."""
+        return str(self._name.topic)
 
     def seek(self, offset: int) -> None:
         """Read from this offset on; LostRange if the log begins later."""
         low, high = self.ends()
-        if offset > high:
-            raise LostRange(
+        # An open transaction may hold the end back that readers see; what was read stays read.
+        if offset > high and offset > (high := self.log_end()):
+            raise AheadOfLog(
                 f"{self._name.topic}/{self._name.partition} ends at offset {high}, but offset"
-                f" {offset} was read before: this is another topic, or it was created anew"
+                f" {offset} was read before: this is another topic, or it was created anew",
+                high,
+                offset,
             )
         if offset < low:
             raise LostRange(
@@ -97,6 +120,7 @@ class PartitionLog:
             last = records[-1].offset()
             assert last is not None
             self.position = max(self.position, last + 1)
+            self.newest_ms = records[-1].timestamp()[1]
         return records
 
     def _raise_what_failed(self) -> None:
@@ -119,10 +143,22 @@ class PartitionLog:
             if error.code() == KafkaError._PARTITION_EOF:
                 self.position = max(self.position, message.offset() or 0)
             elif error.code() == KafkaError._AUTO_OFFSET_RESET:
-                failed = LostRange(f"{self._name.topic}/{self._name.partition}: {error.str()}")
+                failed = OutOfRange(f"{self._name.topic}/{self._name.partition}: {error.str()}")
             elif error.fatal() or not error.retriable():
                 failed = ConnectionError(f"{self._name.topic}: {error.str()}")
         return failed
+
+    @property
+    def hides(self) -> bool:
+        """Whether an open transaction holds back what lies behind its first record."""
+        # In this order: what is appended in between does not look like something hidden.
+        return self.log_end() > self.ends()[1]
+
+    def holds_records(self) -> bool:
+        """Whether any committed record is there, or may be hidden; the position is then lost."""
+        low, end = self.ends()
+        self.seek(low)
+        return any(self.read_until(end, 1)) or self.hides
 
     def read_until(self, end: int, at_most: int) -> Iterator[list[Message]]:
         """Batches up to the offset `end`."""

@@ -1,8 +1,10 @@
 """Policies of tenants: the compacted topic `belfry.tenants`, read to its end and then followed.
 
-A worker fires nothing before it has read all policies that were there when it asked (`start`), and
-asks again whenever it has taken a partition over (`catch_up`), so that it never treats a tenant by
-less than its predecessor knew.  A change reaches every worker with the next fetch.
+A worker fires nothing before it has read all policies that could be read when it asked (`start`),
+and asks again whenever it has taken a partition over (`catch_up`), so that it never treats a tenant
+by less than its predecessor knew.  Readers stop at the last stable offset, where a transaction is
+open, and so did the predecessor: what lies behind it counts for nobody before it has ended.  A
+change reaches every worker with the next fetch.
 
 A policy stays bytes until its tenant is met: most of a hundred thousand tenants have nothing to do
 with this worker.  A policy that this release would not carry out as meant stops its tenant's fires,
@@ -25,7 +27,8 @@ from belfry.registry.subjects import look_in
 from belfry.schedules.deliveries import RETRIES, retry_policy
 from belfry.schedules.policy import TenantPolicy, problems
 from belfry.schedules.rejections import Rejection
-from belfry.schedules.tenant import Tenants, Terms
+from belfry.schedules.tenant import Terms
+from belfry.schedules.tenants import Tenants
 from belfry.settings import Settings
 from belfry.telemetry.limited import LimitedLogger
 from belfry.wire.policies import policy_of
@@ -106,7 +109,7 @@ class Policies:
         self._consumer.close()
 
     def catch_up(self) -> None:
-        """Wait until all that is in the topic now has been read; ConnectionError if it is not."""
+        """Wait until all that can be read now has been read; ConnectionError if it is not."""
         ends = self._ends()
         deadline = monotonic() + CATCH_UP_S
         while any(self._positions[each] < end for each, end in ends.items()):
@@ -199,6 +202,8 @@ class Policies:
                 self._stored.pop(name, None)
             else:
                 self._stored[name] = stored
+        there = self._stored.keys() & changed.keys()
+        self._tenants.note_policies(there, changed.keys() - there)
         self._treat([*changed, *(self._untreated - changed.keys())])
 
     def _treat(self, names: Iterable[str]) -> None:
@@ -219,7 +224,7 @@ class Policies:
 
     def _met(self, names: Iterable[str]) -> list[str]:
         """Those of these tenants that this worker has to do with."""
-        return [name for name in names if self._tenants.known(name.encode()) is not None]
+        return [name for name in names if self._tenants.concerns(name)]
 
     def _pass(self, message: Any) -> None:
         error = message.error()
@@ -232,12 +237,12 @@ class Policies:
             log.warning("policies not read", reason=error.str())
 
     def _ends(self) -> dict[int, int]:
-        """Where the topic ends now; asked by a client of its own, while the other one reads.
+        """Where readers stop now; asked by a client of its own, while the other one reads.
 
         A new one each time: one that knew a leader's epoch before the broker's restart would ask
         with it for ever, and one that is shared must not go while another thread waits for it.
         """
-        asking = Consumer({**self._properties, "isolation.level": "read_uncommitted"})
+        asking = Consumer(self._properties)
         try:
             return {each: self._end(asking, each) for each in self._positions}
         except KafkaException as error:

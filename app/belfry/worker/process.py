@@ -13,6 +13,7 @@ import structlog
 
 from belfry.wire.batch import SourceBatch
 from belfry.worker.group import Group
+from belfry.worker.heartbeats import Heartbeats
 from belfry.worker.membership import membership_app
 from belfry.worker.owners import Owners
 from belfry.worker.ownership_kit import Kit
@@ -31,13 +32,21 @@ class WorkerProcess:
         self._kit = kit
         self._group = group
         self._app, self._batches = membership_app(kit.settings, group, kit.partitions, take_in)
-        self.owners = Owners(kit, group)
+        settings = kit.settings
+        self._heartbeats = Heartbeats(
+            group.worker,
+            kit.outlets.changelog,
+            settings.kafka_properties(),
+            f"{settings.cluster.app_id}.heartbeats",
+        )
+        self.owners = Owners(kit, group, self._heartbeats)
         self._ending = threading.Event()
         self.self_check = SelfCheck(kit, self.owners, group, self._ending)
         self.asked = asyncio.Event()
         self._loop = asyncio.get_running_loop()
         kit.hand_over = self._hand_over
         kit.refused = self._refused
+        kit.leaves = group.leaves
         self._refusal = ""
         on_assigned: Any = self._assigned
         self._app.on_partitions_assigned.connect(on_assigned)
@@ -50,7 +59,10 @@ class WorkerProcess:
         """Join the group, own what it assigns, and leave when asked to."""
         for number in (signal.SIGTERM, signal.SIGINT):
             self._loop.add_signal_handler(number, self.asked.set)
+        self._heartbeats.start()
         self.owners.start()
+        self._group.keeps_heartbeat = lambda: self._heartbeats.works
+        await asyncio.to_thread(self._heartbeats.begun)
         self._app.topics.add(self._app.topic(self._kit.outlets.schedules, acks=False))
         await self._app.start()
         self.self_check.start()
@@ -60,6 +72,7 @@ class WorkerProcess:
         if not (self._app.crashed or self._refusal):
             await self._hand_on()
         await asyncio.to_thread(self.owners.stop)
+        await asyncio.to_thread(self._heartbeats.stop)
         code = 1 if self._app.crashed or self._refusal else 0
         if not await self._left_group():
             log.warning("ended without the group's answer")

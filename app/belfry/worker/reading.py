@@ -13,6 +13,8 @@ class Reading:
     position: int = 0
     end: int = 0
     records: int = 0
+    # Who keeps it from going on, in words; empty while nobody does.
+    held_by: str = ""
 
     def started(self, position: int, end: int) -> None:
         """A catch-up from `position` to `end` begins."""
@@ -27,4 +29,6 @@ class Reading:
 
     def sentence(self) -> str:
         """For people."""
+        if self.held_by:
+            return self.held_by
         return f"{self.done:.0%} of the changelog read, offset {self.position} of {self.end}"

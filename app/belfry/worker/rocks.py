@@ -15,6 +15,7 @@ closed, and is rebuilt from the changelog.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from shutil import rmtree
 from typing import Any
@@ -177,6 +178,12 @@ class RocksMap:
 def wipe(path: Path) -> None:
     """Remove a store that is not to be used."""
     rmtree(path, ignore_errors=True)
+
+
+def move(path: Path, to: Path) -> None:
+    """Put a store that is not open elsewhere."""
+    with suppress(FileNotFoundError):  # A damaged store removed itself when it was closed.
+        path.rename(to)
 
 
 class NoRows:

@@ -23,9 +23,13 @@ from belfry.engine.ownership import Event, Ownership, after
 from belfry.engine.partition import GapInSource, PartitionEngine
 from belfry.telemetry.limited import LimitedLogger
 from belfry.wire.batch import SourceBatch
+from belfry.worker.arrivals import Arrivals
+from belfry.worker.failure import PAUSE_CONTRADICTED_S, tell_failure
 from belfry.worker.ingress import RENEW_MS
+from belfry.worker.lease import Leasing
 from belfry.worker.mailbox import Mailbox
-from belfry.worker.outcome import Aborted, Fenced, Unknown
+from belfry.worker.missing_batch import MissingBatch
+from belfry.worker.outcome import Aborted, Fenced, Stopped, Unknown
 from belfry.worker.ownership_kit import Kit, Owned, Refused, Term
 from belfry.worker.pace import Pace
 from belfry.worker.reading import Reading
@@ -41,9 +45,6 @@ HEARTBEAT_MS: Final = 30_000.0
 PAUSE_AFTER_ERROR_S: Final = 0.5
 PAUSE_AFTER_ABORT_S: Final = 0.05
 FLUSH_EVERY_MS: Final = 20_000
-LONGEST_HAND_OVER_MS: Final = 10_000
-FRESH_END_MS: Final = 250
-MOST_ENDS: Final = 6
 
 log = structlog.get_logger(__name__)
 
@@ -57,6 +58,7 @@ class PartitionRunner:
         self.early = False
         self.beat_ms = HEARTBEAT_MS
         self.reading = Reading()
+        self.arrivals = Arrivals(kit.guard)
         self.failing_since_ms: float | None = None
         self.state = Ownership.IDLE
         self.problem = ""
@@ -65,8 +67,10 @@ class PartitionRunner:
         self._warm = warm
         self._clock = kit.clock
         self._mail = Mailbox(kit.settings.batch_records)
+        self.leasing = Leasing(self._mail.wake)
+        self._missing = MissingBatch()
         self._stopping = Flag()
-        self._barred = False
+        self._barred = self._contradicted = False
         self._pace = Pace(kit.settings.fire_chunk)
         self._log = log.bind(partition=partition)
         # A fault that stays would write a line a second; these say the first few and then sums.
@@ -74,7 +78,7 @@ class PartitionRunner:
         self._thread = Thread(target=self._run, name=f"belfry-partition-{partition}", daemon=True)
         self._waiting: SourceBatch | None = None
         self._turned_ms = kit.clock.monotonic_ms()
-        self._swept_ms = self._beaten_ms = self._flushed_ms = self._arrived_ms = 0.0
+        self._swept_ms = self._beaten_ms = self._flushed_ms = 0.0
         self._rests = Rests(kit.settings.batch_records)
 
     # -- from other threads ----------------------------------------------------------------------
@@ -130,15 +134,14 @@ class PartitionRunner:
                 told("fenced off by another owner", reason=str(error))
                 self._move(Event.FENCED_OFF)
                 break
+            except Stopped:
+                pass
             except Refused as error:
                 self.problem = str(error)
                 self._kit.refused(self.problem)
                 break
             except Exception as error:  # noqa: BLE001  # whatever it is, the changelog has the state
-                self.problem = f"{type(error).__name__}: {error}"
-                self._faults.error(
-                    "starts over", "the partition starts over", cause=self.problem, exc_info=True
-                )
+                self.problem, self._contradicted = tell_failure(self._faults, error)
             finally:
                 self._give_up()
             if self.state not in (Ownership.IDLE, Ownership.STOPPED):
@@ -151,10 +154,11 @@ class PartitionRunner:
         self._log.info("partition given up")
 
     def _pause(self) -> None:
-        if self.failing_since_ms is None:
+        if self.failing_since_ms is None and not self._contradicted:
             self.failing_since_ms = self._clock.monotonic_ms()
         if not self._barred:
-            self._stopping.wait(PAUSE_AFTER_ERROR_S)
+            self._stopping.wait(PAUSE_CONTRADICTED_S if self._contradicted else PAUSE_AFTER_ERROR_S)
+        self._contradicted = False
 
     def _one_term(self) -> None:
         term, self._waiting = self._mail.begin_term(), None
@@ -170,17 +174,20 @@ class PartitionRunner:
                 lambda batch: self._kit.hand_over(self, term, batch),
                 self.reading,
                 self._mail.wake,
+                self._wait_in_take_over,
                 warm,
             )
         )
         engine = owned.engine
         # The claim is also the first measurement of the clock, which needs a look at it before.
-        self._look_at_clocks()
-        while not self._commit(engine, engine.claim(owned.new_settings)):
+        self._guarded_ms()
+        while not self._commit(engine, engine.claim(owned.new_settings, owned.new_identity)):
             self._stopping.wait(PAUSE_AFTER_ERROR_S)
+        owned.kept()
+        self._stopping.wait(self.leasing.outwait_s(owned))
         self._move(Event.REPLAYED)
         self._told_taken_over(started_ms, warm=warm is not None)
-        self._arrived_ms = self._clock.monotonic_ms()
+        self._missing.arrived(self._clock.monotonic_ms())
         owned.source.start()
         deadline_ms = self._clock.monotonic_ms() + self._kit.settings.catch_up_limit_ms
         while not self._stopping.is_set():
@@ -213,47 +220,37 @@ class PartitionRunner:
         )
 
     def _taken_in(self, owned: Owned) -> bool:
-        """Whether what the source holds has been taken in, up to an end that is not old.
-
-        Taking in may take seconds, in which cancels come of what will be overdue at its end: they
-        count.  A flood that outruns this owner does not hold up firing for long.
-        """
-        if owned.engine.position < owned.source_end:
+        """Whether what the source holds has been taken in, up to an end that is not old."""
+        position = owned.engine.position
+        if not owned.intake.reached(position):
             return False
         if owned.inlets is not None and not owned.inlets.caught_up:
             # What tenants' own topics hold is handed over first, behind what was the end.
             return False
-        now_ms = self._clock.monotonic_ms()
-        if now_ms - owned.end_asked_ms <= FRESH_END_MS or owned.ends_asked >= MOST_ENDS:
-            return True
-        owned.source_end, owned.end_asked_ms = owned.source.log_end(), now_ms
-        owned.ends_asked += 1
-        return owned.engine.position >= owned.source_end
+        return owned.intake.fresh(position, self._clock.monotonic_ms())
 
     def _step(self, owned: Owned) -> None:
-        if owned.source.failure is not None:
-            raise owned.source.failure
+        owned.check()
         self._await_work(owned)
         self._turned_ms = self._clock.monotonic_ms()
-        engine, clock, guard = owned.engine, self._clock, self._kit.guard
-        wall_ms = self._look_at_clocks()
+        engine, now_ms = owned.engine, self._guarded_ms()
         effects: Effects | None = None
         if self._may_fire():
-            now_ms = int(guard.now_ms(int(wall_ms)))
             self._rests.fires(now_ms)
             effects = engine.fire_due(now_ms, self._pace.at_most)
             self._kit.failpoints.reach("S0")
         batch = self._ready_batch(owned)
         if batch is not None:
-            effects = self._accept(owned, batch, int(wall_ms))
-        effects = self._chores(owned, effects, clock.monotonic_ms())
+            effects = self._accept(owned, batch, self.arrivals.instant_ms(batch, now_ms))
+        effects = self._chores(owned, effects, self._clock.monotonic_ms())
         if effects is None or effects.empty or self._commit(engine, effects):
             self._settle(owned, effects, batch)
 
-    def _look_at_clocks(self) -> float:
+    def _guarded_ms(self) -> int:
+        """Now, by what the guard makes of a look at both clocks."""
         wall_ms, monotonic_ms = self._clock.both_ms()
         self._kit.guard.observe(int(wall_ms), int(monotonic_ms))
-        return wall_ms
+        return self._kit.guard.now_ms(int(wall_ms))
 
     def _settle(self, owned: Owned, effects: Effects | None, batch: SourceBatch | None) -> None:
         events = len(effects.fired) if effects is not None else 0
@@ -262,7 +259,7 @@ class PartitionRunner:
             self._waiting = None
             owned.source.taken(batch.parts)
             # What comes next was not missing while this batch waited.
-            self._arrived_ms = self._clock.monotonic_ms()
+            self._missing.arrived(self._clock.monotonic_ms())
         if events and self._kit.is_asked() and not owned.engine.drains:
             self._rests.after(events, owned.engine.next_due_ms(), self._clock.monotonic_ms())
 
@@ -276,33 +273,18 @@ class PartitionRunner:
             self._stopping.wait(rest_s)
         self._waiting = self._mail.next(self._due_in_s(owned), owned.resolver.ready)
         if self._waiting is None:
-            self._miss_no_batch(owned)
+            now_ms = self._clock.monotonic_ms()
+            self._missing.look(owned.source.end, owned.engine.position, now_ms)
         else:
-            self._arrived_ms = self._clock.monotonic_ms()
-
-    def _miss_no_batch(self, owned: Owned) -> None:
-        """What was read ahead has to arrive: a lost batch leaves a gap, but only to the next one.
-
-        Where no further request comes, or the reader waits for room, nothing else would tell.
-        """
-        now_ms = self._clock.monotonic_ms()
-        if owned.source.end <= owned.engine.position:
-            self._arrived_ms = now_ms
-        elif now_ms - self._arrived_ms > LONGEST_HAND_OVER_MS:
-            raise Unknown(
-                f"requests up to offset {owned.source.end} were read, but after"
-                f" {LONGEST_HAND_OVER_MS} ms those from offset {owned.engine.position} on have"
-                " not arrived: a batch is missing"
-            )
+            self._missing.arrived(self._clock.monotonic_ms())
 
     def _due_in_s(self, owned: Owned) -> float:
         due_ms = owned.engine.next_due_ms()
-        guard = self._kit.guard
         longest_s = min(LONGEST_WAIT_S, self.beat_ms / 1000)
         if due_ms is None or not self._may_fire():
             return longest_s
-        wall_ms = self._clock.wall_ms()
-        return min(max((due_ms - (wall_ms - guard.skew_ms)) / 1000, 0.0), longest_s)
+        now_ms = self._clock.wall_ms() - self._kit.guard.skew_ms
+        return min(max((due_ms - now_ms) / 1000, 0.0), longest_s)
 
     def _may_fire(self) -> bool:
         return self.state is Ownership.FIRING and self._kit.guard.may_fire
@@ -311,11 +293,11 @@ class PartitionRunner:
         batch = self._waiting
         if batch is None or not owned.resolver.ready(batch.records):
             return None
-        return batch
+        return batch if self.arrivals.may_enter(batch) else None
 
-    def _accept(self, owned: Owned, batch: SourceBatch, wall_ms: int) -> Effects:
+    def _accept(self, owned: Owned, batch: SourceBatch, now_ms: int) -> Effects:
         try:
-            return owned.engine.accept(batch, wall_ms)
+            return owned.engine.accept(batch, now_ms)
         except GapInSource as error:
             raise Unknown(f"a batch is missing: {error}") from error
 
@@ -325,11 +307,12 @@ class PartitionRunner:
             silent = now_ms - self._beaten_ms >= RENEW_MS
             return owned.engine.claim(None) if silent else effects
         every_ms = SWEEP_BEHIND_MS if owned.engine.sweeps_behind else SWEEP_EVERY_MS
-        if now_ms - self._swept_ms >= every_ms:
+        if now_ms - self._swept_ms >= every_ms and self._kit.guard.may_fire:
             self._swept_ms = now_ms
-            effects = owned.engine.sweep(int(self._clock.wall_ms()), SWEEP_ROWS)
+            effects = owned.engine.sweep(self._guarded_ms(), SWEEP_ROWS)
         beats = now_ms - self._beaten_ms >= self.beat_ms or self._kit.guard.wants_probe(int(now_ms))
-        if beats or (owned.inlets is not None and owned.inlets.wanted):
+        proves = self.leasing.wants_commit(owned.producer.lease)
+        if beats or proves or (owned.inlets is not None and owned.inlets.wanted):
             effects = owned.engine.claim(None)
         if now_ms - self._flushed_ms >= FLUSH_EVERY_MS:
             self._flushed_ms = now_ms
@@ -341,12 +324,15 @@ class PartitionRunner:
         owned = self.owned
         assert owned is not None
         started_ms = self._clock.monotonic_ms()
+        lease = owned.producer.lease
         try:
             self._kit.outputs.prepare(effects)
-            engine.seal(owned.epoch)
+            takes = lease.begin(self._clock.monotonic_ms(), may=self.leasing.allowed)
+            engine.seal(owned.epoch, read_lease=takes)
             receipt = owned.producer.commit(effects)
         except Aborted as error:
             engine.aborted()
+            lease.aborted()
             if not error.topics:
                 self._pace.failed()
             if self.failing_since_ms is None:
@@ -359,6 +345,7 @@ class PartitionRunner:
             return False
         self._kit.failpoints.reach("S8")
         engine.committed(receipt.next_offset, int(receipt.acknowledged_ms))
+        lease.committed()
         self._kit.failpoints.reach("S9")
         self._after(effects, receipt, started_ms)
         return True
@@ -368,6 +355,7 @@ class PartitionRunner:
         fired = len(effects.fired)
         self._pace.committed(fired, self._beaten_ms - started_ms)
         self.failing_since_ms = None
+        self.leasing.appended_ms = receipt.appended_ms
         if self.owned is not None and self.owned.inlets is not None:
             self.owned.inlets.begin()
         if receipt.appended_ms is not None:
@@ -381,12 +369,20 @@ class PartitionRunner:
         self._kit.verdicts(effects.lifecycle)
 
     def _give_up(self) -> None:
+        self._kit.watch.forget(self.partition)
         owned, self.owned = self.owned, None
         if owned is not None:
             owned.close()
         warm, self._warm = self._warm, None
         if warm is not None:
             warm.close()
+
+    def _wait_in_take_over(self, seconds: float) -> None:
+        """Wait, unless the worker stops or the group has given the partition to another one."""
+        if self._stopping.wait(seconds):
+            raise Stopped
+        if not self.rightful and not self.early:
+            raise Fenced("the group moved the partition while it was being taken over")
 
     def _move_while_rightful(self, event: Event) -> None:
         """Fence nobody off once the group has given the partition to another worker."""

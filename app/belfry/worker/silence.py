@@ -1,6 +1,6 @@
 """Has an owner fallen silent?  Told only when everybody else was heard well all the time.
 
-An owner that somebody stands by shows a sign of life in its changelog every few hundred
+An owner whose heartbeats do not tell shows a sign of life in its changelog every few hundred
 milliseconds: a committed step, or an open transaction that grows.  A standby that sees none for
 `patience_ms` may fence it and fire: the fence makes that safe, and patience only decides how often
 it is done for nothing.  So silence counts from the last sign of life, and anew whenever the broker
@@ -21,6 +21,7 @@ class Silence:
 
     def __init__(self, patience_ms: float, now_ms: float) -> None:
         self.patience_ms = patience_ms
+        self.look_every_ms = LOOK_EVERY_MS
         self._quiet_since_ms = now_ms
         self._was_here_ms = now_ms
         self._looked_ms = now_ms
@@ -39,7 +40,7 @@ class Silence:
     def wants_look(self, now_ms: float) -> bool:
         """Whether to ask the broker where the log ends: a third into the patience and after."""
         quiet_ms = now_ms - self._quiet_since_ms
-        return quiet_ms >= self.patience_ms / 3 and now_ms - self._looked_ms >= LOOK_EVERY_MS
+        return quiet_ms >= self.patience_ms / 3 and now_ms - self._looked_ms >= self.look_every_ms
 
     def looked(self, asked_ms: float, now_ms: float, position: int, end: int) -> None:
         """The log was read up to `position` and ends at `end`; when that was asked and answered.

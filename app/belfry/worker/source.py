@@ -15,7 +15,7 @@ from time import monotonic
 from typing import Any, Final
 
 import structlog
-from confluent_kafka import Message
+from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Message
 
 from belfry.wire.batch import SourceBatch
 from belfry.wire.record import SourceRecord
@@ -94,12 +94,20 @@ class SourceReader:
                 records = _records(messages)
                 if len(records) < SIP_RECORDS:
                     self._next_sip = monotonic() + SIP_S
-                return SourceBatch(start, self._source.position, records)
+                return SourceBatch(
+                    start, self._source.position, records, appended=_appended(messages)
+                )
         raise StopReading
 
 
 class StopReading(Exception):
     """The reader was asked to stop while it waited."""
+
+
+def _appended(messages: list[Message]) -> bool:
+    """Whether a batch has the broker's append times: a topic's setting, so two records tell."""
+    ends = (messages[:1], messages[-1:])
+    return all(m.timestamp()[0] == TIMESTAMP_LOG_APPEND_TIME for end in ends for m in end)
 
 
 def _records(messages: list[Message]) -> list[SourceRecord]:

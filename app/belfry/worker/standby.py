@@ -5,7 +5,8 @@ holes.  On promotion it hands all of it over (`Warm`): store, replay, reader and
 knows the cluster.  Then only what the owner wrote last is left to be read.
 
 Where the owner shows signs of life by agreement (`watch`), a standby that hears none for long
-enough tells so and ends; whoever started it promotes it, ahead of the group.
+enough (`failure_detector.py`) tells so and ends; whoever started it promotes it, ahead of the
+group.
 """
 
 from __future__ import annotations
@@ -18,13 +19,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 
+from belfry.store.identity import Contradiction
 from belfry.store.records import UnknownFormat
 from belfry.store.replay import HoleInChangelog, Replay
+from belfry.worker.failure_detector import FailureDetector, Patience
 from belfry.worker.giving_up import close_all
-from belfry.worker.partition_log import LostRange, PartitionLog
+from belfry.worker.heartbeat_watch import HeartbeatWatch
+from belfry.worker.partition_log import AheadOfLog, LostRange, OutOfRange, PartitionLog
 from belfry.worker.reading import Reading
 from belfry.worker.rocks import Damaged, RocksMap
-from belfry.worker.silence import Silence
 
 if TYPE_CHECKING:
     from belfry.worker.ownership_kit import Kit
@@ -67,7 +70,7 @@ class Standby:
         self._kit = kit
         self._clock = kit.clock
         self._alarm = alarm
-        self._patience_ms: float | None = None
+        self._watched: tuple[Patience, HeartbeatWatch | None] | None = None
         self._warm: Warm | None = None
         self._stopping = Flag()
         self._flushed_ms = 0.0
@@ -78,9 +81,9 @@ class Standby:
         """Begin to follow."""
         self._thread.start()
 
-    def watch(self, patience_ms: float | None) -> None:
+    def watch(self, patience: Patience | None, heartbeats: HeartbeatWatch | None = None) -> None:
         """Tell when the owner has been silent for so long; None: leave that to the group."""
-        self._patience_ms = patience_ms
+        self._watched = None if patience is None else (patience, heartbeats)
 
     @property
     def warm(self) -> bool:
@@ -114,6 +117,10 @@ class Standby:
         while not self._stopping.is_set() and not self.silent:
             try:
                 self._follow()
+            except (AheadOfLog, OutOfRange, Contradiction) as error:
+                # This copy may be the only one of what the log has lost: whoever takes the
+                # partition over looks closer.
+                self._drop(str(error))
             except (Damaged, HoleInChangelog, LostRange) as error:
                 self._drop(str(error))
                 self._kit.forget(self.partition, str(error))
@@ -123,7 +130,7 @@ class Standby:
             except Exception as error:  # noqa: BLE001  # whatever it is, the changelog has it all
                 self._drop(f"{type(error).__name__}: {error}")
         if self.silent:
-            self._log.warning("the owner is silent", patience_ms=self._patience_ms)
+            self._log.warning("the owner is silent")
             self._alarm(self.partition)
 
     def _drop(self, why: str) -> None:
@@ -147,27 +154,32 @@ class Standby:
             raise
         self._warm = warm
         self._flushed_ms = self._clock.monotonic_ms()
-        silence = Silence(self._patience_ms or 0.0, self._clock.monotonic_ms())
+        detector = FailureDetector(self.partition, self._clock.monotonic_ms())
         while not self._stopping.is_set():
-            self._read(warm, silence)
-            if self._patience_ms is not None and self._silent(warm, silence):
+            self._read(warm, detector)
+            watched = self._watched
+            if watched is None:
+                continue
+            patience, heartbeats = watched
+            detector.follow(heartbeats, patience)
+            if self._silent(warm, detector):
                 self.silent = True
                 return
 
-    def _read(self, warm: Warm, silence: Silence) -> None:
+    def _read(self, warm: Warm, detector: FailureDetector) -> None:
         before = warm.changelog.position
         try:
             messages = warm.changelog.read(READ_RECORDS, WAIT_S)
         except ConnectionError:
             # The cluster is away: what was read stays, and the silence is not the owner's.
-            silence.unanswered(self._clock.monotonic_ms())
+            detector.unanswered(self._clock.monotonic_ms())
             self._stopping.wait(WAIT_S)
             return
         now_ms = self._clock.monotonic_ms()
-        silence.here(now_ms)
+        detector.here(now_ms)
         if warm.changelog.position == before:
             return
-        silence.heard(now_ms)
+        detector.heard(now_ms)
         offsets: Any = [m.offset() for m in messages]
         changes = [(m.key() or b"", m.value()) for m in messages]
         position = warm.changelog.position
@@ -184,20 +196,22 @@ class Standby:
             self._flushed_ms = now_ms
             reading.end = max(reading.end, warm.changelog.ends()[1])
             warm.rows.flush()
+            if not warm.replay.unreadable:
+                self._kit.leaves(self.partition, False)
 
-    def _silent(self, warm: Warm, silence: Silence) -> bool:
+    def _silent(self, warm: Warm, detector: FailureDetector) -> bool:
         """Whether the owner has shown no sign of life for as long as was agreed."""
         now_ms = self._clock.monotonic_ms()
-        assert self._patience_ms is not None
-        silence.patience_ms = self._patience_ms
-        if silence.wants_look(now_ms):
+        if detector.wants_look(now_ms):
             try:
                 end = self._kit.log_ends.end(self._kit.outlets.changelog, self.partition, LOOK_S)
             except ConnectionError:
-                silence.unanswered(self._clock.monotonic_ms())
+                detector.unanswered(self._clock.monotonic_ms())
                 return False
             now_ms, asked_ms = self._clock.monotonic_ms(), now_ms
-            silence.here(now_ms)
-            silence.looked(asked_ms, now_ms, warm.changelog.position, end)
+            detector.here(now_ms)
+            detector.looked(asked_ms, now_ms, warm.changelog.position, end)
         # An owner that has never written a manifest may still be on its way to its first.
-        return self.warm and warm.replay.manifest is not None and silence.over(now_ms)
+        known = warm.replay.manifest is not None
+        # One that cannot fire all of it waits for the group, which knows who can.
+        return self.warm and known and not warm.replay.unreadable and detector.over(now_ms)

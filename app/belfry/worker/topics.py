@@ -7,6 +7,8 @@ what makes a promise untrue is called fatal.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from itertools import islice
 from time import monotonic, sleep
 from typing import Any, Final, NamedTuple
 
@@ -19,10 +21,20 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its own re-
 )
 
 from belfry.settings import Settings
+from belfry.worker.topic_rules import Problem, problems_of, unread
 
 REPLICATION: Final = 3
 REACH_S: Final = 5.0
 CREATE_S: Final = 30.0
+MOST_OF_TENANTS: Final = 500
+DENIED: Final = frozenset(
+    {
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+        KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+        KafkaError.UNSUPPORTED_VERSION,
+        KafkaError.UNKNOWN_TOPIC_OR_PART,
+    }
+)
 HANDED_OVER_BYTES: Final = 900_000
 _DAY_MS: Final = 86_400_000
 _MIB: Final = 1024 * 1024
@@ -61,15 +73,6 @@ class TopicSpec(NamedTuple):
     partitions: int
     replication: int
     config: dict[str, str]
-
-
-class Problem(NamedTuple):
-    """Something wrong with a topic: what it is, and what to do; fatal when a promise breaks."""
-
-    topic: str
-    what: str
-    cure: str
-    fatal: bool
 
 
 def wanted_topics(settings: Settings, brokers: int) -> list[TopicSpec]:
@@ -180,35 +183,70 @@ def problems(admin: AdminClient, settings: Settings) -> list[Problem]:
     """What is wrong with the topics that exist; raises KafkaException when no broker answers."""
     cluster = admin.list_topics(timeout=REACH_S)
     wanted = wanted_topics(settings, len(cluster.brokers))
-    there = [spec for spec in wanted if spec.name in cluster.topics]
-    configs = _configs(admin, [spec.name for spec in there])
+    there = {spec.name: spec for spec in wanted if spec.name in cluster.topics}
+    of_tenants = _of_tenants(settings, cluster.topics)
+    configs = _configs(admin, [*there, *of_tenants])
     found: list[Problem] = []
-    for spec in there:
-        found += config_problems(spec, configs[spec.name])
-        found += _replication_problems(spec, cluster.topics[spec.name], configs[spec.name])
+    for name, config in configs.items():
+        if isinstance(config, KafkaException):
+            found.append(unread(name, config.args[0].str(), f"topic {name}"))
+            continue
+        topic = cluster.topics[name]
+        least = min((len(p.replicas) for p in topic.partitions.values()), default=0)
+        spec = there.get(name)
+        if spec is not None:
+            found += config_problems(spec, config)
+            in_sync = int(config.get("min.insync.replicas") or 1)
+            found += replication_problems(spec, least, in_sync)
+        kind = of_tenants.get(name) or name.removeprefix(settings.cluster.topic_prefix)
+        found += problems_of(kind, name, config, least)
     counts = {name: len(topic.partitions) for name, topic in cluster.topics.items()}
     changelog = settings.topic("changelog")
     found += home_problems(changelog, counts, settings.cluster.partitions)
     return found + partition_problems(settings.topic("schedules"), changelog, counts)
 
 
-def _configs(admin: AdminClient, names: list[str]) -> dict[str, dict[str, str]]:
+def _of_tenants(settings: Settings, topics: Iterable[str]) -> dict[str, str]:
+    """Topics of tenants, and of which kind each is; some hundreds at most."""
+    kinds = {settings.topic(f"{kind}."): kind for kind in ("fired", "schedules")}
+    found = {
+        topic: kind
+        for topic in topics
+        for prefix, kind in kinds.items()
+        if topic.startswith(prefix)
+    }
+    return dict(islice(sorted(found.items()), MOST_OF_TENANTS))
+
+
+def _configs(
+    admin: AdminClient, names: list[str]
+) -> dict[str, dict[str, str | None] | KafkaException]:
+    """Settings of topics, or why the cluster does not tell them."""
     if not names:
         return {}
     asked = [ConfigResource(ResourceType.TOPIC, name) for name in names]
     futures = admin.describe_configs(asked, request_timeout=REACH_S)
-    return {
-        resource.name: {key: entry.value for key, entry in future.result().items()}
-        for resource, future in futures.items()
-    }
+    return {resource.name: described(future) for resource, future in futures.items()}
+
+
+def described(future: Any) -> dict[str, str | None] | KafkaException:
+    """Settings of one resource, or why the cluster does not tell them."""
+    try:
+        return {key: entry.value for key, entry in future.result().items()}
+    except KafkaException as error:
+        if error.args[0].code() in DENIED:
+            return error
+        raise
 
 
 def tombstones_kept_ms(admin: AdminClient, changelog: str) -> int:
     """For how long the changelog keeps tombstones: what was away for longer misses deletions."""
-    return int(_configs(admin, [changelog])[changelog].get("delete.retention.ms", _DAY_MS))
+    config = _configs(admin, [changelog])[changelog]
+    told = None if isinstance(config, KafkaException) else config.get("delete.retention.ms")
+    return int(told or _DAY_MS)
 
 
-def config_problems(spec: TopicSpec, actual: dict[str, str]) -> list[Problem]:
+def config_problems(spec: TopicSpec, actual: Mapping[str, str | None]) -> list[Problem]:
     """Settings of a topic that break a promise."""
     return [
         Problem(
@@ -220,11 +258,6 @@ def config_problems(spec: TopicSpec, actual: dict[str, str]) -> list[Problem]:
         for key, value in spec.config.items()
         if key in _FATAL and actual.get(key) != value
     ]
-
-
-def _replication_problems(spec: TopicSpec, topic: Any, actual: dict[str, str]) -> list[Problem]:
-    least = min((len(p.replicas) for p in topic.partitions.values()), default=0)
-    return replication_problems(spec, least, int(actual.get("min.insync.replicas", "1")))
 
 
 def replication_problems(spec: TopicSpec, replicas: int, in_sync: int) -> list[Problem]:

@@ -15,12 +15,13 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from belfry.engine.effects import Effects, Fired
 from belfry.schedules.identity import partition_of
-from belfry.wire.lifecycle import encode_lifecycle
+from belfry.wire.lifecycle import encode_lifecycle, headers_of
 from belfry.worker.clock import SystemClock
 from belfry.worker.failpoints import Failpoints
 from belfry.worker.giving_up import PURGED, give_up
+from belfry.worker.lease import ReadLease
 from belfry.worker.loose import LooseProducer
-from belfry.worker.outcome import Aborted, Fenced, Unknown
+from belfry.worker.outcome import Aborted, Fenced, TopicGone, Unknown
 
 COMMIT_S: Final = 9.5
 INIT_S: Final = 30.0
@@ -87,6 +88,7 @@ class PartitionProducer:
         self._acknowledged: tuple[Message, float, float] | None = None
         self._refused: dict[str, str] = {}
         self._watchful = False
+        self.lease = ReadLease()
 
     def connect(self) -> None:
         """Learn of the cluster ahead of time, so that `open` finds its way at once."""
@@ -117,7 +119,7 @@ class PartitionProducer:
             self._failpoint("S5")
             self._producer.commit_transaction(COMMIT_S)
             self._failpoint("S7")
-        except (KafkaException, BufferError) as error:
+        except (KafkaException, BufferError, TopicGone) as error:
             raise self._roll_back(error) from error
         self._watchful = False
         return self._receipt(sent_ms)
@@ -148,7 +150,8 @@ class PartitionProducer:
             )
         for event in effects.lifecycle:
             about = f"{event.tenant}/{event.schedule_id}".encode(errors="replace")
-            produce(outlets.lifecycle, outlets.lifecycle_head + encode_lifecycle(event), about)
+            value = outlets.lifecycle_head + encode_lifecycle(event)
+            produce(outlets.lifecycle, value, about, headers=headers_of(event))
 
     def _send_loose(self, effects: Effects) -> list[Fired]:
         """Send what need not be in the transaction; the fired records that have to be."""
@@ -168,6 +171,8 @@ class PartitionProducer:
             taken = self._producer.produce_batch(topic, rows, partition=self._partition)
             if taken != len(rows):
                 raise BufferError(f"the producer's queue took {taken} of {len(rows)} rows")
+        self.lease.serves()
+        self.lease.sent(self._clock.monotonic_ms())
         sent_ms = self._clock.wall_ms()
         self._producer.produce(
             topic,
@@ -180,6 +185,8 @@ class PartitionProducer:
         return sent_ms
 
     def _on_manifest(self, error: KafkaError | None, message: Message) -> None:
+        # Served before the commit itself is sent, which is what makes the transaction visible.
+        self.lease.ends()
         if error is None:
             self._acknowledged = (message, *self._clock.both_ms())
 
@@ -196,11 +203,13 @@ class PartitionProducer:
         assert offset is not None
         return Receipt(offset + 1, sent_ms, message.timestamp()[1], wall_ms, monotonic_ms)
 
-    def _roll_back(self, error: KafkaException | BufferError) -> Exception:
+    def _roll_back(self, error: KafkaException | BufferError | TopicGone) -> Exception:
         if isinstance(error, KafkaException):
             end = self._end_of(error, during="a transaction")
             if not isinstance(end, Aborted):
                 return end
+        if isinstance(error, TopicGone):
+            self._refused[error.topic] = str(error)
         if self._loose is not None:
             self._refused |= self._loose.refused
             self._loose.start_over()
@@ -233,7 +242,7 @@ class PartitionProducer:
             self._loose.close()
 
 
-def _is_barred(error: KafkaException | BufferError) -> bool:
+def _is_barred(error: Exception) -> bool:
     """Whether somebody may not write to a topic; which one is not told."""
     if not isinstance(error, KafkaException):
         return False

@@ -35,7 +35,7 @@ class View:
         return self.process is None or self.process.live()
 
     def roster(self) -> Roster:
-        """Who owns what, as the group's leader told."""
+        """Who owns what, as the group told last."""
         return Roster() if self.group is None else self.group.roster
 
     def standbys(self) -> list[StandbyView]:
@@ -66,13 +66,12 @@ class View:
             return
         runners = self.owners.runners()
         for view in [self._partition(runner) for runner in runners if runner.owned]:
-            late_ms = 0.0
-            if view.oldest_due_ms is not None:
-                late_ms = self._clock.wall_ms() - view.oldest_due_ms
+            now_ms = self._clock.wall_ms()
+            late = {why: (now_ms - due_ms) / 1000 for why, due_ms in view.oldest_due_ms.items()}
             self._metrics.partition(
                 view.partition,
                 pending=view.pending,
-                oldest_due_seconds=late_ms / 1000,
+                waiting_seconds=late,
                 ingest_lag_records=view.ingest_lag_records,
             )
         # One that was given up meanwhile took its gauges away before they were set anew above.
@@ -92,7 +91,7 @@ class View:
         return left
 
     def _partition(self, runner: PartitionRunner) -> PartitionView:
-        owned, missing = runner.owned, None
+        owned, missing = runner.owned, runner.arrivals.problem or None
         if runner.state is not Ownership.FIRING:
             missing = runner.problem or f"{runner.state}"
             if runner.state in (CATCHING_UP, REPLAYING):

@@ -32,7 +32,9 @@ class Follower:
     def __init__(self, site: Site, sent: list[Sent], tenants: Iterable[str], log_dir: Path) -> None:
         self.evidence = Evidence(site.prefix, sent, [], [], [])
         self._site = site
-        self._fired = [site.topic(f"fired.{tenant}") for tenant in tenants]
+        # Others send as well, and are judged elsewhere.
+        self._tenants = frozenset(tenants)
+        self._fired = [site.topic(f"fired.{tenant}") for tenant in self._tenants]
         self._reader = Reader(site.bootstrap)
         self._log_dir = log_dir
         self._unstamped: dict[int, list[tuple[int, dict[str, Any]]]] = defaultdict(list)
@@ -47,7 +49,7 @@ class Follower:
         seen.rejected += _but_questions(rejected)
         for record in told:
             event = lifecycle_of(record)
-            if event["request_id"]:
+            if event["request_id"] and event["tenant"] in self._tenants:
                 judged = {name: event[name] for name in JUDGED}
                 judged["appended_ms"] = record.timestamp_ms
                 seen.lifecycle.append(judged)

@@ -1,4 +1,4 @@
-"""Kafka's command-line tools as programs on a path: ``kafka-console-consumer.sh`` and its sister.
+"""Kafka's command-line tools as programs on a path: ``kafka-console-consumer.sh`` and others.
 
 A broker needs no tools, so the embedded one comes without them; here they are fetched beside it.
 """
@@ -21,6 +21,7 @@ TOOLS: Final = Pin(
 CLASSES: Final = {
     "kafka-console-consumer.sh": "org.apache.kafka.tools.consumer.ConsoleConsumer",
     "kafka-console-producer.sh": "org.apache.kafka.tools.ConsoleProducer",
+    "kafka-transactions.sh": "org.apache.kafka.tools.TransactionsCommand",
 }
 
 

@@ -10,7 +10,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from tests.chaos.faults import brokers, clocks, crowd, disks, group, network, outputs, state
+from tests.chaos.faults import (
+    brokers,
+    clocks,
+    crowd,
+    disks,
+    group,
+    network,
+    outputs,
+    state,
+    strangers,
+)
 from tests.chaos.scene import Fault
 from tests.chaos.steps import step_faults
 
@@ -26,12 +36,14 @@ FAULTS: Final[Mapping[str, Fault]] = {
     "clock forward": clocks.forward,
     "clock back": clocks.back,
     "clock a little ahead": clocks.a_little,
+    "clock hours off while requests come": clocks.hours_off,
     "network cut": network.cut,
     "network frozen": network.freeze,
     "network muted": network.mute,
     "rebalance storm": group.storm,
     "output deleted": outputs.deleted,
     "output unauthorised": outputs.unauthorised,
+    "stranger's transaction": strangers.transaction,
     "thundering minute": crowd.thundering_minute,
     "long outage": crowd.long_outage,
 }

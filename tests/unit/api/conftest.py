@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from fastapi import APIRouter, FastAPI
 from prometheus_client import CollectorRegistry
@@ -10,6 +12,21 @@ from belfry.api.app import create_app
 from belfry.api.view import PartitionView, Readiness, StandbyView, WorkerIdentity
 from belfry.balance.roster import Roster, Seat
 from belfry.telemetry.metrics import Metrics
+
+
+class Leased:
+    """Holdings whose terms never end, and whose reads are always true."""
+
+    settled = True
+
+    def lease(self, _partition: int) -> Leased:
+        return self
+
+    def proven(self, _partition: int, _lease: Leased, _read_ms: float) -> bool:
+        return True
+
+    def tenant(self, _tenant: str) -> Any:
+        return None
 
 
 class FakeWorker:
@@ -22,7 +39,9 @@ class FakeWorker:
         self.state = Readiness(
             ready=True,
             partitions=[
-                PartitionView(0, "firing", pending=5, position=9, oldest_due_ms=1_700_000_001_500)
+                PartitionView(
+                    0, "firing", pending=5, position=9, oldest_due_ms={"firing": 1_700_000_001_500}
+                )
             ],
         )
 

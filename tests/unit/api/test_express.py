@@ -26,7 +26,7 @@ from belfry.client.verdict import Verdict
 from belfry.schedules.outcomes import Outcome
 from belfry.store.ordered_map import MemoryMap
 from belfry.telemetry.metrics import Metrics
-from tests.unit.api.conftest import FakeWorker
+from tests.unit.api.conftest import FakeWorker, Leased
 from tests.unit.store.test_lookup import NOW_MS, Shelf
 
 READER, WRITER = "belfry_" + "r" * 43, "belfry_" + "w" * 43
@@ -34,7 +34,7 @@ HOME = "/v1/tenants/orders/schedules"
 LATER = {"schedule_id": "new", "delay_ms": 60_000, "payload_text": "x", "request_id": "r-1"}
 
 
-class Holdings:
+class Holdings(Leased):
     """Partition 0, held here, where schedules of tenant `gone` were before 1."""
 
     def __init__(self) -> None:
@@ -127,7 +127,7 @@ def test_a_read_by_either_way(keyed: FastAPI, path: str, key: str | None, status
         (json.dumps(LATER), {}, 201),
         (json.dumps({**LATER, "schedule_id": "old"}), {}, 409),
         (json.dumps({**LATER, "delay": 1}), {}, 422),
-        (json.dumps({**LATER, "at": 5, "delay_ms": None}), {}, 422),
+        (json.dumps({**LATER, "at": -5, "delay_ms": None}), {}, 422),
         ("{", {}, 400),
         (json.dumps(LATER), {"content-type": "text/plain"}, 415),
         (json.dumps(LATER) + "\n{}\n", {"content-type": "application/x-ndjson"}, 200),
@@ -193,3 +193,20 @@ class _Refusing:
 
     async def admit(self, *_: Any) -> None:
         raise forbidden("Nobody may.")
+
+
+@pytest.mark.parametrize(
+    ("path", "nearest"),
+    [
+        (f"{HOME}/a?reqest_id=r", "request_id"),
+        (f"{HOME}/a?Reason=paid", "reason"),
+        (f"{HOME}/a?wiat=none", "wait"),
+    ],
+)
+def test_an_unknown_parameter_is_refused_with_the_nearest(
+    keyed: FastAPI, path: str, nearest: str
+) -> None:
+    client = TestClient(keyed, base_url="http://127.0.0.1:8700")
+    answer = client.delete(path, headers={"authorization": f"Bearer {WRITER}"})
+    assert (answer.status_code, answer.json()["code"]) == (422, "bad_parameters")
+    assert f"; did you mean {nearest}? Known are wait, reason, request_id." in answer.text

@@ -98,8 +98,19 @@ class Elsewhere:
     def holder(self, _partition: int) -> str | None:
         return self.mine
 
+    settled = True
+
+    def standbys(self, _partition: int) -> list[str]:
+        return []
+
     def position(self, _partition: int) -> int:
         return 10
+
+    def lease(self, _partition: int) -> Elsewhere:
+        return self
+
+    def proven(self, *_: Any) -> bool:
+        return True
 
     def level(self, tenant: str) -> Level:
         return {"t": Level.ALL, "u": Level.OUTCOMES}.get(tenant, Level.FAILURES)

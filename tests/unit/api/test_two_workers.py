@@ -6,6 +6,7 @@ A tenant was spread otherwise before, so its schedules may live at a home (1) or
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -21,18 +22,22 @@ from belfry.api.cursors import question, write_cursor
 from belfry.api.desk import NotWritten
 from belfry.api.holdings import NotHeld
 from belfry.api.parts import Open, Parts
-from belfry.api.peers import FORWARDED, Target
-from belfry.schedules.tenant import Delivery, Level, Tenants
+from belfry.api.peers import FORWARDED, Target, Unreachable
+from belfry.schedules.tenant import Delivery, Level
+from belfry.schedules.tenants import Tenants
 from belfry.store.lookup import Wanted
 from belfry.store.ordered_map import MemoryMap
+from belfry.store.records import CLOSES_GROUP, CLOSES_OWN
 from belfry.telemetry.metrics import Metrics
-from tests.unit.api.conftest import FakeWorker
+from tests.unit.api.conftest import FakeWorker, Leased
+from tests.unit.store.test_due_lookup import DueShelf
 from tests.unit.store.test_lookup import NOW_MS, Shelf
 
 HOME = "/v1/tenants/moved/schedules"
+FROZEN = "http://frozen"
 
 
-class Holdings:
+class Holdings(Leased):
     """One partition of two."""
 
     def __init__(self, mine: int, rows: MemoryMap) -> None:
@@ -75,24 +80,35 @@ class Desk:
 @pytest.fixture
 def workers() -> list[FastAPI]:
     """Workers of partitions 0 and 1; `old` is in 0, `new` in 1."""
-    shelves = [Shelf(), Shelf()]
+    shelves = [DueShelf(), DueShelf()]
+    shelves[0].lock("moved", "f0", CLOSES_GROUP)
+    shelves[1].lock("moved", "f1", CLOSES_OWN)
     shelves[0].add("moved", "old", NOW_MS + 60_000)
     shelves[1].add("moved", "new", NOW_MS + 60_000)
     apps: list[FastAPI] = []
     for number, shelf in enumerate(shelves):
         parts = Parts(Gate(), None, lambda: float(NOW_MS))
-        directory = SimpleNamespace(mine=f"http://{number}", holder=lambda p: f"http://{p}")
+        directory = SimpleNamespace(
+            mine=f"http://{number}",
+            holder=lambda partition: f"http://{partition}",
+            standbys=lambda _partition: [],
+        )
         opened: Any = (Desk(), Holdings(number, shelf.rows), directory, None, None)
         parts.open(Open(*opened))
         parts.peers.ask = _asker(apps, parts)  # type: ignore[method-assign]
         apps.append(create_app(FakeWorker(), Metrics(CollectorRegistry()), (), parts))
+        apps[-1].state.parts = parts
     return apps
 
 
 def _asker(apps: list[FastAPI], parts: Parts) -> Any:
     async def ask(url: str, target: Target, who: Principal, headers: dict[str, str]) -> Response:
+        if url == FROZEN:
+            raise Unreachable(f"{url}: TimeoutError")
         given = {**headers, FORWARDED: parts.passport.write(target, who)}
-        found = _client(apps[int(url[-1])]).request(target.method, target.path, headers=given)
+        found = _client(apps[int(url[-1])]).request(
+            target.method, f"{target.path}?{target.query}", headers=given
+        )
         return Response(found.content, found.status_code, dict(found.headers))
 
     return ask
@@ -118,6 +134,25 @@ def test_a_dry_run_finds_it_too(workers: list[FastAPI], asked: int, name: str, c
     assert _client(workers[asked]).post(f"{HOME}/{name}/dry-run").json()["code"] == code
 
 
+def test_locks_of_all_homes_are_listed_with_what_to_acknowledge(workers: list[FastAPI]) -> None:
+    found, cursor = [], None
+    while True:
+        given = {"limit": 1} if cursor is None else {"limit": 1, "cursor": cursor}
+        page = _client(workers[0]).get("/v1/tenants/moved/locks", params=given).json()
+        found += [(lock["fire_id"], lock["locks"], lock["group"]) for lock in page["locks"]]
+        cursor = page["cursor"]
+        if cursor is None:
+            break
+    assert found == [("f0", ["group"], "g"), ("f1", ["schedule"], "g")]
+
+
+@pytest.mark.parametrize("what", ["schedules", "counts"])
+def test_a_page_by_due_instant_tells_nothing_of_others(workers: list[FastAPI], what: str) -> None:
+    for _ in range(3):
+        answer = _client(workers[0]).get(f"/v1/tenants/nobody/{what}", params={"due_from": 0})
+        assert answer.json()["examined"] == 0
+
+
 @pytest.mark.parametrize("partition", [2, 65_535])
 def test_a_cursor_of_a_partition_that_the_tenant_has_nothing_in(
     workers: list[FastAPI], partition: int
@@ -125,3 +160,80 @@ def test_a_cursor_of_a_partition_that_the_tenant_has_nothing_in(
     cursor = write_cursor(question(HOME, Wanted(b"moved")), partition, b"")
     answer = _client(workers[0]).get(HOME, params={"cursor": cursor})
     assert (answer.status_code, answer.json()["code"]) == (422, "bad_cursor")
+
+
+def test_where_the_holder_is_frozen_the_standby_that_took_over_is_asked(
+    workers: list[FastAPI],
+) -> None:
+    """The group's word comes later."""
+    directory: Any = workers[0].state.parts.ready.directory
+    directory.holder = lambda _partition: FROZEN
+    directory.standbys = lambda _partition: ["http://0", "http://1"]
+    assert _client(workers[0]).get(f"{HOME}/new").status_code == 200
+
+
+class Both(Holdings):
+    """Both partitions."""
+
+    def _check(self, partition: int) -> None:
+        assert partition in (0, 1)
+
+
+class Doubted:
+    """Holdings of which it is not known at once whether they are still held."""
+
+    def __init__(self, holdings: Any, answers: list[bool | None]) -> None:
+        self._holdings = holdings
+        self.answers = answers
+
+    def proven(self, partition: int, _lease: Any, _read_ms: float) -> bool:
+        answer = self.answers.pop(0)
+        if answer is None:
+            raise NotHeld(partition)
+        return answer
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._holdings, name)
+
+
+@pytest.fixture
+def doubted(workers: list[FastAPI]) -> Callable[..., Doubted]:
+    """Partition 1 of its holder, who has to ask before it knows."""
+
+    def doubt(*answers: bool | None) -> Doubted:
+        parts = workers[1].state.parts
+        found = Doubted(parts.ready.holdings, list(answers))
+        parts.open(replace(parts.ready, holdings=found))
+        return found
+
+    return doubt
+
+
+def test_what_was_read_is_answered_once_it_is_proven(
+    workers: list[FastAPI], doubted: Callable[..., Doubted]
+) -> None:
+    found = doubted(False, False, True)
+    assert _client(workers[1]).get(f"{HOME}/new").status_code == 200
+    assert not found.answers
+
+
+def test_what_cannot_be_proven_is_asked_of_the_successor(
+    workers: list[FastAPI], doubted: Callable[..., Doubted]
+) -> None:
+    """This worker still finds the schedule; the successor has cancelled it."""
+    doubted(False, None, None)
+    parts = workers[1].state.parts
+    parts.ready.directory.holder = lambda _partition: "http://0"
+    successor: Any = workers[0].state.parts
+    successor.open(replace(successor.ready, holdings=Both(0, Shelf().rows)))
+    assert _client(workers[1]).get(f"{HOME}/new").status_code == 404
+
+
+def test_a_dry_run_of_what_cannot_be_proven_writes_no_copy(
+    workers: list[FastAPI], doubted: Callable[..., Doubted]
+) -> None:
+    doubted(None, None)
+    workers[1].state.parts.ready.directory.holder = lambda _partition: "http://0"
+    successor: Any = workers[0].state.parts
+    successor.open(replace(successor.ready, holdings=Both(0, Shelf().rows)))
+    assert _client(workers[1]).post(f"{HOME}/new/dry-run").json()["code"] == "not_found"

@@ -17,6 +17,9 @@ def verdict(outcome: Outcome, offset: int) -> Verdict:
 
 
 FIRST, OURS = verdict(Outcome.ACCEPTED, 7), verdict(Outcome.UNCHANGED, 8)
+OTHERS_REPEAT = Verdict(
+    "t", "a", Outcome.DUPLICATE, "r", code="ACCEPTED", source_partition=1, source_offset=9
+)
 REPEAT = Verdict("t", "a", Outcome.DUPLICATE, "r", code="ACCEPTED")
 
 
@@ -36,6 +39,7 @@ def test_the_verdict_on_the_same_request_at_another_worker_is_not_ours() -> None
         ([FIRST, OURS], [], OURS),
         ([], [FIRST, OURS], OURS),
         ([FIRST], [REPEAT], REPEAT),
+        ([OTHERS_REPEAT], [OURS], OURS),
         ([FIRST], [], None),
     ):
         assert asyncio.run(hear(early, late)) == found

@@ -24,6 +24,17 @@ def test_a_repeat_is_answered_like_the_first_unless_it_creates_nothing(
     assert ("location" in found.headers) == (status == 201)
 
 
+@pytest.mark.parametrize("conditional", [True, False])
+def test_another_request_under_a_used_id_is_a_conflict_whatever_else_was_expected(
+    conditional: bool,
+) -> None:
+    reused = Verdict("demo", "a", Outcome.CONFLICT, code="request_id_reused", reason="It is taken.")
+    path = "/v1/tenants/demo/schedules/a"
+    assert answer(reused, path, conditional=conditional).status_code == 409
+    other = Verdict("demo", "a", Outcome.CONFLICT, code="wrong_version")
+    assert answer(other, path, conditional=conditional).status_code == (412 if conditional else 409)
+
+
 @pytest.mark.parametrize(
     ("outcome", "code", "status"),
     [

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
 from belfry.balance.members import Member, Share
-from belfry.balance.owners import even, hashed
+from belfry.balance.owners import Assigner, even, hashed
 from belfry.balance.shares import shares
 
 FOUR = range(4)
@@ -142,3 +143,38 @@ def test_hashing_asks_nobody_and_moves_little() -> None:
 def test_hashing_goes_by_weight() -> None:
     found = Counter(hashed(range(400), [Member("a", weight=3), Member("b")]).values())
     assert 250 < found["a"] < 350
+
+
+@pytest.mark.parametrize("assigner", [even, hashed])
+@pytest.mark.parametrize("standbys", [0, 1])
+def test_what_a_member_cannot_fire_goes_to_one_that_can(assigner: Assigner, standbys: int) -> None:
+    unable = Member("a", owns={0: 1, 1: 1}, cannot=frozenset({0, 1}))
+    members = [unable, Member("b", owns={2: 1, 3: 1}), Member("c")]
+    found = shares(FOUR, members, assigner, dict.fromkeys(FOUR, standbys))
+    assert sorted(p for share in found.values() for p in share.owns) == list(FOUR)
+    assert not set(found["a"].owns) & unable.cannot
+    if standbys:
+        # Another one is there to stand by for them, too.
+        assert not set(found["a"].stands_by) & unable.cannot
+
+
+def test_shares_stay_as_large_as_they_were() -> None:
+    unable = Member("a", owns=dict.fromkeys(range(6), 1), cannot=frozenset({0, 1, 2}))
+    found = given([unable, Member("b", owns=dict.fromkeys(range(6, 12), 1))], TWELVE)
+    assert {0, 1, 2} <= set(found["b"].owns)
+    assert len(found["a"].owns) == len(found["b"].owns) == 6
+    # What has moved once stays where it is.
+    after = [replace(each, cannot=unable.cannot) if each.name == "a" else each
+             for each in again(found)]  # fmt: skip
+    assert owners(given(after, TWELVE)) == owners(found)
+
+
+def test_one_that_nobody_can_fire_all_of_has_an_owner_all_the_same() -> None:
+    members = [Member(name, cannot=frozenset({0})) for name in "ab"]
+    assert sorted(owners(given(members))) == list(FOUR)
+
+
+def test_a_member_keeps_what_nobody_else_can_fire() -> None:
+    able = Member("a", owns=dict.fromkeys(FOUR, 1))
+    others = [Member("b", cannot=frozenset({0, 1})), Member("c", cannot=frozenset({0, 1}))]
+    assert {0, 1} <= set(given([able, *others])["a"].owns)

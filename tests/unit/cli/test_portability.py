@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from belfry.cli import main
+from belfry.cli.portability import became, create_all
+from belfry.cli.shown import Output, Printer
+from belfry.client.cancelled import Cancelled, note
+from belfry.client.verdict import Verdict
+from belfry.schedules.outcomes import Outcome
 
 
 @pytest.mark.parametrize("options", [[], ["--timeout", "5s"]])
@@ -32,3 +40,101 @@ def test_a_line_that_is_no_schedule_is_named(
 def test_a_file_that_is_not_there_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["schedule", "import", "nowhere.jsonl"]) == 2
     assert "nowhere.jsonl cannot be read" in capsys.readouterr().err
+
+
+NOW = 1_800_000_000_000
+SAID: list[tuple[dict[str, Any], str, str, str]] = [
+    (
+        {"outcome": Outcome.ACCEPTED, "version": 3, "due_ms": NOW + 60_000},
+        "made",
+        "version 3, due 2027-01-15T08:01:00.000Z (in 1m)",
+        "made",
+    ),
+    (
+        {"outcome": Outcome.CONFLICT, "code": "same_definition", "due_ms": NOW - 5_000},
+        "left",
+        "it lives, as it is told here, due 2027-01-15T07:59:55.000Z (5s ago)",
+        "left, for they live",
+    ),
+    (
+        {"outcome": Outcome.TOO_LATE, "code": "fired", "reason": "It has fired since, at …"},
+        "left",
+        "It has fired since, at …",
+        "left, for they have fired or ended since",
+    ),
+    (
+        {"outcome": Outcome.CONFLICT, "code": "exists"},
+        "conflict",
+        "another definition lives under this name; it stays",
+        "conflict",
+    ),
+    (
+        {"outcome": Outcome.REJECTED, "code": "bad_cron", "reason": "No."},
+        "refused",
+        "REJECTED (bad_cron) No.",
+        "refused",
+    ),
+    # Nothing that is no ACCEPTED is ever counted as made.
+    (
+        {"outcome": Outcome.DUPLICATE, "code": "ACCEPTED", "reason": "before"},
+        "refused",
+        "DUPLICATE (ACCEPTED) before",
+        "refused",
+    ),
+]
+
+
+@pytest.mark.parametrize(("said", "result", "what", "counted"), SAID)
+def test_what_became_of_each_is_said(
+    said: dict[str, Any], result: str, what: str, counted: str
+) -> None:
+    assert became(Verdict("t", "a", **said), NOW) == (result, what, counted)
+
+
+def test_what_was_cancelled_since_is_left_and_told(capsys: pytest.CaptureFixture[str]) -> None:
+    asked: list[str] = []
+
+    class Restoring:
+        printer = Printer(Output.TEXT)
+
+        @contextmanager
+        def client(self) -> Iterator[Restoring]:
+            yield self
+
+        def cancelled_since(self, since_ms: int) -> dict[tuple[str, str], int]:
+            assert since_ms == NOW - 10
+            return {("t", "gone"): NOW}
+
+        def create_all(self, requests: Any, *, timeout_s: float) -> Iterator[Verdict]:
+            for each in requests:
+                asked.append(each["schedule_id"])
+                yield Verdict("t", each["schedule_id"], Outcome.ACCEPTED, version=1, due_ms=NOW)
+
+    def run(since_ms: int | None) -> int:
+        asked.clear()
+        session: Any = Restoring()
+        wanted = [{"tenant": "t", "schedule_id": name} for name in ("gone", "here")]
+        return create_all(session, wanted, 1.0, since_ms)
+
+    assert run(NOW - 10) == 0
+    assert asked == ["here"]
+    told = capsys.readouterr()
+    assert "left      t/gone: It was cancelled since, at 2027-01-15T08:00:00.000Z" in told.out
+    assert told.err == "2 schedules: 1 left, for they were cancelled since, 1 made\n"
+    assert run(None) == 0
+    assert asked == ["gone", "here"]
+
+
+@pytest.mark.parametrize("shown", [Outcome.ACCEPTED, Outcome.PAUSED, Outcome.TRIGGERED])
+def test_a_cancel_is_over_when_the_schedule_is_seen_waiting_again(shown: Outcome) -> None:
+    found: Cancelled = {}
+
+    def told(schedule_id: str, outcome: Outcome, at_ms: int) -> None:
+        note(found, {"tenant": "t", "schedule_id": schedule_id, "outcome": outcome, "at": at_ms})
+
+    told("a", Outcome.CANCELLED, NOW)
+    told("a", Outcome.FIRED, NOW + 1)
+    told("b", Outcome.CANCELLED, NOW + 2)
+    assert found == {("t", "a"): NOW, ("t", "b"): NOW + 2}
+    told("a", shown, NOW + 3)
+    assert found == {("t", "b"): NOW + 2}

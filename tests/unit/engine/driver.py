@@ -12,13 +12,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from belfry.engine.effects import Effects
 from belfry.engine.partition import PartitionEngine
 from belfry.engine.verdicts import Place
 from belfry.schedules.identity import Homes
-from belfry.schedules.tenant import Delivery, Level, Tenants
+from belfry.schedules.tenant import Delivery, Level
+from belfry.schedules.tenants import Tenants
 from belfry.store import keys
 from belfry.store.ordered_map import MemoryMap
 from belfry.store.records import IN_BACKLOG, IN_CATCH_UP
@@ -153,6 +155,16 @@ class Driver:
         )
         self.counted = counted(self.engine)
         return self.engine
+
+    def treat(self, tenant: str = "demo", **changes: Any) -> None:
+        """Let a tenant's policy change."""
+        terms = self.tenants.of(tenant).terms
+        self.tenants.follow(terms._replace(policy=replace(terms.policy, **changes)))
+
+    def note(self, tenant: str = "demo", **found: Any) -> None:
+        """Note what a shell finds out about a tenant."""
+        given: Any = found
+        self.tenants.note([(self.tenants.of(tenant), given)])
 
     def send(
         self,

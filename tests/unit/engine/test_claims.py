@@ -14,7 +14,8 @@ from belfry.engine.verdicts import Place
 from belfry.schedules.deliveries import RETRIES
 from belfry.schedules.identity import Homes
 from belfry.schedules.policy import TenantPolicy
-from belfry.schedules.tenant import Level, Signing, Terms
+from belfry.schedules.tenant import Level, Terms
+from belfry.schedules.tenants import Signing
 from belfry.wire.claims import signature
 from belfry.wire.record import Headers
 from tests.unit.engine.driver import HOUR, T0, Driver, request
@@ -94,7 +95,6 @@ def test_what_is_not_signed_is_refused_even_if_it_is_plain() -> None:
     driver.step(T0)
     policy = TenantPolicy("demo", signing_secret_ref="env:X")
     driver.tenants.follow(Terms(policy, secrets=(SECRET,)))
-    driver.tenants.of("demo").home = 0
     driver.ask(at=T0 + HOUR)
     driver.send(None, b"demo/a")
     assert driver.step(T0).codes == ["unsigned", "unsigned"]

@@ -171,5 +171,5 @@ def test_no_effect_of_a_plain_tenant_is_changed() -> None:
     driver = hooked()
     tenant = driver.tenants.of("demo")
     driver.tenants.follow(Terms(replace(tenant.terms.policy, http_targets=())))
-    assert not tenant.dressed
+    assert not driver.tenants.of("demo").dressed
     assert fired(driver).effects.deliveries == []

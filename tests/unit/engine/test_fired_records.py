@@ -103,7 +103,7 @@ def test_a_trace_among_the_users_headers_wins() -> None:
 
 def test_an_envelope_is_avro_behind_the_tenants_head() -> None:
     driver = Driver(delivery=Delivery.ENVELOPE)
-    driver.tenants.of("demo").envelope_head = b"head!"
+    driver.note(envelope_head=b"head!")
     driver.ask(at=T0 + 5, payload=b"p", group="g", event_type="t", key=b"k")
     driver.step(T0)
     (shot,) = driver.step(T0 + 7).shots

@@ -173,9 +173,9 @@ def test_a_clock_that_goes_back_amid_one_instant_fires_nothing_early() -> None:
     #  T0   4        5
     #       now ◄─── a b │ c      a and b were moved aside, the watermark stays before 5
     driver = waiting(("a", 5), ("b", 5), ("c", 5))
-    driver.tenants.of("demo").hold("its topic is missing")
+    driver.tenants.hold("demo", "its topic is missing")
     driver.step(T0 + 5, at_most=2)
-    driver.tenants.of("demo").hold("")
+    driver.tenants.hold("demo", "")
     assert driver.step(T0 + 4).ids == []
     assert driver.run(T0 + 5) == ["a", "b", "c"]
 

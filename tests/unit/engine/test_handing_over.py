@@ -77,27 +77,29 @@ def test_a_spread_tenants_request_goes_on_to_its_shard_and_stays_its_own() -> No
     ids = [f"{number}" for number in range(40)]
     away = next(each for each in ids if HOMES.of("mine", each, 8) != HOMES.of("mine"))
     driver = passed_on(request(tenant="yours", schedule_id=away, at=T0 + HOUR, request_id="r"))
-    driver.tenants.of("mine").spread = 8
+    driver.treat("mine", spread=8)
     (stray,) = driver.step(T0 + 501).effects.rerouted
     shard = Driver(partition=stray.partition, partitions=PARTITIONS)
-    shard.tenants.of("mine").spread = 8
+    shard.treat("mine", spread=8)
     shard.send(stray.value, stray.key, stray.headers, timestamp_ms=T0 + 600)
     (told,) = shard.step(T0 + 601).effects.lifecycle
     assert (told.tenant, str(told.outcome), told.source_topic) == ("mine", "ACCEPTED", TOPIC)
 
 
-def test_one_hop_after_the_hand_over_is_the_limit() -> None:
+def test_after_the_hand_over_a_request_may_begin_its_way_anew() -> None:
     ids = [f"{number}" for number in range(40)]
     away = next(each for each in ids if HOMES.of("mine", each, 8) != HOMES.of("mine"))
     driver = passed_on(request(schedule_id=away, at=T0 + HOUR))
-    driver.tenants.of("mine").spread = 8
+    driver.treat("mine", spread=8)
     (stray,) = driver.step(T0 + 501).effects.rerouted
     elsewhere = (stray.partition + 1) % PARTITIONS
     lost = Driver(partition=elsewhere, partitions=PARTITIONS)
-    lost.tenants.of("mine").spread = 8
+    lost.treat("mine", spread=8)
     lost.send(stray.value, stray.key, stray.headers, timestamp_ms=T0 + 600)
     step = lost.step(T0 + 601)
-    assert (step.effects.rerouted, step.codes) == ([], ["misrouted"])
+    (again,) = step.effects.rerouted
+    assert (again.partition, step.codes) == (HOMES.of("mine", away, 8), [])
+    assert again.headers[-1] == ("belfry-origin-retries", b"1")
 
 
 def test_what_is_too_large_to_go_on_is_refused_with_a_verdict() -> None:

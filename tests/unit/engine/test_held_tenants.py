@@ -13,7 +13,7 @@ def held(*due: tuple[str, str, int], level: Level = Level.ALL) -> Driver:
     for tenant, schedule_id, after_ms in due:
         driver.ask(tenant=tenant, schedule_id=schedule_id, at=T0 + after_ms)
     driver.step(T0)
-    driver.tenants.of("bad").hold("its topic is missing")
+    driver.tenants.hold("bad", "its topic is missing")
     return driver
 
 
@@ -37,7 +37,7 @@ def test_a_step_that_only_moves_events_aside_is_committed() -> None:
 def test_released_events_leave_in_due_order_before_newer_ones() -> None:
     driver = held(("bad", "c", 3), ("bad", "a", 1), ("bad", "b", 2), ("bad", "d", 9))
     driver.step(T0 + 5)
-    driver.tenants.of("bad").hold("")
+    driver.tenants.hold("bad", "")
     assert driver.engine.next_due_ms() == T0 + 5
     assert driver.run(T0 + 9, at_most=2) == ["a", "b", "c", "d"]
 
@@ -46,7 +46,7 @@ def test_a_backlog_that_may_fire_drains_and_one_that_is_held_does_not() -> None:
     driver = held(*(("bad", f"{number}", number) for number in range(1, 4)))
     driver.step(T0 + 5)
     drains = [driver.engine.drains]
-    driver.tenants.of("bad").hold("")
+    driver.tenants.hold("bad", "")
     driver.step(T0 + 5, at_most=1)
     drains.append(driver.engine.drains)
     driver.run(T0 + 5)
@@ -57,7 +57,7 @@ def test_what_comes_due_behind_a_backlog_joins_it() -> None:
     due = [("bad", f"{number}", number) for number in range(1, 9)]
     driver = held(*due)
     driver.step(T0 + 4)
-    driver.tenants.of("bad").hold("")
+    driver.tenants.hold("bad", "")
     assert driver.run(T0 + 8, at_most=3) == [schedule_id for _, schedule_id, _ in due]
 
 
@@ -67,7 +67,7 @@ def test_held_events_can_be_cancelled_and_replaced() -> None:
     driver.ask(tenant="bad", schedule_id="a", action="CANCEL")
     driver.ask(tenant="bad", schedule_id="b", at=T0 + HOUR)
     assert driver.step(T0 + 5).outcomes == ["CANCELLED", "UPDATED"]
-    driver.tenants.of("bad").hold("")
+    driver.tenants.hold("bad", "")
     assert driver.run(T0 + 6) == []
     assert driver.run(T0 + HOUR) == ["b"]
 
@@ -77,7 +77,7 @@ def test_held_events_survive_a_restart() -> None:
     driver.step(T0 + 5)
     driver.start(driver.rows)
     assert driver.engine.next_due_ms() is None
-    driver.tenants.of("bad").hold("")
+    driver.tenants.hold("bad", "")
     assert driver.run(T0 + 5) == ["a", "b"]
 
 
@@ -96,7 +96,7 @@ def test_requests_of_a_held_tenant_are_accepted() -> None:
     driver.ask(tenant="bad", schedule_id="late", at=T0 - 3)
     assert driver.step(T0).outcomes == ["ACCEPTED", "ACCEPTED"]
     assert driver.run(T0 + 5) == []
-    driver.tenants.of("bad").hold("")
+    driver.tenants.hold("bad", "")
     assert driver.run(T0 + 5) == ["late", "a"]
 
 
@@ -114,8 +114,8 @@ def test_an_occurrence_that_is_due_when_the_last_one_was_is_not_lost() -> None:
         max_fires=4,
     )  # fmt: skip
     driver.step(T0)
-    driver.tenants.of("demo").hold("no topic")
+    driver.tenants.hold("demo", "no topic")
     assert driver.step(first, take=0).ids == []
-    driver.tenants.of("demo").hold("")
+    driver.tenants.hold("demo", "")
     assert driver.run(T0 + 60_000) == [name] * 4
     assert driver.engine.pending == 0

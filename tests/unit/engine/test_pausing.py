@@ -86,13 +86,13 @@ def test_another_payload_keeps_the_pause_and_another_instant_does_not() -> None:
 
 def test_a_late_one_can_be_paused_while_its_tenant_is_held() -> None:
     driver = Driver()
-    driver.tenants.of("demo").hold("its topic is missing")
+    driver.tenants.hold("demo", "its topic is missing")
     driver.ask(at=T0 + 5)
     driver.step(T0)
     driver.step(T0 + 6)
     driver.ask(action="PAUSE")
     driver.step(T0 + 7)
-    driver.tenants.of("demo").hold("")
+    driver.tenants.hold("demo", "")
     assert driver.run(T0 + 8) == []
     assert driver.engine.pending == 1
     resume(driver, T0 + 9)
@@ -118,9 +118,7 @@ def test_the_kill_switch_holds_a_tenant_and_nobody_else(late: bool) -> None:
     for tenant in ("demo", "other"):
         driver.ask(tenant=tenant, schedule_id=tenant, at=T0 + 5)
     driver.step(T0)
-    demo = driver.tenants.of("demo")
-    demo.paused = True
-    demo.settle()
+    driver.treat(paused=True)
     assert driver.run(T0 + 6) == ["other"]
     driver.ask(schedule_id="demo", action="TRIGGER")
     step = driver.step(T0 + 6)
@@ -128,6 +126,5 @@ def test_the_kill_switch_holds_a_tenant_and_nobody_else(late: bool) -> None:
     if late:
         assert driver.run(T0 + 25 * HOUR) == []
     assert driver.engine.pending == 1
-    demo.paused = False
-    demo.settle()
+    driver.treat(paused=False)
     assert driver.run(T0 + 26 * HOUR) == ["demo"]

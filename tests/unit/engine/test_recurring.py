@@ -174,7 +174,7 @@ def test_jitter_belongs_to_the_occurrence() -> None:
 
 def test_an_envelope_numbers_its_occurrences() -> None:
     driver = Driver(delivery=Delivery.ENVELOPE)
-    driver.tenants.of("demo").envelope_head = b""
+    driver.note(envelope_head=b"")
     driver.ask(kind="EVERY", interval_ms=SECOND)
     driver.step(T0)
     driver.step(T0 + SECOND, take=0)

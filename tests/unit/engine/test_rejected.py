@@ -9,13 +9,16 @@ import pytest
 from belfry.schedules.policy import TenantPolicy
 from belfry.schedules.rejections import CODES, Rejection
 from belfry.schedules.tenant import Level, Terms
+from belfry.store.records import MOST_NUMBER, Pending, decode_row, encode_pending
 from belfry.wire import catalogue, framing
 from belfry.wire.record import Headers, Origin, origin_headers
 from belfry.wire.requests import RequestReader
 from tests.unit.engine.driver import T0, Driver, request
+from tests.unit.engine.unreadable import newer_rule, pending
 
 BODY = catalogue.encode("ScheduleRequest", {"tenant": "demo", "schedule_id": "a", "at": T0 + 5})
 STRAY = origin_headers(Origin("belfry.schedules", 2, 7, T0 - 1, rerouted=False))
+LOST: Headers = [*STRAY, ("belfry-origin-retries", b"1000")]
 BY_HEADERS: Headers = [("belfry-tenant", b"demo"), ("belfry-id", b"a")]
 RECURSIVE = {
     "type": "record",
@@ -45,6 +48,7 @@ REACHED: dict[str, Given] = {
     "bad_tenant": avro(tenant="a b"),
     "bad_schedule_id": avro(schedule_id="\n"),
     "bad_header": by_headers(("belfry-at", b"tomorrow")),
+    "unknown_header": by_headers(("belfry-at", b"1800000000000"), ("belfry-tz", b"UTC")),
     "bad_request_id": avro(at=T0, request_id="r" * 256),
     "unknown_action": avro(action="UNKNOWN"),
     "unknown_kind": avro(kind="UNKNOWN"),
@@ -71,8 +75,10 @@ REACHED: dict[str, Given] = {
     "never_fires": avro(kind="CRON", cron="@daily", end_at=T0 - 1),
     "bad_fields": avro(at=T0, group="g" * 256),
     "payload_too_large": avro(at=T0, payload=b"x" * 1_000_000),
-    "misrouted": (request(tenant="t2", at=T0), STRAY),
+    "misrouted": (request(tenant="t2", at=T0), LOST),
     "tenant_held": avro(tenant="held", action="TRIGGER"),
+    "unreadable_schedule": avro(action="TRIGGER", schedule_id="newer"),
+    "version_used_up": avro(schedule_id="old", at=T0 + 9),
     "tenant_collides": avro(tenant="a_b", at=T0),
     "too_many_requests": avro(tenant="slow", at=T0),
     "too_many_pending": avro(tenant="full", at=T0),
@@ -87,16 +93,21 @@ BY_THE_SHELL = {"schema_unavailable"}
 
 
 def driver_of_all() -> Driver:
-    """A partition that `demo`, `held` and `a.b` are at home in, with what the codes need."""
+    """A partition that `demo` and `held` are at home in, with what the codes need."""
     driver = Driver(partitions=1)
     reader: RequestReader = driver.engine._reader
     reader.learn(1, {"type": "record", "name": "Other", "fields": [{"name": "x", "type": "int"}]})
     reader.learn(2, RECURSIVE)
     driver.engine._reader.refuse(404, Rejection("unknown_schema_id", "There is none."))
-    driver.ask(tenant="a.b", at=T0 + 5)
+    driver.tenants.note_topics(["belfry.fired.a.b"])
     driver.ask(tenant="held", at=T0 + 5)
+    newer = pending(newer_rule(), "newer", T0 + 5, seq=99)
+    driver.engine._store.put_timeline(b"kdemo/newer", newer, T0 + 5, 99)
+    row = Pending._make(decode_row(pending(b"", "old", T0 + 5, seq=98, kind=0)))
+    old = encode_pending(row._replace(version=MOST_NUMBER))
+    driver.engine._store.put_timeline(b"kdemo/old", old, T0 + 5, 98)
     driver.step(T0)
-    driver.tenants.of("held").hold("its topic is missing")
+    driver.tenants.hold("held", "its topic is missing")
     for name, code in (("unknown", "unknown_tenant"), ("removed", "tenant_removed")):
         refused = Rejection(code, "as the shell says")
         driver.tenants.follow(driver.tenants.defaults(name)._replace(refused=refused))
@@ -131,7 +142,7 @@ def test_each_code_can_be_reached(code: str) -> None:
     assert step.effects.rejections == {code: 1}
     assert step.effects.outcomes == {"REJECTED": 1}
     (kept,) = step.effects.rejected
-    origin = (2, 7) if headers == STRAY else (0, offset)
+    origin = (2, 7) if headers == LOST else (0, offset)
     added = {name: given for name, given in kept.headers if name.startswith("belfry-error-")}
     assert added.pop("belfry-error-reason")
     added.pop("belfry-error-cut", None)
@@ -152,7 +163,7 @@ def test_what_is_refused_is_kept_verbatim(code: str) -> None:
     refusing = Driver()
     refusing.ask(tenant="a.b", at=T0 + 5)
     refusing.step(T0)
-    refusing.tenants.of("held").hold("its topic is missing")
+    refusing.tenants.hold("held", "its topic is missing")
     refusing.send(value, key=b"\xff key", headers=given)
     for kept in refusing.step(T0).effects.rejected:
         assert (kept.key, kept.value, kept.headers[: len(given)]) == (b"\xff key", value, given)
@@ -218,9 +229,112 @@ def test_a_refused_replacement_leaves_the_schedule_alone() -> None:
 
 def test_a_tenants_own_limit_counts() -> None:
     driver = Driver()
-    driver.tenants.of("demo").max_record_bytes = 2_000
+    driver.note(max_record_bytes=2_000)
     for size in (1_000, 2_000):
         driver.ask(schedule_id=f"{size}", at=T0 + 5, payload=b"x" * size)
     step = driver.step(T0)
     assert step.outcomes == ["ACCEPTED", "REJECTED"]
     assert step.codes == ["payload_too_large"]
+
+
+ID = ("belfry-request-id", b"r")
+AT = ("belfry-at", b"1900000000000")
+REFUSED_HEADERS: dict[str, tuple[str, Headers]] = {
+    "no instant": ("no_instant", [*BY_HEADERS, ID]),
+    "bad instant": ("bad_header", [*BY_HEADERS, ID, ("belfry-at", b"tomorrow")]),
+    "bad delay": ("bad_header", [*BY_HEADERS, ("belfry-in", b"soon"), ID]),
+    "two instants": ("several_instants", [*BY_HEADERS, AT, ("belfry-in", b"5m"), ID]),
+    "unreadable group": ("bad_header", [ID, *BY_HEADERS, AT, ("belfry-group", b"\xff")]),
+    "unknown header": ("unknown_header", [*BY_HEADERS, AT, ("belfry-tz", b"UTC"), ID]),
+    "unknown header first": ("unknown_header", [("belfry-tz", b"UTC"), ID, *BY_HEADERS, AT]),
+    "no schedule": ("bad_schedule_id", [BY_HEADERS[0], AT, ID]),
+    "no tenant": ("no_tenant", [BY_HEADERS[1], AT, ID]),
+    "nothing else": ("no_tenant", [ID]),
+    "bad tenant": ("bad_tenant", [("belfry-tenant", b"a b"), BY_HEADERS[1], AT, ID]),
+    "unreadable tenant": ("bad_header", [("belfry-tenant", b"\xff"), BY_HEADERS[1], AT, ID]),
+    "bad schedule": ("bad_schedule_id", [BY_HEADERS[0], ("belfry-id", b"\n"), AT, ID]),
+    "long schedule": ("bad_schedule_id", [BY_HEADERS[0], ("belfry-id", b"i" * 999), AT, ID]),
+    "bad action": ("unknown_action", [*BY_HEADERS, ("belfry-action", b"EXPLODE"), ID]),
+    "bad cron": ("bad_cron", [*BY_HEADERS, ("belfry-cron", b"x"), ID]),
+    "bad fire": ("bad_fire_id", [*BY_HEADERS, ("belfry-action", b"ack"), ID]),
+    "unreadable fire": (
+        "bad_header",
+        [*BY_HEADERS, ("belfry-action", b"ack"), ("belfry-fire-id", b"\xff"), ID],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED_HEADERS)
+@pytest.mark.parametrize("level", Level)
+def test_refused_headers_with_an_id_get_exactly_one_record(case: str, level: Level) -> None:
+    code, headers = REFUSED_HEADERS[case]
+    driver = Driver(level)
+    offset = driver.send(b"value", b"key", headers)
+    step = driver.step(T0)
+    (told,) = step.effects.lifecycle
+    assert (step.codes, told.code, str(told.outcome)) == ([code], code, "REJECTED")
+    assert (told.request_id, told.source_offset) == ("r", offset)
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"), [(b"r" * 999, "r" * 255), (b"\xff", "\ufffd"), (b"", ""), (None, "")]
+)
+def test_an_id_that_is_not_allowed_is_told_as_far_as_it_can_be(
+    given: bytes | None, shown: str
+) -> None:
+    driver = Driver(Level.FAILURES)
+    driver.send(b"v", None, [*BY_HEADERS, AT, ("belfry-request-id", given)])
+    (told,) = driver.step(T0).effects.lifecycle
+    assert (str(told.outcome), told.request_id) == ("REJECTED", shown)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"tenant": "", "at": T0},
+        {"tenant": "a b", "at": T0},
+        {"tenant": "t" * 999, "at": T0},
+        {"schedule_id": "", "at": T0},
+        {"schedule_id": "i" * 999, "at": T0},
+        {"action": "UNKNOWN"},
+        {"kind": "UNKNOWN"},
+        {},
+        {"at": T0, "group": ""},
+        {"at": T0, "headers": [{"name": "n", "value": None}] * 257},
+    ],
+)
+@pytest.mark.parametrize("request_id", ["r", "", "r" * 999])
+def test_every_decoded_request_with_an_id_gets_exactly_one_record(
+    fields: dict[str, Any], request_id: str
+) -> None:
+    driver = Driver(Level.FAILURES)
+    driver.ask(**fields, request_id=request_id)
+    (told,) = driver.step(T0).effects.lifecycle
+    assert (str(told.outcome), told.request_id) == ("REJECTED", request_id[:255])
+
+
+def test_an_unknown_header_is_refused_also_beside_an_avro_value() -> None:
+    driver = Driver()
+    driver.send(request(at=T0 + 5), None, [("belfry-timezon", b"UTC")])
+    driver.send(None, b"demo/a", [("belfry-acton", b"UPSERT")])
+    driver.send(request(at=T0 + 5), None, [("mine", b"1"), ("belfry-fire-id", b"1")])
+    step = driver.step(T0)
+    assert step.codes == ["unknown_header", "unknown_header"]
+    assert step.effects.outcomes == {"REJECTED": 2, "ACCEPTED": 1}
+
+
+def test_an_avro_request_with_an_unknown_header_has_its_record() -> None:
+    driver = Driver(Level.FAILURES)
+    driver.send(request(at=T0 + 5, request_id="r"), None, [("belfry-timezon", b"UTC")])
+    (told,) = driver.step(T0).effects.lifecycle
+    assert (told.request_id, told.code) == ("r", "unknown_header")
+
+
+@pytest.mark.parametrize("request_id", ["", "r" * 2_000])
+def test_no_answer_is_remembered_under_an_id_that_is_not_allowed(request_id: str) -> None:
+    """Whatever else is wrong with the request: the key of a row has its bound."""
+    driver = Driver()
+    driver.ask(schedule_id="\n", at=T0 + 5, request_id=request_id)
+    step = driver.step(T0)
+    assert step.codes == ["bad_schedule_id"]
+    assert max(map(len, step.effects.rows)) < 100

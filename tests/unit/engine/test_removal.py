@@ -17,7 +17,7 @@ def removed(count: int) -> Driver:
         driver.ask(tenant="gone", schedule_id=f"g{number}", at=T0 + 5 + number)
     driver.ask(tenant="goner", schedule_id="n", at=T0 + 500)
     driver.step(T0)
-    driver.tenants.of("gone").hold("its topic is missing")
+    driver.tenants.hold("gone", "its topic is missing")
     driver.run(T0 + 5)
     policy = TenantPolicy("gone", lifecycle="ALL", removed=True)
     driver.tenants.follow(Terms(policy, barred="it was removed"))
@@ -49,7 +49,7 @@ def test_who_comes_back_begins_anew() -> None:
     driver.sweep(T0 + 6)
     driver.sweep(T0 + 6)
     driver.tenants.follow(Terms(TenantPolicy("gone")))
-    driver.tenants.of("gone").hold("")
+    driver.tenants.hold("gone", "")
     driver.ask(tenant="gone", schedule_id="g0", at=T0 + 50)
     driver.step(T0 + 7)
     assert driver.engine.pending == 2

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from belfry.schedules.tenant import Level
-from belfry.wire.record import Origin, origin_headers
+from belfry.schedules.policy import TenantPolicy
+from belfry.schedules.rejections import CODES, PASSING, Rejection
+from belfry.schedules.tenant import Level, Terms
+from belfry.store import keys
+from belfry.store.records import Verdict, encode_verdict
+from belfry.wire.record import Headers, Origin, origin_headers
 from tests.unit.engine.driver import HOUR, T0, Driver, request
 
 
@@ -29,12 +35,157 @@ def test_a_repeat_within_the_hour_is_a_duplicate_with_the_first_result() -> None
     driver = Driver()
     driver.ask(at=T0 + 5 * HOUR, request_id="r1")
     driver.step(T0)
-    driver.ask(at=T0 + 7 * HOUR, request_id="r1")
+    driver.ask(at=T0 + 5 * HOUR, request_id="r1")
     step = driver.step(T0 + HOUR - 1)
     (told,) = step.effects.lifecycle
     assert str(told.outcome) == "DUPLICATE"
     assert (told.code, told.version, told.due_at) == ("ACCEPTED", 1, T0 + 5 * HOUR)
+    assert (told.source_topic, told.source_offset) == ("belfry.schedules", 1)
     assert driver.engine.next_due_ms() == T0 + 5 * HOUR
+
+
+@pytest.mark.parametrize(
+    "another",
+    [
+        {"at": T0 + 7 * HOUR},
+        {"at": T0 + 5 * HOUR, "schedule_id": "b"},
+        {"at": T0 + 5 * HOUR, "payload": b""},
+        {"at": T0 + 5 * HOUR, "key": b"k"},
+        {"at": T0 + 5 * HOUR, "group": "g"},
+        {"at": T0 + 5 * HOUR, "action": "CREATE"},
+        {"at": T0 + 5 * HOUR, "expected_version": 1},
+        {"at": T0 + 5 * HOUR, "headers": [{"name": "h", "value": None}]},
+        {"at": T0 + 5 * HOUR, "http_targets": [{"url": "http://a.example"}]},
+        {"action": "CANCEL"},
+        {"at": 1},
+        {"kind": "CRON", "cron": "no cron"},
+    ],
+)
+def test_another_request_with_a_used_id_is_a_conflict_and_changes_nothing(
+    another: dict[str, Any],
+) -> None:
+    driver = Driver()
+    driver.ask(at=T0 + 5 * HOUR, request_id="r1")
+    driver.step(T0)
+    driver.ask(request_id="r1", **another)
+    (told,) = driver.step(T0).effects.lifecycle
+    assert (str(told.outcome), told.code) == ("CONFLICT", "request_id_reused")
+    assert told.reason == (
+        "request_id 'r1' belongs to another request, UPSERT of 'a', which was answered ACCEPTED"
+        " less than an hour before. This one asks for something else and changed nothing: give it"
+        " a request_id of its own."
+    )
+    driver.ask(at=T0 + 5 * HOUR, request_id="r1")
+    assert driver.step(T0).outcomes == ["DUPLICATE"]
+    assert driver.run(T0 + 9 * HOUR) == ["a"]
+
+
+def test_a_cancel_with_a_used_id_does_not_say_that_it_cancelled() -> None:
+    driver = Driver()
+    driver.ask(at=T0 + 5, request_id="r1", schedule_id="b")
+    driver.ask(at=T0 + 5)
+    driver.ask(action="CANCEL", request_id="r1")
+    assert driver.step(T0).outcomes == ["ACCEPTED", "ACCEPTED", "CONFLICT"]
+    assert driver.engine.pending == 2
+
+
+@pytest.mark.parametrize("first", [{"at": T0 + 5}, {"kind": "AFTER", "delay_ms": 300_000}])
+def test_a_retry_is_the_same_request_whatever_has_grown_around_it(first: dict[str, Any]) -> None:
+    """Another record of the log, a trace of its own, a remark, another place of arrival."""
+    driver = Driver()
+    driver.ask(request_id="r1", reason="asked", payload=b"v", **first)
+    driver.step(T0)
+    origin = Origin("belfry.schedules.demo", 3, 5, T0 - 9, rerouted=False)
+    driver.send(
+        request(request_id="r1", payload=b"v", **first),
+        b"another key",
+        [("traceparent", b"00-1"), *origin_headers(origin, 1)],
+        timestamp_ms=T0 + 7,
+    )
+    trace = [{"name": "traceparent", "value": b"00-2"}]
+    driver.ask(request_id="r1", payload=b"v", headers=trace, timestamp_ms=T0 + 8, **first)
+    assert driver.step(T0 + 9).outcomes == ["DUPLICATE", "DUPLICATE"]
+
+
+def test_headers_and_avro_are_two_doors_to_one_request() -> None:
+    driver = Driver()
+    headers: Headers = [
+        ("belfry-tenant", b"demo"),
+        ("belfry-id", b"a"),
+        ("belfry-in", b"5m"),
+        ("belfry-request-id", b"r1"),
+        ("mine", b"1"),
+        ("tracestate", b"x"),
+    ]
+    driver.send(b"v", b"k", headers)
+    mine = [{"name": "mine", "value": b"1"}]
+    driver.ask(
+        kind="AFTER", delay_ms=300_000, request_id="r1", payload=b"v", key=b"k", headers=mine
+    )
+    driver.send(b"other", b"k", headers)
+    assert driver.step(T0).outcomes == ["ACCEPTED", "DUPLICATE", "CONFLICT"]
+
+
+def test_an_answer_of_an_older_release_takes_every_repeat_for_the_same() -> None:
+    driver = Driver()
+    driver.ask(at=T0 + 5 * HOUR, request_id="r1")
+    driver.step(T0)
+    name = keys.NAMED_PREFIX + keys.request_key("demo", "r1")
+    driver.rows.write({name: encode_verdict(Verdict("ACCEPTED", T0, T0 + 5 * HOUR, 1, ""))})
+    driver.ask(action="CANCEL", request_id="r1")
+    driver.start(driver.rows)
+    assert driver.step(T0).outcomes == ["DUPLICATE"]
+
+
+def limited(driver: Driver, **limits: Any) -> None:
+    driver.tenants.follow(Terms(TenantPolicy("demo", lifecycle="ALL", **limits)))
+
+
+def test_a_repeat_after_too_many_requests_is_judged_again() -> None:
+    driver = Driver()
+    limited(driver, max_requests_per_second=1)
+    for name in ("a", "b"):
+        driver.ask(at=T0 + HOUR, schedule_id=name, request_id=name)
+    assert driver.step(T0).outcomes == ["ACCEPTED", "REJECTED"]
+    driver.ask(at=T0 + HOUR, schedule_id="b", request_id="b", timestamp_ms=T0 + 5_000)
+    driver.ask(at=T0 + HOUR, schedule_id="b", request_id="b", timestamp_ms=T0 + 9_000)
+    assert driver.step(T0 + 9_000).outcomes == ["ACCEPTED", "DUPLICATE"]
+
+
+def test_a_repeat_after_too_many_pending_is_judged_again() -> None:
+    driver = Driver()
+    limited(driver, max_pending=0)
+    driver.ask(at=T0 + HOUR, request_id="r1")
+    assert driver.step(T0).codes == ["too_many_pending"]
+    limited(driver, max_pending=1)
+    driver.ask(at=T0 + HOUR, request_id="r1")
+    assert driver.step(T0).outcomes == ["ACCEPTED"]
+
+
+def test_a_repeat_after_a_held_tenant_is_judged_again() -> None:
+    driver = Driver()
+    driver.ask(at=T0 + HOUR)
+    driver.tenants.hold("demo", "its topic is missing")
+    driver.ask(action="TRIGGER", request_id="r1")
+    assert driver.step(T0).outcomes == ["ACCEPTED", "REJECTED"]
+    driver.tenants.hold("demo", "")
+    for _ in range(2):
+        driver.ask(action="TRIGGER", request_id="r1")
+    assert driver.step(T0).outcomes == ["TRIGGERED", "DUPLICATE"]
+
+
+def test_every_passing_refusal_is_told_once_for_each_request() -> None:
+    """What operators change is no property of the request."""
+    driver = Driver()
+    removed = Rejection("tenant_removed", "It was removed.")
+    driver.tenants.follow(Terms(TenantPolicy("demo", lifecycle="ALL"), refused=removed))
+    driver.ask(at=T0 + HOUR, request_id="r1")
+    driver.ask(at=T0 + HOUR, request_id="r1")
+    assert driver.step(T0).codes == ["tenant_removed", "tenant_removed"]
+    limited(driver)
+    driver.ask(at=T0 + HOUR, request_id="r1")
+    assert driver.step(T0).outcomes == ["ACCEPTED"]
+    assert {"tenant_removed", "too_many_requests"} <= PASSING <= CODES.keys()
 
 
 def test_after_an_hour_the_id_is_free_again() -> None:
@@ -93,11 +244,12 @@ def test_a_repeat_in_the_same_batch_is_noticed() -> None:
     assert driver.step(T0).outcomes == ["ACCEPTED", "DUPLICATE", "DUPLICATE"]
 
 
-def test_the_repeat_of_a_refused_request_is_none_that_is_judged() -> None:
+def test_the_repeat_of_a_refused_request_is_a_duplicate_and_what_was_mended_needs_an_id() -> None:
     driver = Driver()
     driver.ask(at=1_796_115_600, request_id="r1")
+    driver.ask(at=1_796_115_600, request_id="r1")
     driver.ask(at=T0 + 5, request_id="r1")
-    assert driver.step(T0).outcomes == ["REJECTED", "DUPLICATE"]
+    assert driver.step(T0).outcomes == ["REJECTED", "DUPLICATE", "CONFLICT"]
 
 
 def test_a_repeated_trigger_fires_once() -> None:
@@ -129,3 +281,14 @@ def test_an_answer_outlives_its_owner() -> None:
     driver.start(driver.rows)
     driver.ask(at=T0 + 5, request_id="r1")
     assert driver.step(T0).outcomes == ["DUPLICATE"]
+
+
+@pytest.mark.parametrize("action", ["CANCEL", "PAUSE", "RESUME", "TRIGGER"])
+def test_a_payload_that_came_along_makes_no_other_request_of_what_keeps_none(action: str) -> None:
+    """By headers, a record's own key and value are there whether anybody means them or not."""
+    driver = Driver()
+    driver.ask(action=action, request_id="r1")
+    driver.ask(action=action, request_id="r1", payload=b"x", key=b"demo")
+    driver.ask(action=action, request_id="r1", expected_version=2)
+    first, *others = driver.step(T0).outcomes
+    assert (first, others) == ("NOT_FOUND", ["DUPLICATE", "CONFLICT"])

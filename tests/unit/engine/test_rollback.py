@@ -40,7 +40,7 @@ def crowded() -> tuple[Driver, CountingMap]:
         driver.ask(tenant="bad", schedule_id=f"b{number}", at=T0 + 1)
         driver.ask(schedule_id=f"g{number}", at=T0 + 1, group="g")
     driver.step(T0)
-    driver.tenants.of("bad").hold("its topic is missing")
+    driver.tenants.hold("bad", "its topic is missing")
     fires(driver, T0 + 5, at_most=20_000)
     return driver, rows
 

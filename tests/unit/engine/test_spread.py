@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+import pytest
+
+from belfry.engine.intake import MAX_RETRIES
 from belfry.engine.verdicts import Place
 from belfry.schedules.identity import Homes
 from belfry.schedules.policy import TenantPolicy
 from belfry.schedules.tenant import Terms
-from tests.unit.engine.driver import T0, TOPIC, Driver
+from belfry.wire.lifecycle import LifecycleEvent
+from tests.unit.engine.driver import HOUR, T0, TOPIC, Driver
 
 PARTITIONS = 4
 IDS = [f"id{number}" for number in range(40)]
@@ -17,31 +22,41 @@ IDS = [f"id{number}" for number in range(40)]
 class Ring:
     """All partitions of one belfry, with strays carried between them as the worker does."""
 
-    def __init__(self) -> None:
+    def __init__(self, skews_ms: Sequence[int] = (0,) * PARTITIONS) -> None:
+        """`skews_ms`: how far the clock of each partition's broker is ahead."""
+        self.skews_ms = skews_ms
         self.drivers = [Driver(partition=p, partitions=PARTITIONS) for p in range(PARTITIONS)]
         self.hops = 0
 
-    def follow(self, policy: TenantPolicy) -> None:
-        for driver in self.drivers:
-            driver.tenants.follow(Terms(policy))
+    def follow(self, policy: TenantPolicy, *partitions: int) -> None:
+        """The owners of these partitions learn of a policy; without any, all do."""
+        for partition in partitions or range(PARTITIONS):
+            self.drivers[partition].tenants.follow(Terms(policy))
 
     def ask(self, arrives: int, **fields: Any) -> None:
-        self.drivers[arrives % PARTITIONS].ask(tenant="demo", **fields)
+        arrives %= PARTITIONS
+        appended_ms = T0 + self.skews_ms[arrives]
+        self.drivers[arrives].ask(appended_ms, tenant="demo", **fields)
 
     def settle(self, now_ms: int = T0) -> list[str]:
         """Steps until nothing is on its way; outcomes in their order, with their partition."""
-        outcomes: list[str] = []
-        moving = True
-        while moving:
-            moving = False
-            for driver in self.drivers:
-                step = driver.step(now_ms, fire=False)
-                outcomes += [f"{e.outcome} {e.schedule_id}" for e in step.effects.lifecycle]
-                for stray in step.effects.rerouted:
-                    moving = True
-                    self.hops += 1
-                    self.drivers[stray.partition].send(stray.value, stray.key, stray.headers)
-        return outcomes
+        told: list[LifecycleEvent] = []
+        while self.step(told, now_ms):
+            pass
+        return [f"{each.outcome} {each.schedule_id}" for each in told]
+
+    def step(self, told: list[LifecycleEvent], now_ms: int = T0) -> bool:
+        """One step of each partition; whether anything is on its way after it."""
+        before = self.hops
+        for driver in self.drivers:
+            effects = driver.step(now_ms, fire=False).effects
+            told += effects.lifecycle
+            for stray in effects.rerouted:
+                self.hops += 1
+                appended_ms = now_ms + self.skews_ms[stray.partition]
+                home = self.drivers[stray.partition]
+                home.send(stray.value, stray.key, stray.headers, appended_ms)
+        return self.hops > before
 
     def pending(self) -> int:
         return sum(driver.engine.pending for driver in self.drivers)
@@ -132,3 +147,78 @@ def test_the_place_of_a_route_is_the_first_of_equal_homes() -> None:
         assert route == list(dict.fromkeys(route))
         assert homes.route("demo", name, (1, 4, 9), 5)[: len(route)] == route
     assert Place(TOPIC, 0, homes).homes.route("demo", "x", (), 1) == [homes.of("demo")]
+
+
+HOMES = Homes(PARTITIONS)
+OLD_HOME = HOMES.of("demo")
+MOVED = [name for name in IDS if HOMES.of("demo", name, 8) != OLD_HOME]
+NEW_HOME = HOMES.of("demo", MOVED[0], 8)
+
+
+@pytest.mark.parametrize("knows_first", [OLD_HOME, NEW_HOME])
+@pytest.mark.parametrize("arrives", range(PARTITIONS))
+def test_a_change_refuses_nothing_while_workers_know_different_policies(
+    knows_first: int, arrives: int
+) -> None:
+    ring, told = Ring(), list[LifecycleEvent]()
+    ring.follow(policy(1))
+    ring.follow(policy(8, 1), knows_first)
+    ring.ask(arrives, schedule_id=MOVED[0], at=T0 + 5, request_id="r")
+    for _ in range(200):
+        ring.step(told)
+    ring.follow(policy(8, 1))
+    while ring.step(told):
+        pass
+    (verdict,) = told
+    assert (str(verdict.outcome), verdict.code) == ("ACCEPTED", None)
+    assert (verdict.source_partition, verdict.source_offset) == (arrives, 0)
+    assert ring.pending() == 1
+    # Whatever follows finds it, and finds it once.
+    ring.ask(arrives + 1, schedule_id=MOVED[0], action="CANCEL")
+    assert ring.settle() == [f"CANCELLED {MOVED[0]}"]
+    assert ring.pending() == 0
+
+
+def test_a_former_spread_that_is_left_out_refuses_nothing_either() -> None:
+    ring, told = Ring(), list[LifecycleEvent]()
+    ring.follow(policy(8, 1))
+    ring.follow(policy(8), *(each for each in range(PARTITIONS) if each != NEW_HOME))
+    for number in range(PARTITIONS):
+        ring.ask(number, schedule_id=MOVED[0], at=T0 + 5 + number, request_id=f"r{number}")
+    for _ in range(200):
+        ring.step(told)
+    ring.follow(policy(8))
+    while ring.step(told):
+        pass
+    assert sorted(each.request_id or "" for each in told) == ["r0", "r1", "r2", "r3"]
+    assert "REJECTED" not in {str(each.outcome) for each in told}
+    assert ring.pending() == 1
+
+
+def test_workers_that_never_agree_refuse_at_last_and_keep_nothing() -> None:
+    ring = Ring()
+    ring.follow(policy(1))
+    ring.follow(policy(8, 1), OLD_HOME)
+    told: list[LifecycleEvent] = []
+    ring.ask(OLD_HOME, schedule_id=MOVED[0], at=T0 + 5, request_id="r")
+    while ring.step(told):
+        pass
+    (verdict,) = told
+    assert (verdict.code, ring.pending()) == ("misrouted", 0)
+    assert MAX_RETRIES <= ring.hops <= 2 * MAX_RETRIES + 2
+    assert "Remove" not in (verdict.reason or "")
+    ring.follow(policy(8, 1))
+    ring.ask(OLD_HOME, schedule_id=MOVED[0], at=T0 + 5, request_id="r")
+    assert ring.settle() == [f"ACCEPTED {MOVED[0]}"]
+
+
+def test_the_origin_outlives_brokers_whose_clocks_differ() -> None:
+    """Each broker's clock is an hour behind the last one's, so a hop seems to go back in time."""
+    ring, told = Ring([0, -1 * HOUR, -2 * HOUR, -3 * HOUR]), list[LifecycleEvent]()
+    ring.follow(policy(8, 1))
+    for arrives in range(PARTITIONS):
+        ring.ask(arrives, schedule_id=MOVED[0], at=T0 + HOUR + arrives, request_id=f"r{arrives}")
+    while ring.step(told):
+        pass
+    places = {each.request_id: (each.source_partition, each.source_offset) for each in told}
+    assert places == {f"r{arrives}": (arrives, 0) for arrives in range(PARTITIONS)}

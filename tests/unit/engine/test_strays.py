@@ -6,7 +6,8 @@ import pytest
 
 from belfry.engine.partition import PartitionEngine
 from belfry.schedules.identity import Homes
-from belfry.wire.record import Headers
+from belfry.wire.claims import signature
+from belfry.wire.record import Headers, Origin, origin_headers, origin_of
 from tests.unit.engine.driver import HOUR, T0, Driver, request
 
 PARTITIONS = 4
@@ -90,16 +91,93 @@ def test_a_null_cancel_finds_its_home() -> None:
     assert driver.step(T0 + 501).outcomes == ["NOT_FOUND"]
 
 
-def test_one_hop_is_the_limit() -> None:
-    driver = hop(request(tenant=tenant_of(2), at=T0 + 5), None, None, 3)
-    step = driver.step(T0 + 501)
-    assert step.effects.rerouted == []
-    assert step.codes == ["misrouted"]
+def retried(retries: int | None) -> Driver:
+    """A partition to which another worker sent a request of somebody else's."""
+    more = [] if retries is None else [("belfry-origin-retries", b"%d" % retries)]
+    away = at_home(1)
+    away.send(request(tenant=tenant_of(2), at=T0 + 5), timestamp_ms=T0)
+    (stray,) = away.step(T0 + 1).effects.rerouted
+    driver = at_home(3)
+    driver.send(stray.value, stray.key, [*stray.headers, *more], timestamp_ms=T0 + 500)
+    return driver
+
+
+@pytest.mark.parametrize(("retries", "next_one"), [(None, 1), (1, 2), (999, 1_000)])
+def test_what_was_sent_to_the_wrong_partition_begins_its_way_anew(
+    retries: int | None, next_one: int
+) -> None:
+    """Workers that know different policies disagree on the owner for a while."""
+    step = retried(retries).step(T0 + 501)
+    (stray,) = step.effects.rerouted
+    assert (stray.partition, step.codes) == (2, [])
+    assert stray.headers[:3] == [
+        ("belfry-origin-topic", b"belfry.schedules"),
+        ("belfry-origin-partition", b"1"),
+        ("belfry-origin-offset", b"0"),
+    ]
+    assert stray.headers[-1] == ("belfry-origin-retries", b"%d" % next_one)
+    driver = at_home(2)
+    driver.send(stray.value, stray.key, stray.headers, timestamp_ms=T0 + 900)
+    assert driver.step(T0 + 901).outcomes == ["ACCEPTED"]
+
+
+def test_no_request_goes_round_for_ever() -> None:
+    step = retried(1_000).step(T0 + 501)
+    assert (step.effects.rerouted, step.codes) == ([], ["misrouted"])
+
+
+def test_what_began_anew_is_counted_without_an_origin_that_can_be_believed() -> None:
+    driver = at_home(3)
+    half: Headers = [("belfry-origin-topic", b"x"), ("belfry-origin-retries", b"7")]
+    driver.send(request(tenant=tenant_of(2), at=T0 + 5), None, half)
+    (stray,) = driver.step(T0).effects.rerouted
+    assert stray.headers[-1] == ("belfry-origin-retries", b"8")
+
+
+@pytest.mark.parametrize("skew_ms", [1, 500, HOUR])
+def test_the_origin_is_kept_where_the_first_brokers_clock_is_ahead(skew_ms: int) -> None:
+    """The sender waits for the verdict on the record that it wrote; delays count from no later."""
+    away = at_home(1)
+    value = request(tenant=tenant_of(2), kind="AFTER", delay_ms=HOUR, request_id="r")
+    away.send(value, timestamp_ms=T0 + skew_ms)
+    (stray,) = away.step(T0).effects.rerouted
+    driver = at_home(2)
+    driver.send(stray.value, stray.key, stray.headers, timestamp_ms=T0)
+    (told,) = driver.step(T0).effects.lifecycle
+    assert (told.source_partition, told.source_offset, told.due_at) == (1, 0, T0 + HOUR)
+
+
+@pytest.mark.parametrize("given_ms", [-1, 0, 10**14, 2**62])
+def test_the_origin_of_a_producers_odd_instant_is_believed(given_ms: int) -> None:
+    """A topic of a tenant's own may keep the instants that its producers give."""
+    origin = Origin("belfry.schedules.demo", 3, 9, given_ms, rerouted=False)
+    found = origin_of((1, T0, None, None, origin_headers(origin)), "belfry.schedules", 0)
+    assert found[:3] == origin[:3]
+    assert 0 < found.timestamp_ms <= T0
+
+
+@pytest.mark.parametrize("forged", [b"0", b"-5", b"99999999999999999", b"x", b""])
+def test_an_instant_that_no_broker_gave_is_no_origin(forged: bytes) -> None:
+    headers = origin_headers(Origin("t", 3, 9, T0, rerouted=False))
+    headers[3] = ("belfry-origin-timestamp", forged)
+    assert origin_of((1, T0, None, None, headers), "here", 0) == ("here", 0, 1, T0, False)
+
+
+def test_headers_of_later_releases_on_the_way_are_nobodys_business() -> None:
+    later = ("belfry-origin-later", b"1")
+    driver = at_home(2)
+    headers: Headers = [("belfry-tenant", tenant_of(2).encode()), ("belfry-id", b"a")]
+    driver.send(b"v", None, [*headers, ("belfry-in", b"1m"), later])
+    assert driver.step(T0).outcomes == ["ACCEPTED"]
+    (shot,) = driver.step(T0 + HOUR).shots
+    assert later not in shot.headers
+    secret, value = b"s", request(tenant="x")
+    assert signature(secret, "x", None, value, [later]) == signature(secret, "x", None, value, [])
 
 
 def test_a_spread_tenants_ids_have_homes_of_their_own() -> None:
     driver = at_home(0)
-    driver.tenants.of("demo").spread = 8
+    driver.treat(spread=8)
     for number in range(40):
         driver.ask(schedule_id=f"{number}", at=T0 + 5)
     effects = driver.step(T0).effects

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from belfry.schedules.identity import expected_of
 from belfry.schedules.transitions import State
 from belfry.store.records import MARKER, PENDING, decode_marker, decode_pending
 from tests.unit.engine.driver import HOUR, T0, Driver, Step
@@ -202,6 +203,46 @@ def test_expected_versions(state: State, action: str, expected: int, outcome: st
         assert NAME not in step.effects.rows
 
 
+def etag(driver: Driver, **fields: Any) -> int:
+    """What `expected_version` holds for the answer to a request that is sent now."""
+    driver.ask(**fields)
+    (told,) = driver.step(T0).effects.lifecycle
+    assert told.generation is not None
+    assert told.version is not None
+    return expected_of(told.generation, told.version)
+
+
+@pytest.mark.parametrize("action", ["UPSERT", "CREATE", "CANCEL", "PAUSE", "RESUME", "TRIGGER"])
+def test_an_etag_of_a_schedule_that_is_over_never_meets_its_successor(action: str) -> None:
+    driver = Driver()
+    first = etag(driver, at=T0 + HOUR)
+    driver.ask(action="CANCEL")
+    driver.step(T0)
+    second = etag(driver, at=T0 + HOUR)
+    driver.ask(action=action, at=T0 + 2 * HOUR, expected_version=first)
+    (told,) = driver.step(T0).effects.lifecycle
+    assert (str(told.outcome), told.code) == ("CONFLICT", "wrong_generation")
+    assert driver.engine.next_due_ms() == T0 + HOUR
+    driver.ask(action="CANCEL", expected_version=second)
+    assert driver.step(T0).outcomes == ["CANCELLED"]
+
+
+def test_every_answer_about_a_schedule_names_its_generation() -> None:
+    driver = Driver()
+    first = etag(driver, at=T0 + HOUR, request_id="r")
+    assert etag(driver, at=T0 + HOUR, request_id="r") == first
+    assert etag(driver, at=T0 + HOUR) == first
+    assert etag(driver, action="CREATE", at=T0 + HOUR) == first
+    assert etag(driver, action="PAUSE") == etag(driver, action="RESUME") == first
+    assert etag(driver, at=T0 + 2 * HOUR, expected_version=first) == first + 1
+    driver.ask(action="CANCEL", expected_version=first)
+    (told,) = driver.step(T0).effects.lifecycle
+    assert (str(told.outcome), told.code) == ("CONFLICT", "wrong_version")
+    driver.run(T0 + 2 * HOUR)
+    driver.ask(action="CANCEL", expected_version=first + 1)
+    assert driver.step(T0 + 2 * HOUR).outcomes == ["TOO_LATE"]
+
+
 def test_a_trigger_fires_an_extra_one_and_leaves_the_pending_one_alone() -> None:
     #  T0      10             1h
     #  a@1h    trigger ► -1   ► 0
@@ -240,7 +281,7 @@ def test_after_a_day_a_fired_schedule_is_forgotten() -> None:
     #  T0 + 10     TOO_LATE   NOT_FOUND
     driver = standing(State.OVER)
     for now_ms, outcome in ((T0 + 9 + 24 * HOUR, "TOO_LATE"), (T0 + 10 + 24 * HOUR, "NOT_FOUND")):
-        driver.ask(action="CANCEL")
+        driver.ask(action="CANCEL", timestamp_ms=now_ms)
         assert driver.step(now_ms).outcomes == [outcome]
 
 

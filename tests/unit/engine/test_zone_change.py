@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from datetime import timedelta, timezone
+from typing import Any
 
 import pytest
 
 from belfry.engine import plan
 from belfry.schedules import triggers
 from belfry.schedules.instants import parse_instant
+from belfry.schedules.outcomes import Outcome
 from belfry.schedules.triggers import cron, zones
 from belfry.schedules.triggers.cron import Clock
 from belfry.schedules.triggers.expression import expression
@@ -22,6 +24,7 @@ from belfry.schedules.triggers.zones import Zone
 from belfry.store import keys
 from belfry.store.records import decode_pending, encode_zones, paused
 from belfry.store.schedules import ScheduleStore
+from belfry.wire.lifecycle import LifecycleEvent
 from tests.unit.engine.acknowledging import rebuilt
 from tests.unit.engine.driver import Driver
 
@@ -132,3 +135,123 @@ def test_a_rollback_begins_again(release: Release) -> None:
     assert nominal(driver, "a") == EIGHT
     assert driver.sweep(NOW).rederived == 2
     assert nominal(driver, "a") == EIGHT - HOUR
+
+
+def isolated(**policy: Any) -> Driver:
+    """The same of a tenant whose events wait in a queue of their own."""
+    driver = Driver()
+    driver.engine.claim(b"settings")
+    driver.end(NOW)
+    driver.treat(**policy)
+    for number in range(3):
+        cron = f"{number} 9 * * *"
+        driver.ask(schedule_id=f"{number}", kind="CRON", cron=cron, timezone="Europe/Paris")
+    driver.step(NOW)
+    return driver
+
+
+@pytest.mark.parametrize("policy", [{"max_fires_per_second": 1000.0}, {"priority": -1}])
+@pytest.mark.parametrize("hours", [2, 0])
+@pytest.mark.parametrize("commit", [True, False])
+def test_what_an_isolated_tenant_has_pending_is_derived_anew(
+    release: Release, policy: dict[str, Any], hours: int, commit: bool
+) -> None:
+    driver = isolated(**policy)
+    release("made up", hours)
+    # With the store that it had: one that is rebuilt has all that is not due in the timeline.
+    driver.start(driver.rows)
+    if not commit:
+        driver.engine.sweep(NOW, 1_000)
+        driver.end(NOW, commit=False)
+    assert driver.sweep(NOW).rederived == 3
+    moved_ms = EIGHT - (hours - 1) * HOUR
+    assert [nominal(driver, f"{n}") for n in range(3)] == [moved_ms + n * 60_000 for n in range(3)]
+    assert driver.run(moved_ms - 1) == []
+    assert driver.run(moved_ms + 60_000) == ["0", "1"]
+    assert driver.run(moved_ms + HOUR) == ["2"]
+    assert driver.engine.pending == 3
+
+
+def test_a_crowd_is_derived_anew_too(release: Release) -> None:
+    driver = isolated()
+    driver.engine._waiting.set_apart(b"demo")
+    driver.ask(schedule_id="crowd", kind="CRON", cron="0 9 * * *", timezone="Europe/Paris")
+    driver.step(NOW)
+    release("made up", 2)
+    driver.start(driver.rows)
+    assert driver.sweep(NOW).rederived == 4
+    assert sorted(driver.run(EIGHT - HOUR)) == ["0", "crowd"]
+
+
+WAYS: dict[str, dict[str, Any]] = {
+    "in time": {},
+    "a run that is late": {"misfire": "FIRE_ONCE", "max_lateness_ms": 0},
+    "each of a late run": {"misfire": "FIRE_ALL", "max_lateness_ms": 0},
+    "given up": {"misfire": "SKIP", "max_lateness_ms": 0},
+    "overlap SKIP": {"overlap": "SKIP"},
+    "overlap QUEUE_ONE": {"overlap": "QUEUE_ONE"},
+    "a group": {"group": "g"},
+    "serial": {"group": "g", "serial": True},
+    "jitter": {"jitter_ms": 600_000},
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("wait", ["timeline", "priority", "paused", "held"])
+@pytest.mark.parametrize("hours", [2, 0])
+@pytest.mark.parametrize("swept", [True, False])
+def test_no_instant_moves_onto_one_that_has_fired(
+    release: Release, way: str, wait: str, hours: float, swept: bool
+) -> None:
+    """The 10 o'clock that is pending would be, by the new data, what fired as 9 o'clock."""
+    driver = Driver()
+    driver.engine.claim(b"settings")
+    driver.end(NOW)
+    driver.treat(priority=-1 if wait == "priority" else 0)
+    driver.ask(kind="CRON", cron="0 9,10 * * *", timezone="Europe/Paris", **WAYS[way])
+    driver.step(NOW)
+    now_ms = EIGHT + HOUR // 4
+    fires = all_fires(driver, now_ms)
+    if wait == "paused":
+        driver.ask(action="PAUSE")
+        driver.step(now_ms)
+    elif wait == "held":
+        driver.tenants.hold("demo", "its topic is missing")
+        now_ms += HOUR
+        assert all_fires(driver, now_ms) == []
+    release("made up", hours)
+    driver.start(driver.rows)
+    if swept:
+        driver.sweep(now_ms)
+    driver.tenants.hold("demo", "")
+    if wait == "paused":
+        driver.ask(action="RESUME")
+        driver.step(now_ms)
+    for each in range(1, 40):
+        for fire in fires[-1:]:
+            driver.ask(action="ACK", fire_id=fire.fire_id)
+        fires += all_fires(driver, now_ms + each * HOUR)
+    ids = [fire.fire_id for fire in fires]
+    assert len(ids) == len(set(ids))
+    assert driver.engine.pending == 1
+    assert len(ids) >= {"given up": 0, "overlap SKIP": 2}.get(way, 3)
+
+
+def all_fires(driver: Driver, now_ms: int) -> list[LifecycleEvent]:
+    """What is told of fires until nothing more is due."""
+    told = driver.step(now_ms).effects.lifecycle
+    while (due_ms := driver.engine.next_due_ms()) is not None and due_ms <= now_ms:
+        told += driver.step(now_ms).effects.lifecycle
+    return [each for each in told if each.outcome is Outcome.FIRED]
+
+
+def test_what_is_written_in_the_step_of_the_sweep_is_derived_anew_too(release: Release) -> None:
+    driver = begun()
+    release("made up", 2)
+    rebuilt(driver, NOW)
+    driver.ask(schedule_id="p", action="RESUME")
+    driver.ask(schedule_id="p", action="PAUSE")
+    driver.engine.accept(driver.batch(), NOW)
+    assert driver.engine.sweep(NOW, 1_000).rederived == 2
+    driver.end(NOW)
+    assert [nominal(driver, name) for name in ("a", "p")] == [EIGHT - HOUR] * 2

@@ -6,7 +6,8 @@ import pytest
 
 from belfry.schedules.outcomes import Outcome
 from belfry.schedules.policy import TenantPolicy
-from belfry.schedules.tenant import WRITTEN, Delivery, Level, Signing, Tenants, Terms
+from belfry.schedules.tenant import WRITTEN, Delivery, Level, Terms
+from belfry.schedules.tenants import Signing, Tenants
 
 
 def tenants(level: Level = Level.FAILURES) -> Tenants:

@@ -1,8 +1,4 @@
-"""What a store says to those who only look: one schedule, pages by name and by due, counts.
-
-minute      0         1         2
-timeline    a   b     c         d        (other tenants' rows lie between)
-"""
+"""What a store says to those who only look: one schedule, and pages by name."""
 
 from __future__ import annotations
 
@@ -128,22 +124,6 @@ def test_by_name_all_pages_give_each_once(shelf: Shelf) -> None:
     assert shelf.ids(Wanted(b"nobody")) == []
 
 
-@pytest.mark.parametrize("limit", [1, 2, 100])
-@pytest.mark.parametrize("examine", [1, 3, 1000])
-def test_by_due_all_pages_give_each_once(shelf: Shelf, limit: int, examine: int) -> None:
-    wanted = Wanted(b"t", due_from_ms=NOW_MS + MINUTE_MS, due_until_ms=NOW_MS + 3 * MINUTE_MS)
-    assert shelf.ids(wanted, limit, examine) == ["b", "b/1"]
-
-
-def test_by_due_what_is_held_back_comes_first(shelf: Shelf) -> None:
-    shelf.add("t", "late", NOW_MS - MINUTE_MS, held=True)
-    shelf.add("tt", "theirs", NOW_MS - MINUTE_MS, held=True)
-    wanted = Wanted(b"t", due_from_ms=0)
-    assert shelf.ids(wanted) == ["late", "a", "b", "b/1", "b/2", "c"]
-    assert shelf.ids(Wanted(b"t", due_from_ms=NOW_MS - 1))[0] == "a"
-    assert shelf.ids(Wanted(b"t", due_until_ms=NOW_MS)) == ["late"]
-
-
 def test_a_list_leaves_payloads_out(shelf: Shelf) -> None:
     page = lookup.page(shelf.rows, Wanted(b"t"), None, NOW_MS, limit=10, examine=10)
     assert {standing.payload_bytes for standing in page.found} == {1}
@@ -155,24 +135,6 @@ def test_a_cursor_of_another_range_shows_nothing_more(shelf: Shelf) -> None:
     assert {standing.name[:3] for standing in page.found} == {b"tt/"}
     page = lookup.page(shelf.rows, Wanted(b"t"), b"ktt/", NOW_MS, limit=10, examine=10)
     assert page.found == []
-
-
-def test_counts_per_minute(shelf: Shelf) -> None:
-    minute_ms = NOW_MS // MINUTE_MS * MINUTE_MS
-    shelf.add("t", "late", NOW_MS - MINUTE_MS, held=True)
-    shelf.add("t", "also", NOW_MS + 1)
-    wanted = Wanted(b"t", due_from_ms=0)
-    found: dict[int, int] = {}
-    after: bytes | None = None
-    while True:
-        counted, examined, after = lookup.counts(shelf.rows, wanted, after, examine=4)
-        assert examined <= 4
-        for minute, count in counted.items():
-            found[minute] = found.get(minute, 0) + count
-        if after is None:
-            break
-    expected = {minute_ms + n * MINUTE_MS: 1 for n in (-1, 0, 1, 2, 3, 4)}
-    assert found == {**expected, minute_ms: 2}
 
 
 class Racing(MemoryMap):

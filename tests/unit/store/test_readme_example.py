@@ -12,9 +12,10 @@ import pytest
 
 from belfry.schedules.identity import fire_id, life_of, partition_of
 from belfry.schedules.instants import parse_instant
+from belfry.schedules.request_digest import digest_of_plain
 from belfry.store import keys, records
 from belfry.store.ordered_map import MemoryMap
-from belfry.store.records import Manifest, Marker, Pending, Verdict
+from belfry.store.records import Manifest, Marker, Pending
 from belfry.store.schedules import ScheduleStore, StoredState
 
 README: Final = Path(records.__file__).with_name("README.md").read_text(encoding="utf-8")
@@ -27,6 +28,7 @@ AT: Final = parse_instant("2026-12-01T09:00:00Z")
 ACCEPTED: Final = parse_instant("2026-11-30T12:00:00Z")
 NAME: Final = b"demo/order/4711"
 LIFE: Final = life_of(partition_of(b"demo", 4), 42)
+PLAIN: Final = (b"demo", b"order/4711", AT, None, None, None, b"not paid", b"r-1")
 
 
 def shown(block: str) -> bytes:
@@ -85,7 +87,7 @@ MADE: Final = {
     "manifest": records.encode_manifest(manifest()),
     "state": state(),
     "verdict key": keys.request_key("demo", "r-1"),
-    "verdict": records.encode_verdict(Verdict("ACCEPTED", ACCEPTED, AT, 1, "")),
+    "answered": records.encode_accepted(PLAIN, ACCEPTED, LIFE, digest_of_plain(PLAIN)),
 }
 
 
@@ -107,7 +109,9 @@ def test_the_example_lies_where_it_says() -> None:
     assert rows.get(MADE["named key"]) == MADE["place"]
 
 
-@pytest.mark.parametrize("name", ["_BOTH", "_MARKER", "_VERDICT", "_MANIFEST", "_PLACE"])
+@pytest.mark.parametrize(
+    "name", ["_BOTH", "_MARKER", "_VERDICT", "_ANSWERED", "_MANIFEST", "_PLACE"]
+)
 def test_the_table_of_fields_is_the_layout(name: str) -> None:
     table = dict(LAYOUT.findall(README))[name]
     layout: Struct = getattr(records, name)

@@ -85,12 +85,30 @@ def test_a_verdict_may_have_neither_instant_nor_version(
 ) -> None:
     verdict = Verdict("NOT_FOUND", 9, due_ms, version, "not_found")
     assert records.decode_verdict(records.encode_verdict(verdict)) == verdict
+    with_digest = verdict._replace(digest=b"d" * 16, action="CANCEL", schedule_id="a")
+    assert records.decode_verdict(records.encode_verdict(with_digest)) == with_digest
+
+
+def test_a_verdict_keeps_as_much_of_long_names_as_has_room() -> None:
+    given = Verdict("REJECTED", 9, None, None, "bad", b"d" * 16, "A" * 999, "é" * 999, 7)
+    kept = records.decode_verdict(records.encode_verdict(given))
+    assert (kept.action, kept.schedule_id[:127]) == ("A" * 255, "é" * 127)
+    assert (kept.digest, kept.generation, kept.code) == (given.digest, 7, "bad")
+
+
+def test_the_verdict_on_a_plain_request_is_the_general_one() -> None:
+    plain = (b"demo", b"a/1", 8, None, None, None, b"x", b"r")
+    general = Verdict("ACCEPTED", 9, 8, 1, "", b"d" * 16, "UPSERT", "a/1", 7)
+    assert records.encode_accepted(plain, 9, 7, b"d" * 16) == records.encode_verdict(general)
 
 
 WHOLE = {
     records.PENDING: records.encode_pending(ROW),
     records.MARKER: records.encode_marker(Marker(0, 1, 2, 3, 4, 5)),
     records.VERDICT: records.encode_verdict(Verdict("ACCEPTED", 1, 2, 3, "")),
+    records.ANSWERED: records.encode_verdict(
+        Verdict("ACCEPTED", 1, 2, 3, "", bytes(16), "UPSERT", "a", 4)
+    ),
     records.MANIFEST: records.encode_manifest(Manifest(1, 2, 3, 4, 5, 6, bytes(16))),
     records.AWAITED: records.encode_awaited(Awaited(1, 2, 3, 4, 5, b"a", b"g")),
     records.ZONES: records.encode_zones("2026b"),

@@ -43,7 +43,7 @@ def test_the_names_of_the_contract_exist() -> None:
 def test_what_is_shown_is_what_is_declared(metrics: Metrics) -> None:
     metrics.requests({"ACCEPTED": 1})
     metrics.rejected({"no_tenant": 1})
-    metrics.partition(0, pending=1, oldest_due_seconds=0, ingest_lag_records=0)
+    metrics.partition(0, pending=1, waiting_seconds={"firing": 0.0}, ingest_lag_records=0)
     shown = {
         family.name + ("_total" if family.type == "counter" else "")
         for family in text_string_to_metric_families(metrics.exposition().decode())
@@ -83,12 +83,28 @@ def test_expected_outcomes_start_at_zero(metrics: Metrics, registry: CollectorRe
 
 
 def test_a_lost_partition_shows_no_figures(metrics: Metrics, registry: CollectorRegistry) -> None:
-    metrics.partition(3, pending=7, oldest_due_seconds=-2, ingest_lag_records=1)
+    metrics.partition(3, pending=7, waiting_seconds={"firing": -2.0}, ingest_lag_records=1)
     label = {"partition": "3"}
     assert registry.get_sample_value("belfry_oldest_due_seconds", label) == 0
     metrics.partition_lost(3)
+    by_reason = {**label, "waiting_for": "firing"}
+    assert registry.get_sample_value("belfry_waiting_seconds", by_reason) is None
     assert registry.get_sample_value("belfry_partition_owned", label) == 0
     assert registry.get_sample_value("belfry_pending_schedules", label) is None
+
+
+def test_the_oldest_is_shown_whatever_it_waits_for(
+    metrics: Metrics, registry: CollectorRegistry
+) -> None:
+    waits = {"firing": -3.0, "ack_lock": 90.0}
+    metrics.partition(3, pending=7, waiting_seconds=waits, ingest_lag_records=1)
+    label = {"partition": "3"}
+    assert registry.get_sample_value("belfry_oldest_due_seconds", label) == 90
+    locked = {**label, "waiting_for": "ack_lock"}
+    assert registry.get_sample_value("belfry_waiting_seconds", locked) == 90
+    metrics.partition(3, pending=7, waiting_seconds={}, ingest_lag_records=1)
+    assert registry.get_sample_value("belfry_oldest_due_seconds", label) == 0
+    assert registry.get_sample_value("belfry_waiting_seconds", locked) is None
 
 
 def test_two_workers_in_one_process_count_apart(metrics: Metrics) -> None:

@@ -39,8 +39,10 @@ def test_events_fire_in_due_order_at_their_own_instants(belfry: MemoryScheduler)
 def test_verdicts_are_the_workers(belfry: MemoryScheduler) -> None:
     first = belfry.schedule("shop", "a", in_="5m", payload="x", request_id="one")
     assert first.due_ms == belfry.clock.now_ms + 300_000
-    repeated = belfry.schedule("shop", "a", in_="9m", payload="other", request_id="one")
+    repeated = belfry.schedule("shop", "a", in_="5m", payload="x", request_id="one")
     assert (repeated.outcome, repeated.code) == ("DUPLICATE", "ACCEPTED")
+    with pytest.raises(Conflict, match="request_id_reused"):
+        belfry.cancel("shop", "a", request_id="one")
     assert belfry.schedule("shop", "a", at=first.due_ms, payload="y").outcome == "UPDATED"
     with pytest.raises(Conflict):
         belfry.schedule("shop", "a", in_="1m", action="CREATE")
@@ -53,6 +55,20 @@ def test_verdicts_are_the_workers(belfry: MemoryScheduler) -> None:
     belfry.advance("2m")
     with pytest.raises(TooLate):
         belfry.cancel("shop", "c")
+
+
+def test_an_etag_is_that_of_one_schedule_and_of_none_after_it(belfry: MemoryScheduler) -> None:
+    first = belfry.schedule("shop", "a", in_="5m")
+    assert belfry.get("shop", "a").etag == first.etag
+    belfry.cancel("shop", "a", expected_version=first.etag or "")
+    second = belfry.schedule("shop", "a", in_="5m")
+    with pytest.raises(Conflict, match="wrong_generation"):
+        belfry.cancel("shop", "a", expected_version=first.etag or "")
+    (listed,) = belfry.list("shop")
+    assert listed.etag == second.etag
+    with pytest.raises(ValueError, match="is no version"):
+        belfry.cancel("shop", "a", expected_version="1.")
+    belfry.cancel("shop", "a", expected_version=1)
 
 
 def test_get_and_list(belfry: MemoryScheduler) -> None:
@@ -138,6 +154,8 @@ def test_a_retry_that_is_asked_for_twice_fires_once(belfry: MemoryScheduler) -> 
     (event,) = belfry.advance(0)
     assert retry_later(belfry, event).outcome == "ACCEPTED"
     assert retry_later(belfry, event).outcome == "DUPLICATE"
+    other = retry_later(belfry, event, Backoff(first="9m"))
+    assert (other.outcome, other.code) == ("CONFLICT", "request_id_reused")
     assert len(belfry.advance("1h")) == 1
 
 

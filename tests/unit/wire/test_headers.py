@@ -7,7 +7,15 @@ import pytest
 from belfry.schedules.rejections import Rejection
 from belfry.schedules.request import Request
 from belfry.wire import catalogue
-from belfry.wire.headers import EMPTY, PROTOCOL, read_headers, speaks_protocol
+from belfry.wire.headers import (
+    EMPTY,
+    PROTOCOL,
+    TRAVELLING,
+    asked_by,
+    read_headers,
+    speaks_protocol,
+    unknown_header,
+)
 from belfry.wire.record import Headers
 
 NAMED: Headers = [("belfry-tenant", b"demo"), ("belfry-id", b"order/1")]
@@ -82,7 +90,13 @@ def test_value_and_key_become_the_events() -> None:
 
 
 def test_other_headers_keep_order_repeats_and_nulls() -> None:
-    others: Headers = [("b", b"1"), ("a", None), ("b", b"2"), ("belfry-other", b"x"), ("b", b"")]
+    others: Headers = [
+        ("b", b"1"),
+        ("a", None),
+        ("b", b"2"),
+        ("belfry-occurrence", b"x"),
+        ("b", b""),
+    ]
     found = request(others[0], AT, *others[1:])
     assert [(each["name"], each["value"]) for each in found["headers"]] == others
 
@@ -152,9 +166,65 @@ def test_names_are_needed(left_out: str, code: str) -> None:
     assert (found.code, left_out in found.reason) == (code, True)
 
 
+@pytest.mark.parametrize(
+    ("name", "nearest"),
+    [
+        ("belfry-tz", "belfry-timezone"),
+        ("belfry-timezon", "belfry-timezone"),
+        ("Belfry-Timezone", "belfry-timezone"),
+        ("belfry-request_id", "belfry-request-id"),
+        ("belfry-requestid", "belfry-request-id"),
+        ("belfry-tenat", "belfry-tenant"),
+        ("belfry-delay-ms", "belfry-in"),
+        ("belfry-event-type", "belfry-type"),
+        ("belfry-acton", "belfry-action"),
+        ("belfry-corn", "belfry-cron"),
+    ],
+)
+def test_an_unknown_name_of_belfrys_is_refused_with_the_nearest_known_one(
+    name: str, nearest: str
+) -> None:
+    found = refusal(AT, (name, b"x"))
+    assert found.code == "unknown_header"
+    assert found.reason.startswith(f"Unknown header {name}; did you mean {nearest}? Known are ")
+    alone = unknown_header([("mine", b"x"), (name, None)])
+    assert alone is not None
+    assert alone.code == "unknown_header"
+
+
+@pytest.mark.parametrize("name", ["belfry-jitter", "belfry-", "belfry-x" * 9_000])
+def test_a_name_that_is_near_to_none_is_refused_with_all_that_are_known(name: str) -> None:
+    found = refusal(AT, (name, b"x"))
+    assert (found.code, len(found.reason) < 500) == ("unknown_header", True)
+    assert all(each in found.reason for each in PROTOCOL)
+
+
+@pytest.mark.parametrize("name", sorted(TRAVELLING))
+def test_what_belfry_puts_onto_records_may_come_in_again(name: str) -> None:
+    """A failed message is put back with its headers as they were, and so is a rejected one."""
+    assert request(AT, (name, b"x"))["headers"] == [{"name": name, "value": b"x"}]
+
+
+def test_who_asks_is_known_though_the_request_is_refused() -> None:
+    headers: Headers = [*NAMED, ("belfry-at", b"tomorrow"), ("belfry-request-id", b"r\xff")]
+    found = asked_by((0, 0, None, b"v", headers))
+    assert found is not None
+    names = found["tenant"], found["schedule_id"], found["request_id"]
+    assert names == ("demo", "order/1", "r\ufffd")
+    own = asked_by((0, 0, None, b"v", [*headers, ("belfry-origin-tenant", b"own")]))
+    assert own is not None
+    assert own["tenant"] == "own"
+    alone = asked_by((0, 0, None, b"v", [("belfry-request-id", None)]))
+    assert alone is not None
+    assert (alone["tenant"], alone["schedule_id"], alone["request_id"]) == ("", "", "")
+    assert asked_by((0, 0, None, b"v", [("mine", b"x")])) is None
+    assert asked_by((0, 0, None, None, None)) is None
+
+
 def test_only_the_protocols_own_names_speak_it() -> None:
     assert all(speaks_protocol([("x", None), (name, None)]) for name in PROTOCOL)
     assert not speaks_protocol([("belfry-fire-id", b"1"), ("belfry-origin-topic", b"t")])
+    assert not speaks_protocol([("belfry-tz", b"UTC")])
     assert not speaks_protocol([])
 
 

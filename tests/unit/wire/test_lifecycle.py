@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import pytest
 
 from belfry.schedules.outcomes import Outcome
 from belfry.wire import catalogue
 from belfry.wire.catalogue import RecordReader
-from belfry.wire.lifecycle import LifecycleEvent, decode_lifecycle, encode_lifecycle
+from belfry.wire.lifecycle import (
+    LifecycleEvent,
+    decode_lifecycle,
+    encode_lifecycle,
+    generation_in,
+    headers_of,
+)
 
 RICH = LifecycleEvent(
     tenant="demo",
@@ -34,8 +40,19 @@ RICH = LifecycleEvent(
 def test_the_class_has_the_fields_of_the_schema() -> None:
     schema = catalogue.schema("LifecycleEvent")
     assert [each.name for each in fields(LifecycleEvent)] == [
-        one["name"] for one in schema["fields"]
+        *[one["name"] for one in schema["fields"]],
+        "generation",
     ]
+
+
+def test_the_generation_travels_in_a_header_that_old_readers_pass_over() -> None:
+    bare = LifecycleEvent(tenant="t", schedule_id="a", outcome=Outcome.ACCEPTED, at=5)
+    told = replace(bare, generation=2**31 - 1)
+    assert encode_lifecycle(told) == encode_lifecycle(bare)
+    assert (headers_of(bare), generation_in([])) == ([], None)
+    assert generation_in([*headers_of(told)]) == 2**31 - 1
+    for forged in (None, b"", b"x", b"-1", b"9" * 999):
+        assert generation_in([("belfry-generation", forged)]) is None
 
 
 def test_outcomes_are_those_of_the_schema() -> None:

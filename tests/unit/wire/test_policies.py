@@ -109,7 +109,7 @@ def test_good_policies_have_no_problems(policy: TenantPolicy) -> None:
         ({"lifecycle": "UNKNOWN"}, "lifecycle has a value"),
         ({"misfire": "UNKNOWN"}, "misfire has a value"),
         ({"spread": 0}, "spread is 0"),
-        ({"spread": 5000}, "at most 1024"),
+        ({"spread": 5000}, "1 to 1024"),
         ({"max_pending": -1}, "max_pending is -1"),
         ({"max_fires_per_second": nan}, "max_fires_per_second is nan"),
         ({"max_requests_per_second": inf}, "max_requests_per_second is inf"),

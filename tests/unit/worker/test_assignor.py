@@ -1,4 +1,4 @@
-"""The group's assignor: what the leader is told becomes shares, and everybody gets the roster."""
+"""The group's assignor: what the leader is told becomes shares, and each gets its own part."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from belfry.worker.assignor import assignor_of
 from belfry.worker.group import Group
 from belfry.worker.membership import membership_app
 from belfry.worker.process import take_in
+from belfry.worker.roster_client import roster_of
 
 TOPIC = "belfry.schedules"
 
@@ -35,6 +36,8 @@ def shared(groups: dict[str, Group]) -> dict[str, list[int]]:
     found = leader.assign(Topics(), told)
     for member, assignment in found.items():
         kinds[member].on_assignment(assignment)
+        pairs = [(told[m].encode(), found[m].encode()) for m in found]
+        groups[member].met(roster_of(pairs))
     return {m: [tp.partition for tp in a.partitions()] for m, a in found.items()}
 
 
@@ -51,6 +54,7 @@ def test_what_was_added_to_the_input_has_no_standby() -> None:
     one, other = Group(Standing("one")), Group(Standing("other"))
     shared({"m1": one, "m2": other})
     assert one.roster.stood_by() == {0, 1, 2, 3}
+    assert {*one.assignment.stands_by, *other.assignment.stands_by} == {0, 1, 2, 3}
 
 
 def test_what_is_held_stays() -> None:

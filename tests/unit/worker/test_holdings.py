@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from belfry.schedules.policy import TenantPolicy
-from belfry.schedules.tenant import Delivery, Level, Tenants, Terms
+from belfry.schedules.tenant import Delivery, Level, Terms
+from belfry.schedules.tenants import Tenants
 from belfry.worker.holdings import Holdings
 
 

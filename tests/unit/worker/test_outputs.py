@@ -11,11 +11,13 @@ from confluent_kafka import KafkaError, KafkaException
 
 from belfry.engine.effects import Effects
 from belfry.schedules.policy import TenantPolicy
-from belfry.schedules.tenant import Delivery, Level, Tenants, Terms
+from belfry.schedules.tenant import Delivery, Level, Terms
+from belfry.schedules.tenants import Tenants
 from belfry.settings import Settings
 from belfry.worker import outputs
-from belfry.worker.outcome import Aborted
+from belfry.worker.outcome import Aborted, TopicGone
 from belfry.worker.outputs import BATCH_OVERHEAD_BYTES, TOPICS_AT_ONCE, Outputs
+from tests.unit.engine.driver import HOUR, T0, Driver
 
 TOPICS = 2 * TOPICS_AT_ONCE + 1
 SLOW = "belfry.fired.tenant-7"
@@ -52,15 +54,15 @@ def test_thousands_of_topics_are_described_some_at_a_time_and_a_slow_one_ends_no
 ) -> None:
     monkeypatch.setattr(outputs, "AdminClient", Cluster)
     tenants = Tenants("belfry.fired.", Delivery.PAYLOAD, Level.FAILURES)
-    known, slow = tenants.of("tenant-1000"), tenants.of("tenant-7")
-    before = slow.max_record_bytes
+    tenants.of("tenant-1000")
+    before = tenants.of("tenant-7").max_record_bytes
     found = Outputs(Settings(), tenants, None)
     found._look()
     asked = found._admin.asked  # type: ignore[attr-defined]
     assert sum(asked) == TOPICS
     assert max(asked) <= TOPICS_AT_ONCE
-    assert known.max_record_bytes == 5_000 - BATCH_OVERHEAD_BYTES
-    assert slow.max_record_bytes == before
+    assert tenants.of("tenant-1000").max_record_bytes == 5_000 - BATCH_OVERHEAD_BYTES
+    assert tenants.of("tenant-7").max_record_bytes == before
 
 
 class Silent(Cluster):
@@ -85,3 +87,62 @@ def test_a_cluster_that_does_not_tell_of_its_brokers_holds_whose_topic_is_to_be_
     found.prepare(Effects(tenants={"new"}))
     with pytest.raises(Aborted):
         found.prepare(Effects(fired=[("elsewhere", b"k", None, b"v", [])]))
+
+
+class Taken(Cluster):
+    """A cluster in which another worker makes `a.b` just before this one asks for `a_b`."""
+
+    names: tuple[str, ...] = ()
+
+    def list_topics(self, timeout: float) -> Any:
+        assert timeout > 0
+        leader = SimpleNamespace(leader=1)
+        topic = SimpleNamespace(error=None, partitions={0: leader})
+        return SimpleNamespace(topics=dict.fromkeys(self.names, topic), brokers={1: leader})
+
+    def create_topics(self, new: list[Any], **_: Any) -> dict[str, Future[Any]]:
+        Taken.names = ("belfry.fired.a.b",)
+        refused: Future[Any] = Future()
+        refused.set_exception(KafkaException(KafkaError(KafkaError.TOPIC_EXCEPTION, "collides")))
+        return {topic.topic: refused for topic in new}
+
+
+def test_of_two_tenants_that_ask_at_once_kafka_says_whose_the_name_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The step that accepted the other one is rolled back, and its request refused then."""
+    monkeypatch.setattr(outputs, "AdminClient", Taken)
+    driver = Driver()
+    found = Outputs(Settings(), driver.tenants, None)
+    driver.ask(tenant="a_b", at=T0 + HOUR)
+    effects = driver.engine.accept(driver.batch(), T0)
+    assert [str(each.outcome) for each in effects.lifecycle] == ["ACCEPTED"]
+    with pytest.raises(Aborted, match=r"'a_b': 'a\.b'"):
+        found.prepare(effects)
+    driver.engine.aborted()
+    step = driver.step(T0)
+    assert step.codes == ["tenant_collides"]
+    found.prepare(step.effects)
+
+
+def test_a_topic_that_was_deleted_is_told_as_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step that found it there may meet the look that misses it."""
+    monkeypatch.setattr(outputs, "AdminClient", Cluster)
+    tenants = Tenants("belfry.fired.", Delivery.PAYLOAD, Level.FAILURES)
+    found = Outputs(Settings(), tenants, None)
+    with pytest.raises(TopicGone, match=r"belfry\.fired\.doomed is not there any more"):
+        found.partitions_of("belfry.fired.doomed")
+
+
+def test_a_step_that_fires_to_a_topic_that_cannot_be_made_is_rolled_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its tenant was not held before: that it is now is found out for this very step."""
+    monkeypatch.setattr(outputs, "AdminClient", Taken)
+    tenants = Tenants("belfry.fired.", Delivery.PAYLOAD, Level.FAILURES)
+    found = Outputs(Settings(), tenants, None)
+    assert not tenants.of("a_b").held
+    with pytest.raises(Aborted) as aborted:
+        found.prepare(Effects(fired=[("belfry.fired.a_b", b"k", None, b"v", [])]))
+    assert aborted.value.topics == {"belfry.fired.a_b": "not there"}
+    assert tenants.of("a_b").held

@@ -7,35 +7,48 @@ from typing import Any
 
 import pytest
 
+from belfry.balance.assignment import Assignment
 from belfry.balance.owners import even
-from belfry.balance.roster import Roster, Standing
+from belfry.balance.roster import BEAT_MS, Standing
 from belfry.engine.ownership import Ownership
 from belfry.worker import owners as module
 from belfry.worker.group import Group
 from belfry.worker.owners import Owners
+from belfry.worker.runner import HEARTBEAT_MS
 
 
 def test_an_assignment_takes_the_gauges_of_ended_runners_away() -> None:
     lost: list[int] = []
     kit: Any = SimpleNamespace(metrics=SimpleNamespace(lost=lost.append))
     owners = Owners(kit, Group(Standing("one")))
-    ended: Any = SimpleNamespace(partition=3, alive=False)
-    going: Any = SimpleNamespace(partition=1, alive=True)
+    leases: list[tuple[int, bool]] = []
+    ended: Any = SimpleNamespace(partition=3, alive=False, leasing=SimpleNamespace(allow=bool))
+    going: Any = SimpleNamespace(
+        partition=1, alive=True, leasing=SimpleNamespace(allow=lambda may: leases.append((1, may)))
+    )
     owners._runners |= {3: ended, 1: going}
     owners.assign([0, 1])
     assert lost == [3]
     assert owners.runners() == [going]
+    owners.assign([0])
+    assert leases == [(1, True), (1, False)]
 
 
 def test_who_takes_a_partition_over_says_so_and_who_owns_it_has_the_better_claim() -> None:
     """Else a second rebalance would give it to somebody else, who begins anew."""
 
     def runner(partition: int, epoch: int | None, **but: Any) -> Any:
-        usual = {"alive": True, "rightful": True, "failing_since_ms": None}
+        usual = {
+            "alive": True,
+            "rightful": True,
+            "failing_since_ms": None,
+            "leasing": SimpleNamespace(allow=lambda may: leases.append((partition, may))),
+        }
         return SimpleNamespace(partition=partition, epoch=epoch, **usual | but)
 
     kit: Any = SimpleNamespace()
     owners = Owners(kit, Group(Standing("one")))
+    leases: list[tuple[int, bool]] = []
     found = [
         runner(0, 7),
         runner(1, None),
@@ -46,11 +59,54 @@ def test_who_takes_a_partition_over_says_so_and_who_owns_it_has_the_better_claim
     owners._runners |= {each.partition: each for each in found}
     owns, _ = owners._holdings()
     assert owns == {0: 7, 1: module.NO_EPOCH}
+    assert leases == [(partition, False) for partition in range(5)]
     late = Standing("two", owns={1: 0}).member("two")
     mine = Standing("one", owns=owns).member("one")
     assert even([0, 1], [mine, late]) == {0: "one", 1: "two"}
     gone = Standing("two", warm=(1,)).member("two")
     assert even([1], [mine, gone]) == {1: "one"}
+
+
+def test_a_heartbeat_vouches_for_loops_that_come_round() -> None:
+    """Not for what is being taken over, has ended, or hangs."""
+
+    def runner(partition: int, turned_ms: float, **but: Any) -> Any:
+        usual = {"alive": True, "owned": object()}
+        return SimpleNamespace(
+            partition=partition, turned_ms_ago=lambda now_ms: now_ms - turned_ms, **usual | but
+        )
+
+    heartbeats: Any = SimpleNamespace()
+    kit: Any = SimpleNamespace(clock=SimpleNamespace(monotonic_ms=lambda: 10_000.0))
+    owners = Owners(kit, Group(Standing("one")), heartbeats)
+    found = [
+        runner(0, 9_000.0),
+        runner(1, 10_000.0 - module.HANGS_MS),
+        runner(2, 9_000.0, owned=None),
+        runner(3, 9_000.0, alive=False),
+    ]
+    owners._runners |= {each.partition: each for each in found}
+    assert heartbeats.well() == [0]
+
+
+@pytest.mark.parametrize(
+    ("rightful", "commits_for", "acknowledged", "often"),
+    [
+        (True, (), True, False),
+        (True, (3,), True, True),
+        (False, (), True, True),
+        (True, (), False, True),
+    ],
+)
+def test_an_owner_commits_often_only_where_heartbeats_do_not_tell(
+    rightful: bool, commits_for: tuple[int, ...], acknowledged: bool, often: bool
+) -> None:
+    heartbeats: Any = SimpleNamespace(acknowledged=lambda: acknowledged)
+    owners = Owners(SimpleNamespace(), Group(Standing("one")), heartbeats)  # type: ignore[arg-type]
+    runner: Any = SimpleNamespace(partition=3, rightful=rightful, beat_ms=0.0)
+    owners._runners[3] = runner
+    owners._set_beats(Assignment(commits_for=commits_for))
+    assert runner.beat_ms == (BEAT_MS if often else HEARTBEAT_MS)
 
 
 def test_who_is_fenced_off_what_the_group_gave_it_asks_the_group_once(
@@ -73,7 +129,7 @@ def test_who_is_fenced_off_what_the_group_gave_it_asks_the_group_once(
     monkeypatch.setattr(owners, "_stand_by", lambda *_, **__: None)
     for tenths in range(290):
         now[0] = tenths / 10
-        owners._reconcile({3}, Roster())
+        owners._reconcile({3}, Assignment())
     assert asked == [module.ASK_S]
     assert owners.runners() == [fenced]
     owners.assign([3])

@@ -21,6 +21,9 @@ class Told:
     def offset(self) -> int | None:
         return self._offset
 
+    def timestamp(self) -> tuple[int, int]:
+        return 2, 1_000
+
     def error(self) -> KafkaError | None:
         return self._error
 

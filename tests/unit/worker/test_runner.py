@@ -16,17 +16,20 @@ from belfry.engine.effects import Effects
 from belfry.engine.ownership import Event, Ownership
 from belfry.engine.partition import PartitionEngine
 from belfry.engine.verdicts import Place
+from belfry.firing.clock_guard import ClockGuard
 from belfry.schedules.identity import Homes
-from belfry.schedules.tenant import Delivery, Level, Tenants
+from belfry.schedules.tenant import Delivery, Level
+from belfry.schedules.tenants import Tenants
 from belfry.settings import Settings
 from belfry.store.ordered_map import MemoryMap
 from belfry.store.schedules import ScheduleStore
 from belfry.wire.batch import SourceBatch
 from belfry.wire.requests import RequestReader
 from belfry.worker.ingress import RENEW_MS
+from belfry.worker.lease import ReadLease
 from belfry.worker.outcome import Aborted, Fenced, Unknown
 from belfry.worker.rests import FEW, REST_MS
-from belfry.worker.runner import MOST_ENDS, PAUSE_AFTER_ERROR_S, PartitionRunner
+from belfry.worker.runner import PAUSE_AFTER_ERROR_S, PartitionRunner
 from belfry.worker.transactions import Receipt
 
 
@@ -48,9 +51,11 @@ def test_who_lost_a_partition_while_taking_it_over_fences_nobody(
 
     kit: Any = SimpleNamespace(
         clock=SimpleNamespace(monotonic_ms=float),
+        guard=ClockGuard(500),
         settings=Settings(),
         take_over=take_over,
         outputs=SimpleNamespace(topics=0),
+        watch=MagicMock(),
     )
     runner = PartitionRunner(3, kit)
     runner.rightful = at_first
@@ -86,9 +91,11 @@ def test_who_may_not_write_waits_before_the_partition_is_taken_over_again(
 
     kit: Any = SimpleNamespace(
         clock=SimpleNamespace(monotonic_ms=float),
+        guard=ClockGuard(500),
         settings=Settings(),
         take_over=take_over,
         outputs=SimpleNamespace(hold=hold, topics=0),
+        watch=MagicMock(),
     )
     runner = PartitionRunner(3, kit)
     stopping: Any = SimpleNamespace(is_set=lambda: False, wait=found.append)
@@ -120,9 +127,9 @@ def test_an_added_partition_says_its_position_again_before_it_is_forgotten() -> 
     engine = PartitionEngine(Place("in", 7, Homes(4)), store, RequestReader(), tenants)
     engine.begin_at(41)
     owned = MagicMock(engine=engine, keeps_state=False, inlets=None, epoch=1, new_settings=None)
-    owned.source = MagicMock(failure=None, end=41)
-    owned.source_end, owned.end_asked_ms, owned.producer.commit = 0, 0.0, commit
-    owned.ends_asked = MOST_ENDS
+    owned.source, owned.new_identity = MagicMock(failure=None, end=41), None
+    owned.producer.lease, owned.lent_ms = ReadLease(), None
+    owned.producer.commit = commit
 
     def take_over(term: Any) -> MagicMock:
         term.moved(Event.CAUGHT_UP)
@@ -161,6 +168,7 @@ class Firing:
         self.owned = MagicMock(engine=self.engine, inlets=None, keeps_state=False)
         self.owned.source.failure, self.owned.source.end = None, 0
         self.owned.producer.commit = self._commit
+        self.owned.producer.lease = ReadLease()
         kit = MagicMock(settings=Settings(), is_asked=lambda: asked)
         kit.clock = SimpleNamespace(
             monotonic_ms=lambda: self.now_ms,

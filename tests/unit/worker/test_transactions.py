@@ -10,7 +10,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from belfry.engine.effects import Effects
 from belfry.worker import loose, transactions
-from belfry.worker.outcome import Aborted, Unknown
+from belfry.worker.outcome import Aborted, TopicGone, Unknown
 from belfry.worker.transactions import Outlets, PartitionProducer, Surroundings
 
 
@@ -67,3 +67,26 @@ def test_a_topic_that_an_earlier_step_sent_to_is_innocent_of_a_later_roll_back(
         with pytest.raises(Aborted) as raised:
             producer.commit(effects)
         assert raised.value.topics == {}
+
+
+@pytest.mark.parametrize("guarantee", ["exactly once", "at least once"])
+def test_a_topic_that_goes_while_a_step_writes_to_it_rolls_the_step_back(
+    monkeypatch: pytest.MonkeyPatch, guarantee: str
+) -> None:
+    """Its tenant is then held: nobody else's step, and no partition, ends by it."""
+
+    def gone(topic: str) -> int:
+        raise TopicGone(topic)
+
+    client = MagicMock()
+    monkeypatch.setattr(transactions, "Producer", lambda _properties: client)
+    monkeypatch.setattr(loose, "Producer", lambda _properties: MagicMock())
+    outlets = Outlets("c", "s", "r", "l", b"", "d", b"", gone)
+    producer = PartitionProducer({}, 0, Surroundings(outlets, MagicMock(), MagicMock()))
+    fired: Any = [("doomed", b"k", b"group", b"v", [])]
+    effects = Effects(rows={b"\0": b"manifest"}, fired=fired)
+    effects.loose = {"doomed"} if guarantee == "at least once" else set()
+    with pytest.raises(Aborted) as raised:
+        producer.commit(effects)
+    assert raised.value.topics == {"doomed": "doomed is not there any more"}
+    assert client.abort_transaction.called

@@ -177,7 +177,7 @@ class Cron(Trigger):
         count = self.clock.count(after, until)
         return (self.clock.last(after, until) * 1000, count) if count else (after_ms, 0)
 
-    def rederived_ms(self, nominal_ms: int, accepted_ms: int) -> int | None:
+    def rederived_ms(self, nominal_ms: int, accepted_ms: int, over_ms: int) -> int | None:
         """The instant nearest to the old one, for a zone's rules move times by hours at most."""
         later_ms = self.after_ms(nominal_ms - 1)
         if later_ms == nominal_ms:
@@ -187,7 +187,7 @@ class Cron(Trigger):
         if not count:
             return later_ms
         if later_ms is None or nominal_ms - earlier_ms < later_ms - nominal_ms:
-            return earlier_ms
+            return earlier_ms if earlier_ms > over_ms else nominal_ms
         return later_ms
 
     @property

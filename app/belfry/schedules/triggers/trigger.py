@@ -35,12 +35,14 @@ class Trigger(ABC):
 
     def holds(self, nominal_ms: int) -> bool:
         """Whether a pending instant still is what the rule says, by today's time zone data."""
-        return self.rederived_ms(nominal_ms, nominal_ms - 1) == nominal_ms
+        return self.rederived_ms(nominal_ms, nominal_ms - 1, nominal_ms - 1) == nominal_ms
 
-    def rederived_ms(self, nominal_ms: int, accepted_ms: int) -> int | None:  # noqa: ARG002  # CRON's
+    def rederived_ms(self, nominal_ms: int, accepted_ms: int, over_ms: int) -> int | None:  # noqa: ARG002  # CRON's
         """What a pending instant is by today's time zone data; itself where that changed nothing.
 
-        The answer lies after `accepted_ms`: the instant of the acceptance, or of the last fire.
+        The answer lies after `accepted_ms`, the instant of the acceptance.  What is due up to
+        `over_ms` has fired, or was given up: where the answer would lie there, it is the instant
+        itself, which is late then and fires as it was to.
         """
         return nominal_ms
 

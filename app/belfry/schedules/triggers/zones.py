@@ -122,11 +122,12 @@ def zone(name: str) -> Zone:
         return Zone(ZoneInfo.from_file(file, key=name))
 
 
+@lru_cache(maxsize=1024)
 def _unknown(name: str) -> str:
     by_lower = {each.lower(): each for each in names()}
     near = get_close_matches(name[:100].lower(), by_lower, n=1)
     guess = f" Did you mean {by_lower[near[0]]}?" if near else ""
     return (
-        f"{name[:100]!r} is no IANA time zone: give a name such as Europe/Paris or UTC, in that"
-        f" spelling; an offset such as +01:00 is none.{guess}"
+        f"{name[:100]!r} is no IANA time zone of release {VERSION}: give a name such as"
+        f" Europe/Paris or UTC, in that spelling; an offset such as +01:00 is none.{guess}"
     )

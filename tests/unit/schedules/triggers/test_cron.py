@@ -182,10 +182,15 @@ def test_new_data_moves_what_is_pending(
     trigger = Moved(text, hours)
     nominal_ms, wanted_ms = parse_instant(f"{pending}:00Z"), parse_instant(f"{derived}:00Z")
     assert trigger.holds(nominal_ms) == (pending == derived)
-    assert trigger.rederived_ms(nominal_ms, nominal_ms - 3 * 86_400_000) == wanted_ms
+    before_ms = nominal_ms - 3 * 86_400_000
+    assert trigger.rederived_ms(nominal_ms, before_ms, before_ms) == wanted_ms
+    if wanted_ms < nominal_ms:
+        # It is over, and may have fired as the one before.
+        assert trigger.rederived_ms(nominal_ms, before_ms, wanted_ms) == nominal_ms
+        assert trigger.rederived_ms(nominal_ms, before_ms, wanted_ms - 1) == wanted_ms
 
 
 def test_what_is_derived_anew_lies_after_the_acceptance() -> None:
     nine = parse_instant("2026-12-01T09:00:00Z")
-    found = Moved("0 9 * * *", 1).rederived_ms(nine, nine - 3_600_000)
+    found = Moved("0 9 * * *", 1).rederived_ms(nine, nine - 3_600_000, 0)
     assert found == parse_instant("2026-12-02T08:00:00Z")

@@ -1,0 +1,167 @@
+"""What the leader tells one member: its own part of the assignment, and nothing of the others'.
+
+The group's record in Kafka holds every member's assignment.  So each of them holds no more than the
+member's own part: the record grows with members and partitions, and not with their product.  Who
+the others are, a member asks the group itself (`roster.py`).
+
+Which partitions a member owns is said in Kafka's own part of the assignment.  What is said here is
+what a member needs at once, and what must not depend on a further question: whom it stands by for,
+and who listens to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Final
+
+import orjson
+
+from belfry.balance.members import Share
+from belfry.balance.roster import Roster, Standing, read_object, read_roster
+
+FORMAT: Final = 2
+# A member whose metadata say this format or a later one reads its own part.
+READS_OWN_PART: Final = 2
+NO_HEARTBEAT: Final = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """An owner that a member stands by for.
+
+    `ranks` are the partitions, each with the number of standbys that come before this one.
+    `heartbeat` is the partition under which the owner keeps its heartbeat, `NO_HEARTBEAT` where it
+    shows by commits that it lives, of which `owns` says how many it divides its attention among.
+    """
+
+    worker: str
+    owns: int = 0
+    heartbeat: int = NO_HEARTBEAT
+    ranks: Mapping[int, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """A member's own part: whom it watches, and which of its partitions have to commit for others.
+
+    `heartbeat` is where this member keeps its own heartbeat.  `others` says whether anybody else
+    could take its partitions over.
+    """
+
+    others: bool = False
+    heartbeat: int = NO_HEARTBEAT
+    commits_for: tuple[int, ...] = ()
+    watches: tuple[Watched, ...] = ()
+
+    def encode(self) -> bytes:
+        """As it travels."""
+        told = {"format": FORMAT, **asdict(self)}
+        return orjson.dumps(told, option=orjson.OPT_NON_STR_KEYS)
+
+    @property
+    def stands_by(self) -> tuple[int, ...]:
+        """The partitions that the member stands by for."""
+        return tuple(sorted(p for each in self.watches for p in each.ranks))
+
+    def owner(self, partition: int) -> Watched | None:
+        """Who owns a partition that the member stands by for."""
+        return next((each for each in self.watches if partition in each.ranks), None)
+
+
+def reads_own_part(standing: Standing) -> bool:
+    """Whether a member understands its own part; who does not is told the whole roster."""
+    return standing.format >= READS_OWN_PART
+
+
+def own_parts(
+    standings: Mapping[str, Standing], found: Mapping[str, Share]
+) -> dict[str, Assignment]:
+    """Each member's own part, by the names that the shares go by."""
+    owner_of = {p: name for name, share in found.items() for p in share.owns}
+    ranked = _standbys(found)
+    beating = {name: _heartbeat(standings[name], share, ranked) for name, share in found.items()}
+    watches: dict[str, dict[str, dict[int, int]]] = {name: {} for name in found}
+    commits_for: dict[str, set[int]] = {name: set() for name in found}
+    for partition, names in ranked.items():
+        owner = owner_of[partition]
+        for rank, name in enumerate(names):
+            watches[name].setdefault(owner, {})[partition] = rank
+            if beating[owner] == NO_HEARTBEAT or not standings[name].heartbeats:
+                commits_for[owner].add(partition)
+    staying = {name for name, standing in standings.items() if not standing.leaving}
+    return {
+        name: Assignment(
+            bool(staying - {name}),
+            beating[name],
+            tuple(sorted(commits_for[name])),
+            tuple(
+                Watched(standings[owner].worker, len(found[owner].owns), beating[owner], ranks)
+                for owner, ranks in watches[name].items()
+            ),
+        )
+        for name in found
+    }
+
+
+def _heartbeat(standing: Standing, share: Share, listened: Container[int]) -> int:
+    """Its first partition that has a standby: no two members own the same one."""
+    if not standing.heartbeats:
+        return NO_HEARTBEAT
+    return min((p for p in share.owns if p in listened), default=NO_HEARTBEAT)
+
+
+def _standbys(found: Mapping[str, Share]) -> dict[int, list[str]]:
+    """The standbys of each partition, in the order in which they may take it over."""
+    ranked: dict[int, list[str]] = {}
+    for name, share in found.items():
+        for partition in share.stands_by:
+            ranked.setdefault(partition, []).append(name)
+    return ranked
+
+
+def of_roster(roster: Roster, worker: str) -> Assignment:
+    """A member's own part, as a leader that tells everybody the whole roster means it."""
+    mine = roster.seat(worker)
+    watched: dict[str, Watched] = {}
+    for partition in mine.stands_by:
+        owner = roster.owner(partition)
+        if owner is not None:
+            known = watched.get(owner.worker, Watched(owner.worker, len(owner.owns)))
+            ranks = {**known.ranks, partition: roster.rank(worker, partition)}
+            watched[owner.worker] = replace(known, ranks=ranks)
+    return Assignment(
+        roster.others(worker),
+        commits_for=tuple(sorted(roster.stood_by() & set(mine.owns))),
+        watches=tuple(watched.values()),
+    )
+
+
+def read_answer(told: bytes, worker: str) -> tuple[Assignment, Roster | None]:
+    """The leader's answer to a member, and the roster where it told all of it."""
+    found = read_object(told)
+    if "watches" not in found:
+        roster = read_roster(told)
+        return of_roster(roster, worker), roster
+    commits_for = found.get("commits_for")
+    return Assignment(
+        bool(found.get("others")),
+        _whole(found.get("heartbeat"), NO_HEARTBEAT),
+        tuple(commits_for) if isinstance(commits_for, list) else (),
+        tuple(_watched(found["watches"])),
+    ), None
+
+
+def _watched(told: Any) -> Iterator[Watched]:
+    for row in told if isinstance(told, list) else ():
+        ranks = row.get("ranks")
+        yield Watched(
+            str(row.get("worker", "")),
+            _whole(row.get("owns"), 0),
+            _whole(row.get("heartbeat"), NO_HEARTBEAT),
+            {int(p): int(rank) for p, rank in ranks.items()} if isinstance(ranks, dict) else {},
+        )
+
+
+def _whole(told: Any, otherwise: int) -> int:
+    return told if isinstance(told, int) else otherwise

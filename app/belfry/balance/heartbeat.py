@@ -1,0 +1,41 @@
+"""A worker's heartbeat: one value for all of its partitions, as it travels.
+
+It names the partitions that are well, so a partition that hangs is told from a worker that is dead.
+They travel as a bitmap, and Kafka keeps 4 096 bytes: enough for 14 000 partitions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import orjson
+
+from belfry.balance.roster import read_object
+
+FORMAT: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Heartbeat:
+    """Who lives, and which of its partitions are well."""
+
+    worker: str
+    well: frozenset[int] = frozenset()
+
+    def encode(self) -> str:
+        """As it travels."""
+        bits = sum(1 << partition for partition in self.well)
+        told = {"format": FORMAT, "worker": self.worker, "well": f"{bits:x}"}
+        return orjson.dumps(told).decode()
+
+
+def read_heartbeat(told: str | None) -> Heartbeat | None:
+    """A heartbeat, None where there is none that can be read."""
+    found: Any = read_object((told or "").encode())
+    try:
+        bits = int(found["well"], 16)
+        worker = str(found["worker"])
+    except (ValueError, KeyError, TypeError):
+        return None
+    return Heartbeat(worker, frozenset(p for p in range(bits.bit_length()) if bits >> p & 1))

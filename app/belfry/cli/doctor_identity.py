@@ -1,0 +1,74 @@
+"""What `belfry doctor` sees of contradictions: anchors against topics, without a data directory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from belfry.cli.check import Check, Status
+
+if TYPE_CHECKING:
+    from belfry.settings import Settings
+    from belfry.store.identity import Contradiction, Identity
+
+TO_DO = "belfry recover, which names the choices (docs/recovery.md)"
+
+
+def identity_checks(admin: Any, cluster: Any, settings: Settings) -> Iterator[Check]:
+    """Whether each partition's state belongs to these topics, as its anchor says."""
+    from belfry.worker.anchors import Anchors
+    from belfry.worker.identities import Identities
+
+    names = settings.topic("changelog"), settings.topic("schedules")
+    if not set(names) <= cluster.topics.keys():
+        return
+    anchors = Anchors(admin, settings)
+    try:
+        here = Identities(admin, str(cluster.cluster_id), names, anchors).now()
+        homes = range(len(cluster.topics[names[0]].partitions))
+        kept = {number: anchors.read(number) for number in homes}
+        empty = _empty(admin, names[0], homes)
+    except ConnectionError as error:
+        yield Check("identity", Status.SKIPPED, f"Kafka does not tell: {error}.")
+        return
+    found = 0
+    for number, anchor in kept.items():
+        problem = contradiction(here, anchor, empty=number in empty)
+        if problem is not None:
+            found += 1
+            detail = f"Partition {number}: {problem.code}: {problem.what}"
+            yield Check("identity", Status.PROBLEM, detail, TO_DO)
+    if not found:
+        told = sum(anchor is not None for anchor in kept.values())
+        detail = f"State and topics belong together, as {told} of {len(kept)} partitions tell."
+        yield Check("identity", Status.OK, detail)
+
+
+def contradiction(here: Identity, anchor: Identity | None, *, empty: bool) -> Contradiction | None:
+    """What contradicts the anchor of a partition whose changelog is `empty` or not."""
+    from belfry.store.identity import logged_contradiction, lost_changelog
+
+    if anchor is None:
+        return None
+    if empty:
+        return lost_changelog(here, anchor.changelog, "this partition had an owner")
+    return logged_contradiction(here, anchor)
+
+
+def _empty(admin: Any, changelog: str, homes: range) -> set[int]:
+    """Partitions of the changelog that hold no record at all."""
+    from confluent_kafka import KafkaException, TopicPartition
+    from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]  # its own re-exports
+
+    found = []
+    ends: Any = OffsetSpec
+    for spec in (ends.earliest(), ends.latest()):
+        asked = {TopicPartition(changelog, number): spec for number in homes}
+        try:
+            answers = admin.list_offsets(asked, request_timeout=5)
+            offsets = {place.partition: each.result(5).offset for place, each in answers.items()}
+        except (KafkaException, TimeoutError) as error:
+            raise ConnectionError(str(error)) from error
+        found.append(offsets)
+    low, end = found
+    return {number for number in homes if low[number] == end[number]}

@@ -1,0 +1,111 @@
+"""Transactions that hold belfry's readers back: who has them open, since when, how to end them.
+
+belfry's own are over within milliseconds, so partitions are looked at twice: one whose last stable
+offset stays before its end, where it was, is held back by somebody.  The brokers tell by whom.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from time import sleep, time
+from typing import TYPE_CHECKING, Any, Final
+
+from belfry.cli.check import Check, Status
+
+if TYPE_CHECKING:
+    from belfry.settings import Settings
+    from belfry.worker.open_transactions import OpenTransaction, Where
+
+ASK_S: Final = 5.0
+BETWEEN_S: Final = 1.0
+LONG_MS: Final = 10_000
+HARM: Final = {
+    "changelog": "Nobody can take this partition over before it ends",
+    "schedules": "No request behind it is taken in before it ends",
+    "tenants": "No policy behind it counts before it ends",
+    "lifecycle": "No verdict behind it can be read before it ends",
+    "deliveries": "No delivery behind it is posted before it ends",
+}
+
+
+def transaction_checks(admin: Any, settings: Settings) -> Iterator[Check]:
+    """One line for each partition that somebody holds back, or one that says that nobody does."""
+    from confluent_kafka import KafkaException
+
+    from belfry.worker.open_transactions import Untold, open_transactions, untold
+
+    try:
+        places = _places(admin, settings)
+        stuck = _stuck(admin, places)
+    except KafkaException as error:
+        detail = f"Kafka refuses to tell: {error.args[0].str()}."
+        yield Check("transactions", Status.PROBLEM, detail)
+        return
+    problems: list[Check] = []
+    for place in stuck:
+        try:
+            found = open_transactions(settings.kafka_properties(), [place])
+            problems += judge(place, found, settings, time() * 1000)
+        except Untold as error:
+            told = untold(error, place, settings)
+            detail = f"{place[0]}/{place[1]} is held back: {told.who}."
+            problems.append(Check("transactions", Status.PROBLEM, detail, told.to_do))
+    yield from problems
+    if not problems:
+        detail = f"None holds readers of belfry's {len(places)} partitions back."
+        yield Check("transactions", Status.OK, detail)
+
+
+def judge(
+    place: Where, found: list[OpenTransaction], settings: Settings, now_ms: float
+) -> Iterator[Check]:
+    """What the first open transaction of a partition means."""
+    from belfry.worker.open_transactions import tell
+
+    if not found:
+        return
+    first, name = found[0], place[0].removeprefix(settings.topic(""))
+    mine, overdue = first.is_of(settings.cluster.app_id), first.overdue(now_ms)
+    if mine and not overdue:
+        return
+    told = tell(found, place, settings, now_ms)
+    lasts = overdue or name == "changelog" or now_ms - first.since_ms >= LONG_MS
+    status = Status.PROBLEM if lasts else Status.RISK
+    yield Check("transactions", status, f"{HARM[name]}: {told.who}.", told.to_do)
+
+
+def _places(admin: Any, settings: Settings) -> list[Where]:
+    topics = admin.list_topics(timeout=ASK_S).topics
+    there = [topic for name in HARM if (topic := settings.topic(name)) in topics]
+    return [(topic, each) for topic in there for each in sorted(topics[topic].partitions)]
+
+
+def _stuck(admin: Any, places: list[Where]) -> list[Where]:
+    before = _held_back(admin, places)
+    if not before:
+        return []
+    sleep(BETWEEN_S)
+    after = _held_back(admin, sorted(before))
+    return [place for place in places if place in after and after[place] == before[place]]
+
+
+def _held_back(admin: Any, places: list[Where]) -> dict[Where, int]:
+    """The last stable offset of each partition that has a later end."""
+    from confluent_kafka import IsolationLevel
+
+    # In this order: what is appended in between does not look like something hidden.
+    ends = _ends(admin, places, IsolationLevel.READ_UNCOMMITTED)
+    stable = _ends(admin, places, IsolationLevel.READ_COMMITTED)
+    return {place: stable[place] for place in places if stable[place] < ends[place]}
+
+
+def _ends(admin: Any, places: list[Where], isolation: Any) -> Mapping[Where, int]:
+    from confluent_kafka import TopicPartition
+    from confluent_kafka import admin as kinds
+
+    latest: Any = kinds.OffsetSpec.latest()  # type: ignore[attr-defined,no-untyped-call]
+    asked = {TopicPartition(*place): latest for place in places}
+    if not asked:
+        return {}
+    answers = admin.list_offsets(asked, isolation_level=isolation, request_timeout=ASK_S)
+    return {(at.topic, at.partition): answer.result().offset for at, answer in answers.items()}

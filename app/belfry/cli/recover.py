@@ -1,0 +1,215 @@
+"""``belfry recover``: what to do about partitions whose evidence contradicts itself.
+
+Looks and says what it would do; with ``--apply`` it does it.  docs/recovery.md has the decisions.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+
+import typer
+
+from belfry.cli.failures import CommandError, Exit, WrongUse
+from belfry.cli.session import Session, with_session
+
+if TYPE_CHECKING:
+    from belfry.worker.recovery import Found, Looker
+    from belfry.worker.recovery_plan import Choices, Plan
+
+_LOST: Final = re.compile(r"(\d+):(\d+)-(\d+)")
+Told = tuple[dict[str, Any], str]
+
+Source = Annotated[
+    Literal["local", "log", "nothing"] | None,
+    typer.Option("--from", help="Where the state comes from.", show_default=False),
+]
+Backup = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Begin with nothing, for a backup to be restored into."),
+]
+DataDirs = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--data-dir",
+        metavar="DIR",
+        help="A stopped worker's data directory; may be repeated, the newest state counts.",
+    ),
+]
+Partitions = Annotated[
+    list[int] | None,
+    typer.Option("--partition", metavar="N", help="Only this partition; may be repeated."),
+]
+Lost = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="PARTITION:FIRST-LAST",
+        help="Give up requests that left the input before they were read; may be repeated.",
+    ),
+]
+Input = Annotated[
+    bool,
+    typer.Option("--accept-input", help="Go on in an input that was made anew or cut off."),
+]
+Apply = Annotated[bool, typer.Option("--apply", help="Do it; without this, only say it.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the program."""
+    app.command("recover")(with_session(recover))
+
+
+def recover(
+    session: Session,
+    *,
+    source: Source = None,
+    backup: Backup = None,
+    data_dir: DataDirs = None,
+    partition: Partitions = None,
+    accept_lost: Lost = None,
+    accept_input: Input = False,
+    apply: Apply = False,
+) -> int:
+    """Say why partitions stop, and recover them; changes nothing without --apply.
+
+    Exit code 1 while something contradicts. Example:
+
+    belfry recover --from local --data-dir .belfry/worker
+    """
+    from belfry.worker.recovery import CannotRecover, held
+
+    if backup is not None and source not in (None, "nothing"):
+        raise WrongUse("--backup begins with nothing: leave --from out.")
+    choices = _choices(source, backup, accept_lost or [], accept_input)
+    dirs = data_dir or []
+    try:
+        with held(dirs):
+            recovery = _Recovery(session, choices, dirs, apply)
+            session.printer.many(recovery.run(partition))
+    except CannotRecover as error:
+        raise CommandError(str(error)) from None
+    return Exit.ERROR if recovery.left else Exit.OK
+
+
+def _choices(
+    source: str | None, backup: Path | None, lost: list[str], accept_input: bool
+) -> Choices:
+    from belfry.worker.recovery_plan import NOTHING, Choices
+
+    ranges: dict[int, tuple[int, int]] = {}
+    for each in lost:
+        match = _LOST.fullmatch(each)
+        if match is None:
+            raise WrongUse(
+                f"--accept-lost {each!r} is no range: give PARTITION:FIRST-LAST, such as 3:100-250."
+            )
+        number, first, last = map(int, match.groups())
+        ranges[number] = first, last
+    if backup is None:
+        return Choices(source, ranges, accept_input)
+    from belfry.client.backup import count
+
+    try:
+        with backup.open("rb") as lines:
+            count(lines)
+    except OSError as error:
+        raise WrongUse(f"{backup} cannot be read: {error.strerror}.") from None
+    return Choices(NOTHING, ranges, accept_input, str(backup))
+
+
+class _Recovery:
+    """Goes through the partitions; `left` counts those that still have to be recovered."""
+
+    def __init__(
+        self, session: Session, choices: Choices, data_dirs: list[Path], apply: bool
+    ) -> None:
+        from belfry.worker.anchors import Anchors
+        from belfry.worker.identities import Identities
+        from belfry.worker.recovery import CannotRecover, Looker
+
+        self._settings = settings = session.settings
+        self._choices = choices
+        self._apply = apply
+        self.left = 0
+        cluster, admin = session.admin()
+        known = cluster.reach(admin)
+        names = settings.topic("changelog"), settings.topic("schedules")
+        missing = [name for name in names if name not in known.topics]
+        if missing:
+            raise CannotRecover(
+                f"{', '.join(missing)} does not exist: create it with `belfry topics create`, and"
+                " look again."
+            )
+        self._homes = len(known.topics[names[0]].partitions)
+        self._anchors = Anchors(admin, settings)
+        identities = Identities(admin, str(known.cluster_id), names, self._anchors)
+        properties = settings.kafka_properties()
+        self._looker: Looker = Looker(properties, names, identities, data_dirs)
+
+    def run(self, wanted: list[int] | None) -> Iterator[Told]:
+        """What is found of each partition, what would be done, and what was done."""
+        from belfry.worker.recovery import CannotRecover
+
+        for partition in wanted or range(self._homes):
+            if partition >= self._homes:
+                raise CannotRecover(
+                    f"Partition {partition} keeps no state: there are {self._homes}, from 0 on."
+                )
+            with self._looker.look(partition) as found:
+                if found.problem is None:
+                    yield _line(partition, "ok", "nothing contradicts; left as it is")
+                    continue
+                self.left += 1
+                yield _line(partition, "stopped", f"{found.problem.code}: {found.problem.what}")
+                try:
+                    yield from self._do(partition) if self._apply else self._say(found)
+                except CannotRecover as error:
+                    yield _line(partition, "refused", str(error))
+
+    def _say(self, found: Found) -> Iterator[Told]:
+        from belfry.worker.recovery_plan import plan
+
+        planned = plan(found, self._choices)
+        for line in planned.lines:
+            yield _line(found.partition, "would do", line)
+
+    def _do(self, partition: int) -> Iterator[Told]:
+        """Fence, look again at what nobody changes any more, and write."""
+        from contextlib import ExitStack, closing
+
+        from belfry.worker.recovery import CannotRecover
+        from belfry.worker.recovery_plan import plan
+        from belfry.worker.recovery_write import Writer
+
+        with closing(Writer(self._settings, partition)) as writer, ExitStack() as undo:
+            found = undo.enter_context(self._looker.look(partition))
+            if found.held_back:
+                writer.abort_what_is_torn()
+                found = undo.enter_context(self._looker.look(partition))
+            if found.problem is None:
+                self.left -= 1
+                yield _line(partition, "ok", "nothing contradicts any more; left as it is")
+                return
+            if found.held_back:
+                raise CannotRecover(
+                    "somebody else's transaction is open in the changelog: `belfry doctor` names"
+                    " it; nothing was changed"
+                )
+            planned: Plan = plan(found, self._choices)
+            manifest = writer.write(found, planned)
+            self._anchors.write({partition: planned.identity})
+            self.left -= 1
+            for line in planned.lines:
+                yield _line(partition, "done", line)
+            done = (
+                f"transaction {manifest.txn_seq}: {manifest.pending} schedules wait, requests from"
+                f" offset {manifest.position} on"
+            )
+            yield _line(partition, "done", done)
+
+
+def _line(partition: int, what: str, told: str) -> Told:
+    text = f"partition {partition:<4} {what:9} {told}"
+    return {"partition": partition, "what": what, "detail": told}, text

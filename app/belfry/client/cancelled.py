@@ -1,0 +1,79 @@
+"""What was cancelled since an instant, as far as the topic of outcomes tells.
+
+It tells of cancels whose request had an id (HTTP, the command line and the client give each one),
+and of all cancels of tenants whose level is not ``FAILURES``; and for as long as it keeps them.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from belfry.client.decoding import Decoder
+from belfry.client.kafka import Cluster, headers_of
+from belfry.schedules.outcomes import Outcome
+
+BATCH: Final = 10_000
+POLL_S: Final = 0.2
+PATIENCE_S: Final = 30.0
+
+# What is told of schedules that wait alone: the ACCEPTED of another life may not have been told of.
+_WAITS: Final = frozenset({"ACCEPTED", "PAUSED", "RESUMED", "TRIGGERED"})
+# By tenant and schedule id, when (epoch ms).
+Cancelled = dict[tuple[str, str], int]
+
+
+def cancelled_since(
+    cluster: Cluster, topic: str, group: str, decoder: Decoder, since_ms: int
+) -> Cancelled:
+    """Schedules that were told of as cancelled since an instant, and not as waiting after that."""
+    consumer = cluster.consumer(group, from_beginning=True, tells_ends=True)
+    found: Cancelled = {}
+    try:
+        for partition in cluster.partitions(consumer, topic):
+            _read(consumer, TopicPartition(topic, partition, since_ms), decoder, found)
+    except KafkaException as error:
+        raise cluster.unavailable(error.args[0]) from None
+    finally:
+        consumer.close()
+    return found
+
+
+def note(found: Cancelled, record: dict[str, Any]) -> None:
+    """Keep up with one more outcome of a schedule; those of one schedule come in their order."""
+    name = record["tenant"], record["schedule_id"]
+    if record["outcome"] == Outcome.CANCELLED:
+        found[name] = record["at"]
+    elif record["outcome"] in _WAITS:
+        found.pop(name, None)
+
+
+def _read(consumer: Consumer, since: TopicPartition, decoder: Decoder, found: Cancelled) -> None:
+    (start,) = consumer.offsets_for_times([since], PATIENCE_S)
+    if start.offset < 0:
+        # Nothing was told since then.
+        return
+    _, end = consumer.get_watermark_offsets(since, PATIENCE_S, cached=False)
+    consumer.assign([start])
+    reached = start.offset
+    while reached < end:
+        for message in consumer.consume(BATCH, POLL_S):
+            reached = max(reached, _take(message, decoder, found))
+
+
+def _take(message: Message, decoder: Decoder, found: Cancelled) -> int:
+    """Note what a record tells; the offset to be read next."""
+    error, offset = message.error(), message.offset() or 0
+    if error is not None:
+        if error.code() == KafkaError._PARTITION_EOF:
+            return offset
+        if error.fatal() or not error.retriable():
+            raise KafkaException(error)
+        return 0
+    value = message.value()
+    if value is not None:
+        record = decoder.record(value, headers_of(message))
+        if record is not None:
+            note(found, record)
+    return offset + 1

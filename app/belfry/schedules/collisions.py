@@ -1,0 +1,57 @@
+"""Which tenants' topics cannot exist beside one another, and whose the name is then.
+
+In Kafka's metrics a dot and an underscore are the same, so Kafka makes no topic `a_b` where there
+is an `a.b`.  Whose a name is follows from what lasts and what every worker reads alike: topics that
+are there, and policies.  A request never decides it, least of all one that is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+NOTHING: Final[frozenset[str]] = frozenset()
+
+
+def metric_name(topic: str) -> str:
+    """What Kafka's metrics call a topic."""
+    return topic.replace(".", "_")
+
+
+class Collisions:
+    """Topics that are there, and those that policies reserve for their tenants."""
+
+    def __init__(self) -> None:
+        self._there: dict[str, frozenset[str]] = {}
+        self._reserved: dict[str, frozenset[str]] = {}
+
+    def topics(self, come: Iterable[str], gone: Iterable[str]) -> set[str]:
+        """Note topics that are there now, and those that are not; the names in metrics of both."""
+        return _note(self._there, come, gone)
+
+    def reservations(self, come: Iterable[str], gone: Iterable[str]) -> set[str]:
+        """The same of topics that a policy's tenant has by its name."""
+        return _note(self._reserved, come, gone)
+
+    def rival(self, topic: str) -> str | None:
+        """The topic that keeps this one from being there, or None.
+
+        A topic that is there has its name.  Else one that is has it; else a reserved one, and of
+        two such the first by the alphabet.
+        """
+        there = self._there.get(metric_name(topic), NOTHING)
+        first = min(there or self._reserved.get(metric_name(topic), NOTHING), default=topic)
+        return None if topic in there or first == topic else first
+
+
+def _note(noted: dict[str, frozenset[str]], come: Iterable[str], gone: Iterable[str]) -> set[str]:
+    touched = set()
+    for topic in gone:
+        name = metric_name(topic)
+        noted[name] = noted.get(name, NOTHING) - {topic}
+        touched.add(name)
+    for topic in come:
+        name = metric_name(topic)
+        noted[name] = noted.get(name, NOTHING) | {topic}
+        touched.add(name)
+    return touched

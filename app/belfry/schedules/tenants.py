@@ -1,0 +1,314 @@
+"""The directory of tenants, and the snapshot of it that a step of a partition goes by.
+
+    policies' thread    follow(terms) ──► another value of one tenant ──► another snapshot
+    partitions' threads                 begin of a step ──► the snapshot of now, until its end
+
+A change makes a new snapshot, and one assignment puts it in place: a step that began before keeps
+the old one whole.  Who is met for the first time joins the snapshots that are in use, so nobody
+copies a directory to look up a name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from typing import Any, Final, NamedTuple, TypedDict, Unpack
+
+from belfry.schedules.collisions import Collisions, metric_name
+from belfry.schedules.deliveries import RETRIES
+from belfry.schedules.policy import TenantPolicy
+from belfry.schedules.tenant import Delivery, Level, Tenant, Terms
+
+LOOSE: Final = "AT_LEAST_ONCE"
+NOTHING: Final[frozenset[str]] = frozenset()
+
+
+class Signing(NamedTuple):
+    """Who has to sign requests: all tenants, or those whose policy names a secret.
+
+    Workers sign what they write themselves with the tenant's secret, else with their own.
+    """
+
+    everybody: bool = False
+    workers_secret: bytes = b""
+
+
+class Found(TypedDict, total=False):
+    """What the shell finds out about a tenant, and its policy does not say."""
+
+    held: str
+    max_record_bytes: int
+    envelope_head: bytes
+
+
+class Snapshot(NamedTuple):
+    """Tenants that were met, by name and by its bytes; `removed` are the names of removed ones.
+
+    What stands under a name is never replaced, so whoever looks twice finds the same.
+    """
+
+    by_name: dict[str, Tenant]
+    by_bytes: dict[bytes, Tenant]
+    removed: frozenset[bytes]
+
+
+class Tenants:
+    """Directory of tenants, by name or by the name's bytes; unknown ones get the defaults.
+
+    `terms_of` is asked for the terms of each tenant whose name is met for the first time; the shell
+    answers it from the topic of policies.  Threads share a directory: `guard` is the lock that is
+    held while it changes.
+    """
+
+    def __init__(
+        self,
+        fired_prefix: str,
+        delivery: Delivery,
+        level: Level,
+        guard: AbstractContextManager[Any] | None = None,
+    ) -> None:
+        self._fired_prefix = fired_prefix
+        self._delivery = delivery
+        self._level = level
+        self._guard = guard or nullcontext()
+        # Topics that policies name, and the tenants that were treated by such a policy.
+        self._moved: dict[str, frozenset[str]] = {}
+        self._meeting: set[str] = set()
+        self._collisions = Collisions()
+        # Tenants that were met, by what Kafka's metrics call their topics.
+        self._alike: dict[str, frozenset[str]] = {}
+        self.snapshot = Snapshot({}, {}, frozenset())
+        self.signing = Signing()
+        self.terms_of: Callable[[str], Terms | None] = _nobody
+
+    def of(self, name: str) -> Tenant:
+        """The tenant of this name, as it is treated now."""
+        found = self.snapshot.by_name.get(name)
+        return found if found is not None else self.meet(name, self.snapshot)
+
+    def known(self, name: bytes) -> Tenant | None:
+        """The tenant of this UTF-8 name, if it was asked for before."""
+        return self.snapshot.by_bytes.get(name)
+
+    def concerns(self, name: str) -> bool:
+        """Whether a change of this tenant's policy has to be followed: it was met, or is just now.
+
+        Who is met while its policy changes may have been asked for by the old one.
+        """
+        return name in self._meeting or name in self.snapshot.by_name
+
+    def of_bytes(self, name: bytes) -> Tenant:
+        """The tenant of this UTF-8 name, as it is treated now."""
+        found = self.snapshot.by_bytes.get(name)
+        return found if found is not None else self.meet(name.decode(), self.snapshot)
+
+    def meet(self, name: str, snapshot: Snapshot) -> Tenant:
+        """The tenant of a name that a snapshot does not hold; it does from now on."""
+        self._meeting.add(name)
+        terms = self.terms_of(name) or self.defaults(name)
+        with self._guard:
+            tenant = self.snapshot.by_name.get(name)
+            if tenant is None:
+                self._put(self._treated(None, terms))
+                tenant = self.snapshot.by_name[name]
+            tenant = snapshot.by_name.setdefault(name, tenant)
+            snapshot.by_bytes[tenant.name_bytes] = tenant
+            self._meeting.discard(name)
+        return tenant
+
+    def defaults(self, name: str) -> Terms:
+        """The terms of a tenant that has no policy of its own."""
+        policy = TenantPolicy(name, delivery=self._delivery.value, lifecycle=self._level.value)
+        return Terms(policy)
+
+    def follow(self, terms: Terms, **found: Unpack[Found]) -> Tenant:
+        """Treat a tenant on these terms from now on, with what the shell found out about it."""
+        name = terms.policy.tenant
+        self.of(name)
+        with self._guard:
+            self._put(replace(self._treated(self.snapshot.by_name[name], terms), **found))
+            return self.snapshot.by_name[name]
+
+    def note(self, findings: Iterable[tuple[Tenant, Found]]) -> None:
+        """Note what the shell found out about tenants.
+
+        It is found out about a topic: where a policy has moved the tenant's events to another one
+        meanwhile, it says nothing any more.
+        """
+        changed: dict[str, Tenant] = {}
+        with self._guard:
+            for seen, found in findings:
+                now = changed.get(seen.name) or self.snapshot.by_name[seen.name]
+                if found and now.topic == seen.topic:
+                    changed[seen.name] = replace(now, **found)
+            if changed:
+                self._swap(changed)
+
+    def hold(self, name: str, reason: str) -> None:
+        """Let a tenant's events wait, for a reason of the shell's; an empty one ends it."""
+        self.note([(self.of(name), {"held": reason})])
+
+    def note_topics(self, come: Iterable[str], gone: Iterable[str] = ()) -> None:
+        """Note output topics that are there from now on, and those that are not any more."""
+        with self._guard:
+            self._judge(self._collisions.topics(come, gone))
+
+    def note_policies(self, come: Iterable[str], gone: Iterable[str] = ()) -> None:
+        """Note tenants that have a policy from now on, and those that have none any more.
+
+        What a policy reserves is the topic of its tenant's name, wherever its events go.
+        """
+        prefix = self._fired_prefix
+        with self._guard:
+            self._judge(
+                self._collisions.reservations(
+                    [prefix + name for name in come], [prefix + name for name in gone]
+                )
+            )
+
+    def topic_of(self, terms: Terms) -> str:
+        """Where the events of a tenant on these terms go."""
+        return terms.policy.output_topic or self._fired_prefix + terms.policy.tenant
+
+    def secret_of(self, name: str) -> bytes:
+        """What a worker signs a request of this tenant with that it writes itself; or nothing.
+
+        Asking makes no tenant: it may come from any thread, and name anybody.
+        """
+        known = self.snapshot.by_name.get(name)
+        if known is not None:
+            signs, accepted = known.signs, known.accepted
+        else:
+            signs, accepted = self._signature(name, self.terms_of(name) or self.defaults(name))
+        return accepted[0] if signs and accepted else b""
+
+    def on(self, topic: str) -> list[Tenant]:
+        """The tenants whose events go to this topic."""
+        names = set(self._moved.get(topic, NOTHING))
+        if topic.startswith(self._fired_prefix):
+            names.add(topic.removeprefix(self._fired_prefix))
+        return [tenant for tenant in map(self.of, sorted(names)) if tenant.topic == topic]
+
+    def moved_topics(self) -> set[str]:
+        """Topics that policies name, instead of the one that is named after the tenant."""
+        return set(self._moved.copy())
+
+    # -- under the guard -------------------------------------------------------------------------
+
+    def _treated(self, before: Tenant | None, terms: Terms) -> Tenant:
+        """A tenant on these terms; what the shell found out of it stays."""
+        name, topic = terms.policy.tenant, self.topic_of(terms)
+        signs, accepted = self._signature(name, terms)
+        return replace(
+            before or Tenant(name, topic, terms),
+            topic=topic,
+            terms=terms,
+            loose=terms.policy.guarantee == LOOSE,
+            signs=signs,
+            accepted=accepted,
+            collides_with=self._rival(topic),
+        )
+
+    def _rival(self, topic: str) -> str | None:
+        rival = self._collisions.rival(topic)
+        return None if rival is None else rival.removeprefix(self._fired_prefix)
+
+    def _judge(self, alike: set[str]) -> None:
+        """Look again who collides with whom, among tenants whose topics have these names."""
+        changed: dict[str, Tenant] = {}
+        for name in {name for each in alike for name in self._alike.get(each, NOTHING)}:
+            tenant = self.snapshot.by_name[name]
+            rival = self._rival(tenant.topic)
+            if rival != tenant.collides_with:
+                changed[name] = replace(tenant, collides_with=rival)
+        if changed:
+            self._swap(changed)
+
+    def _signature(self, name: str, terms: Terms) -> tuple[bool, tuple[bytes, ...]]:
+        """Whether a tenant's requests have to be signed, and the secrets that may sign them."""
+        everybody, own = self.signing
+        accepted = (*terms.secrets, own) if own else terms.secrets
+        if name == RETRIES:
+            # Workers alone write for it, and may have nothing to sign with.
+            return bool(own), accepted
+        return everybody or terms.policy.signing_secret_ref is not None, accepted
+
+    def _put(self, tenant: Tenant) -> None:
+        """Put a tenant that is treated otherwise into the directory, or one that is new."""
+        before = self.snapshot.by_name.get(tenant.name)
+        moved_to = tenant.terms.policy.output_topic
+        if moved_to is not None:
+            names = self._moved.get(moved_to, NOTHING)
+            self._moved = {**self._moved, moved_to: names | {tenant.name}}
+        alike = metric_name(tenant.topic)
+        self._alike[alike] = self._alike.get(alike, NOTHING) | {tenant.name}
+        changed = {tenant.name: tenant}
+        if self._moved:
+            for topic in {tenant.topic if before is None else before.topic, tenant.topic}:
+                self._agree_on(topic, changed)
+        if before is None and len(changed) == 1 and not tenant.terms.policy.removed:
+            self.snapshot.by_name[tenant.name] = changed[tenant.name]
+            self.snapshot.by_bytes[tenant.name_bytes] = changed[tenant.name]
+        else:
+            self._swap(changed)
+
+    def _agree_on(self, topic: str, changed: dict[str, Tenant]) -> None:
+        """Where tenants share a topic, all of them get what one of them is promised."""
+        by_name = self.snapshot.by_name
+        names = {*self._moved.get(topic, NOTHING), topic.removeprefix(self._fired_prefix)}
+        known = [changed.get(name) or by_name.get(name) for name in (*sorted(names), *changed)]
+        sharing = {each.name: each for each in known if each is not None and each.topic == topic}
+        loose = all(each.terms.policy.guarantee == LOOSE for each in sharing.values())
+        for name, each in sharing.items():
+            if each.loose is not loose:
+                changed[name] = replace(each, loose=loose)
+
+    def _swap(self, changed: dict[str, Tenant]) -> None:
+        """Another snapshot in which these tenants are treated otherwise."""
+        by_name, by_bytes, removed = self.snapshot
+        now_removed = set(removed)
+        for tenant in changed.values():
+            if tenant.terms.policy.removed:
+                now_removed.add(tenant.name_bytes)
+            else:
+                now_removed.discard(tenant.name_bytes)
+        self.snapshot = Snapshot(
+            by_name | changed,
+            by_bytes | {each.name_bytes: each for each in changed.values()},
+            frozenset(now_removed),
+        )
+
+
+class StepTenants:
+    """The tenants as one step of a partition sees them: by one snapshot, from begin to end."""
+
+    def __init__(self, directory: Tenants) -> None:
+        self._directory = directory
+        self._now = directory.snapshot
+        self._by_name, self._by_bytes, self.removed = self._now
+
+    def renew(self) -> None:
+        """A step begins: see tenants as they are treated now."""
+        now = self._directory.snapshot
+        if now is not self._now:
+            self._now = now
+            self._by_name, self._by_bytes, self.removed = now
+
+    def of(self, name: str) -> Tenant:
+        """The tenant of this name."""
+        found = self._by_name.get(name)
+        return found if found is not None else self._directory.meet(name, self._now)
+
+    def known(self, name: bytes) -> Tenant | None:
+        """The tenant of this UTF-8 name, if it was asked for before."""
+        return self._by_bytes.get(name)
+
+    def of_bytes(self, name: bytes) -> Tenant:
+        """The tenant of this UTF-8 name."""
+        found = self._by_bytes.get(name)
+        return found if found is not None else self._directory.meet(name.decode(), self._now)
+
+
+def _nobody(_name: str) -> None:
+    """Nobody has policies: all tenants are treated alike."""

@@ -1,0 +1,124 @@
+"""What a tenant has waiting in a range of due instants: pages and counts, by its own rows alone.
+
+The timeline holds everybody's rows by time, so a range of it costs what others have due.  Names lie
+tenant by tenant, and the place under a name tells when it is due.  So a page looks at the next
+`examine` names (a *window*) and gives what it finds there in due order:
+
+    names      a  b  c  d  e │ f  g  h  i  j │ k …          window of five
+    due        9  2  -  7  4 │ 3  8  1  -  - │
+    pages      b e │ d a     │ h f │ g                      of two: 2 4 │ 7 9 │ 1 3 │ 8
+
+A tenant with fewer names than a window has its list in due order; of a larger one each window is.
+What waits behind an ack lock or in a queue of its tenant has its place under its name as well.
+Paused schedules wait for no instant and show by name only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from struct import Struct
+from typing import Final, NamedTuple
+
+from belfry.store import keys
+from belfry.store.lookup import CHUNK, Page, Standing, Wanted, following, is_selected, read_rows
+from belfry.store.ordered_map import OrderedMap
+from belfry.store.records import IN_PAUSED, IN_TIMELINE, PLACE, decode_place
+
+# Of the last one on a page: due instant and sequence, and how long the name is that begins the
+# window.  That name follows, and the one before which the window ends; empty: where the names end.
+_CURSOR: Final = Struct(">qQH")
+_BEFORE_ALL: Final = (-(2**63), 0)
+
+Place = tuple[int, int, int]
+Spot = tuple[int, int]
+Waits = tuple[Place, bytes, bytes]
+
+
+class Window(NamedTuple):
+    """Names from one on, up to another (empty: to the last), and behind which spot to go on."""
+
+    begin: bytes = b""
+    end: bytes = b""
+    spot: Spot = _BEFORE_ALL
+
+    def encode(self) -> bytes:
+        """As a cursor holds it."""
+        return _CURSOR.pack(*self.spot, len(self.begin)) + self.begin + self.end
+
+
+def _window_of(after: bytes | None) -> Window:
+    """What a cursor says; whoever made it up begins anywhere, but within the range."""
+    if after is None or len(after) < _CURSOR.size:
+        return Window()
+    due_ms, seq, size = _CURSOR.unpack_from(after)
+    names = after[_CURSOR.size :]
+    return Window(names[:size], names[size:], (due_ms, seq))
+
+
+def due_page(
+    rows: OrderedMap, wanted: Wanted, after: bytes | None, now_ms: int, *, limit: int, examine: int
+) -> Page:
+    """At most `limit` schedules that are due in the range; `after` is that of the page before.
+
+    The first page of a window looks at `examine` names, a later one at those between the same two:
+    at most twice as many, should names have been added.
+    """
+    window = _window_of(after)
+    most = 2 * examine if window.spot > _BEFORE_ALL else examine
+    examined, last, waits = _look(rows, wanted, window, most)
+    end = window.end if last is None else last + b"\0"
+    found: list[Standing] = []
+    left = sorted(each for each in waits if each[0][1:] > window.spot)
+    for place, standing in _standings(rows, wanted, left, now_ms):
+        found.append(standing)
+        if len(found) == limit:
+            more = Window(window.begin, end, (place[1], place[2]))
+            return Page(found, examined, more.encode())
+    return Page(found, examined, Window(end).encode() if end else None)
+
+
+def due_counts(
+    rows: OrderedMap, wanted: Wanted, after: bytes | None, *, examine: int
+) -> tuple[dict[int, int], int, bytes | None]:
+    """Waiting schedules per minute (epoch ms of its start), names examined, and where to go on."""
+    found: dict[int, int] = {}
+    examined, last, waits = _look(rows, wanted, Window(after or b""), examine)
+    for (_, due_ms, _), _, _ in waits:
+        minute_ms = due_ms // keys.MINUTE_MS * keys.MINUTE_MS
+        found[minute_ms] = found.get(minute_ms, 0) + 1
+    return found, examined, None if last is None else last + b"\0"
+
+
+def _look(
+    rows: OrderedMap, wanted: Wanted, window: Window, most: int
+) -> tuple[int, bytes | None, list[Waits]]:
+    """What waits within the range in a window; how many names it has, and the last if it is cut."""
+    first = keys.NAMED_PREFIX + wanted.tenant + b"/" + wanted.prefix
+    end = min(following(first), window.end) if window.end else following(first)
+    begin = max(first, window.begin)
+    names = list(islice(rows.scan(begin, end), most)) if begin < end else []
+    waits = [
+        (place, key, row)
+        for key, row in names
+        if row[1] == PLACE
+        and (place := decode_place(row))[0] != IN_PAUSED
+        and wanted.in_range(place[1])
+    ]
+    return len(names), names[-1][0] if names and len(names) == most else None, waits
+
+
+def _standings(
+    rows: OrderedMap, wanted: Wanted, waits: list[Waits], now_ms: int
+) -> Iterator[tuple[Place, Standing]]:
+    """Those that are wanted, without their payloads; their records are read as they are needed."""
+    for start in range(0, len(waits), CHUNK):
+        some = waits[start : start + CHUNK]
+        chunk = [(key, row) for _, key, row in some]
+        for (place, _, _), (_, standing) in zip(some, read_rows(rows, chunk, now_ms), strict=True):
+            if standing is None or not is_selected(standing, wanted):
+                continue
+            row = standing.pending
+            # One that moved since its place was read may be due at another time, or at none.
+            if row is not None and (place[0] != IN_TIMELINE or wanted.in_range(row.due_ms)):
+                yield place, standing.without_payload()

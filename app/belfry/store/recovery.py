@@ -1,0 +1,74 @@
+"""What a recovery writes: the changelog records that make a store's content the partition's state.
+
+The records of one recovery are one transaction.  Where other transactions lie before it, its number
+is so much higher than theirs that a replay takes the gap for one that compaction has left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from hashlib import blake2b
+from struct import Struct
+from typing import Final
+
+from belfry.store import keys
+from belfry.store.records import FORMAT, PENDING, PLACE, Manifest
+from belfry.store.schedules import ScheduleStore
+
+# Further than manifests are kept: a replay cannot ask for those between.
+SKIPPED: Final = keys.MANIFEST_SLOTS + 1
+# Offsets never grow so far, so a sequence beyond it is that of a request of an earlier input.
+EARLIER_INPUT: Final = 1 << 56
+_MOST_SEQ: Final = (1 << 64) - 1
+_SEQ: Final = Struct(">Q")
+_SEQ_AT: Final = 28
+_PLACE: Final = bytes((FORMAT, PLACE))
+_PENDING: Final = bytes((FORMAT, PENDING))
+
+Row = tuple[bytes, bytes]
+
+
+def changelog_rows(store: ScheduleStore) -> Iterator[Row]:
+    """Every record of the changelog that a store is the fold of, but identity and manifests."""
+    for key, row in store.rows.scan(keys.NAMED_PREFIX, keys.NAMED_END):
+        name = key[1:]
+        if row[:2] == _PLACE:
+            yield name, store.pending_at(name, row)
+        elif name != keys.IDENTITY_KEY:
+            yield name, row
+
+
+def is_pending(row: bytes) -> bool:
+    """Whether a record is that of a schedule that waits."""
+    return row[:2] == _PENDING
+
+
+def of_earlier_input(row: bytes) -> bytes:
+    """The same record with a sequence that no offset of the present input will meet.
+
+    Sequences are offsets, and keep events of one instant apart.  Among such events those of an
+    earlier input leave last.
+    """
+    if not is_pending(row):
+        return row
+    (seq,) = _SEQ.unpack_from(row, _SEQ_AT)
+    moved = seq + EARLIER_INPUT
+    assert moved <= _MOST_SEQ, "the input was made anew more often than sequences can tell"
+    return b"".join((row[:_SEQ_AT], _SEQ.pack(moved), row[_SEQ_AT + _SEQ.size :]))
+
+
+def manifest_after(
+    base: Manifest | None, logged: Manifest | None, position: int, pending: int
+) -> Manifest:
+    """The manifest of a recovery: `base` is what is recovered, `logged` what lies before it."""
+    known = [each for each in (base, logged) if each is not None]
+    newest = max((each.txn_seq for each in known), default=0)
+    return Manifest(
+        txn_seq=newest + (1 if logged is None else SKIPPED),
+        owner_epoch=max((each.owner_epoch for each in known), default=0) + 1,
+        position=position,
+        watermark_ms=0 if base is None else base.watermark_ms,
+        pending=pending,
+        fired=0,
+        digest=blake2b(b"", digest_size=16).digest(),
+    )

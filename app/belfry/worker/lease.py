@@ -1,0 +1,146 @@
+"""The read lease: for how long after a commit an owner may answer reads without asking anybody.
+
+    sent                 acknowledged                                    sent + LEASE_MS
+    ├──── a commit ─────┤                                                │
+    └───────────────── what is read in here is the truth ────────────────┘ later: commit first
+
+A commit that Kafka acknowledged proves that nobody had fenced this owner when it was sent.  While
+somebody reads, manifests say that a lease is held, and a successor that finds such a manifest lets
+`OUTWAIT_MS` pass since it was appended before it changes anything.  So what an owner reads within
+its lease is what a successor would read too, even if it has been fenced already.
+
+Without a lease (nobody has read for a while, or the group is moving partitions) a read is true once
+a commit that was sent after it has been acknowledged.  Readers ask for one, and all that wait share
+it.  The instants are monotonic milliseconds; a process that was frozen finds its lease run out.
+
+One thread commits and any other may read: each field is written in one go, and a lease is shortened
+before the manifest that says so is sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import inf
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from belfry.worker.ownership_kit import Owned
+
+LEASE_MS: Final = 800.0
+# Longer than the lease: brokers' clocks differ, and a successor judges by their append times.
+OUTWAIT_MS: Final = 1_000.0
+# A lease in use is renewed so long before its end that no reader has to wait.
+RENEW_MS: Final = 300.0
+# Manifests say that a lease is held for so long after the last read.
+WANTED_MS: Final = 2_000.0
+
+
+class ReadLease:
+    """The lease of one term of ownership; `settled` while no commit is about to end."""
+
+    __slots__ = (
+        "_asked_ms",
+        "_length_ms",
+        "_next_ms",
+        "_proven_ms",
+        "_sent_ms",
+        "settled",
+        "wanted",
+    )
+
+    def __init__(self) -> None:
+        self.settled = True
+        self.wanted = False
+        self._asked_ms = self._proven_ms = self._sent_ms = -inf
+        self._length_ms = self._next_ms = 0.0
+
+    # -- for readers -----------------------------------------------------------------------------
+
+    def covers(self, read_ms: float) -> bool:
+        """Whether rows that were read by this instant were the truth then."""
+        return read_ms <= self._proven_ms + self._length_ms
+
+    def asked(self, read_ms: float) -> bool:
+        """Somebody has read; whether the owner has to be woken for the commit that this takes."""
+        self._asked_ms = read_ms
+        if self.wanted or read_ms <= self._proven_ms + min(self._length_ms, RENEW_MS):
+            return False
+        self.wanted = True
+        return True
+
+    # -- for the owner ---------------------------------------------------------------------------
+
+    @property
+    def held(self) -> bool:
+        """Whether the last manifest says that a lease is held."""
+        return self._length_ms > 0
+
+    def begin(self, now_ms: float, *, may: bool) -> bool:
+        """A commit begins; whether its manifest is to say that a lease is held."""
+        takes = may and now_ms - self._asked_ms <= WANTED_MS
+        self._next_ms = LEASE_MS if takes else 0.0
+        self._length_ms = min(self._length_ms, self._next_ms)
+        return takes
+
+    def serves(self) -> None:
+        """Who asks from now on asks for a later commit; to be called before `sent`."""
+        self.wanted = False
+
+    def sent(self, now_ms: float) -> None:
+        """The manifest is about to be sent."""
+        self._sent_ms = now_ms
+
+    def ends(self) -> None:
+        """The transaction may become visible at any moment: rows that lack it may be stale."""
+        self.settled = False
+
+    def committed(self) -> None:
+        """The commit was acknowledged, and its rows are in the store."""
+        self._proven_ms, self._length_ms = self._sent_ms, self._next_ms
+        self.settled = True
+
+    def aborted(self) -> None:
+        """The transaction was rolled back, so nothing of it was ever visible."""
+        self.settled = True
+
+
+class Leasing:
+    """What a partition's runner does about leases, from term to term."""
+
+    def __init__(self, wake: Callable[[], None]) -> None:
+        """`wake` lets the runner's loop look at what it is wanted for."""
+        self.wake = wake
+        self.allowed = True
+        self.appended_ms: int | None = None
+        self._own_epoch: int | None = None
+
+    def allow(self, allowed: bool) -> None:
+        """Whether reads may be answered within a lease; without one, each waits for a commit.
+
+        Not while the group moves partitions: a successor would have to wait for the lease's end.
+        """
+        if self.allowed != allowed:
+            self.allowed = allowed
+            self.wake()
+
+    def wants_commit(self, lease: ReadLease) -> bool:
+        """Whether a commit is wanted for no other reason than the lease."""
+        return lease.wanted or (lease.held and not self.allowed)
+
+    def outwait_s(self, owned: Owned) -> float:
+        """How long a term that has just begun has to change nothing."""
+        lent_ms = None if owned.former_epoch == self._own_epoch else owned.lent_ms
+        self._own_epoch = owned.epoch
+        return outwait_ms(lent_ms, self.appended_ms) / 1000
+
+
+def outwait_ms(lent_ms: int | None, appended_ms: int | None) -> float:
+    """How long a new owner has to leave everything as it is, for its predecessor's lease.
+
+    `lent_ms` is when the broker appended the predecessor's last manifest, None where that says
+    that no lease is held; `appended_ms` is the same of the first manifest of one's own.
+    """
+    if lent_ms is None:
+        return 0.0
+    passed_ms = 0 if appended_ms is None else max(0, appended_ms - lent_ms)
+    return max(0.0, OUTWAIT_MS - passed_ms)

@@ -1,0 +1,145 @@
+"""A recovery as one transaction, under the transactional id of the partition.
+
+Taking that id fences whoever owns the partition, and whoever takes it over meanwhile fences the
+recovery: then nothing of it is committed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any, Final
+
+from confluent_kafka import KafkaException, Producer
+
+from belfry.settings import Settings
+from belfry.store import keys
+from belfry.store.identity import encode_identity
+from belfry.store.records import Manifest, encode_manifest
+from belfry.store.recovery import changelog_rows, is_pending, manifest_after, of_earlier_input
+from belfry.store.schedules import ScheduleStore
+from belfry.worker.giving_up import give_up
+from belfry.worker.recovery import CannotRecover, Found, ReadOnlyRows
+from belfry.worker.recovery_plan import NOTHING, Plan
+
+ANSWER_S: Final = 60.0
+COMMIT_S: Final = 300.0
+# As long as brokers allow by default: all rows of a partition go in one transaction.
+TRANSACTION_MS: Final = 900_000
+
+Change = tuple[bytes, bytes | None]
+
+
+class Writer:
+    """Writes recoveries of one partition; fences on entry."""
+
+    def __init__(self, settings: Settings, partition: int) -> None:
+        self._settings = settings
+        self._topic = settings.topic("changelog")
+        self._partition = partition
+        self._failed = ""
+        self._producer = Producer(
+            {
+                "linger.ms": 100,
+                "compression.type": "lz4",
+                **settings.kafka_properties(),
+                "transactional.id": f"{settings.cluster.app_id}.{partition}",
+                "transaction.timeout.ms": TRANSACTION_MS,
+                "message.max.bytes": 100_000_000,
+            }
+        )
+        try:
+            self._producer.init_transactions(ANSWER_S)
+        except KafkaException as error:
+            raise CannotRecover(f"the partition cannot be fenced: {error.args[0].str()}") from error
+
+    def abort_what_is_torn(self) -> None:
+        """End what the partition's own producer has left open, where its marker is gone.
+
+        A marker of the same producer, of a later epoch, ends whatever it has open in the changelog.
+        So this one has to be an abort: a commit would make half a transaction true.
+        """
+        try:
+            self._producer.begin_transaction()
+            self._produce(b"\0", None)
+            self._producer.flush(ANSWER_S)
+            self._producer.abort_transaction(ANSWER_S)
+        except KafkaException as error:
+            raise CannotRecover(f"nothing was changed: {error.args[0].str()}") from error
+
+    def write(self, found: Found, plan: Plan) -> Manifest:
+        """Commit what the plan says; the manifest of the transaction."""
+        try:
+            self._producer.begin_transaction()
+            pending = 0
+            for key, row in self._rows(found, plan):
+                pending += row is not None and key[:1] != b"\0" and is_pending(row)
+                self._produce(key, row)
+            manifest = self._manifest(found, plan, pending)
+            self._produce(keys.IDENTITY_KEY, encode_identity(plan.identity))
+            self._produce(keys.manifest_key(manifest.txn_seq), encode_manifest(manifest))
+            self._producer.commit_transaction(COMMIT_S)
+        except (KafkaException, BufferError) as error:
+            told = error.args[0].str() if isinstance(error, KafkaException) else str(error)
+            raise CannotRecover(
+                f"nothing was committed ({told}): a worker may have taken the partition over"
+                " meanwhile; look again"
+            ) from error
+        return manifest
+
+    def close(self) -> None:
+        """Give the producer up."""
+        give_up(self._producer)
+
+    def _manifest(self, found: Found, plan: Plan, pending: int) -> Manifest:
+        if plan.rewrites:
+            return manifest_after(plan.before, found.logged, plan.position, pending)
+        assert found.logged is not None
+        following = manifest_after(plan.before, None, plan.position, found.logged.pending)
+        return following._replace(txn_seq=found.logged.txn_seq + 1)
+
+    def _rows(self, found: Found, plan: Plan) -> Iterator[Change]:
+        """The rows that change: none where only the position does."""
+        if not plan.rewrites:
+            return
+        if plan.base == NOTHING:
+            yield keys.SETTINGS_KEY, self._settings.cluster_fingerprint()
+            yield from self._ended(found, ScheduleStore(_Nothing()))
+            return
+        if plan.copy is None:
+            yield from self._kept(found.store, plan)
+            return
+        with closing(ReadOnlyRows(plan.copy.path)) as rows:
+            store = ScheduleStore(rows)
+            yield from self._kept(store, plan)
+            yield from self._ended(found, store)
+
+    def _kept(self, store: ScheduleStore, plan: Plan) -> Iterator[Change]:
+        for key, row in changelog_rows(store):
+            yield key, of_earlier_input(row) if plan.earlier_input else row
+
+    def _ended(self, found: Found, store: ScheduleStore) -> Iterator[Change]:
+        """Tombstones for what the changelog holds and the recovered state does not."""
+        for key, _ in changelog_rows(found.store):
+            if key != keys.SETTINGS_KEY and store.named(key) is None:
+                yield key, None
+
+    def _produce(self, key: bytes, value: bytes | None) -> None:
+        while True:
+            try:
+                self._producer.produce(self._topic, value, key, partition=self._partition)
+            except BufferError:
+                self._producer.poll(0.1)
+            else:
+                return
+
+
+class _Nothing:
+    """A store of nothing."""
+
+    def get(self, _key: bytes) -> bytes | None:
+        """Nothing is there."""
+        return None
+
+    def __getattr__(self, name: str) -> Any:
+        raise AssertionError(f"a store of nothing is not asked for {name}")

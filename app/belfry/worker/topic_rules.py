@@ -1,0 +1,288 @@
+"""What belfry's promises ask of topics and brokers, as a table; pure comparisons, no client.
+
+A finding is *fatal* where a promise no longer rests on anything, and a risk where it rests on luck.
+Only what `topics.problems` says beside these keeps a worker from starting: an operator who alters a
+topic of a running belfry is told, by the workers' log, `belfry doctor` and `belfry topics check`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final, NamedTuple
+
+HOUR_MS: Final = 3_600_000
+DAY_MS: Final = 24 * HOUR_MS
+MIB: Final = 1024 * 1024
+# Of these a lost record is a lost promise; what is lost of the others is only told less of.
+KEEPING: Final = frozenset({"schedules", "changelog", "tenants", "deliveries"})
+ANY: Final = -1
+
+
+class Problem(NamedTuple):
+    """Something wrong: where, what it is, and what to do; fatal when a promise breaks.
+
+    `why` says which promise.  A worker does not start where a problem is fatal and `refuses`.
+    What is not `checked` is no finding: the cluster did not let belfry look.
+    """
+
+    topic: str
+    what: str
+    cure: str
+    fatal: bool
+    why: str = ""
+    refuses: bool = True
+    checked: bool = True
+
+
+class Least(NamedTuple):
+    """A setting of some kinds of topics that is a number, and below what it breaks or endangers."""
+
+    key: str
+    kinds: frozenset[str]
+    broken_below: int
+    at_risk_below: int
+    why: str
+
+
+_REQUESTS: Final = frozenset({"schedules"})
+_LOG: Final = frozenset({"changelog"})
+LEASTS: Final = (
+    Least(
+        "retention.ms",
+        _REQUESTS,
+        HOUR_MS,
+        7 * DAY_MS,
+        "requests that no worker has read by then are lost, and their partition stops",
+    ),
+    Least(
+        "retention.ms",
+        frozenset({"deliveries"}),
+        HOUR_MS,
+        DAY_MS,
+        "deliveries that no dispatcher has read by then are lost",
+    ),
+    Least(
+        "retention.ms",
+        frozenset({"lifecycle"}),
+        60_000,
+        DAY_MS,
+        "outcomes that nobody has read by then are told to nobody, and histories miss them",
+    ),
+    Least(
+        "retention.ms",
+        frozenset({"rejected", "undelivered"}),
+        0,
+        DAY_MS,
+        "what was refused or given up is gone before somebody looks at it",
+    ),
+    Least(
+        "delete.retention.ms",
+        _LOG,
+        600_000,
+        DAY_MS,
+        "a worker that was away for half of it reads all anew; one that reads for longer may miss"
+        " that a schedule was cancelled",
+    ),
+    Least(
+        "max.message.bytes",
+        _LOG,
+        MIB + MIB // 4,
+        2 * MIB,
+        "a schedule that is accepted and does not fit stops its partition",
+    ),
+    Least(
+        "max.message.bytes",
+        frozenset({"deliveries", "rejected", "undelivered"}),
+        0,
+        1_000_000,
+        "what does not fit is cut, or rolled back again and again",
+    ),
+)
+# Kept whole by compaction, or for as long as `retention.ms` says: no other bound may cut in.
+_UNBOUNDED: Final = frozenset({"schedules", "deliveries", "lifecycle"})
+
+
+def problems_of(
+    kind: str, topic: str, actual: Mapping[str, str | None], replicas: int
+) -> list[Problem]:
+    """What of a topic's settings endangers a promise; `kind` is its name without the prefix."""
+    found = [
+        problem
+        for least in LEASTS
+        if kind in least.kinds and (problem := _too_small(least, topic, actual)) is not None
+    ]
+    found += _unclean(kind, topic, actual)
+    found += _in_sync(kind, topic, actual, replicas)
+    if kind == "fired" and "compact" in (actual.get("cleanup.policy") or ""):
+        found.append(
+            Problem(
+                topic,
+                f"cleanup.policy is {actual['cleanup.policy']}",
+                _alter(topic, "cleanup.policy", "delete"),
+                fatal=False,
+                why="events of one key replace one another; who reads late misses some",
+                refuses=False,
+            )
+        )
+    size = _number(actual, "retention.bytes")
+    if kind in _UNBOUNDED and size is not None and size != ANY:
+        found.append(
+            Problem(
+                topic,
+                f"retention.bytes is {size}; it should be -1 (no limit)",
+                _alter(topic, "retention.bytes", "-1"),
+                fatal=False,
+                why="a burst deletes records before retention.ms is over",
+                refuses=False,
+            )
+        )
+    return found
+
+
+def _too_small(least: Least, topic: str, actual: Mapping[str, str | None]) -> Problem | None:
+    value = _number(actual, least.key)
+    if value is None or value == ANY or value >= least.at_risk_below:
+        return None
+    return Problem(
+        topic,
+        f"{least.key} is {value}; it should be {least.at_risk_below} at least",
+        _alter(topic, least.key, str(least.at_risk_below)),
+        value < least.broken_below,
+        least.why,
+        refuses=False,
+    )
+
+
+def _unclean(kind: str, topic: str, actual: Mapping[str, str | None]) -> Iterator[Problem]:
+    if actual.get("unclean.leader.election.enable") == "true":
+        yield Problem(
+            topic,
+            "unclean.leader.election.enable is true; it has to be false",
+            _alter(topic, "unclean.leader.election.enable", "false"),
+            kind in KEEPING,
+            "a replica that lacks acknowledged records may become leader: they are lost, or what"
+            " fired fires again",
+            refuses=False,
+        )
+
+
+def _in_sync(
+    kind: str, topic: str, actual: Mapping[str, str | None], replicas: int
+) -> Iterator[Problem]:
+    in_sync = _number(actual, "min.insync.replicas")
+    if in_sync is None or replicas < 3 or in_sync >= 2:
+        return
+    yield Problem(
+        topic,
+        f"min.insync.replicas is {in_sync}, with {replicas} replicas; it should be {replicas - 1}",
+        _alter(topic, "min.insync.replicas", str(replicas - 1)),
+        kind in KEEPING,
+        "a record is acknowledged that one broker alone holds, and is lost with it",
+        refuses=False,
+    )
+
+
+# -- brokers -----------------------------------------------------------------------------------
+
+
+class Rests(NamedTuple):
+    """A setting of brokers: when it is wrong, what it should be, why, and whether that is fatal."""
+
+    key: str
+    wrong: Callable[[str, int, Mapping[str, int]], bool]
+    wanted: str
+    why: str
+    fatal: bool
+
+
+RESTS: Final = (
+    Rests(
+        "unclean.leader.election.enable",
+        lambda value, _brokers, _needs: value == "true",
+        "false",
+        "topics of tenants take it over: a replica that lacks acknowledged events may lead them",
+        fatal=False,
+    ),
+    Rests(
+        "transaction.partition.verification.enable",
+        lambda value, _brokers, _needs: value == "false",
+        "true",
+        "a transaction may hang open for ever, and hides all that follows it (KIP-890)",
+        fatal=True,
+    ),
+    Rests(
+        "transaction.max.timeout.ms",
+        lambda value, _brokers, needs: int(value) < needs["transaction_timeout_ms"],
+        "BELFRY_TRANSACTION_TIMEOUT_MS at least",
+        "no worker's transactions are accepted",
+        fatal=True,
+    ),
+    Rests(
+        "group.max.session.timeout.ms",
+        lambda value, _brokers, needs: int(value) < needs["session_timeout_ms"],
+        "BELFRY_SESSION_TIMEOUT_MS at least",
+        "no worker can join its group",
+        fatal=True,
+    ),
+    Rests(
+        "transaction.state.log.replication.factor",
+        lambda value, brokers, _needs: int(value) < min(3, brokers),
+        "3",
+        "transactions are remembered by fewer brokers than there could be",
+        fatal=False,
+    ),
+    Rests(
+        "transaction.state.log.min.isr",
+        lambda value, brokers, _needs: brokers >= 3 and int(value) < 2,
+        "2",
+        "one broker alone may hold what became of a transaction",
+        fatal=False,
+    ),
+    Rests(
+        "offsets.retention.minutes",
+        lambda value, _brokers, _needs: int(value) < 7 * 24 * 60,
+        "10080",
+        "positions of tenants' own input topics, of added partitions and of dispatchers are lost",
+        fatal=False,
+    ),
+)
+
+
+def broker_problems(
+    broker: str, actual: Mapping[str, str | None], brokers: int, needs: Mapping[str, int]
+) -> list[Problem]:
+    """What of a broker's settings endangers a promise; `needs` are numbers of belfry's settings."""
+    return [
+        Problem(
+            broker,
+            f"{rest.key} is {value}; it has to be {rest.wanted}",
+            f"set {rest.key} in the broker's properties, or with kafka-configs.sh --entity-type"
+            " brokers",
+            rest.fatal,
+            rest.why,
+            refuses=False,
+        )
+        for rest in RESTS
+        if (value := actual.get(rest.key)) is not None and rest.wrong(value, brokers, needs)
+    ]
+
+
+def unread(where: str, why: str, grant: str) -> Problem:
+    """Settings that the cluster does not show."""
+    return Problem(
+        where,
+        f"its settings could not be checked: {why}",
+        f"let belfry describe them (ACL: DescribeConfigs on {grant}), or check them by hand",
+        fatal=False,
+        refuses=False,
+        checked=False,
+    )
+
+
+def _number(actual: Mapping[str, str | None], key: str) -> int | None:
+    value = actual.get(key)
+    return None if value is None else int(value)
+
+
+def _alter(topic: str, key: str, value: str) -> str:
+    return f"kafka-configs.sh --alter --topic {topic} --add-config {key}={value}"

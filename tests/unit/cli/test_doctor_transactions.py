@@ -1,0 +1,57 @@
+"""What `belfry doctor` says of transactions that stay open."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from belfry.cli.check import Check, Status
+from belfry.cli.doctor_transactions import judge
+from belfry.settings import Settings
+from belfry.worker.open_transactions import OpenTransaction
+
+STRANGER = OpenTransaction(
+    "belfry.changelog", 2, 17, 9, 3, 5_000, "outbox-1", "Ongoing", 1_000, 60_000
+)
+SETTINGS = Settings(bootstrap_servers="k:1")
+
+
+def judged(first: OpenTransaction | None, now_ms: float) -> list[Check]:
+    topic = "belfry.changelog" if first is None else first.topic
+    found = [] if first is None else [first]
+    return list(judge((topic, 2), found, SETTINGS, now_ms))
+
+
+@pytest.mark.parametrize(
+    ("topic", "age_ms", "status"),
+    [
+        ("belfry.changelog", 10, Status.PROBLEM),
+        ("belfry.schedules", 9_999, Status.RISK),
+        ("belfry.schedules", 10_000, Status.PROBLEM),
+        ("belfry.tenants", 60_001, Status.PROBLEM),
+    ],
+)
+def test_a_stranger_is_named(topic: str, age_ms: int, status: Status) -> None:
+    (check,) = judged(replace(STRANGER, topic=topic), 1_000 + age_ms)
+    assert check.status is status
+    assert "outbox-1" in check.detail
+    command = f"kafka-transactions.sh --bootstrap-server k:1 abort --topic {topic} --partition 2"
+    assert f"{command} --start-offset 17" in check.to_do
+
+
+def test_one_that_hangs_is_a_problem_at_once() -> None:
+    hangs = replace(STRANGER, topic="belfry.schedules", transactional_id=None, state=None)
+    (check,) = judged(hangs, 5_001)
+    assert check.status is Status.PROBLEM
+
+
+def test_belfrys_own_are_none_while_they_are_under_way() -> None:
+    own = replace(STRANGER, transactional_id="belfry.2")
+    assert not judged(own, 2_000)
+    assert judged(own, 61_001)[0].status is Status.PROBLEM
+    assert judged(replace(own, state="Empty"), 2_000)[0].status is Status.PROBLEM
+
+
+def test_what_has_ended_since_is_nothing() -> None:
+    assert not judged(None, 0)

@@ -1,0 +1,66 @@
+"""Schedules that another release or newer time zone data made, and this worker cannot read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from belfry.engine import plan
+from belfry.schedules import triggers
+from belfry.schedules.rule import Rule, encode_rule
+from belfry.schedules.triggers import cron, zones
+from belfry.store import readable
+from belfry.store.records import KIND_CODES, PendingRow, encode_pending
+
+ZONE = "Europe/Paris"
+LIVES = 1 << 40
+ZONES = Callable[[bool], None]
+KNOWN = (
+    *(triggers._trigger_of, plan.bare_plan_of, cron.clock, zones.zone),
+    *(zones._unknown, readable._why),
+)
+
+
+def newer_rule() -> bytes:
+    """A rule with a field that a later release has added: a number in bit 6."""
+    rule = encode_rule(Rule("EVERY", interval_ms=60_000))
+    bits = int.from_bytes(rule[2:4], "big") | 1 << 6
+    return rule[:2] + bits.to_bytes(2, "big") + rule[4:] + bytes(8)
+
+
+def zoned_rule() -> bytes:
+    """A rule by the clock of `ZONE`."""
+    return encode_rule(Rule("CRON", cron="0 9 * * *", timezone=ZONE))
+
+
+def pending(
+    rule: bytes, schedule_id: str, due_ms: int, tenant: str = "demo", **fields: int
+) -> bytes:
+    """The record of a schedule with this rule, as its worker wrote it."""
+    row: PendingRow = (
+        *(due_ms, due_ms, due_ms - 1, fields.get("seq", 0), LIVES, 1, 0),
+        *(fields.get("kind", KIND_CODES["EVERY"]), 0, 0),
+        *(tenant.encode(), schedule_id.encode(), b"", b"", None, b"", rule, schedule_id.encode()),
+    )
+    return encode_pending(row, fields.get("flags", 0))
+
+
+@pytest.fixture
+def zone_known(monkeypatch: pytest.MonkeyPatch) -> Iterator[ZONES]:
+    """Takes `ZONE` out of the zone database, or puts it back."""
+
+    def forget() -> None:
+        for known in KNOWN:
+            known.cache_clear()
+
+    everything = zones.names()
+
+    def publish(known: bool) -> None:
+        less = everything if known else everything - {ZONE}
+        monkeypatch.setattr(zones, "names", lambda: less)
+        forget()
+
+    yield publish
+    monkeypatch.undo()
+    forget()

@@ -1,0 +1,190 @@
+"""Lists and counts by due instant cost a tenant its own rows, and show what waits for other things.
+
+names      a  b  b/1  b/2  c        (in windows of `examine`)
+minute     0  1  2    3    4        (other tenants' rows lie between)
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from belfry.store import keys
+from belfry.store.due_lookup import due_counts, due_page
+from belfry.store.lock_lookup import locks
+from belfry.store.lookup import Wanted
+from belfry.store.records import (
+    CLOSES_GROUP,
+    CLOSES_OWN,
+    IN_CATCH_UP,
+    IN_GATED,
+    IN_PAUSED,
+    Awaited,
+    encode_awaited,
+)
+from tests.unit.store.test_lookup import MINUTE_MS, NOW_MS, STATE, Shelf, pending
+
+EXAMINE = 10_000
+
+
+class DueShelf(Shelf):
+    """A store that is filled and then asked for what is due."""
+
+    def put(
+        self, tenant: str, schedule_id: str, due_ms: int, where: int, gate: bytes = b""
+    ) -> None:
+        """One more that waits there."""
+        self._seq += 1
+        record = pending(tenant, schedule_id, due_ms, self._seq)
+        name = keys.schedule_key(tenant, schedule_id)
+        self._store.put(name, record, (where, due_ms, self._seq), gate)
+        self._store.commit(STATE)
+
+    def lock(self, tenant: str, fire_id: str, closes: int) -> None:
+        """A fire that is to be acknowledged."""
+        awaited = Awaited(closes, NOW_MS, NOW_MS + 1, NOW_MS - 1, 3, b"x", b"g")
+        key = keys.awaited_key(tenant.encode(), fire_id.encode())
+        self._store.put_awaited(key, encode_awaited(awaited))
+        self._store.commit(STATE)
+
+    def drop(self, tenant: str, schedule_id: str) -> None:
+        """One fewer."""
+        name = keys.schedule_key(tenant, schedule_id)
+        place = self._store.named(name)
+        assert place is not None
+        self._store.remove(name, place)
+        self._store.set_named(name, None)
+        self._store.commit(STATE)
+
+    def due(self, wanted: Wanted, limit: int, examine: int, between: Any = None) -> list[str]:
+        """The ids of all pages, one after the other; `between` is called after the first one."""
+        found: list[str] = []
+        after: bytes | None = None
+        while True:
+            page = due_page(self.rows, wanted, after, NOW_MS, limit=limit, examine=examine)
+            assert len(page.found) <= limit
+            assert page.examined <= 2 * examine
+            found += [standing.name.decode().partition("/")[2] for standing in page.found]
+            if page.after is None:
+                return found
+            after = page.after
+            if between is not None:
+                between, call = None, between
+                call()
+
+
+@pytest.fixture
+def shelf() -> DueShelf:
+    """Three tenants whose rows lie between one another, the last names first due."""
+    shelf = DueShelf()
+    for number, name in enumerate(["c", "b/2", "b/1", "b", "a"]):
+        shelf.add("t", name, NOW_MS + number * MINUTE_MS, group=b"g" if number % 2 else b"")
+        shelf.add("t.x", name, NOW_MS + number * MINUTE_MS + 1)
+        shelf.add("tt", name, NOW_MS + number * MINUTE_MS - 1)
+    return shelf
+
+
+@pytest.mark.parametrize("limit", [1, 2, 100])
+@pytest.mark.parametrize("examine", [1, 3, 1000])
+def test_all_pages_give_each_once(shelf: DueShelf, limit: int, examine: int) -> None:
+    wanted = Wanted(b"t", due_from_ms=NOW_MS + MINUTE_MS, due_until_ms=NOW_MS + 3 * MINUTE_MS)
+    assert sorted(shelf.due(wanted, limit, examine)) == ["b/1", "b/2"]
+    assert sorted(shelf.due(Wanted(b"t", due_from_ms=0), limit, examine)) == sorted(
+        ["c", "b/2", "b/1", "b", "a"]
+    )
+
+
+@pytest.mark.parametrize("limit", [1, 2, 100])
+def test_who_has_fewer_names_than_a_window_has_a_list_in_due_order(
+    shelf: DueShelf, limit: int
+) -> None:
+    assert shelf.due(Wanted(b"t", due_from_ms=0), limit, 10) == ["c", "b/2", "b/1", "b", "a"]
+    assert shelf.due(Wanted(b"t", due_from_ms=0, group=b"g"), limit, 10) == ["b/2", "b"]
+    assert shelf.due(Wanted(b"t", prefix=b"b/", due_from_ms=0), limit, 10) == ["b/2", "b/1"]
+
+
+def test_each_window_is_in_due_order(shelf: DueShelf) -> None:
+    assert shelf.due(Wanted(b"t", due_from_ms=0), 1, 3) == ["b/1", "b", "a", "c", "b/2"]
+
+
+def test_what_others_have_due_costs_nothing_and_is_not_told(shelf: DueShelf) -> None:
+    for number in range(200):
+        shelf.add("crowd", f"x{number}", NOW_MS)
+    page = due_page(shelf.rows, Wanted(b"t", due_from_ms=0), None, NOW_MS, limit=9, examine=50)
+    assert (page.examined, len(page.found), page.after) == (5, 5, None)
+    _, examined, after = due_counts(shelf.rows, Wanted(b"t", due_from_ms=0), None, examine=50)
+    assert (examined, after) == (5, None)
+
+
+def test_a_page_of_a_tenant_with_a_long_queue_is_bounded(shelf: DueShelf) -> None:
+    for number in range(100):
+        shelf.add("crowd", f"x{number:03}", NOW_MS - 1, held=True)
+    wanted = Wanted(b"crowd", due_until_ms=NOW_MS - 10)
+    page = due_page(shelf.rows, wanted, None, NOW_MS, limit=10, examine=30)
+    assert (page.examined, page.found) == (30, [])
+    assert page.after is not None
+    assert shelf.due(wanted, 10, 30) == []
+
+
+def test_what_waits_for_something_else_is_listed_and_counted(shelf: DueShelf) -> None:
+    shelf.add("w", "queue", NOW_MS - 4 * MINUTE_MS, held=True)
+    shelf.put("w", "late", NOW_MS - 3 * MINUTE_MS, IN_CATCH_UP)
+    shelf.put("w", "locked", NOW_MS - 2 * MINUTE_MS, IN_GATED, b"gg")
+    shelf.put("w", "paused", NOW_MS - MINUTE_MS, IN_PAUSED)
+    wanted = Wanted(b"w", due_until_ms=NOW_MS)
+    assert shelf.due(wanted, 2, EXAMINE) == ["queue", "late", "locked"]
+    counted, _, _ = due_counts(shelf.rows, wanted, None, examine=EXAMINE)
+    assert sum(counted.values()) == 3
+
+
+def test_names_that_leave_a_window_take_no_others_with_them(shelf: DueShelf) -> None:
+    """`a`, `b`, `b/1` are the first window; without `b`, `b/2` is none of it, though due first."""
+    wanted = Wanted(b"t", due_from_ms=0)
+    found = shelf.due(wanted, 1, 3, between=lambda: shelf.drop("t", "b"))
+    assert found == ["b/1", "a", "c", "b/2"]
+
+
+def test_names_that_join_a_window_push_no_others_out(shelf: DueShelf) -> None:
+    wanted = Wanted(b"t", due_from_ms=0)
+    found = shelf.due(wanted, 1, 3, between=lambda: shelf.add("t", "aa", NOW_MS + 9 * MINUTE_MS))
+    assert found == ["b/1", "b", "a", "aa", "c", "b/2"]
+
+
+@pytest.mark.parametrize("after", [b"", b"short", b"\xff" * 18, b"\0" * 40, b"ktt/" * 20])
+def test_a_cursor_that_somebody_made_up_leads_to_no_others(shelf: DueShelf, after: bytes) -> None:
+    page = due_page(shelf.rows, Wanted(b"t", due_from_ms=0), after, NOW_MS, limit=9, examine=9)
+    assert all(standing.name.startswith(b"t/") for standing in page.found)
+
+
+def test_counts_per_minute(shelf: DueShelf) -> None:
+    minute_ms = NOW_MS // MINUTE_MS * MINUTE_MS
+    shelf.add("t", "late", NOW_MS - MINUTE_MS, held=True)
+    shelf.add("t", "also", NOW_MS + 1)
+    found: dict[int, int] = {}
+    after: bytes | None = None
+    while True:
+        wanted = Wanted(b"t", due_from_ms=0)
+        counted, examined, after = due_counts(shelf.rows, wanted, after, examine=4)
+        assert examined <= 4
+        for minute, count in counted.items():
+            found[minute] = found.get(minute, 0) + count
+        if after is None:
+            break
+    expected = {minute_ms + n * MINUTE_MS: 1 for n in (-1, 0, 1, 2, 3, 4)}
+    assert found == {**expected, minute_ms: 2}
+
+
+def test_locks_of_one_tenant_page_by_page(shelf: DueShelf) -> None:
+    for tenant in ("t", "tt", "t.x"):
+        for number in range(3):
+            shelf.lock(tenant, f"f{number}", CLOSES_GROUP if number else CLOSES_OWN)
+    found: list[bytes] = []
+    after: bytes | None = None
+    while True:
+        some, after = locks(shelf.rows, b"t", after, limit=2)
+        found += [each.fire_id for each in some]
+        assert all(each.awaited.schedule_id == b"x" for each in some)
+        if after is None:
+            break
+    assert found == [b"f0", b"f1", b"f2"]

@@ -1,0 +1,106 @@
+"""The world that state belongs to, and what contradicts it."""
+
+from __future__ import annotations
+
+import pytest
+
+from belfry.store import keys
+from belfry.store.identity import (
+    Identity,
+    decode_identity,
+    encode_identity,
+    identity_of,
+    logged_contradiction,
+    lost_requests,
+)
+from belfry.store.ordered_map import MemoryMap
+from belfry.store.records import Manifest, UnknownFormat, encode_manifest
+from belfry.store.replay import HoleInChangelog, Replay
+from belfry.store.schedules import ScheduleStore
+
+HERE = Identity("cluster-a", "log-1", "in-1", 2)
+GOLDEN = b'\x01\x09{"cluster":"cluster-a","changelog":"log-1","schedules":"in-1","generation":2}'
+
+
+def manifest(txn_seq: int) -> tuple[bytes, bytes]:
+    return keys.manifest_key(txn_seq), encode_manifest(Manifest(txn_seq, 1, 0, 0, 0, 0, bytes(16)))
+
+
+def test_an_identity_has_frozen_bytes() -> None:
+    assert encode_identity(HERE) == GOLDEN
+    assert decode_identity(GOLDEN) == HERE
+
+
+def test_names_that_a_newer_version_adds_are_passed_over() -> None:
+    told = '{"cluster":"c","changelog":"l","schedules":"s","more":1}'
+    assert identity_of(told) == Identity("c", "l", "s", 0)
+
+
+def test_a_newer_format_stops() -> None:
+    with pytest.raises(UnknownFormat, match="0209"):
+        decode_identity(b"\x02\x09{}")
+
+
+@pytest.mark.parametrize(
+    ("logged", "code"),
+    [
+        (HERE._replace(cluster="cluster-b"), "other_cluster"),
+        (HERE._replace(changelog="log-0"), "changelog_copied"),
+        (HERE._replace(schedules="in-0"), "input_anew"),
+    ],
+)
+def test_another_world_contradicts_and_names_the_choices(logged: Identity, code: str) -> None:
+    found = logged_contradiction(HERE, logged)
+    assert found is not None
+    assert found.code == code
+    assert "belfry recover" in found.choices
+    assert str(found).startswith(f"{code}: ")
+
+
+def test_the_same_world_in_another_generation_contradicts_nothing() -> None:
+    assert logged_contradiction(HERE, HERE._replace(generation=0)) is None
+
+
+@pytest.mark.parametrize(
+    ("position", "code"),
+    [(99, "requests_lost"), (100, ""), (150, ""), (200, ""), (201, "input_truncated")],
+)
+def test_a_position_has_to_be_one_that_the_input_holds(position: int, code: str) -> None:
+    found = lost_requests(3, position, 100, 200)
+    assert ("" if found is None else found.code) == code
+
+
+def test_what_is_to_be_accepted_is_named() -> None:
+    found = lost_requests(3, 40, 100, 200)
+    assert found is not None
+    assert "--accept-lost 3:40-99" in found.choices
+
+
+def replayed(store: ScheduleStore, *generations: int, first: int) -> Replay:
+    """A replay that meets identities of these generations, each with a manifest behind it."""
+    replay = Replay(store)
+    for number, generation in enumerate(generations, first):
+        row = encode_identity(HERE._replace(generation=generation))
+        changes = [(keys.IDENTITY_KEY, row), manifest(number)]
+        replay.apply(changes, [2 * number, 2 * number + 1], 2 * number + 2, 5)
+    return replay
+
+
+def test_a_replay_from_nothing_passes_over_a_recovery() -> None:
+    replay = replayed(ScheduleStore(MemoryMap()), 0, 1, first=1)
+    replay.finish(5)
+    assert replay.identity == HERE._replace(generation=1)
+
+
+def test_state_from_before_a_recovery_is_not_carried_on() -> None:
+    """Its numbers leave no gap here; only the generation tells that rows were written anew."""
+    store = ScheduleStore(MemoryMap())
+    replayed(store, 0, first=1).finish(5)
+    with pytest.raises(HoleInChangelog, match="was recovered"):
+        replayed(store, 1, first=2)
+
+
+def test_the_same_generation_again_is_carried_on() -> None:
+    store = ScheduleStore(MemoryMap())
+    replayed(store, 1, first=1).finish(5)
+    replayed(store, 1, first=2).finish(5)

@@ -1,0 +1,67 @@
+"""Whether a pending record can be fired here; what cannot be read is told, never guessed."""
+
+from __future__ import annotations
+
+import pytest
+
+from belfry.client.portable import Unreadable, portable
+from belfry.schedules.rule import Rule, encode_rule
+from belfry.store.readable import note_unreadable, why_unreadable
+from belfry.store.records import KIND_CODES, encode_marker, with_flags
+from tests.unit.engine.driver import T0
+from tests.unit.engine.unreadable import ZONES, newer_rule, pending, zone_known, zoned_rule
+
+__all__ = ["zone_known"]
+CRON = KIND_CODES["CRON"]
+EVERY = encode_rule(Rule("EVERY", interval_ms=1))
+
+
+@pytest.mark.parametrize(
+    ("record", "why"),
+    [
+        (pending(newer_rule(), "a", T0), "Run the version that wrote it"),
+        (pending(b"\2" + EVERY[1:], "a", T0), "this version reads format 1"),
+        (pending(EVERY[:4], "a", T0), "an interval of nothing never gets anywhere"),
+        (pending(encode_rule(Rule("AT", misfire="SKIP"))[:-1] + b"\x09", "a", T0), "index"),
+        (pending(b"", "a", T0, kind=4), "its kind 4 is of a later release"),
+        (pending(b"", "a", T0), "has no rule"),
+        (pending(EVERY, "a", T0, flags=2), "its flags 00000010 are of a later release"),
+    ],
+)
+def test_what_is_not_understood_has_a_reason(record: bytes, why: str) -> None:
+    assert why in why_unreadable(record)
+
+
+def test_what_is_understood_has_none() -> None:
+    for kind in ("AT", "AFTER"):
+        plain = pending(b"", "a", T0, kind=KIND_CODES[kind])
+        assert why_unreadable(plain) == why_unreadable(with_flags(plain, 1)) == ""
+    assert why_unreadable(pending(zoned_rule(), "a", T0, kind=CRON)) == ""
+
+
+def test_a_zone_is_looked_for_in_this_workers_data(zone_known: ZONES) -> None:
+    record = pending(zoned_rule(), "a", T0, kind=CRON)
+    zone_known(False)
+    assert "'Europe/Paris' is no IANA time zone of release" in why_unreadable(record)
+    zone_known(True)
+    assert why_unreadable(record) == ""
+
+
+def test_a_changelog_is_kept_up_with() -> None:
+    found: dict[bytes, str] = {}
+    newer = pending(newer_rule(), "a", T0)
+    note_unreadable(found, [(b"t/a", newer), (b"t/b", newer), (b"t/c", newer), (b"\0m\0\1", b"x")])
+    assert sorted(found) == [b"t/a", b"t/b", b"t/c"]
+    over = encode_marker((0, T0, T0, 1, 1, 1))
+    note_unreadable(found, [(b"t/a", None), (b"t/b", over), (b"t/c", pending(EVERY, "c", T0))])
+    assert found == {}
+
+
+def test_an_export_says_what_it_cannot_tell() -> None:
+    with pytest.raises(Unreadable, match="demo/a is of a later release"):
+        portable(pending(newer_rule(), "a", T0))
+
+
+def test_an_export_needs_no_zone(zone_known: ZONES) -> None:
+    zone_known(False)
+    assert portable(pending(zoned_rule(), "a", T0, kind=CRON))["timezone"] == "Europe/Paris"

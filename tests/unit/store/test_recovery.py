@@ -1,0 +1,154 @@
+"""What a recovery writes leads a replay to the state that was recovered."""
+
+from __future__ import annotations
+
+import pytest
+
+from belfry.store import keys
+from belfry.store.identity import Identity, encode_identity
+from belfry.store.ordered_map import MemoryMap
+from belfry.store.records import (
+    Manifest,
+    Pending,
+    decode_pending,
+    encode_manifest,
+    encode_marker,
+    encode_pending,
+)
+from belfry.store.recovery import (
+    EARLIER_INPUT,
+    SKIPPED,
+    changelog_rows,
+    is_pending,
+    manifest_after,
+    of_earlier_input,
+)
+from belfry.store.replay import HoleInChangelog, Replay
+from belfry.store.schedules import ScheduleStore, StoredState
+
+Change = tuple[bytes, bytes | None]
+HERE = Identity("cluster-a", "log-1", "in-1")
+WATERMARK = 500
+
+
+def pending(name: str, due_ms: int, seq: int) -> bytes:
+    return encode_pending(
+        Pending(
+            due_ms, due_ms, 0, seq, seq, 1, 0, 0, due_ms, 0, b"a", name.encode(), b"", b"", None,
+            b"", b"", b"x",
+        )
+    )  # fmt: skip
+
+
+ROWS: dict[bytes, bytes] = {
+    b"a/fired": encode_marker((0, 400, 400, 1, 1, 1)),
+    b"a/overdue": pending("overdue", 450, 2),
+    b"a/waits": pending("waits", 900, 3),
+    keys.SETTINGS_KEY: b"{}",
+}
+
+
+def transaction(number: int, waiting: int, *changes: Change) -> list[Change]:
+    manifest = Manifest(number, 1, 10, WATERMARK, waiting, 0, bytes(16))
+    return [*changes, (keys.manifest_key(number), encode_manifest(manifest))]
+
+
+def fold(log: list[Change]) -> Replay:
+    """A worker's replay of a whole changelog, checked."""
+    store = ScheduleStore(MemoryMap())
+    replay = Replay(store)
+    replay.apply(log, range(len(log)), len(log), 7)
+    replay.finish(7)
+    return replay
+
+
+def local() -> ScheduleStore:
+    """The local state of transaction 60, as its owner had it."""
+    replay = fold(transaction(60, 2, *ROWS.items()))
+    store: ScheduleStore = replay._store
+    return store
+
+
+def recovered(before: list[Change], logged: Manifest | None) -> list[Change]:
+    """A changelog with the recovery of that state behind what was there."""
+    state = local().state()
+    assert state is not None
+    rows: list[Change] = list(changelog_rows(local()))
+    waiting = sum(is_pending(row) for _, row in rows if row is not None)
+    manifest = manifest_after(state.manifest, logged, 10, waiting)
+    identity = encode_identity(HERE._replace(generation=1))
+    rows += [(keys.IDENTITY_KEY, identity)]
+    return [*before, *rows, (keys.manifest_key(manifest.txn_seq), encode_manifest(manifest))]
+
+
+def content(replay: Replay) -> dict[bytes, bytes]:
+    return dict(changelog_rows(replay._store))
+
+
+def test_every_row_is_written_as_it_was() -> None:
+    assert dict(changelog_rows(local())) == ROWS
+
+
+def test_an_empty_changelog_takes_the_state_on() -> None:
+    replay = fold(recovered([], None))
+    assert content(replay) == ROWS
+    assert replay.manifest is not None
+    assert (replay.manifest.txn_seq, replay.manifest.pending) == (61, 2)
+    assert replay.manifest.watermark_ms == WATERMARK
+
+
+def test_a_changelog_that_was_cut_off_takes_it_on() -> None:
+    begun = transaction(40, 1, (b"a/waits", pending("waits", 900, 3)))
+    replay = fold(recovered(begun, Manifest(40, 1, 10, WATERMARK, 1, 0, bytes(16))))
+    assert content(replay) == ROWS
+    assert replay.manifest is not None
+    assert replay.manifest.txn_seq == 60 + SKIPPED
+
+
+def fork() -> list[Change]:
+    """What two owners wrote who did not see one another."""
+    row = b"a/waits", pending("waits", 900, 3)
+    return [*transaction(40, 1, row), *transaction(39, 1, row)]
+
+
+def test_a_fork_is_a_hole_until_it_is_recovered() -> None:
+    with pytest.raises(HoleInChangelog, match="transaction 39 follows transaction 40"):
+        fold(fork())
+    assert content(fold(recovered(fork(), Manifest(39, 1, 0, 0, 1, 0, bytes(16))))) == ROWS
+
+
+def test_a_fork_is_no_hole_less_for_what_follows_it() -> None:
+    row = b"a/waits", pending("waits", 900, 3)
+    with pytest.raises(HoleInChangelog, match="transaction 39 follows transaction 40"):
+        fold([*fork(), *transaction(40, 1, row), *transaction(41, 1, row)])
+
+
+def test_local_state_meets_a_fork_before_it_takes_anything_of_it() -> None:
+    store = local()
+    before = dict(store.rows.scan(b"", b"\xff"))
+    replay = Replay(store)
+    with pytest.raises(HoleInChangelog):
+        replay.apply(transaction(58, 0, (b"a/waits", None)), [70, 71], 72, 7)
+    store.discard()
+    assert dict(store.rows.scan(b"", b"\xff")) == before
+
+
+def test_sequences_of_an_earlier_input_meet_no_offset() -> None:
+    moved = decode_pending(of_earlier_input(ROWS[b"a/waits"]))
+    assert moved == decode_pending(ROWS[b"a/waits"])._replace(seq=3 + EARLIER_INPUT)
+    twice = decode_pending(of_earlier_input(of_earlier_input(ROWS[b"a/waits"])))
+    assert twice.seq == 3 + 2 * EARLIER_INPUT
+
+
+def test_what_does_not_wait_has_no_sequence() -> None:
+    assert of_earlier_input(ROWS[b"a/fired"]) == ROWS[b"a/fired"]
+
+
+def test_nothing_begins_with_the_first_transaction() -> None:
+    assert manifest_after(None, None, 77, 0)[:5] == (1, 1, 77, 0, 0)
+
+
+def test_a_store_in_use_is_told_by_its_state() -> None:
+    store = ScheduleStore(MemoryMap())
+    store.commit(StoredState(5, 6, Manifest(1, 1, 0, 0, 0, 0, bytes(16))))
+    assert list(changelog_rows(store)) == []
