@@ -160,6 +160,10 @@ class Settings(BaseSettings):
         default_factory=dict,
         description="By tenant, the secret that commands sign its requests with; as JSON.",
     )
+    secrets_dir: Path = Field(
+        Path("/etc/belfry"),
+        description="Folder of the files that policies may name as places of secrets.",
+    )
     role: Literal["all", "schedule", "deliver"] = Field(
         "all", description="What this worker does: fires schedules, delivers over HTTP, or both."
     )

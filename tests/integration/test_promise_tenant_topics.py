@@ -104,10 +104,17 @@ def test_signed_requests_alone_count_where_all_have_to_sign(site: Site, tmp_path
     """By the client, from the tenant's own topic, over HTTP, and as a stray; forged ones do not."""
     secret = "the secret of tenant mine"
     (tmp_path / "secret").write_text(secret)
-    signing = {"CLAIMS": "signed", "HTTP_WORKER_SECRET": "what all of the workers know"}
+    signing = {
+        "CLAIMS": "signed",
+        "HTTP_WORKER_SECRET": "what all of the workers know",
+        "SECRETS_DIR": str(tmp_path),
+    }
     with site:
         site.create_topics([site.topic("schedules.mine")], STAMPED)
         http = Http(site.worker(**signing).start().wait_ready())
+        status, said, _ = http("PUT", "/v1/tenants/mine", {"signing_secret_ref": "file:/dev/zero"})
+        assert status == 422
+        assert "BELFRY_SECRETS_DIR" in said["detail"]
         reference = {"signing_secret_ref": f"file:{tmp_path / 'secret'}"}
         assert http("PUT", "/v1/tenants/mine", reference)[0] in (200, 201)
         with Client(site.bootstrap, topic_prefix=site.prefix, secrets={"mine": secret}) as client:

@@ -6,7 +6,7 @@ policy is replaced as a whole; `changed` works out what a change of some fields 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import fields, replace
 from difflib import get_close_matches
 from time import monotonic, sleep
@@ -18,7 +18,7 @@ from pydantic import TypeAdapter, ValidationError
 from belfry.client.decoding import Decoder
 from belfry.client.errors import BelfryError, Unavailable
 from belfry.client.kafka import MOVING, REACH_S, RETRY_S, Cluster
-from belfry.schedules.policy import TenantPolicy, problems
+from belfry.schedules.policy import TenantPolicy, problems, secret_ref_problem
 from belfry.wire import framing
 from belfry.wire.policies import encode_policy, policy_of
 from belfry.worker.partition_log import headers_of
@@ -78,7 +78,8 @@ class TenantPolicies:
     def put(self, *policies: TenantPolicy) -> None:
         """Write policies; raises `BadPolicy` before anything is written."""
         wrong = [f"{each.tenant}: {why}" for each in policies for why in problems(each)]
-        wrong += self._colliding(policies)
+        before = self.all()
+        wrong += [*_colliding(before, policies), *_bad_refs(before, policies)]
         if wrong:
             raise BadPolicy(" ".join(wrong))
         frame = self._frame()
@@ -92,18 +93,6 @@ class TenantPolicies:
         """Whether the tenant may have schedules: its topic of fired events exists."""
         admin = self._cluster.admin()
         return f"{self._prefix}fired.{tenant}" in self._cluster.reach(admin).topics
-
-    def _colliding(self, policies: tuple[TenantPolicy, ...]) -> list[str]:
-        owners = {_metric_name(name): name for name in self.all()}
-        found = []
-        for policy in policies:
-            other = owners.setdefault(_metric_name(policy.tenant), policy.tenant)
-            if other != policy.tenant:
-                found.append(
-                    f"{policy.tenant}: tenant {other!r} exists, and in Kafka's metrics a dot and an"
-                    " underscore are the same; choose another name."
-                )
-        return found
 
     def _frame(self) -> bytes:
         if self._schemas is None:
@@ -168,6 +157,35 @@ class TenantPolicies:
         for place in consumer.position([TopicPartition(self._topic, p) for p in ends]):
             if place.offset >= ends[place.partition]:
                 del ends[place.partition]
+
+
+def _colliding(
+    before: Mapping[str, TenantPolicy], policies: tuple[TenantPolicy, ...]
+) -> Iterator[str]:
+    owners = {_metric_name(name): name for name in before}
+    for policy in policies:
+        other = owners.setdefault(_metric_name(policy.tenant), policy.tenant)
+        if other != policy.tenant:
+            yield (
+                f"{policy.tenant}: tenant {other!r} exists, and in Kafka's metrics a dot and an"
+                " underscore are the same; choose another name."
+            )
+
+
+def _bad_refs(
+    before: Mapping[str, TenantPolicy], policies: tuple[TenantPolicy, ...]
+) -> Iterator[str]:
+    """References to secrets that are new and that no worker would follow.
+
+    One that stands already does not keep anything else of its policy from being changed.
+    """
+    for policy in policies:
+        stands = before.get(policy.tenant)
+        reference = policy.signing_secret_ref
+        if stands is None or stands.signing_secret_ref != reference:
+            why = secret_ref_problem(reference)
+            if why is not None:
+                yield f"{policy.tenant}: {why}"
 
 
 def policy_from(given: Mapping[str, Any]) -> TenantPolicy:

@@ -19,6 +19,8 @@ TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
 MAX_SPREAD: Final = 1024
 MAX_FORMER: Final = 8
 SECRET_REF: Final = re.compile(r"(env:[A-Za-z_][A-Za-z0-9_]*|file:.+)")
+# Variables of a worker that a policy may name.
+SECRET_ENV_PREFIX: Final = "BELFRY_SECRET_"  # noqa: S105
 
 MOST_RATE: Final = 1_000_000_000
 # Less than one in eleven days is none.
@@ -86,6 +88,24 @@ def problems(policy: TenantPolicy) -> list[str]:
     ]
 
 
+def secret_ref_problem(reference: str | None) -> str | None:
+    """Why no worker reads a secret from there, or None; for what is set anew.
+
+    A policy that was set before it was asked is carried out all the same: its tenant's requests are
+    refused, and its events fire.
+    """
+    if reference is None or not reference.startswith("env:"):
+        return None
+    name = reference.removeprefix("env:")
+    if name.startswith(SECRET_ENV_PREFIX) and name != SECRET_ENV_PREFIX:
+        return None
+    return (
+        f"signing_secret_ref {reference[:100]!r} names a variable that workers do not read secrets"
+        f" from: give them the secret in one whose name begins with {SECRET_ENV_PREFIX}, or in a"
+        " file below their BELFRY_SECRETS_DIR."
+    )
+
+
 def _bad_names(policy: TenantPolicy) -> list[str]:
     rejected = tenant_problem(policy.tenant)
     found = [] if rejected is None else [rejected.reason]
@@ -98,8 +118,8 @@ def _bad_names(policy: TenantPolicy) -> list[str]:
     ref = policy.signing_secret_ref
     if ref is not None and SECRET_REF.fullmatch(ref) is None:
         found.append(
-            f"signing_secret_ref {ref[:60]!r} names no place of a secret: env:NAME or file:PATH;"
-            " never put the secret itself there."
+            f"signing_secret_ref, {len(ref)} characters, names no place of a secret: env:NAME or"
+            " file:PATH; never put the secret itself there."
         )
     return found
 

@@ -35,7 +35,7 @@ from belfry.wire.policies import policy_of
 from belfry.wire.record import Headers
 from belfry.worker.outputs import Outputs
 from belfry.worker.partition_log import headers_of
-from belfry.worker.secrets import secrets_at
+from belfry.worker.secrets import BadSecret, SecretPlaces
 
 READ_RECORDS: Final = 10_000
 WAIT_S: Final = 0.2
@@ -58,6 +58,7 @@ class Policies:
         self._closed = settings.unknown_tenants == "closed"
         self._topic = settings.topic("tenants")
         self._deliveries = settings.topic("deliveries")
+        self._places = SecretPlaces(settings.secrets_dir)
         self._decoder = Decoder("TenantPolicy", look_in(registry), only=True)
         self._stored: dict[str, Stored] = {}
         # Tenants whose policy was read, and who are not yet treated by it.
@@ -122,10 +123,6 @@ class Policies:
         """Tenants that have a policy, in order."""
         return sorted(self._stored.copy())
 
-    def has(self, name: str) -> bool:
-        """Whether a tenant of this name has a policy."""
-        return name in self._stored
-
     def terms_of(self, name: str) -> Terms | None:
         """How a tenant of this name is treated; None for the defaults."""
         if name == RETRIES:
@@ -138,17 +135,20 @@ class Policies:
             return None
         return self._tenants.defaults(name)._replace(refused=_unknown(name), barred=UNKNOWN)
 
+    def policy(self, name: str) -> TenantPolicy | None:
+        """The policy that a tenant is treated by; None for one that has none.  No secret is read.
+
+        One that cannot be carried out stands for itself by the defaults, as its tenant is treated.
+        """
+        stored = self._stored.get(name)
+        if stored is None:
+            return None
+        policy, why = self._read_policy(name, stored)
+        return self._tenants.defaults(name).policy if why or policy is None else policy
+
     def _terms(self, name: str, stored: Stored) -> Terms:
-        record = self._decoder.record(*stored)
-        found = ["its record is no TenantPolicy."]
-        policy: TenantPolicy | None = None
-        if record is not None:
-            policy = policy_of(record)
-            found = problems(policy)
-            if policy.tenant != name:
-                found.append(f"it is about tenant {policy.tenant[:100]!r}, under another's key.")
-        if policy is None or found:
-            why = f"its policy cannot be carried out: {' '.join(found)}"
+        policy, why = self._read_policy(name, stored)
+        if policy is None or why:
             log.error("policy not applied: the tenant's events wait", tenant=name, reason=why)
             return self._tenants.defaults(name)._replace(barred=why)
         secrets = self._secrets(policy)
@@ -156,13 +156,24 @@ class Policies:
             return Terms(policy, _removed(name), REMOVED, secrets)
         return Terms(policy, secrets=secrets)
 
+    def _read_policy(self, name: str, stored: Stored) -> tuple[TenantPolicy | None, str]:
+        """A policy as it was written, and why it cannot be carried out; empty if it can."""
+        record = self._decoder.record(*stored)
+        if record is None:
+            return None, "its policy cannot be carried out: its record is no TenantPolicy."
+        policy = policy_of(record)
+        found = problems(policy)
+        if policy.tenant != name:
+            found.append(f"it is about tenant {policy.tenant[:100]!r}, under another's key.")
+        return policy, f"its policy cannot be carried out: {' '.join(found)}" if found else ""
+
     def _secrets(self, policy: TenantPolicy) -> tuple[bytes, ...]:
         """The secrets that the tenant may sign with; none where they cannot be read."""
         if policy.signing_secret_ref is None:
             return ()
         try:
-            return secrets_at(policy.signing_secret_ref)
-        except (OSError, ValueError) as error:
+            return self._places.read(policy.signing_secret_ref)
+        except BadSecret as error:
             log.critical(
                 "a tenant's secret cannot be read: its requests are refused",
                 tenant=policy.tenant, reason=str(error),

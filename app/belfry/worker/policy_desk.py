@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from belfry.client.kafka import Cluster
 from belfry.client.schemas import RegisteredSchemas
-from belfry.client.tenants import TenantPolicies
+from belfry.client.tenants import BadPolicy, TenantPolicies
 from belfry.schedules.policy import TenantPolicy
 from belfry.settings import Settings, property_name
 from belfry.worker.policies import Policies
+from belfry.worker.secrets import BadSecret, SecretPlaces
 
 
 class PolicyDesk:
@@ -15,6 +16,7 @@ class PolicyDesk:
 
     def __init__(self, settings: Settings, followed: Policies) -> None:
         self._followed = followed
+        self._places = SecretPlaces(settings.secrets_dir)
         properties = settings.kafka_properties()
         cluster = Cluster(properties.pop("bootstrap.servers"), properties)
         schemas = None
@@ -29,14 +31,25 @@ class PolicyDesk:
 
     def policy(self, tenant: str) -> TenantPolicy | None:
         """A tenant's policy; quick."""
-        if not self._followed.has(tenant):
-            return None
-        terms = self._followed.terms_of(tenant)
-        return None if terms is None else terms.policy
+        return self._followed.policy(tenant)
 
     def put(self, policy: TenantPolicy) -> None:
-        """Write a policy; blocks.  Raises `BadPolicy` or `Unavailable`."""
+        """Write a policy; blocks.  Raises `BadPolicy` or `Unavailable`.
+
+        A new reference to a secret is followed first: one that leads nowhere would have all of the
+        tenant's requests refused.
+        """
+        reference = policy.signing_secret_ref
+        before = self.policy(policy.tenant)
+        if reference is not None and (before is None or before.signing_secret_ref != reference):
+            self._try(policy.tenant, reference)
         self._written.put(policy)
+
+    def _try(self, tenant: str, reference: str) -> None:
+        try:
+            self._places.read(reference)
+        except BadSecret as error:
+            raise BadPolicy(f"{tenant}: signing_secret_ref: {error}") from None
 
     def remove(self, tenant: str) -> None:
         """Forget a policy; blocks.  Raises `Unavailable`."""

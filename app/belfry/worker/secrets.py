@@ -1,4 +1,11 @@
-"""Secrets by reference: ``env:NAME`` or ``file:PATH``, one secret in each line.
+"""Secrets by reference, from two places alone, one secret in each line.
+
+    env:BELFRY_SECRET_NAME   a variable of the worker that is there to be named
+    file:PATH                a file below BELFRY_SECRETS_DIR; PATH is absolute, or begins there
+
+A reference comes from a policy, so it is no more trusted than whoever may write policies.  Other
+variables and other files are not touched.  A file is small and regular, which is looked at after it
+was opened without waiting: a device or a pipe costs neither memory nor time.
 
 Several lines are for a change of secrets: any of them is accepted, and workers use the first.
 """
@@ -6,22 +13,100 @@ Several lines are for a change of secrets: any of them is accepted, and workers 
 from __future__ import annotations
 
 import os
+import stat
 from pathlib import Path
 from typing import Final
 
+from belfry.schedules.policy import SECRET_ENV_PREFIX
+
 LEAST_BYTES: Final = 16
+MOST_BYTES: Final = 4096
+_FLAGS: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NOCTTY
 
 
-def secrets_at(reference: str) -> tuple[bytes, ...]:
-    """The secrets that a reference leads to; OSError or ValueError where there are none."""
-    kind, _, place = reference.partition(":")
-    text = os.environ.get(place, "").encode() if kind == "env" else Path(place).read_bytes()
-    found = tuple(line.strip() for line in text.splitlines() if line.strip())
-    if not found:
-        raise ValueError(f"{reference} is empty or not set: put a secret there, one in a line.")
-    short = min(map(len, found))
-    if short < LEAST_BYTES:
-        raise ValueError(
-            f"a secret of {reference} has {short} bytes; at least {LEAST_BYTES} are needed."
+class BadSecret(ValueError):
+    """A reference that leads to no secret; the message says why, and what is allowed."""
+
+
+class SecretPlaces:
+    """Where references to secrets may lead on this worker."""
+
+    def __init__(self, folder: Path) -> None:
+        """`folder` holds the files that references may name."""
+        self._folder = Path(os.path.normpath(folder.absolute()))
+
+    def read(self, reference: str) -> tuple[bytes, ...]:
+        """The secrets that a reference leads to, each of `LEAST_BYTES` or more.
+
+        Takes a read of `MOST_BYTES` at most, whatever the reference says; raises `BadSecret`.
+        """
+        kind, _, place = reference.partition(":")
+        if kind == "env":
+            text = _variable(place)
+        elif kind == "file":
+            text = self._file(place)
+        else:
+            raise BadSecret(
+                f"a reference of {len(reference)} characters names no place of a secret:"
+                f" env:{SECRET_ENV_PREFIX}NAME or file:PATH is allowed."
+            )
+        found = tuple(line.strip() for line in text.splitlines() if line.strip())
+        if not found:
+            raise BadSecret(f"{reference} is empty or not set: put a secret there, one in a line.")
+        short = min(map(len, found))
+        if short < LEAST_BYTES:
+            raise BadSecret(
+                f"a secret of {reference} has {short} bytes; at least {LEAST_BYTES} are needed."
+            )
+        return found
+
+    def _file(self, place: str) -> bytes:
+        """What a file below the folder holds."""
+        named = os.path.normpath(self._folder / place)
+        if "\0" in place or not _below(named, str(self._folder)):
+            raise BadSecret(
+                f"file:{place[:200]!r} does not lie below {self._folder} (BELFRY_SECRETS_DIR):"
+                " secrets are read there alone. Put the file there, or name another one."
+            )
+        try:
+            root = os.path.realpath(self._folder, strict=True)
+            path = os.path.realpath(named, strict=True)
+            if not _below(path, root):
+                raise BadSecret(
+                    f"file:{place} is a link that leads out of {self._folder}"
+                    " (BELFRY_SECRETS_DIR): put the file itself there."
+                )
+            return _contents(path)
+        except OSError as error:
+            raise BadSecret(f"file:{place} cannot be read: {error.strerror}.") from None
+
+
+def _variable(name: str) -> bytes:
+    """The value of a variable that may be named; nothing where it is not set."""
+    if not name.startswith(SECRET_ENV_PREFIX) or name == SECRET_ENV_PREFIX:
+        raise BadSecret(
+            f"env:{name[:200]} is no variable that a policy may name: give the worker the secret in"
+            f" one whose name begins with {SECRET_ENV_PREFIX}."
         )
-    return found
+    text = os.environb.get(os.fsencode(name), b"")
+    if len(text) > MOST_BYTES:
+        raise BadSecret(f"env:{name} has {len(text)} bytes; at most {MOST_BYTES} are read.")
+    return text
+
+
+def _below(path: str, folder: str) -> bool:
+    return path.startswith(folder.rstrip("/") + "/")
+
+
+def _contents(path: str) -> bytes:
+    """What a small regular file holds; OSError, or `BadSecret` for anything else."""
+    descriptor = os.open(path, _FLAGS)
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise BadSecret(f"file:{path} is no regular file: secrets are read from such alone.")
+        text = os.read(descriptor, MOST_BYTES + 1)
+    finally:
+        os.close(descriptor)
+    if len(text) > MOST_BYTES:
+        raise BadSecret(f"file:{path} has more than {MOST_BYTES} bytes, which are read at most.")
+    return text

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from belfry.client.tenants import BadPolicy, changed, policy_from
-from belfry.schedules.policy import TenantPolicy, problems
+from belfry.schedules.policy import TenantPolicy, problems, secret_ref_problem
 from belfry.schedules.targets import HttpTarget
 
 
@@ -59,3 +59,16 @@ def test_a_wrong_field_is_named(given: dict[str, object], says: str) -> None:
 def test_a_secret_that_is_no_reference_is_refused(ref: str) -> None:
     (why,) = problems(TenantPolicy("demo", signing_secret_ref=ref))
     assert "env:NAME or file:PATH" in why
+    assert not ref[4:] or ref not in why
+
+
+@pytest.mark.parametrize("ref", ["env:HOME", "env:BELFRY_HTTP_WORKER_SECRET", "env:BELFRY_SECRET_"])
+def test_a_variable_that_no_worker_reads_secrets_from_cannot_be_set(ref: str) -> None:
+    assert "begins with BELFRY_SECRET_" in (secret_ref_problem(ref) or "")
+    # A policy that stands already is carried out: its tenant's events go on.
+    assert ref.endswith("_") or problems(TenantPolicy("demo", signing_secret_ref=ref)) == []
+
+
+@pytest.mark.parametrize("ref", [None, "env:BELFRY_SECRET_MAIL", "file:/etc/belfry/mail.secret"])
+def test_places_that_a_worker_reads_may_be_set(ref: str | None) -> None:
+    assert secret_ref_problem(ref) is None

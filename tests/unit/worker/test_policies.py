@@ -123,3 +123,16 @@ def test_it_is_tried_again_when_somebody_elses_policy_comes(site: Site) -> None:
     site.policies._read()
     assert site.paused == ["bad"]
     assert site.policies._positions == {0: 3}
+
+
+@pytest.mark.timeout(5)
+@pytest.mark.parametrize("reference", ["file:/dev/zero", "file:/proc/self/environ", "env:PATH"])
+def test_a_reference_to_no_secret_has_requests_refused_and_nothing_else(
+    site: Site, reference: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "/usr/local/bin:/usr/bin:/bin")
+    site.send(TenantPolicy("good", signing_secret_ref=reference))
+    site.policies._read()
+    good = site.tenants.of("good")
+    assert (good.signs, good.accepted, good.stopped) == (True, (), "")
+    assert site.policies.policy("good") == TenantPolicy("good", signing_secret_ref=reference)
