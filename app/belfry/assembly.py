@@ -34,6 +34,7 @@ from belfry.api.server import HttpServer
 from belfry.api.view import WorkerIdentity
 from belfry.balance.roster import Standing
 from belfry.delivery.dispatcher import Dispatcher
+from belfry.delivery.posting import Means
 from belfry.delivery.setup import (
     BadWebhookSettings,
     DeliveryView,
@@ -60,6 +61,7 @@ from belfry.worker.failpoints import Failpoints
 from belfry.worker.front import Front
 from belfry.worker.gauges import Gauges
 from belfry.worker.group import Group
+from belfry.worker.half_settings import HalfConfigured, refuse_half_settings
 from belfry.worker.identities import Identities
 from belfry.worker.memory import look_for_cycles_rarely
 from belfry.worker.outputs import Outputs
@@ -98,9 +100,8 @@ def run_worker(settings: Settings) -> int:
     view = View(identity, clock, metrics)
     delivering = DeliveryView(identity)
     try:
-        parts = Parts(_gate(settings, clock), settings.http_worker_secret, clock.wall_ms)
-        means = means_of(settings, clock)
-    except (BadKeys, BadWebhookSettings) as error:
+        parts, means = _configured(settings, clock)
+    except (HalfConfigured, BadKeys, BadWebhookSettings) as error:
         log.critical("refused to start", reason=str(error))
         return 1
     alone = settings.role == "deliver"
@@ -140,6 +141,13 @@ def _spare_memory() -> None:
 def _quiet(settings: Settings) -> Settings:
     """librdkafka writes to standard error by itself; what matters reaches belfry's own log."""
     return settings.model_copy(update={"kafka": {"log_level": 2, **settings.kafka}})
+
+
+def _configured(settings: Settings, clock: SystemClock) -> tuple[Parts, Means]:
+    """What HTTP and deliveries stand on; raises where the settings mean nothing, or half."""
+    refuse_half_settings(settings)
+    parts = Parts(_gate(settings, clock), settings.http_worker_secret, clock.wall_ms)
+    return parts, means_of(settings, clock)
 
 
 def _gate(settings: Settings, clock: SystemClock) -> Gate:

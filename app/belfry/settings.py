@@ -116,6 +116,11 @@ class Settings(BaseSettings):
         None, description="PEM file of the port's certificate chain; none: plain HTTP."
     )
     http_tls_key: Path | None = Field(None, description="PEM file of the certificate's key.")
+    http_plaintext: Literal["refused", "allowed"] = Field(
+        "refused",
+        description="Keys and tokens over plain HTTP from other machines: allowed where a proxy in"
+        " front ends TLS.",
+    )
     http_body_bytes: int = Field(
         1_100_000, ge=1_000, le=100_000_000, description="Largest body of a request."
     )

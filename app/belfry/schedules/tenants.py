@@ -230,8 +230,9 @@ class Tenants:
         everybody, own = self.signing
         accepted = (*terms.secrets, own) if own else terms.secrets
         if name == RETRIES:
-            # Workers alone write for it, and may have nothing to sign with.
-            return bool(own), accepted
+            # Workers alone write for it.  Where nobody has to sign they may have nothing to sign
+            # with; where all have to, nothing unsigned counts, not even theirs.
+            return everybody or bool(own), accepted
         return everybody or terms.policy.signing_secret_ref is not None, accepted
 
     def _put(self, tenant: Tenant) -> None:
