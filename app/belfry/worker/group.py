@@ -2,6 +2,13 @@
 
 Shared by the group's client (which carries them), the owners (which act on the answer) and whoever
 shows them.  Every method may be called from any thread.
+
+What changes between two rebalances is told to the group by asking for another one.  The client
+drops such a wish while a rebalance is under way, and that one may have sent the standing of before:
+
+    standing() sent ── leaves(3), rejoin() dropped ── seated() answers the old standing ── rejoin()
+
+So a wish ends only with an answer to a standing that said it.
 """
 
 from __future__ import annotations
@@ -29,8 +36,10 @@ class Group:
         self._assignment = Assignment()
         self._roster = Roster()
         self._cannot: set[int] = set()
-        self._said: frozenset[int] = frozenset()
-        self._answered: frozenset[int] = frozenset()
+        # What was said last, and of that, what the leader has answered.
+        self._said = self._answered = standing
+        # Whether the group has yet to hear something, and shares anew for it.
+        self._wishes = False
         self.static = static
         self.holdings: Holdings = _nothing
         self.keeps_heartbeat: Callable[[], bool] = lambda: standing.heartbeats
@@ -66,15 +75,16 @@ class Group:
     def standing(self) -> Standing:
         """What to say at the next rebalance."""
         owns, warm = self.holdings()
+        heartbeats = self.keeps_heartbeat()
         with self._lock:
-            self._said = frozenset(self._cannot)
-        return replace(
-            self._standing,
-            owns=owns,
-            warm=warm,
-            cannot=tuple(sorted(self._said)),
-            heartbeats=self.keeps_heartbeat(),
-        )
+            self._said = replace(
+                self._standing,
+                owns=owns,
+                warm=warm,
+                cannot=tuple(sorted(self._cannot)),
+                heartbeats=heartbeats,
+            )
+            return self._said
 
     def leaves(self, partition: int, unable: bool) -> bool:
         """Whether a partition that this worker is unable to fire all of is left to another one.
@@ -88,21 +98,29 @@ class Group:
                 return False
             is_new = partition not in self._cannot
             self._cannot.add(partition)
-            answered = partition in self._answered
-        if self.alone or (answered and not is_new):
-            return False
-        if is_new:
+            answered = partition in self._answered.cannot
+            alone = not self._assignment.others
+            self._wishes |= is_new
+        if is_new and not alone:
             self.rejoin()
-        return True
+        return not alone and (is_new or not answered)
 
     def seated(self, told: bytes) -> None:
-        """The leader has answered."""
+        """The leader has answered; what it could not know yet is asked for anew."""
         assignment, roster = read_answer(told, self.worker)
         with self._lock:
             self._answered = self._said
             self._assignment = assignment
             if roster is not None:
                 self._roster = roster
+            self._wishes = asks = self._wishes and not self._heard()
+        if asks:
+            self.rejoin()
+
+    def _heard(self) -> bool:
+        """Whether the leader knew what this worker cannot fire, and whether it wants any."""
+        known = self._answered
+        return known.leaving == self._standing.leaving and self._cannot <= {*known.cannot}
 
     def met(self, roster: Roster) -> None:
         """The group has told who is in it."""
@@ -111,5 +129,7 @@ class Group:
 
     def leave(self, leaving: bool = True) -> None:
         """Ask the group for no partitions, or for some again."""
-        self._standing = replace(self._standing, leaving=leaving)
+        with self._lock:
+            self._standing = replace(self._standing, leaving=leaving)
+            self._wishes = True
         self.rejoin()

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import pytest
+
 from belfry.balance.assignment import Assignment
 from belfry.balance.roster import Standing, read_standing
 from belfry.store.ordered_map import MemoryMap
@@ -178,3 +180,57 @@ def test_what_can_be_fired_again_is_no_longer_said() -> None:
     assert shared_anew(member) == ()
     assert member.leaves(3, True)
     assert asked == ["rejoin", "rejoin"]
+
+
+def test_a_wish_that_came_amid_a_rebalance_is_repeated_after_it() -> None:
+    """The group's client drops it, and the answer is to what was said before."""
+    member, asked = group()
+    member.standing()
+    assert member.leaves(3, True)
+    member.seated(Assignment(others=True).encode())
+    assert asked == ["rejoin", "rejoin"]
+    assert shared_anew(member) == (3,)
+    assert asked == ["rejoin", "rejoin"], "the group has heard it"
+    assert not member.leaves(3, True)
+
+
+@pytest.mark.parametrize("leaving", [True, False])
+def test_who_asks_for_no_partitions_amid_a_rebalance_asks_again_after_it(leaving: bool) -> None:
+    member, asked = group()
+    member.leave(not leaving)
+    shared_anew(member)
+    asked.clear()
+    member.standing()
+    member.leave(leaving)
+    member.seated(Assignment(others=True).encode())
+    assert asked == ["rejoin", "rejoin"]
+    assert member.standing().leaving == leaving
+    member.seated(Assignment(others=True).encode())
+    assert asked == ["rejoin", "rejoin"]
+
+
+def test_a_rebalance_that_fails_amid_it_does_not_end_the_wish() -> None:
+    member, asked = group()
+    member.standing()
+    member.leave()
+    member.standing()
+    member.standing()
+    member.seated(Assignment(others=True).encode())
+    assert asked == ["rejoin"]
+
+
+def test_what_can_be_fired_again_meanwhile_is_no_wish() -> None:
+    member, asked = group()
+    member.standing()
+    member.leaves(3, True)
+    member.leaves(3, False)
+    member.seated(Assignment(others=True).encode())
+    assert asked == ["rejoin"]
+
+
+def test_who_was_alone_until_this_rebalance_tells_the_one_who_came() -> None:
+    member, asked = group(others=False)
+    member.standing()
+    assert not member.leaves(3, True)
+    member.seated(Assignment(others=True).encode())
+    assert asked == ["rejoin"]
