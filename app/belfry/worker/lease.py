@@ -9,6 +9,13 @@ somebody reads, manifests say that a lease is held, and a successor that finds s
 `OUTWAIT_MS` pass since it was appended before it changes anything.  So what an owner reads within
 its lease is what a successor would read too, even if it has been fenced already.
 
+A successor may itself be fenced before that time has passed.  The next one looks at the last
+manifest alone, so the successor's first manifest carries the wait on, as if a lease began with it:
+
+    A    manifest, lease ├──────── A may answer reads ────────┤
+    B         first manifest, "lease" ├─── waits ── fenced
+    C                    first manifest ├────────── waits, from B's manifest ──────────┤ fires
+
 Without a lease (nobody has read for a while, or the group is moving partitions) a read is true once
 a commit that was sent after it has been acknowledged.  Readers ask for one, and all that wait share
 it.  The instants are monotonic milliseconds; a process that was frozen finds its lease run out.
@@ -127,11 +134,27 @@ class Leasing:
         """Whether a commit is wanted for no other reason than the lease."""
         return lease.wanted or (lease.held and not self.allowed)
 
-    def outwait_s(self, owned: Owned) -> float:
-        """How long a term that has just begun has to change nothing."""
-        lent_ms = None if owned.former_epoch == self._own_epoch else owned.lent_ms
+    def begin(self, owned: Owned, now_ms: float) -> bool:
+        """A commit begins; whether its manifest is to say that a lease may run.
+
+        Its own, or that of a former owner for which this one has yet to wait.
+        """
+        takes = owned.producer.lease.begin(now_ms, may=self.allowed)
+        return takes or self._lent_ms(owned) is not None
+
+    def outwait(self, owned: Owned, wait: Callable[[float], object]) -> None:
+        """Change nothing, in a term that has just begun, while a former owner's lease may run.
+
+        `wait` lets so many seconds pass; it returns True where this owner is to stop instead.
+        """
+        seconds = outwait_ms(self._lent_ms(owned), self.appended_ms) / 1000
         self._own_epoch = owned.epoch
-        return outwait_ms(lent_ms, self.appended_ms) / 1000
+        if not wait(seconds):
+            owned.lent_ms = None
+
+    def _lent_ms(self, owned: Owned) -> int | None:
+        """When the manifest was appended that tells of another owner's lease; None for none."""
+        return None if owned.former_epoch == self._own_epoch else owned.lent_ms
 
 
 def outwait_ms(lent_ms: int | None, appended_ms: int | None) -> float:

@@ -184,7 +184,7 @@ class PartitionRunner:
         while not self._commit(engine, engine.claim(owned.new_settings, owned.new_identity)):
             self._stopping.wait(PAUSE_AFTER_ERROR_S)
         owned.kept()
-        self._stopping.wait(self.leasing.outwait_s(owned))
+        self.leasing.outwait(owned, self._stopping.wait)
         self._move(Event.REPLAYED)
         self._told_taken_over(started_ms, warm=warm is not None)
         self._missing.arrived(self._clock.monotonic_ms())
@@ -327,8 +327,8 @@ class PartitionRunner:
         lease = owned.producer.lease
         try:
             self._kit.outputs.prepare(effects)
-            takes = lease.begin(self._clock.monotonic_ms(), may=self.leasing.allowed)
-            engine.seal(owned.epoch, read_lease=takes)
+            leased = self.leasing.begin(owned, self._clock.monotonic_ms())
+            engine.seal(owned.epoch, read_lease=leased)
             receipt = owned.producer.commit(effects)
         except Aborted as error:
             engine.aborted()

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 
 from belfry.api.holdings import NotHeld
 from belfry.engine.effects import Effects
-from belfry.engine.ownership import Ownership
+from belfry.engine.ownership import Event, Ownership
 from belfry.schedules.tenant import Delivery, Level
 from belfry.schedules.tenants import Tenants
 from belfry.worker.holdings import Holdings
 from belfry.worker.lease import LEASE_MS, OUTWAIT_MS, RENEW_MS, ReadLease
 from belfry.worker.outcome import Fenced
+from belfry.worker.transactions import Receipt
 from tests.unit.worker.test_runner import Firing
 
 
@@ -27,7 +29,8 @@ class Owner(Firing):
         self.engine.sweep.side_effect = lambda *_: Effects()
         self.engine.claim.side_effect = lambda *_: Effects(moved=True)
         self.owned.keeps_state = True
-        self.owned.producer.lease = self.lease = ReadLease()
+        self.owned.producer.lease, self.owned.lent_ms = ReadLease(), None
+        self.lease = self.owned.producer.lease
         self.sealed: list[bool] = []
         self.engine.seal.side_effect = lambda _epoch, *, read_lease: self.sealed.append(read_lease)
         self.runner._beaten_ms = self.now_ms
@@ -115,6 +118,87 @@ def test_in_a_rebalance_the_lease_is_given_up_at_once_and_each_read_waits_for_a_
     assert owner.sealed[-1]
 
 
+class EndOfTest(Exception):
+    """An owner has got as far as the test goes."""
+
+
+class Successor(Owner):
+    """An owner that takes over from `log`: appended manifests, as (instant, whether leased)."""
+
+    def __init__(self, log: list[tuple[float, bool]], epoch: int, now_ms: float) -> None:
+        super().__init__()
+        self.now_ms, self.log = now_ms, log
+        appended_ms, leased = log[-1]
+        self.owned.lent_ms = appended_ms if leased else None
+        self.owned.former_epoch, self.owned.epoch = epoch - 1, epoch
+        self.owned.source.start.side_effect = EndOfTest
+        self.waits_up_to_ms = float("inf")
+        self.stops = False
+        self.runner.owned = None
+        kit: Any = self.runner._kit
+        kit.outputs.topics, kit.take_over = 0, self._take_over
+        stopping: Any = MagicMock(wait=self._wait)
+        self.runner._stopping = stopping
+
+    def _take_over(self, term: Any) -> Any:
+        term.moved(Event.CAUGHT_UP)
+        term.moved(Event.FENCED)
+        return self.owned
+
+    def _commit(self, effects: Effects) -> Any:
+        receipt = super()._commit(effects)
+        self.log.append((self.now_ms, self.sealed[-1]))
+        return Receipt(0, receipt.sent_ms, int(self.now_ms), 0.0, 0.0)
+
+    def _wait(self, seconds: float) -> bool:
+        end_ms = self.now_ms + seconds * 1000
+        self.now_ms = min(end_ms, self.waits_up_to_ms)
+        if end_ms > self.waits_up_to_ms and not self.stops:
+            raise EndOfTest
+        return self.stops
+
+    def takes_over(self) -> float:
+        """When it begins to change something, or has ended before."""
+        self.runner.state = Ownership.IDLE
+        with pytest.raises(EndOfTest):
+            self.runner._one_term()
+        return self.now_ms
+
+
+@pytest.mark.parametrize("stops", [False, True], ids=["crashes", "stops"])
+def test_of_three_owners_in_turn_the_last_one_waits_for_the_first_ones_lease(stops: bool) -> None:
+    """B is fenced, or gives the partition on, while it still waits for A's lease.
+
+    A    1000 manifest, lease ├──── answers reads ────┤ 1800
+    B         1100 first manifest ├─ waits ─ 1300
+    C                                        1310 first manifest ├─ has to wait ─┤ changes
+    """
+    frozen = ReadLease()
+    frozen.asked(1_000.0)
+    assert frozen.begin(1_000.0, may=True)
+    frozen.sent(1_000.0)
+    frozen.committed()
+    log = [(1_000.0, True)]
+    second = Successor(log, 6, 1_100.0)
+    second.waits_up_to_ms, second.stops = 1_300.0, stops
+    assert second.takes_over() == 1_300.0
+    third = Successor(log, 7, 1_310.0)
+    changes_ms = third.takes_over()
+    assert [appended_ms for appended_ms, _ in log] == [1_000.0, 1_100.0, 1_310.0]
+    assert not frozen.covers(changes_ms), "what A answers is what C has changed since"
+    assert changes_ms <= 1_100.0 + OUTWAIT_MS
+
+
+def test_who_has_waited_for_a_lease_tells_no_more_of_it() -> None:
+    owner = Successor([(1_000.0, True)], 6, 1_100.0)
+    owner.takes_over()
+    assert owner.now_ms == 1_000.0 + OUTWAIT_MS
+    owner.runner._beaten_ms = 0.0
+    owner.runner.beat_ms = 1.0
+    owner.runner._step(owner.owned)
+    assert owner.sealed == [True, False]
+
+
 @pytest.mark.parametrize(
     ("lent_ms", "former_epoch", "waits_ms"),
     [(None, 6, 0), (100, 6, OUTWAIT_MS), (100, 7, 0)],
@@ -125,8 +209,9 @@ def test_a_new_owner_changes_nothing_before_its_predecessors_lease_is_over(
 ) -> None:
     owner = Owner()
     owner.owned.lent_ms, owner.owned.former_epoch, owner.owned.epoch = None, None, 7
-    leasing = owner.runner.leasing
-    assert leasing.outwait_s(owner.owned) == 0
+    leasing, waited = owner.runner.leasing, list[float]()
+    leasing.outwait(owner.owned, waited.append)
     leasing.appended_ms = 100
     owner.owned.lent_ms, owner.owned.former_epoch = lent_ms, former_epoch
-    assert leasing.outwait_s(owner.owned) == waits_ms / 1000
+    leasing.outwait(owner.owned, waited.append)
+    assert waited == [0, waits_ms / 1000]
