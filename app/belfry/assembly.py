@@ -53,6 +53,7 @@ from belfry.schedules.tenants import Signing, Tenants
 from belfry.settings import Settings
 from belfry.telemetry import logs
 from belfry.telemetry.metrics import Metrics
+from belfry.wire.worker_keys import Purpose
 from belfry.worker import topics
 from belfry.worker.anchors import Anchors
 from belfry.worker.clock import SystemClock
@@ -146,7 +147,7 @@ def _quiet(settings: Settings) -> Settings:
 def _configured(settings: Settings, clock: SystemClock) -> tuple[Parts, Means]:
     """What HTTP and deliveries stand on; raises where the settings mean nothing, or half."""
     refuse_half_settings(settings)
-    parts = Parts(_gate(settings, clock), settings.http_worker_secret, clock.wall_ms)
+    parts = Parts(_gate(settings, clock), settings.worker_keys(Purpose.FORWARD), clock.wall_ms)
     return parts, means_of(settings, clock)
 
 
@@ -248,8 +249,11 @@ def _kit(settings: Settings, found: Found, clock: SystemClock, metrics: Metrics)
         Level(settings.lifecycle),
         guard=Lock(),
     )
-    workers_secret = (settings.http_worker_secret or "").encode()
-    tenants.signing = Signing(settings.claims == "signed", workers_secret)
+    tenants.signing = Signing(
+        settings.claims == "signed",
+        settings.worker_keys(Purpose.REQUESTS),
+        settings.worker_keys(Purpose.DELIVERIES),
+    )
     outputs = Outputs(settings, tenants, registry)
     outlets = Outlets(
         changelog=settings.topic("changelog"),
@@ -263,7 +267,9 @@ def _kit(settings: Settings, found: Found, clock: SystemClock, metrics: Metrics)
     )
     partitions = _homes(admin, outlets)
     anchors = Anchors(admin, settings)
-    tenant_topics = TenantTopics(outlets.schedules + ".", Homes(partitions))
+    tenant_topics = TenantTopics(
+        outlets.schedules + ".", Homes(partitions), settings.worker_keys(Purpose.ORIGIN)
+    )
     gauges = Gauges(metrics)
     outputs.watcher = tenant_topics.look
     return Kit(

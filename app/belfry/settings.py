@@ -20,6 +20,8 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
+from belfry.wire.worker_keys import Keys, Purpose, keys_of
+
 KAFKA_ENV_PREFIX = "BELFRY_KAFKA__"
 
 
@@ -98,7 +100,12 @@ class Settings(BaseSettings):
     http_worker_secret: str | None = Field(
         None,
         min_length=16,
-        description="What workers sign forwarded requests with; equal on all, needed with keys.",
+        description="What workers sign with for one another; equal on all, needed with API keys.",
+    )
+    http_worker_secret_also: str | None = Field(
+        None,
+        min_length=16,
+        description="A second secret that is believed as well, while the first is changed.",
     )
     http_api_keys: str | None = Field(
         None, description="API keys as a JSON list, as `belfry api-key` prints them."
@@ -280,6 +287,11 @@ class Settings(BaseSettings):
         """Properties that every librdkafka client of this process starts from."""
         given = {property_name(key): value for key, value in self.kafka.items()}
         return {"bootstrap.servers": self.bootstrap_servers, **given}
+
+    def worker_keys(self, purpose: Purpose) -> Keys:
+        """What workers sign with for a purpose: the first key signs, all of them verify."""
+        secrets = (self.http_worker_secret, self.http_worker_secret_also)
+        return keys_of([each.encode() for each in secrets if each], purpose)
 
     def topic(self, name: str) -> str:
         """Full name of one of belfry's topics: ``schedules`` gives ``belfry.schedules``."""

@@ -32,7 +32,9 @@ from belfry.wire.fired import FiredEvent, encode_fired
 from tests.property.mutations import NOW
 
 EVENT: Final = FiredEvent("demo", "a", "f" * 32, 1, 0, NOW, NOW, NOW, None, None, 0, b"x")
-PLACES: Final = Places("s", "l", "u", framing.single_object("ScheduleRequest"), b"", b"secret")
+PLACES: Final = Places(
+    "s", "l", "u", framing.single_object("ScheduleRequest"), b"", b"a key", b"another"
+)
 VALUE: Final = framing.single_object("FiredEvent") + encode_fired(EVENT)
 TARGETS: Final = (
     HttpTarget("https://one.example.com/", 5, 2, "main", (("a", "b"),), "ROUND_ROBIN"),

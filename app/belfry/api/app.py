@@ -53,7 +53,7 @@ def create_app(
     `bounds` are the limits of the port and the requests a second of one caller.
     """
     limits, per_second = bounds
-    parts = parts or Parts(Gate(), None, _now_ms)
+    parts = parts or Parts(Gate(), (), _now_ms)
     callers, reads = Callers(parts, per_second), Reads(parts)
     # FastAPI's own documentation pages load scripts from elsewhere; /openapi.json stays.
     app = FastAPI(

@@ -19,6 +19,7 @@ from belfry.api.peers import Passport, Peers
 from belfry.api.policies import Policies
 from belfry.api.problems import Problem
 from belfry.history.source import History
+from belfry.wire.worker_keys import Keys
 
 RETRY_SOON = {"retry-after": "1"}
 
@@ -37,11 +38,12 @@ class Open:
 class Parts:
     """Gate and peers from the first second, the rest once the worker is connected."""
 
-    def __init__(self, gate: Gate, secret: str | None, now_ms: Callable[[], float]) -> None:
+    def __init__(self, gate: Gate, keys: Keys, now_ms: Callable[[], float]) -> None:
+        """`keys` are what workers sign forwarded requests with."""
         self.gate = gate
         self.now_ms = now_ms
         self.traffic = Traffic()
-        self.passport = Passport(secret, gate, now_ms)
+        self.passport = Passport(keys, gate, now_ms)
         self.peers = Peers(self.passport)
         self._open: Open | None = None
 

@@ -23,6 +23,7 @@ from starlette.responses import Response
 from yarl import URL
 
 from belfry.api.access import ANYBODY, Gate, Principal, Role, forbidden, unauthorized
+from belfry.wire.worker_keys import Keys
 
 FORWARDED: Final = "belfry-forwarded"
 NOT_HELD: Final = "belfry-not-held"
@@ -87,15 +88,16 @@ class Claim(NamedTuple):
 class Passport:
     """Signs whom a forwarded request is for, and reads what other workers signed."""
 
-    def __init__(self, secret: str | None, gate: Gate, now_ms: Callable[[], float]) -> None:
-        self._secret = secret.encode() if secret else None
+    def __init__(self, keys: Keys, gate: Gate, now_ms: Callable[[], float]) -> None:
+        """The first of the keys signs, all of them verify; none without a shared secret."""
+        self._keys = keys
         self._gate = gate
         self._now_ms = now_ms
 
     @property
     def can_travel(self) -> bool:
         """Whether other workers would believe this one."""
-        return self._secret is not None or self._gate.is_open
+        return bool(self._keys) or self._gate.is_open
 
     def write(self, target: Target, principal: Principal) -> str:
         """The header of a forwarded request."""
@@ -103,19 +105,22 @@ class Passport:
         now_ms = int(self._now_ms())
         said = (principal.name, principal.tenants, principal.role, now_ms, digest)
         claim = _CLAIM.dump_json(said).hex()
-        signature = "" if self._secret is None else target.signed(self._secret, claim)
+        signature = target.signed(self._keys[0], claim) if self._keys else ""
         return f"{claim}.{signature}"
 
     def read(self, given: str, target: Target) -> Claim:
         """What another worker says of this target, whatever its body; raises `Problem`."""
         claim, _, signature = given.partition(".")
-        if self._secret is None:
+        if not self._keys:
             if not self._gate.is_open:
                 raise forbidden("This worker has no BELFRY_HTTP_WORKER_SECRET, so it trusts none.")
             return Claim(ANYBODY)
         # As bytes: of texts, only those in ASCII can be compared.
-        expected = target.signed(self._secret, claim).encode()
-        if not hmac.compare_digest(expected, signature.encode(errors="replace")):
+        given_bytes = signature.encode(errors="replace")
+        if not any(
+            hmac.compare_digest(target.signed(key, claim).encode(), given_bytes)
+            for key in self._keys
+        ):
             raise unauthorized(
                 f"The signature of {FORWARDED} is wrong: give all workers the same"
                 " BELFRY_HTTP_WORKER_SECRET; callers leave this header out."

@@ -16,6 +16,7 @@ from belfry.registry.subjects import look_in, open_registry
 from belfry.settings import Settings
 from belfry.wire import framing
 from belfry.wire.record import Headers
+from belfry.wire.worker_keys import Purpose, first
 from belfry.worker.partition_log import PartitionLog, headers_of
 
 BATCH: Final = 1_000
@@ -81,8 +82,8 @@ def replay(settings: Settings, given: Iterable[Letter], now_ms: int) -> int:
     KafkaException where Kafka does not take them.
     """
     head = framing.single_object("ScheduleRequest")
-    secret = (settings.http_worker_secret or "").encode()
-    places = Places(settings.topic("schedules"), "", "", head, b"", secret)
+    key = first(settings.worker_keys(Purpose.DELIVERIES))
+    places = Places(settings.topic("schedules"), "", "", head, b"", retry_key=key)
     producer = Producer(
         {
             **settings.kafka_properties(),

@@ -24,6 +24,7 @@ from belfry.registry.client import Registry
 from belfry.registry.startup import Frames
 from belfry.registry.subjects import look_in
 from belfry.settings import Settings
+from belfry.wire.worker_keys import Purpose, first
 from belfry.worker.clock import SystemClock
 from belfry.worker.memory import look_for_cycles_rarely
 
@@ -64,7 +65,8 @@ def dispatcher_of(
         undelivered=settings.topic("undelivered"),
         request_head=frames.request,
         lifecycle_head=frames.lifecycle,
-        secret=(settings.http_worker_secret or "").encode(),
+        request_key=first(settings.worker_keys(Purpose.REQUESTS)),
+        retry_key=first(settings.worker_keys(Purpose.DELIVERIES)),
     )
     in_flight = min(settings.webhook_in_flight, max(16, _files() - OTHER_FILES))
     if in_flight < settings.webhook_in_flight:

@@ -75,7 +75,7 @@ class Produced:
 class Places:
     """Topics that follow-up records go to, the frames before what is Avro, and what signs requests.
 
-    The secret is the workers' own; none where they have none.
+    Workers that share a secret have a key for requests of users' tenants, and one for retries.
     """
 
     schedules: str
@@ -83,7 +83,8 @@ class Places:
     undelivered: str
     request_head: bytes
     lifecycle_head: bytes
-    secret: bytes = b""
+    request_key: bytes = b""
+    retry_key: bytes = b""
 
 
 def work_of(key: bytes | None, value: bytes | None, headers: Headers, decoder: Decoder) -> Work:
@@ -151,8 +152,10 @@ def retry(work: Work, again: Again, places: Places) -> Produced | None:
 def _request(fields: dict[str, Any], route: bytes, places: Places) -> Produced:
     value = places.request_head + catalogue.encode("ScheduleRequest", {**EMPTY, **fields})
     headers: Headers = []
-    if places.secret:
-        shown = signature(places.secret, fields["tenant"], route, value, headers)
+    tenant = fields["tenant"]
+    signing = places.retry_key if tenant == RETRIES else places.request_key
+    if signing:
+        shown = signature(signing, tenant, route, value, headers)
         headers = [(SIGNATURE, shown)]
     return Produced(places.schedules, route, value, headers)
 

@@ -19,6 +19,7 @@ from belfry.store.ordered_map import MemoryMap
 from belfry.store.schedules import ScheduleStore
 from belfry.wire.claims import signature
 from belfry.wire.headers import asked_by
+from belfry.wire.origins import vouched
 from belfry.wire.record import (
     SIGNATURE,
     Origin,
@@ -58,6 +59,7 @@ def hand_over(
         if inlet.secret:
             shown = signature(inlet.secret, inlet.tenant, key, value, headers)
             headers.append((SIGNATURE, shown))
+        headers = vouched(place.origin_keys, key, value, headers)
         effects.rerouted.append(Rerouted(home, key, value, headers))
     return effects
 

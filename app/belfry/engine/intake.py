@@ -35,6 +35,7 @@ from belfry.store.records import (
 from belfry.store.schedules import ScheduleStore
 from belfry.store.sweep import MARKER_MS
 from belfry.wire.headers import asked_by, unknown_header
+from belfry.wire.origins import vouched
 from belfry.wire.record import (
     ORIGIN_TENANT,
     RETRIES,
@@ -286,6 +287,7 @@ class Intake:
             carried.append((ORIGIN_TENANT, stamp.encode()))
         if retries:
             carried.append((RETRIES, b"%d" % retries))
+        carried = vouched(self._place.origin_keys, key, value, carried)
         effects.rerouted.append(Rerouted(home, key, value, carried))
 
 

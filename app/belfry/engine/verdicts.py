@@ -22,7 +22,9 @@ from belfry.store.records import Verdict, decode_verdict, encode_accepted, encod
 from belfry.store.schedules import ScheduleStore
 from belfry.store.sweep import REQUEST_ID_MS
 from belfry.wire.lifecycle import LifecycleEvent
-from belfry.wire.record import Headers, Origin, SourceRecord, origin_of, size_of
+from belfry.wire.origins import believed_origin
+from belfry.wire.record import Headers, Origin, SourceRecord, size_of
+from belfry.wire.worker_keys import Keys
 
 MAX_REJECTED_BYTES: Final = 900_000
 MOST_SHOWN: Final = 255
@@ -35,6 +37,8 @@ class Place(NamedTuple):
     topic: str
     partition: int
     homes: Homes
+    # Of workers that share a secret: what tells where a request that one of them sent on came from.
+    origin_keys: Keys = ()
 
 
 @dataclass(slots=True)
@@ -59,7 +63,8 @@ class Verdicts:
 
     def origin(self, record: SourceRecord) -> Origin:
         """Where a record was first received."""
-        return origin_of(record, self._place.topic, self._place.partition)
+        topic, partition, _, keys = self._place
+        return believed_origin(keys, record, topic, partition)
 
     def repeats(
         self,

@@ -27,11 +27,13 @@ NOTHING: Final[frozenset[str]] = frozenset()
 class Signing(NamedTuple):
     """Who has to sign requests: all tenants, or those whose policy names a secret.
 
-    Workers sign what they write themselves with the tenant's secret, else with their own.
+    Workers sign what they write themselves with the tenant's secret, else with the first of their
+    own keys for `requests`.  The tenant of deliveries has keys of its own: nothing else counts.
     """
 
     everybody: bool = False
-    workers_secret: bytes = b""
+    requests: tuple[bytes, ...] = ()
+    deliveries: tuple[bytes, ...] = ()
 
 
 class Found(TypedDict, total=False):
@@ -174,8 +176,12 @@ class Tenants:
     def secret_of(self, name: str) -> bytes:
         """What a worker signs a request of this tenant with that it writes itself; or nothing.
 
+        Nothing for the tenant of deliveries: only what follows from a delivery is written for it.
+
         Asking makes no tenant: it may come from any thread, and name anybody.
         """
+        if name == RETRIES:
+            return b""
         known = self.snapshot.by_name.get(name)
         if known is not None:
             signs, accepted = known.signs, known.accepted
@@ -227,13 +233,13 @@ class Tenants:
 
     def _signature(self, name: str, terms: Terms) -> tuple[bool, tuple[bytes, ...]]:
         """Whether a tenant's requests have to be signed, and the secrets that may sign them."""
-        everybody, own = self.signing
-        accepted = (*terms.secrets, own) if own else terms.secrets
+        everybody, requests, deliveries = self.signing
         if name == RETRIES:
             # Workers alone write for it.  Where nobody has to sign they may have nothing to sign
             # with; where all have to, nothing unsigned counts, not even theirs.
-            return everybody or bool(own), accepted
-        return everybody or terms.policy.signing_secret_ref is not None, accepted
+            return everybody or bool(deliveries), deliveries
+        signs = everybody or terms.policy.signing_secret_ref is not None
+        return signs, (*terms.secrets, *requests)
 
     def _put(self, tenant: Tenant) -> None:
         """Put a tenant that is treated otherwise into the directory, or one that is new."""

@@ -31,7 +31,7 @@ def signature(
     for name, given in without_origin(headers):
         if name != SIGNATURE:
             fields += (name.encode(), given)
-    signed = b"".join(map(_field, fields))
+    signed = b"".join(map(field, fields))
     return hmac.digest(secret, signed, "sha256").hex().encode()
 
 
@@ -52,5 +52,6 @@ def proves(
     )
 
 
-def _field(given: bytes | None) -> bytes:
+def field(given: bytes | None) -> bytes:
+    """A field as it is signed: its size, then its bytes."""
     return _NULL if given is None else _SIZE.pack(len(given)) + given

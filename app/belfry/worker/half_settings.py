@@ -63,6 +63,11 @@ def _empty(settings: Settings) -> Iterator[str]:
 
 
 def _signing(settings: Settings) -> Iterator[str]:
+    if settings.http_worker_secret_also and not settings.http_worker_secret:
+        yield (
+            "BELFRY_HTTP_WORKER_SECRET_ALSO is set, and BELFRY_HTTP_WORKER_SECRET is not: the first"
+            " is a second secret, for a change of secrets. Set the one that workers sign with."
+        )
     if settings.claims == "signed" and not settings.http_worker_secret:
         yield (
             "BELFRY_CLAIMS is signed, and BELFRY_HTTP_WORKER_SECRET is not set: workers write"

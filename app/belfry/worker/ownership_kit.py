@@ -22,6 +22,7 @@ from belfry.store.schedules import ScheduleStore
 from belfry.wire.batch import SourceBatch
 from belfry.wire.lifecycle import LifecycleEvent
 from belfry.wire.requests import RequestReader
+from belfry.wire.worker_keys import Purpose
 from belfry.worker.clock import SystemClock
 from belfry.worker.evidence import Evidence
 from belfry.worker.failpoints import Failpoints
@@ -314,7 +315,12 @@ class Kit:
     def _engine(
         self, partition: int, store: ScheduleStore, reader: RequestReader
     ) -> PartitionEngine:
-        place = Place(self.outlets.schedules, partition, Homes(self.partitions))
+        place = Place(
+            self.outlets.schedules,
+            partition,
+            Homes(self.partitions),
+            self.settings.worker_keys(Purpose.ORIGIN),
+        )
         return PartitionEngine(place, store, reader, self.tenants)
 
     def _log(self, topic: str, partition: int) -> PartitionLog:

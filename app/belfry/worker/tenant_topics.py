@@ -16,6 +16,7 @@ from belfry.engine.handing_over import Inlet
 from belfry.engine.verdicts import Place
 from belfry.schedules.identity import Homes
 from belfry.schedules.request import tenant_problem
+from belfry.wire.worker_keys import Keys
 
 log = structlog.get_logger(__name__)
 
@@ -25,8 +26,10 @@ NOTHING: Final[frozenset[Inlet]] = frozenset()
 class TenantTopics:
     """The inlets of each home partition; read from any thread, replaced as a whole."""
 
-    def __init__(self, prefix: str, homes: Homes) -> None:
+    def __init__(self, prefix: str, homes: Homes, origin_keys: Keys = ()) -> None:
+        """`origin_keys` sign what is handed over."""
         self._prefix = prefix
+        self._origin_keys = origin_keys
         self._homes = homes
         self._inlets: dict[int, frozenset[Inlet]] = {}
         self._misnamed: set[str] = set()
@@ -45,7 +48,10 @@ class TenantTopics:
             if tenant_problem(tenant) is not None:
                 self._say_misnamed(name)
                 continue
-            places = [Place(name, partition, self._homes) for partition in topic.partitions]
+            places = [
+                Place(name, partition, self._homes, self._origin_keys)
+                for partition in topic.partitions
+            ]
             found.setdefault(self._homes.of(tenant), set()).update(
                 Inlet(place, tenant) for place in places
             )

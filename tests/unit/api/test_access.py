@@ -19,7 +19,7 @@ from belfry.api.peers import FORWARDED, Passport, Target
 from belfry.api.problems import Problem
 
 KEY = new_key()
-SECRET = "a secret that workers share"
+KEYS = (b"a key that workers share",)
 TARGET = Target("GET", "/v1/tenants/a/schedules/b%2Fc", "limit=1", b"")
 
 
@@ -132,8 +132,8 @@ def closed(clock: Clock) -> Gate:
 
 def test_workers_believe_what_is_signed(closed: Gate, clock: Clock) -> None:
     caller = Principal("orders", ("orders",), Role.SCHEDULE)
-    written = Passport(SECRET, closed, clock).write(TARGET, caller)
-    assert Passport(SECRET, closed, clock).read(written, TARGET).on(b"") == caller
+    written = Passport(KEYS, closed, clock).write(TARGET, caller)
+    assert Passport(KEYS, closed, clock).read(written, TARGET).on(b"") == caller
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def test_workers_believe_nothing_else(
     clock: Clock,
     spoil: Callable[[Target, str], tuple[Target, str]],
 ) -> None:
-    passport = Passport(SECRET, closed, clock)
+    passport = Passport(KEYS, closed, clock)
     target, given = spoil(TARGET, passport.write(TARGET, ANYBODY))
     with pytest.raises(Problem):
         passport.read(given, target).on(target.body)
@@ -166,19 +166,26 @@ def test_workers_believe_nothing_else(
 )
 def test_a_claim_that_says_nothing_is_not_believed(closed: Gate, clock: Clock, claim: str) -> None:
     with pytest.raises(Problem) as refused:
-        Passport(SECRET, closed, clock).read(
-            f"{claim}.{TARGET.signed(SECRET.encode(), claim)}", TARGET
-        )
+        Passport(KEYS, closed, clock).read(f"{claim}.{TARGET.signed(KEYS[0], claim)}", TARGET)
     assert refused.value.status_code == 401
 
 
+def test_while_a_secret_is_changed_both_are_believed(closed: Gate, clock: Clock) -> None:
+    """Workers learn of the next secret, then sign with it, then forget the one before."""
+    first, both, turned, last = (b"a",), (b"a", b"b"), (b"b", b"a"), (b"b",)
+    for ours, theirs in ((first, both), (both, turned), (turned, last)):
+        for signs, reads in ((ours, theirs), (theirs, ours)):
+            written = Passport(signs, closed, clock).write(TARGET, ANYBODY)
+            assert Passport(reads, closed, clock).read(written, TARGET).on(b"") == ANYBODY
+
+
 def test_an_old_signature_and_another_secret_are_worth_nothing(closed: Gate, clock: Clock) -> None:
-    passport = Passport(SECRET, closed, clock)
+    passport = Passport(KEYS, closed, clock)
     written = passport.write(TARGET, ANYBODY)
     with pytest.raises(Problem):
-        Passport("another secret, also long", closed, clock).read(written, TARGET)
+        Passport((b"another key",), closed, clock).read(written, TARGET)
     with pytest.raises(Problem):
-        Passport(None, closed, clock).read(written, TARGET)
+        Passport((), closed, clock).read(written, TARGET)
     clock.now_ms += 31_000
     with pytest.raises(Problem):
         passport.read(written, TARGET)
@@ -196,7 +203,7 @@ def test_an_old_signature_and_another_secret_are_worth_nothing(closed: Gate, clo
 async def test_only_for_who_is_believed_a_body_is_read(
     closed: Gate, clock: Clock, spoil: Callable[[str], str], status: int | None, bodies: int
 ) -> None:
-    parts, read = Parts(closed, SECRET, clock), []
+    parts, read = Parts(closed, KEYS, clock), []
 
     async def receive() -> Message:
         read.append(1)
@@ -216,7 +223,7 @@ async def test_a_stale_claim_is_refused_before_its_body_is_read(closed: Gate, cl
     async def receive() -> Message:
         raise AssertionError("nobody asked for it")
 
-    parts = Parts(closed, SECRET, clock)
+    parts = Parts(closed, KEYS, clock)
     given = parts.passport.write(TARGET, ANYBODY)
     clock.now_ms += 31_000
     with pytest.raises(Problem, match="older than 30 s"):

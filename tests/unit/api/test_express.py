@@ -81,7 +81,7 @@ def keyed() -> FastAPI:
         {"name": "writer", "sha256": digest(WRITER), "tenants": ["orders"], "role": "schedule"},
     ]
     gate = Gate([ApiKeys(json.dumps(entries), None, lambda: float(NOW_MS))])
-    parts = Parts(gate, None, lambda: float(NOW_MS))
+    parts = Parts(gate, (), lambda: float(NOW_MS))
     opened: Any = (Desk(), Holdings(), None, None, None)
     parts.open(Open(*opened))
     return create_app(FakeWorker(), Metrics(CollectorRegistry()), (), parts)

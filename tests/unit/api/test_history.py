@@ -123,7 +123,7 @@ def kept() -> Histories:
 
 @pytest.fixture
 def app(kept: Histories) -> FastAPI:
-    parts = Parts(Gate(), None, lambda: float(NOW_MS))
+    parts = Parts(Gate(), (), lambda: float(NOW_MS))
     opened: Any = (None, Elsewhere(), Elsewhere(), kept, None)
     parts.open(Open(*opened))
     return create_app(FakeWorker(), Metrics(CollectorRegistry()), (), parts)

@@ -46,7 +46,7 @@ def policies() -> Policies:
 
 @pytest.fixture
 def client(policies: Policies) -> Iterator[TestClient]:
-    parts = Parts(Gate(), None, lambda: 0.0)
+    parts = Parts(Gate(), (), lambda: 0.0)
     opened: Any = (None, None, None, None, policies)
     parts.open(Open(*opened))
     app = create_app(FakeWorker(), Metrics(CollectorRegistry()), (), parts)

@@ -87,7 +87,7 @@ def workers() -> list[FastAPI]:
     shelves[1].add("moved", "new", NOW_MS + 60_000)
     apps: list[FastAPI] = []
     for number, shelf in enumerate(shelves):
-        parts = Parts(Gate(), None, lambda: float(NOW_MS))
+        parts = Parts(Gate(), (), lambda: float(NOW_MS))
         directory = SimpleNamespace(
             mine=f"http://{number}",
             holder=lambda partition: f"http://{partition}",

@@ -194,12 +194,13 @@ def test_the_arrival_of_what_is_awaited_is_its_acknowledgement() -> None:
 
 
 def test_requests_are_signed_where_workers_have_a_secret() -> None:
-    places = replace(PLACES, secret=b"the workers' own secret")
+    places = replace(PLACES, request_key=b"for requests", retry_key=b"for retries")
     awaited = replace(WORK, state=replace(STATE, acks=True))
     again = follow_up(WORK, Again(NOW, STATE.next_attempt()), places, NOW)
     acked = follow_up(awaited, Delivered(Answer(End.DELIVERED, TARGET.url)), places, NOW)
-    for made, tenant in ((again[0], RETRIES), (acked[0], "demo")):
-        assert proves((places.secret,), tenant, made.key, made.value, made.headers)
+    made = ((again[0], RETRIES, b"for retries"), (acked[0], "demo", b"for requests"))
+    for record, tenant, key in made:
+        assert proves((key,), tenant, record.key, record.value, record.headers)
 
 
 def test_what_is_too_large_to_be_tried_again_is_given_up() -> None:

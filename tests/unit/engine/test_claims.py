@@ -27,7 +27,7 @@ WORKERS = b"the secret of the workers"
 def signing(driver: Driver, *secrets: bytes) -> Driver:
     """Let tenant `demo` sign by its policy."""
     policy = TenantPolicy("demo", lifecycle="ALL", signing_secret_ref="env:X")
-    driver.tenants.signing = Signing(everybody=False, workers_secret=WORKERS)
+    driver.tenants.signing = Signing(everybody=False, requests=(WORKERS,))
     driver.tenants.follow(Terms(policy, secrets=secrets))
     return driver
 
@@ -56,7 +56,7 @@ def test_the_signature_is_what_the_page_says() -> None:
 @pytest.mark.parametrize("everybody", [False, True])
 def test_retries_are_believed_of_workers_alone(everybody: bool) -> None:
     driver = Driver()
-    driver.tenants.signing = Signing(everybody, WORKERS)
+    driver.tenants.signing = Signing(everybody, (b"for requests",), (b"the next one", WORKERS))
     value = request(tenant=RETRIES, at=T0 + HOUR)
     driver.send(value)
     shown = signature(WORKERS, RETRIES, None, value, [])
@@ -66,7 +66,7 @@ def test_retries_are_believed_of_workers_alone(everybody: bool) -> None:
     # Workers that share no secret sign nothing.  A retry of theirs counts, unless all have to sign:
     # then no such worker starts, and what is unsigned is a stranger's.
     driver = Driver()
-    driver.tenants.signing = Signing(everybody, b"")
+    driver.tenants.signing = Signing(everybody)
     driver.send(value)
     assert driver.step(T0).codes == (["unsigned"] if everybody else [])
 
@@ -168,7 +168,7 @@ def test_what_is_handed_over_is_signed_by_the_worker(secret: bytes) -> None:
     assert driver.step(T0 + 1).outcomes == ["ACCEPTED"]
     # The stamp is part of what is signed: it cannot be put on another tenant.
     other = signing(Driver(), SECRET)
-    other.tenants.signing = Signing(everybody=True, workers_secret=WORKERS)
+    other.tenants.signing = Signing(everybody=True, requests=(WORKERS,))
     moved = [(n, b"victim" if n == "belfry-origin-tenant" else v) for n, v in handed.headers]
     other.send(handed.value, handed.key, moved, timestamp_ms=T0 + 1)
     assert other.step(T0 + 1).codes == ["bad_signature"]

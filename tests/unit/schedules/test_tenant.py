@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from belfry.schedules.deliveries import RETRIES
 from belfry.schedules.outcomes import Outcome
 from belfry.schedules.policy import TenantPolicy
 from belfry.schedules.tenant import WRITTEN, Delivery, Level, Terms
@@ -36,11 +37,14 @@ def test_each_level_writes_more_than_the_one_below_it() -> None:
 def test_asking_for_a_secret_makes_no_tenant(everybody: bool) -> None:
     """HTTP asks from a thread of its own, for whatever name it is given."""
     directory = tenants()
-    directory.signing = Signing(everybody, b"the workers' own")
+    directory.signing = Signing(
+        everybody, (b"the workers' own", b"the former one"), (b"for deliveries",)
+    )
     own = Terms(TenantPolicy("signs", signing_secret_ref="env:X"), secrets=(b"its own",))
     directory.terms_of = {"signs": own}.get
     secrets = [directory.secret_of(name) for name in ("signs", "plain")]
     assert secrets == [b"its own", b"the workers' own" if everybody else b""]
+    assert directory.secret_of(RETRIES) == b""
     assert directory.known(b"signs") is directory.known(b"plain") is None
     for name in ("signs", "plain"):
         directory.of(name)

@@ -1,0 +1,56 @@
+"""Origins that can be believed: which worker sent a request on, where workers share a secret.
+
+A request that comes in at the wrong partition is sent on with headers that say where and when it
+was first received.  Anybody who may write to the topic can write such headers too, and so have a
+request count from another instant, or have its verdict name another place.  So workers that share
+a secret add one header more, `belfry-origin-signature`: HMAC-SHA256 over key, value and all other
+headers, in the form of `claims.py`.  An origin without it counts for nothing: the request was first
+received where it lies.
+"""
+
+from __future__ import annotations
+
+import hmac
+from typing import Final
+
+from belfry.wire.claims import field
+from belfry.wire.record import (
+    ORIGIN_PREFIX,
+    ORIGIN_TOPIC,
+    Headers,
+    Origin,
+    SourceRecord,
+    origin_of,
+)
+from belfry.wire.worker_keys import Keys
+
+ORIGIN_SIGNATURE: Final = ORIGIN_PREFIX + "signature"
+
+
+def vouched(keys: Keys, key: bytes | None, value: bytes | None, headers: Headers) -> Headers:
+    """Headers of a request that is sent on, with the proof that a worker did; it comes last."""
+    if not keys:
+        return headers
+    return [*headers, (ORIGIN_SIGNATURE, _signature(keys[0], key, value, headers))]
+
+
+def believed_origin(keys: Keys, record: SourceRecord, topic: str, partition: int) -> Origin:
+    """First source position of a record that was read from `topic` and `partition`.
+
+    Where workers have keys it is what one of them says, else what the headers say.
+    """
+    offset, timestamp_ms, key, value, headers = record
+    if keys and headers and any(name == ORIGIN_TOPIC for name, _ in headers):
+        *signed, (name, shown) = headers
+        if name != ORIGIN_SIGNATURE or not any(
+            hmac.compare_digest(shown or b"", _signature(each, key, value, signed)) for each in keys
+        ):
+            return Origin(topic, partition, offset, timestamp_ms, rerouted=False)
+    return origin_of(record, topic, partition)
+
+
+def _signature(secret: bytes, key: bytes | None, value: bytes | None, headers: Headers) -> bytes:
+    parts = [field(key), field(value)]
+    for name, given in headers:
+        parts += (field(name.encode()), field(given))
+    return hmac.digest(secret, b"".join(parts), "sha256").hex().encode()

@@ -1,0 +1,54 @@
+"""Keys of the workers: one for each purpose, derived from the secret that they share.
+
+A signature that was made for one purpose proves nothing for another, whatever bytes it is over, and
+a key says nothing of the secret.  The derivation is HKDF with SHA-256 (RFC 5869); 32 bytes are a
+single block of its second half:
+
+    extract   PRK = HMAC(salt, secret)
+    expand    key = HMAC(PRK, info + 01)
+
+Two secrets at once are for a change of secrets: workers sign with the first and believe both.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Iterable
+from enum import Enum
+from typing import Final
+
+_SALT: Final = b"belfry worker secret"
+
+Keys = tuple[bytes, ...]
+
+
+class Purpose(Enum):
+    """What workers sign; the texts are part of the keys and never change."""
+
+    FORWARD = b"forwarded http requests"
+    REQUESTS = b"requests that workers write"
+    DELIVERIES = b"requests of belfry-deliveries"
+    ORIGIN = b"origins of requests that are sent on"
+
+
+def hkdf(secret: bytes, salt: bytes, info: bytes) -> bytes:
+    """32 bytes of HKDF-SHA256 (RFC 5869, sections 2.2 and 2.3)."""
+    extracted = hmac.digest(salt, secret, "sha256")
+    return hmac.digest(extracted, info + b"\1", "sha256")
+
+
+def keys_of(secrets: Iterable[bytes], purpose: Purpose) -> Keys:
+    """Keys for a purpose: the first one signs, all of them verify; none without a secret.
+
+    Behind the derived ones stand the secrets themselves.  Releases up to the first one that derived
+    keys signed with them, and what those wrote may lie in the log; nothing is signed with them any
+    more.  They are to be left out in the next release.
+    """
+    given = tuple(secrets)
+    derived = tuple(hkdf(secret, _SALT, purpose.value) for secret in given)
+    return derived if purpose is Purpose.ORIGIN else derived + given
+
+
+def first(keys: Keys) -> bytes:
+    """The key that signs; empty where there is none."""
+    return keys[0] if keys else b""
