@@ -132,7 +132,7 @@ class Owners:
             runner.leasing.allow(False)
             if runner.alive and runner.epoch is not None:
                 owns[runner.partition] = runner.epoch
-            elif runner.alive and runner.rightful and runner.failing_since_ms is None:
+            elif runner.alive and runner.rightful and runner.failures.since_ms is None:
                 owns[runner.partition] = NO_EPOCH
         warm = tuple(s.partition for s in self.standbys() if s.warm)
         return owns, warm

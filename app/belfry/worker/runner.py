@@ -21,10 +21,9 @@ import structlog
 from belfry.engine.effects import Effects
 from belfry.engine.ownership import Event, Ownership, after
 from belfry.engine.partition import GapInSource, PartitionEngine
-from belfry.telemetry.limited import LimitedLogger
 from belfry.wire.batch import SourceBatch
 from belfry.worker.arrivals import Arrivals
-from belfry.worker.failure import PAUSE_CONTRADICTED_S, tell_failure
+from belfry.worker.failure import PAUSE_AFTER_ERROR_S, Failures
 from belfry.worker.ingress import RENEW_MS
 from belfry.worker.lease import Leasing
 from belfry.worker.mailbox import Mailbox
@@ -42,7 +41,6 @@ SWEEP_ROWS: Final = 500
 SWEEP_EVERY_MS: Final = 1_000
 SWEEP_BEHIND_MS: Final = 100
 HEARTBEAT_MS: Final = 30_000.0
-PAUSE_AFTER_ERROR_S: Final = 0.5
 PAUSE_AFTER_ABORT_S: Final = 0.05
 FLUSH_EVERY_MS: Final = 20_000
 
@@ -59,9 +57,7 @@ class PartitionRunner:
         self.beat_ms = HEARTBEAT_MS
         self.reading = Reading()
         self.arrivals = Arrivals(kit.guard)
-        self.failing_since_ms: float | None = None
         self.state = Ownership.IDLE
-        self.problem = ""
         self.owned: Owned | None = None
         self._kit = kit
         self._warm = warm
@@ -70,11 +66,9 @@ class PartitionRunner:
         self.leasing = Leasing(self._mail.wake)
         self._missing = MissingBatch()
         self._stopping = Flag()
-        self._barred = self._contradicted = False
         self._pace = Pace(kit.settings.fire_chunk)
         self._log = log.bind(partition=partition)
-        # A fault that stays would write a line a second; these say the first few and then sums.
-        self._faults = LimitedLogger(self._log, clock=lambda: kit.clock.monotonic_ms() / 1000)
+        self.failures = Failures(self._log, kit.clock)
         self._thread = Thread(target=self._run, name=f"belfry-partition-{partition}", daemon=True)
         self._waiting: SourceBatch | None = None
         self._turned_ms = kit.clock.monotonic_ms()
@@ -123,10 +117,7 @@ class PartitionRunner:
             try:
                 self._one_term()
             except Unknown as error:
-                self._faults.warning(
-                    "unknown", "commit result unknown: taking over anew", cause=str(error)
-                )
-                self._barred = error.barred
+                self.failures.ended(error)
                 self._pace.failed()
             except Fenced as error:
                 # In an orderly move that is how it ends; otherwise somebody should know.
@@ -137,28 +128,21 @@ class PartitionRunner:
             except Stopped:
                 pass
             except Refused as error:
-                self.problem = str(error)
-                self._kit.refused(self.problem)
+                self.failures.problem = str(error)
+                self._kit.refused(self.failures.problem)
                 break
             except Exception as error:  # noqa: BLE001  # whatever it is, the changelog has the state
-                self.problem, self._contradicted = tell_failure(self._faults, error)
+                self.failures.ended(error)
             finally:
                 self._give_up()
             if self.state not in (Ownership.IDLE, Ownership.STOPPED):
                 self._move(Event.UNKNOWN)
             if not self.rightful:
                 break
-            self._pause()
+            self.failures.pause(self._stopping.wait)
         if self.state is not Ownership.STOPPED:
             self._move(Event.REVOKED)
         self._log.info("partition given up")
-
-    def _pause(self) -> None:
-        if self.failing_since_ms is None and not self._contradicted:
-            self.failing_since_ms = self._clock.monotonic_ms()
-        if not self._barred:
-            self._stopping.wait(PAUSE_CONTRADICTED_S if self._contradicted else PAUSE_AFTER_ERROR_S)
-        self._contradicted = False
 
     def _one_term(self) -> None:
         term, self._waiting = self._mail.begin_term(), None
@@ -167,7 +151,7 @@ class PartitionRunner:
         self._pace.begin(self._kit.outputs.topics)
         started_ms = self._clock.monotonic_ms()
         warm, self._warm = self._warm, None
-        self.owned = owned = self._kit.take_over(
+        owned = self._kit.take_over(
             Term(
                 self.partition,
                 self._move if not self.rightful else self._move_while_rightful,
@@ -178,13 +162,19 @@ class PartitionRunner:
                 warm,
             )
         )
+        # Whoever sees the partition owned is to see a loop that has just come round.
+        self._comes_round()
+        self.owned = owned
         engine = owned.engine
         # The claim is also the first measurement of the clock, which needs a look at it before.
         self._guarded_ms()
         while not self._commit(engine, engine.claim(owned.new_settings, owned.new_identity)):
-            self._stopping.wait(PAUSE_AFTER_ERROR_S)
+            if self._stopping.wait(PAUSE_AFTER_ERROR_S):
+                raise Stopped
+            self._comes_round()
         owned.kept()
         self.leasing.outwait(owned, self._stopping.wait)
+        self._comes_round()
         self._move(Event.REPLAYED)
         self._told_taken_over(started_ms, warm=warm is not None)
         self._missing.arrived(self._clock.monotonic_ms())
@@ -195,7 +185,7 @@ class PartitionRunner:
                 self._taken_in(owned) or self._clock.monotonic_ms() >= deadline_ms
             ):
                 self._move(Event.TAKEN_IN)
-                self.problem = ""
+                self.failures.problem = ""
                 self._log.info("partition fires", pending=engine.pending, position=engine.position)
             self._step(owned)
 
@@ -204,8 +194,7 @@ class PartitionRunner:
 
         Where that is no tenant's, holding nobody mends anything, and there is no hurry.
         """
-        barred, self._barred = self._barred, False
-        if barred and not self._kit.outputs.hold({}):
+        if self.failures.was_barred() and not self._kit.outputs.hold({}):
             self._stopping.wait(PAUSE_AFTER_ERROR_S)
 
     def _told_taken_over(self, started_ms: float, *, warm: bool) -> None:
@@ -232,7 +221,7 @@ class PartitionRunner:
     def _step(self, owned: Owned) -> None:
         owned.check()
         self._await_work(owned)
-        self._turned_ms = self._clock.monotonic_ms()
+        self._comes_round()
         engine, now_ms = owned.engine, self._guarded_ms()
         effects: Effects | None = None
         if self._may_fire():
@@ -245,6 +234,9 @@ class PartitionRunner:
         effects = self._chores(owned, effects, self._clock.monotonic_ms())
         if effects is None or effects.empty or self._commit(engine, effects):
             self._settle(owned, effects, batch)
+
+    def _comes_round(self) -> None:
+        self._turned_ms = self._clock.monotonic_ms()
 
     def _guarded_ms(self) -> int:
         """Now, by what the guard makes of a look at both clocks."""
@@ -335,12 +327,8 @@ class PartitionRunner:
             lease.aborted()
             if not error.topics:
                 self._pace.failed()
-            if self.failing_since_ms is None:
-                self.failing_since_ms = self._clock.monotonic_ms()
             self._kit.outputs.hold(error.topics)
-            self._faults.warning(
-                "rolled back", "step rolled back", cause=str(error), topics=error.topics
-            )
+            self.failures.rolled_back(error)
             self._stopping.wait(PAUSE_AFTER_ABORT_S)
             return False
         self._kit.failpoints.reach("S8")
@@ -354,7 +342,7 @@ class PartitionRunner:
         self._beaten_ms = self._clock.monotonic_ms()
         fired = len(effects.fired)
         self._pace.committed(fired, self._beaten_ms - started_ms)
-        self.failing_since_ms = None
+        self.failures.committed()
         self.leasing.appended_ms = receipt.appended_ms
         if self.owned is not None and self.owned.inlets is not None:
             self.owned.inlets.begin()

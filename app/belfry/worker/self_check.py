@@ -130,11 +130,12 @@ class SelfCheck:
     def _commits(self, now_ms: float) -> str:
         """One that fails may be at fault itself; where all do, it is the worker."""
         runners = [runner for runner in self._owners.runners() if runner.rightful]
-        since = [runner.failing_since_ms for runner in runners]
+        since = [runner.failures.since_ms for runner in runners]
         if not since or None in since:
             return ""
         longest_s = max(now_ms - each for each in since if each is not None) / 1000
-        said = next((runner.problem for runner in runners if runner.problem), "no commit succeeds")
+        problems = (runner.failures.problem for runner in runners)
+        said = next(filter(None, problems), "no commit succeeds")
         return f"none of its {len(runners)} partitions has committed for {longest_s:.0f} s: {said}"
 
     def _kafka_answers(self) -> bool:

@@ -93,7 +93,7 @@ class View:
     def _partition(self, runner: PartitionRunner) -> PartitionView:
         owned, missing = runner.owned, runner.arrivals.problem or None
         if runner.state is not Ownership.FIRING:
-            missing = runner.problem or f"{runner.state}"
+            missing = runner.failures.problem or f"{runner.state}"
             if runner.state in (CATCHING_UP, REPLAYING):
                 missing += f": {runner.reading.sentence()}"
         if owned is None:

@@ -41,7 +41,7 @@ def test_who_takes_a_partition_over_says_so_and_who_owns_it_has_the_better_claim
         usual = {
             "alive": True,
             "rightful": True,
-            "failing_since_ms": None,
+            "failures": SimpleNamespace(since_ms=None),
             "leasing": SimpleNamespace(allow=lambda may: leases.append((partition, may))),
         }
         return SimpleNamespace(partition=partition, epoch=epoch, **usual | but)
@@ -53,7 +53,7 @@ def test_who_takes_a_partition_over_says_so_and_who_owns_it_has_the_better_claim
         runner(0, 7),
         runner(1, None),
         runner(2, None, rightful=False),
-        runner(3, None, failing_since_ms=1.0),
+        runner(3, None, failures=SimpleNamespace(since_ms=1.0)),
         runner(4, 7, alive=False),
     ]
     owners._runners |= {each.partition: each for each in found}

@@ -25,11 +25,14 @@ from belfry.store.ordered_map import MemoryMap
 from belfry.store.schedules import ScheduleStore
 from belfry.wire.batch import SourceBatch
 from belfry.wire.requests import RequestReader
+from belfry.worker.failure import PAUSE_AFTER_ERROR_S, PAUSE_LEFT_S
 from belfry.worker.ingress import RENEW_MS
 from belfry.worker.lease import ReadLease
 from belfry.worker.outcome import Aborted, Fenced, Unknown
+from belfry.worker.owners import HANGS_MS
 from belfry.worker.rests import FEW, REST_MS
-from belfry.worker.runner import PAUSE_AFTER_ERROR_S, PartitionRunner
+from belfry.worker.runner import PartitionRunner
+from belfry.worker.takeover import LeftToOthers
 from belfry.worker.transactions import Receipt
 
 
@@ -144,10 +147,88 @@ def test_an_added_partition_says_its_position_again_before_it_is_forgotten() -> 
     runner.beat_ms = 1.0
     runner.start()
     assert runner.join(10)
-    assert not runner.problem
+    assert not runner.failures.problem
     assert [position for _, position in said] == [41, 41, 41]
     pauses = [b - a for (a, _), (b, _) in pairwise(said)]
     assert all(RENEW_MS <= pause <= 2 * RENEW_MS for pause in pauses)
+
+
+def taking_over(now: list[float], take_over: Any) -> PartitionRunner:
+    """A runner that takes over so; the list's only number is its clock."""
+    kit = MagicMock(settings=Settings(), take_over=take_over)
+    kit.outputs.topics = 0
+    kit.clock = SimpleNamespace(
+        monotonic_ms=lambda: now[0], wall_ms=lambda: now[0], both_ms=lambda: (now[0], now[0])
+    )
+    return PartitionRunner(3, kit)
+
+
+@pytest.mark.parametrize("rolled_back", [0, 300], ids=["at once", "its claim fails for long"])
+def test_a_long_take_over_is_no_loop_that_hangs(rolled_back: int) -> None:
+    now, seen, ends = [0.0], list[float](), [Aborted("refused")] * rolled_back
+    owned = MagicMock(inlets=None, lent_ms=None)
+
+    def take_over(term: Any) -> MagicMock:
+        now[0] += 600_000
+        term.moved(Event.CAUGHT_UP)
+        term.moved(Event.FENCED)
+        return owned
+
+    def commit(_effects: Effects) -> Receipt:
+        assert runner.owned is owned
+        seen.append(runner.turned_ms_ago(now[0]))
+        if ends:
+            raise ends.pop()
+        raise Fenced("the end of this test")
+
+    def wait(seconds: float) -> bool:
+        now[0] += seconds * 1000
+        return False
+
+    owned.producer.commit = commit
+    runner = taking_over(now, take_over)
+    stopping: Any = SimpleNamespace(is_set=lambda: False, wait=wait)
+    runner._stopping = stopping
+    runner.start()
+    assert runner.join(10)
+    assert len(seen) == rolled_back + 1
+    assert max(seen) < HANGS_MS
+
+
+def test_who_is_to_stop_does_not_repeat_a_claim_that_is_rolled_back() -> None:
+    owned = MagicMock(inlets=None, lent_ms=None)
+
+    def take_over(term: Any) -> MagicMock:
+        term.moved(Event.CAUGHT_UP)
+        term.moved(Event.FENCED)
+        return owned
+
+    def commit(_effects: Effects) -> Receipt:
+        runner.stop()
+        raise Aborted("refused")
+
+    owned.producer.commit = commit
+    runner = taking_over([0.0], take_over)
+    runner.start()
+    assert runner.join(2)
+
+
+def test_what_is_left_to_others_is_no_failure_of_this_worker() -> None:
+    waits: list[float] = []
+
+    def take_over(_term: Any) -> None:
+        if len(waits) == 3:
+            raise Fenced("the end of this test")
+        raise LeftToOthers("1 schedules cannot be fired by this worker")
+
+    runner = taking_over([0.0], take_over)
+    stopping: Any = SimpleNamespace(is_set=lambda: False, wait=waits.append)
+    runner._stopping = stopping
+    runner.start()
+    assert runner.join(10)
+    assert waits == [PAUSE_LEFT_S] * 3
+    assert runner.failures.since_ms is None
+    assert runner.failures.problem == "1 schedules cannot be fired by this worker"
 
 
 class Firing:
