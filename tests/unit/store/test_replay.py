@@ -7,6 +7,7 @@ import copy
 import pytest
 
 from belfry.store import keys
+from belfry.store.identity import Identity, encode_identity
 from belfry.store.ordered_map import MemoryMap
 from belfry.store.records import UnknownFormat
 from belfry.store.replay import Change, HoleInChangelog, Replay
@@ -138,6 +139,30 @@ def test_a_record_of_another_version_stops_the_partition() -> None:
     changes[at] = (b"demo/6", b"\2" + row[1:])
     with pytest.raises(UnknownFormat):
         replay(changes)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [keys.REQUEST_PREFIX + b"demo/once", keys.ZONES_KEY, b"\0anobody/waits", b"\0x of its own"],
+    ids=["an answer", "the zones", "awaited", "a name of its own"],
+)
+@pytest.mark.parametrize("format_", [0, 2])
+def test_a_named_row_of_a_later_release_stops_the_partition_while_it_is_read(
+    key: bytes, format_: int
+) -> None:
+    """Before the fence: whoever wrote it may still fire."""
+    store = ScheduleStore(MemoryMap())
+    row = bytes((format_, 8)) + bytes(60)
+    with pytest.raises(UnknownFormat, match="Run the version that wrote it"):
+        Replay(store).apply([(key, row), *partition().changelog], range(99), 99, T0)
+
+
+def test_settings_and_identity_have_formats_of_their_own() -> None:
+    identity = encode_identity(Identity("c", "l", "i"))
+    changes = [(keys.SETTINGS_KEY, b"{}"), (keys.IDENTITY_KEY, identity), *partition().changelog]
+    found = Replay(ScheduleStore(MemoryMap()))
+    found.apply(changes, range(len(changes)), len(changes), T0)
+    assert found.identity == Identity("c", "l", "i")
 
 
 def test_a_row_that_is_no_schedules_stops_the_partition() -> None:
