@@ -11,7 +11,7 @@ from typing import Final
 import pytest
 
 from tests.architecture.tree import ROOT
-from tests.plugins.pure_first import BESIDE, LOWEST_PRIORITY, PURE, divided
+from tests.plugins.pure_first import ALONE, BESIDE, LOWEST_PRIORITY, PURE, divided
 
 PLUGINS: Final = ("-p", "xdist", "-p", "tests.plugins.pure_first", "-p", "tests.plugins.no_skips")
 # Each test writes down who ran it; more of them than a worker is told of at once.
@@ -94,24 +94,31 @@ def suite(tmp_path: Path) -> Suite:
     return Suite(tmp_path)
 
 
-def test_the_pure_ones_are_divided_and_others_have_a_worker_of_theirs(suite: Suite) -> None:
-    for folder in ("acceptance", "property", "simulation", "unit"):
+def test_the_pure_ones_are_divided_and_each_file_has_a_worker_of_its_own(suite: Suite) -> None:
+    folders = ("acceptance", "integration", "property", "simulation", "soak", "unit")
+    for folder in folders:
         suite.add(folder, "__import__('time').sleep(0.02)")
     code, printed = suite.run()
-    assert (code, "80 passed" in printed) == (0, True), printed
+    assert (code, "120 passed" in printed) == (0, True), printed
     ran = suite.ran()
-    numbers = {folder: [int(n) for of, n, *_ in ran if of == folder] for folder, *_ in ran}
-    workers = {folder: {who for of, _, who, _ in ran if of == folder} for folder, *_ in ran}
-    prior = {folder: {int(nice) for of, *_, nice in ran if of == folder} for folder, *_ in ran}
-    assert {folder: sorted(of) for folder, of in numbers.items()} == {
-        folder: list(range(20)) for folder in ("acceptance", "property", "simulation", "unit")
-    }
-    assert numbers["acceptance"] == numbers["simulation"] == list(range(20))
+    numbers = {folder: [int(n) for of, n, *_ in ran if of == folder] for folder in folders}
+    workers = {folder: {who for of, _, who, _ in ran if of == folder} for folder in folders}
+    prior = {folder: {int(nice) for of, *_, nice in ran if of == folder} for folder in folders}
+    assert all(sorted(each) == list(range(20)) for each in numbers.values())
     assert workers["property"] == workers["unit"] == {"gw0", "gw1"}
-    assert len(workers["acceptance"]) == len(workers["simulation"]) == 1
-    assert workers["acceptance"] != workers["simulation"]
-    assert prior["acceptance"] == prior["property"] == prior["unit"] == {os.nice(0)}
-    assert prior["simulation"] == {LOWEST_PRIORITY}
+    one_by_one = ("acceptance", "integration", "simulation", "soak")
+    assert all(numbers[folder] == list(range(20)) for folder in one_by_one)
+    assert all(len(workers[folder]) == 1 for folder in one_by_one)
+    assert workers["acceptance"] != workers["integration"]
+    assert workers["simulation"] != workers["soak"]
+    assert prior.pop("simulation") == {LOWEST_PRIORITY}
+    assert set.union(*prior.values()) == {os.nice(0)}
+    assert not {"acceptance", "integration"} & {of for of, *_ in ran[ran_of(ran, "soak") + 2 :]}
+
+
+def ran_of(ran: list[list[str]], folder: str) -> int:
+    """When the first test of a folder ran."""
+    return next(at for at, (of, *_) in enumerate(ran) if of == folder)
 
 
 def test_one_worker_runs_all_of_them(suite: Suite) -> None:
@@ -162,8 +169,9 @@ def test_the_first_failure_ends_the_run_where_that_is_asked_for(suite: Suite, fo
 
 def test_nothing_is_left_out_and_nothing_is_there_twice() -> None:
     names = ["tests/unit/a.py::x", "tests/soak/b.py::y", "tests/property/c.py::z", "odd.py::w"]
-    assert divided([*names, "tests/simulation/d.py::v"]) == ([2, 0], [4], [1, 3])
+    names += ["tests/simulation/d.py::v", "e.py::u", "odd.py::t"]
+    assert divided(names) == ([2, 0], [[3, 6], [5]], [[4], [1]])
 
 
 def test_what_the_plugin_names_is_there() -> None:
-    assert all((ROOT / name).exists() for name in PURE + BESIDE)
+    assert all((ROOT / name).exists() for name in PURE + ALONE + BESIDE)

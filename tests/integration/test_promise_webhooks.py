@@ -51,7 +51,7 @@ def site(kafka: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]
 
 
 def hook(url: str, **more: Any) -> dict[str, Any]:
-    return {"url": url, "secret_ref": "main", "timeout_ms": 1_000, **more}
+    return {"url": url, "secret_ref": "main", "timeout_ms": 10_000, **more}
 
 
 def ends(site: Site, tenant: str) -> dict[str, list[dict[str, Any]]]:
@@ -90,7 +90,8 @@ def test_every_way_to_answer_ends_in_one_outcome(site: Site, receiver: Receiver)
     }
     for name, (path, *_) in expected.items():
         url = path if path.startswith("http:") else receiver.url(path)
-        target = hook(url, max_attempts=2)
+        # Only where nothing answers is the time-out short: a busy machine answers late.
+        target = hook(url, max_attempts=2, timeout_ms=1_000 if name == "hangs" else 10_000)
         site.ask("all", name, at=now_ms(), payload=b'{"n":1}', http_targets=[target])
     found = wait_ends(site, "all", len(expected))
     for name, (path, outcome, attempt, posts) in expected.items():

@@ -1,12 +1,14 @@
-"""Pure tests side by side, then all others one by one, beside what can wait: one run, one report.
+"""Pure tests side by side, then those with brokers file by file, then what measures: one report.
 
-    one worker    pure  pure  pure  pure │ broker  broker  broker  broker  broker …
-    the other     pure  pure  pure  pure │ wheel  simulator  simulator │ (ends)
+    one worker    pure  pure  pure │ file  file  file  file  file │ measured  measured (one by one)
+    the other     pure  pure  pure │ file  file  file  file │ wheel  simulator  simulator  (ends)
 
 Tests in `PURE` need no broker, measure nothing and share nothing, so the workers of pytest-xdist
-divide them.  Those in `BESIDE` keep a core busy for minutes and ask nothing of it: they run at the
-lowest priority, in the time that the others spend waiting.  All others follow one another on one
-worker, in their order: they start brokers and workers, and some of them measure.
+divide them.  All others but the last start brokers and workers, and wait more than they work.  The
+tests of one file share those and follow one another on one worker; whichever worker has ended a
+file takes the next one.  Tests in `ALONE` measure: no other test with a broker runs beside them.
+Those in `BESIDE` keep a core busy for minutes and ask nothing of it: they run at the lowest
+priority, in the time that the measured ones spend waiting.
 
 `make test` loads this plugin; without it pytest runs all tests one after another.
 """
@@ -32,8 +34,17 @@ PURE: Final = (
     "tests/architecture/",
     "tests/unit/",
 )
+ALONE: Final = (
+    "tests/benchmarks/",
+    "tests/soak/",
+    "tests/acceptance/test_failover.py",
+    "tests/acceptance/test_survives_kill.py",
+    "tests/integration/test_promise_never_early.py",
+)
 BESIDE: Final = ("tests/acceptance/test_wheel.py", "tests/simulation/")
-# A worker begins a test when it has been told of the next one; few more, so that none has to wait.
+# A worker begins a test when it has been told of the next one.
+LEAST: Final = 2
+# Pure tests are short: few more, so that none has to wait.
 AHEAD: Final = 4
 LOWEST_PRIORITY: Final = 19
 
@@ -52,15 +63,15 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 class PureFirst(LoadScheduling):  # type: ignore[misc]  # xdist ships no types
-    """`pending` are tests for every worker, `apart` and `beside` for one worker each."""
+    """`pending` are for every worker, each of `files` for the next that is free, then `last`."""
 
     collection: list[str] | None
     pending: list[int]
 
     def __init__(self, config: pytest.Config, log: Producer | None = None) -> None:
         super().__init__(config, log)
-        self.apart: list[int] = []
-        self.beside: list[int] = []
+        self.files: list[list[int]] = []
+        self.last: list[list[int]] = []
         self._own: dict[WorkerController, list[int]] = {}
 
     @property
@@ -79,7 +90,7 @@ class PureFirst(LoadScheduling):  # type: ignore[misc]  # xdist ships no types
             if not self._check_nodes_have_same_collection():
                 return
             self.collection = next(iter(self.node2collection.values()))
-            self.pending, self.beside, self.apart = divided(self.collection)
+            self.pending, self.files, self.last = divided(self.collection)
         for node in self.nodes:
             self.check_schedule(node)
 
@@ -87,41 +98,49 @@ class PureFirst(LoadScheduling):  # type: ignore[misc]  # xdist ships no types
         """Give a worker its next tests, never many: a run that has to stop stops soon."""
         if node.shutting_down:
             return
-        if not self.pending and node not in self._own:
-            self._own[node] = self._last_of(node)
-        if source := self.pending or self._own[node]:
-            given = source[: max(AHEAD - len(self.node2pending[node]), 0)]
-            del source[: len(given)]
-            self.node2pending[node] += given
+        known = self.node2pending[node]
+        given: list[int] = []
+        while len(known) + len(given) < (AHEAD if self.pending else LEAST):
+            if not (source := self._source(node)):
+                break
+            given.append(source.pop(0))
+        if given:
+            known += given
             # One that died is heard of later, and what it was given comes back by `remove_node`.
             with suppress(OSError):
                 node.send_runtest_some(given)
-        else:
+        elif not self._source(node):
             node.shutdown()
 
     def remove_node(self, node: WorkerController) -> str | None:
         """A worker has ended or crashed; whoever takes its place gets what it has left."""
-        self.apart += self._own.pop(node, [])
+        if left := self._own.pop(node, []):
+            self.files.insert(0, left)
         crashed: str | None = super().remove_node(node)
         return crashed
 
-    def _last_of(self, node: WorkerController) -> list[int]:
-        """Who asks first gets those that stand apart; who is alone gets everything."""
-        others = any(each not in self._own for each in self.nodes if each is not node)
-        if others and self.apart:
-            last, self.apart = self.apart, []
-        else:
-            last, self.apart, self.beside = self.beside + self.apart, [], []
-        return last
+    def _source(self, node: WorkerController) -> list[int]:
+        """Pure tests, then what is left of the worker's file, then the next file.
+
+        Who ends the last file asks last, and gets those that have to be alone.
+        """
+        if not self.pending and not self._own.get(node):
+            following = self.files or self.last
+            self._own[node] = following.pop(0) if following else []
+        return self.pending or self._own[node]
 
     def _rest(self) -> int:
-        return len(self.apart) + len(self.beside) + sum(map(len, self._own.values()))
+        return sum(map(len, (*self.files, *self.last, *self._own.values())))
 
 
-def divided(names: list[str]) -> tuple[list[int], list[int], list[int]]:
-    """Places of the pure tests, of those beside, and of all others, by the names of the tests."""
-    others = [at for at, name in enumerate(names) if not name.startswith(PURE + BESIDE)]
-    return _places(names, PURE), _places(names, BESIDE), others
+def divided(names: list[str]) -> tuple[list[int], list[list[int]], list[list[int]]]:
+    """Places of the pure tests, of others by file, and of those beside and those alone."""
+    files: dict[str, list[int]] = {}
+    for at, name in enumerate(names):
+        if not name.startswith(PURE + BESIDE + ALONE):
+            files.setdefault(name.partition("::")[0], []).append(at)
+    last = [_places(names, BESIDE), _places(names, ALONE)]
+    return _places(names, PURE), list(files.values()), [each for each in last if each]
 
 
 def _places(names: list[str], kind: tuple[str, ...]) -> list[int]:
