@@ -155,7 +155,9 @@ def _gate(settings: Settings, clock: SystemClock) -> Gate:
     """Who verifies callers; nobody where nothing is configured."""
     verifiers: list[Verifier] = []
     if settings.http_api_keys or settings.http_api_keys_file:
-        keys = ApiKeys(settings.http_api_keys, settings.http_api_keys_file, clock.wall_ms)
+        given = settings.http_api_keys
+        listed = None if given is None else given.get_secret_value()
+        keys = ApiKeys(listed, settings.http_api_keys_file, clock.wall_ms)
         verifiers.append(keys)
     if settings.oidc_issuer:
         provider = Provider(

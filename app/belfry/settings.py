@@ -8,11 +8,12 @@ settings belong to one worker.  Every setting has its unit in its name, a bound 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 import orjson
-from pydantic import BaseModel, Field
+from pydantic import AfterValidator, BaseModel, Field, SecretStr, ValidationError
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
@@ -23,6 +24,20 @@ from pydantic_settings import (
 from belfry.wire.worker_keys import Keys, Purpose, keys_of
 
 KAFKA_ENV_PREFIX = "BELFRY_KAFKA__"
+
+
+NOT_SHOWN: Final = "**********"
+LEAST_SECRET: Final = 16
+
+
+def _long_enough(secret: SecretStr) -> SecretStr:
+    size = len(secret.get_secret_value())
+    if size < LEAST_SECRET:
+        raise ValueError(f"it has {size} characters; {LEAST_SECRET} or more are needed")
+    return secret
+
+
+WorkerSecret = Annotated[SecretStr, AfterValidator(_long_enough)]
 
 
 class ClusterSettings(BaseModel):
@@ -50,14 +65,25 @@ class Settings(BaseSettings):
         env_prefix="BELFRY_", env_nested_delimiter="__", extra="ignore", frozen=True
     )
 
+    def __init__(self, **given: Any) -> None:
+        """Settings from arguments, variables and the file; ValidationError shows no secret."""
+        try:
+            super().__init__(**given)
+        except ValidationError as error:
+            raise _without_secrets(error) from None
+
     bootstrap_servers: str = Field(
         "127.0.0.1:9092", min_length=1, description="Kafka brokers, host:port, comma-separated."
     )
     schema_registry_url: str | None = Field(
-        None, description="Confluent-compatible schema registry; none: single-object encoding."
+        None,
+        repr=False,
+        description="Confluent-compatible schema registry; none: single-object encoding.",
     )
     registry: dict[str, str] = Field(
-        default_factory=dict, description="Further properties of the schema registry's client."
+        default_factory=dict,
+        repr=False,
+        description="Further properties of the schema registry's client.",
     )
     registry_auto_register: bool = Field(
         False, description="Register belfry's own schemas at start (`belfry dev` does)."
@@ -66,7 +92,9 @@ class Settings(BaseSettings):
         "TOPIC", description="Strategy by which subjects are named; equal on all workers."
     )
     kafka: dict[str, Any] = Field(
-        default_factory=dict, description="Any librdkafka property, given to every client."
+        default_factory=dict,
+        repr=False,
+        description="Any librdkafka property, given to every client.",
     )
     cluster: ClusterSettings = Field(default_factory=lambda: ClusterSettings())
     data_dir: Path = Field(
@@ -97,17 +125,15 @@ class Settings(BaseSettings):
         pattern=r"^https?://[^/\s]+$",
         description="Address under which other workers reach this one; none: host and port.",
     )
-    http_worker_secret: str | None = Field(
+    http_worker_secret: WorkerSecret | None = Field(
         None,
-        min_length=16,
         description="What workers sign with for one another; equal on all, needed with API keys.",
     )
-    http_worker_secret_also: str | None = Field(
+    http_worker_secret_also: WorkerSecret | None = Field(
         None,
-        min_length=16,
         description="A second secret that is believed as well, while the first is changed.",
     )
-    http_api_keys: str | None = Field(
+    http_api_keys: SecretStr | None = Field(
         None, description="API keys as a JSON list, as `belfry api-key` prints them."
     )
     http_api_keys_file: Path | None = Field(
@@ -162,13 +188,13 @@ class Settings(BaseSettings):
     http_url: str = Field(
         "http://127.0.0.1:8700", description="A worker's HTTP address, for commands that ask it."
     )
-    http_token: str | None = Field(
+    http_token: SecretStr | None = Field(
         None, description="API key or token that commands show to a worker."
     )
     own_topics: bool = Field(
         False, description="Commands write requests to their tenant's own topic."
     )
-    secrets: dict[str, str] = Field(
+    secrets: dict[str, SecretStr] = Field(
         default_factory=dict,
         description="By tenant, the secret that commands sign its requests with; as JSON.",
     )
@@ -179,7 +205,7 @@ class Settings(BaseSettings):
     role: Literal["all", "schedule", "deliver"] = Field(
         "all", description="What this worker does: fires schedules, delivers over HTTP, or both."
     )
-    webhook_secrets: dict[str, str] = Field(
+    webhook_secrets: dict[str, SecretStr] = Field(
         default_factory=dict,
         description="Signing secrets by name, whsec_...; a name tenant/... is that tenant's alone.",
     )
@@ -291,7 +317,7 @@ class Settings(BaseSettings):
     def worker_keys(self, purpose: Purpose) -> Keys:
         """What workers sign with for a purpose: the first key signs, all of them verify."""
         secrets = (self.http_worker_secret, self.http_worker_secret_also)
-        return keys_of([each.encode() for each in secrets if each], purpose)
+        return keys_of([each.get_secret_value().encode() for each in secrets if each], purpose)
 
     def topic(self, name: str) -> str:
         """Full name of one of belfry's topics: ``schedules`` gives ``belfry.schedules``."""
@@ -300,6 +326,26 @@ class Settings(BaseSettings):
     def cluster_fingerprint(self) -> bytes:
         """Cluster settings as canonical JSON, to be stored with the state and compared."""
         return orjson.dumps(self.cluster.model_dump(), option=orjson.OPT_SORT_KEYS)
+
+
+def plain(secrets: Mapping[str, SecretStr]) -> dict[str, str]:
+    """Secrets by name as they are, for those who use them."""
+    return {name: secret.get_secret_value() for name, secret in secrets.items()}
+
+
+def may_hold_secrets(name: str) -> bool:
+    """Whether a setting's value is shown to nobody, in whole or in part."""
+    info = Settings.model_fields.get(name)
+    return info is not None and (not info.repr or "Secret" in str(info.annotation))
+
+
+def _without_secrets(error: ValidationError) -> ValidationError:
+    """The same error, with a blot for each secret that was not accepted."""
+    lines: list[Any] = [
+        {**line, "input": NOT_SHOWN if may_hold_secrets(str(line["loc"][0])) else line["input"]}
+        for line in error.errors(include_url=False)
+    ]
+    return ValidationError.from_exception_data(error.title, lines)
 
 
 def property_name(key: str) -> str:

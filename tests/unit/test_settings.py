@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
+from pydantic_settings import SettingsError
 
-from belfry.settings import ClusterSettings, Settings, property_name
+from belfry.cli.failures import tell
+from belfry.settings import ClusterSettings, Settings, plain, property_name
 
 
 @pytest.fixture(autouse=True)
@@ -77,6 +79,63 @@ def test_values_out_of_bounds_are_refused(
     with pytest.raises(ValidationError) as refused:
         Settings()
     assert value in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("HTTP_WORKER_SECRET", "hunter2"),
+        ("HTTP_WORKER_SECRET_ALSO", "hunter2"),
+        ("WEBHOOK_SECRETS", '["hunter2"]'),
+        ("WEBHOOK_SECRETS", '{"a": ["hunter2"]}'),
+        ("WEBHOOK_SECRETS", '"hunter2"'),
+        ("WEBHOOK_SECRETS", "hunter2"),
+        ("SECRETS", '{"mail": 7, "hunter2": 7}'),
+        ("KAFKA", '["hunter2"]'),
+        ("REGISTRY", '{"BASIC_AUTH_USER_INFO": ["hunter2"]}'),
+    ],
+)
+def test_a_secret_that_is_not_accepted_is_not_shown(
+    name: str, value: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv(f"BELFRY_{name}", value)
+    with pytest.raises((ValidationError, SettingsError)) as refused:
+        Settings()
+    assert tell(refused.value) == 2
+    said = capsys.readouterr().err
+    assert f"BELFRY_{name}" in said
+    if name != "SECRETS":
+        assert "hunter2" not in said + str(refused.value) + repr(refused.value)
+
+
+def test_what_is_wrong_with_a_secret_is_said_in_words(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("BELFRY_HTTP_WORKER_SECRET", "hunter2")
+    with pytest.raises(ValidationError) as refused:
+        Settings()
+    tell(refused.value)
+    assert capsys.readouterr().err == (
+        "belfry: setting http_worker_secret (BELFRY_HTTP_WORKER_SECRET) is a value that is not"
+        " shown: it has 7 characters; 16 or more are needed.\n"
+    )
+
+
+def test_settings_show_no_secret() -> None:
+    secret = "hunter2hunter2hunter2"
+    settings = Settings(
+        http_worker_secret=secret,
+        http_worker_secret_also=secret,
+        http_api_keys=secret,
+        http_token=secret,
+        secrets={"mail": secret},
+        webhook_secrets={"mail": secret},
+        kafka={"sasl.password": secret},
+        registry={"basic.auth.user.info": f"u:{secret}"},
+        schema_registry_url=f"http://u:{secret}@registry",
+    )
+    assert "hunter2" not in f"{settings!r} {settings} {[settings]}"
+    assert plain(settings.secrets) == {"mail": secret}
 
 
 def test_settings_are_values() -> None:

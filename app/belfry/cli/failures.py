@@ -88,9 +88,12 @@ def _worded(message: str) -> str:
 
 def _known(error: Exception) -> tuple[str, int] | None:
     from pydantic import ValidationError
+    from pydantic_settings import SettingsError
 
     if isinstance(error, ValidationError):
         return _setting(error), Exit.USAGE
+    if isinstance(error, SettingsError):
+        return _unparsed(error), Exit.USAGE
     return _of_client(error) or _of_kafka(error) or _of_registry(error)
 
 
@@ -130,10 +133,29 @@ def _setting(error: ValidationError) -> str:
     return "; ".join(lines) + "."
 
 
+def _unparsed(error: Exception) -> str:
+    """A setting of several values that is no JSON; its text may be a secret, so it is not shown."""
+    found = re.search(r'field "(\w+)"', str(error))
+    if found is None:
+        return f"a setting cannot be read: {error}."
+    name = found[1]
+    return (
+        f"setting {name} (BELFRY_{name.upper()}) is no JSON: give a list as"
+        """ '["a", "b"]', and names with values as '{"name": "value"}'."""
+    )
+
+
 def _one_setting(problem: Any) -> str:
     path = [str(part) for part in problem["loc"]]
     variable = "BELFRY_" + "__".join(path).upper()
+    message = str(problem["msg"]).removeprefix("Value error, ")
     return (
-        f"setting {'.'.join(path)} ({variable}) is {problem['input']!r}:"
-        f" {str(problem['msg'])[:1].lower()}{str(problem['msg'])[1:]}"
+        f"setting {'.'.join(path)} ({variable}) is {_input(path[0], problem['input'])}:"
+        f" {message[:1].lower()}{message[1:]}"
     )
+
+
+def _input(setting: str, given: object) -> str:
+    from belfry.settings import may_hold_secrets
+
+    return "a value that is not shown" if may_hold_secrets(setting) else repr(given)

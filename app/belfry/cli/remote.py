@@ -21,7 +21,8 @@ class Remote:
     def __init__(self, session: Session) -> None:
         settings = session.settings
         self._url = settings.http_url.rstrip("/")
-        self._token = settings.http_token
+        token = settings.http_token
+        self._token = None if token is None else token.get_secret_value()
 
     def get(self, path: str, **query: Any) -> Any:
         """The JSON at a path; raises `CommandError` with what the worker says is wrong."""

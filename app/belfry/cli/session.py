@@ -146,7 +146,7 @@ class Session:
     def client(self) -> Client:
         """A client of belfry."""
         from belfry.client import Client
-        from belfry.settings import property_name
+        from belfry.settings import plain, property_name
 
         settings = self.settings
         properties = settings.kafka_properties()
@@ -157,7 +157,7 @@ class Session:
             registry_properties={property_name(k): v for k, v in settings.registry.items()},
             topic_prefix=settings.cluster.topic_prefix,
             own_topics=settings.own_topics,
-            secrets=settings.secrets,
+            secrets=plain(settings.secrets),
         )
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from belfry.client.errors import Unavailable
-from belfry.registry.answers import RegistryError
+from belfry.client.errors import BadProperty, Unavailable
+from belfry.registry.answers import RegistryAddressError, RegistryError
 from belfry.registry.client import Registry
 from belfry.registry.naming import TOPIC, Strategy, subject_of
 from belfry.wire import framing
@@ -24,7 +24,10 @@ class RegisteredSchemas:
     def __init__(self, url: str, properties: Mapping[str, Any] | None = None) -> None:
         given = dict(properties or {})
         self._strategy: Strategy = given.pop(STRATEGY, TOPIC)
-        self._registry = Registry(url, given)
+        try:
+            self._registry = Registry(url, given)
+        except RegistryAddressError as error:
+            raise BadProperty(str(error)) from None
 
     def prefix(self, topic: str, name: str) -> bytes:
         """Confluent's prefix for records of ours on a topic."""

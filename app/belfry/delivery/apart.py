@@ -29,7 +29,7 @@ from belfry.delivery.inbox import Inbox
 from belfry.delivery.poster import read_frame
 from belfry.delivery.posting import Finished, Ticket
 from belfry.delivery.work import Work
-from belfry.settings import Settings
+from belfry.settings import Settings, plain
 
 STOP_S: Final = 5.0
 PAUSE_S: Final = 1.0
@@ -49,7 +49,7 @@ class PostingApart:
         self._orders = orjson.dumps(
             {
                 "networks": settings.webhook_private_networks,
-                "secrets": settings.webhook_secrets,
+                "secrets": plain(settings.webhook_secrets),
                 "per_host": settings.webhook_per_host,
             }
         )

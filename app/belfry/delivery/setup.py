@@ -23,7 +23,7 @@ from belfry.delivery.work import Places
 from belfry.registry.client import Registry
 from belfry.registry.startup import Frames
 from belfry.registry.subjects import look_in
-from belfry.settings import Settings
+from belfry.settings import Settings, plain
 from belfry.wire.worker_keys import Purpose, first
 from belfry.worker.clock import SystemClock
 from belfry.worker.memory import look_for_cycles_rarely
@@ -45,7 +45,7 @@ def means_of(settings: Settings, clock: SystemClock) -> Means:
     except ValueError as error:
         raise BadWebhookSettings(f"BELFRY_WEBHOOK_PRIVATE_NETWORKS: {error}") from None
     try:
-        secrets = Secrets(settings.webhook_secrets)
+        secrets = Secrets(plain(settings.webhook_secrets))
     except ValueError as error:
         raise BadWebhookSettings(f"BELFRY_WEBHOOK_SECRETS: {error}") from None
     per_host = settings.webhook_per_host

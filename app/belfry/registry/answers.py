@@ -12,6 +12,7 @@ Registering and checking is an operator's step, so its failures are exceptions:
     RegistryError
     ├── RegistryUnreachableError    try again, or mend the address or the credentials
     │   └── RegistrySilentError     it said nothing at all, and whoever asks next waits as long
+    ├── RegistryAddressError        mend the address
     └── SchemaRefusedError          the registry judged the schema and said no
 """
 
@@ -55,6 +56,10 @@ class RegistryUnreachableError(RegistryError):
 
 class RegistrySilentError(RegistryUnreachableError):
     """The registry did not answer at all."""
+
+
+class RegistryAddressError(RegistryError):
+    """The registry's address cannot be read, or would be read otherwise than it was meant."""
 
 
 class SchemaRefusedError(RegistryError):

@@ -8,7 +8,6 @@ may wait.  All methods may be called from any thread.
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Mapping
 from math import inf
@@ -19,8 +18,10 @@ import orjson
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 from confluent_kafka.schema_registry.error import SchemaRegistryError
 
+from belfry.registry.addresses import UNREADABLE, is_readable, shown
 from belfry.registry.answers import (
     Missing,
+    RegistryAddressError,
     RegistrySilentError,
     RegistryUnreachableError,
     SchemaRefusedError,
@@ -55,7 +56,7 @@ class Registry:
     """A registry at `url` (several, with commas, are tried in turn).
 
     `properties` are those of Confluent's client, such as ``basic.auth.user.info``; texts from the
-    environment are made numbers where the client wants numbers.
+    environment are made numbers where the client wants numbers.  Raises `RegistryAddressError`.
     """
 
     def __init__(
@@ -65,7 +66,9 @@ class Registry:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         given = {key: _typed(key, value) for key, value in (properties or {}).items()}
-        self.url = _without_credentials(url)
+        if not is_readable(url):
+            raise RegistryAddressError(UNREADABLE)
+        self.url = shown(url)
         self._client = SchemaRegistryClient.new_client({**_PATIENCE, **given, "url": url})
         self._clock = clock
         self._found: dict[_Reference, dict[str, Any] | Unusable] = {}
@@ -258,11 +261,6 @@ def _or_none(ask: Callable[[], _T]) -> _T | None:
 def _typed(key: str, value: Any) -> Any:
     number = _NUMBERS.get(key)
     return number(value) if number is not None else value
-
-
-def _without_credentials(url: str) -> str:
-    """The address as it may be shown."""
-    return re.sub(r"//[^/@,]*@", "//", url)
 
 
 def _named(reference: _Reference) -> str:

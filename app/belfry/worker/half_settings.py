@@ -12,7 +12,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
+from pydantic import SecretStr
+
 from belfry.api.guard import is_loopback
+from belfry.registry.addresses import UNREADABLE, is_readable
 from belfry.settings import Settings
 
 # Settings whose absence is something else than an empty value.
@@ -47,19 +50,31 @@ def half_settings(settings: Settings) -> str:
     if empty:
         # What else is wrong may follow from it.
         return " ".join(empty)
-    found = (*_signing(settings), *_callers(settings), *_certificate(settings))
+    found = (
+        *_registry(settings),
+        *_signing(settings),
+        *_callers(settings),
+        *_certificate(settings),
+    )
     return " ".join(found)
 
 
 def _empty(settings: Settings) -> Iterator[str]:
     for name in _NEVER_EMPTY:
         value: Any = getattr(settings, name)
+        if isinstance(value, SecretStr):
+            value = value.get_secret_value()
         # An empty path is the working directory.
         if value is not None and str(value).strip() in ("", str(Path())):
             yield (
                 f"{_variable(name)} is empty: give it its value, or leave it out where you do not"
                 " want it. Perhaps a secret was not injected."
             )
+
+
+def _registry(settings: Settings) -> Iterator[str]:
+    if settings.schema_registry_url is not None and not is_readable(settings.schema_registry_url):
+        yield UNREADABLE
 
 
 def _signing(settings: Settings) -> Iterator[str]:

@@ -18,7 +18,10 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from belfry.registry.answers import Unreachable
+from belfry.client.errors import BadProperty
+from belfry.client.schemas import RegisteredSchemas
+from belfry.registry.addresses import shown
+from belfry.registry.answers import RegistryAddressError, Unreachable
 from belfry.registry.client import Registry
 from belfry.registry.subjects import open_registry
 from belfry.settings import Settings
@@ -101,6 +104,39 @@ def test_a_password_in_the_address_is_not_shown() -> None:
     assert isinstance(answer, Unreachable)
     assert "s3cret" not in registry.url + answer.reason
     registry.close()
+
+
+@pytest.mark.parametrize("written", ["s@cret", "s%40cret", "s3%2Fcret,b", "%2Fs3cret"])
+def test_nothing_of_a_password_is_shown_wherever_its_marks_stand(written: str) -> None:
+    address = f"http://belfry:{written}@127.0.0.1:1/ccompat"
+    if "," in written:
+        assert "cret" not in shown(address)
+        return
+    registry = Registry(f"{address},https://other:{written}@h/x")
+    assert registry.url == "http://127.0.0.1:1/ccompat,https://h/x"
+    registry.close()
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "http://belfry:s3/cret@registry",
+        "http://belfry:80/s3cret@registry",
+        "http://belfry:s3#cret@registry",
+        "http://belfry:s3?cret@registry",
+        "http://belfry:s3,cret@registry",
+        "belfry:s3cret@registry:8081",
+        "http://:s3cret@",
+    ],
+)
+def test_an_address_that_a_password_takes_apart_is_refused_and_not_shown(address: str) -> None:
+    with pytest.raises(RegistryAddressError, match="write @ as %40") as refused:
+        Registry(address)
+    with pytest.raises(BadProperty) as told:
+        RegisteredSchemas(address)
+    for said in (str(refused.value), str(told.value), shown(address)):
+        assert "s3" not in said
+        assert "cret@" not in said
 
 
 def test_a_certificate_is_checked_against_the_given_authority(

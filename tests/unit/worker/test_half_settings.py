@@ -45,6 +45,7 @@ def test_a_whole_configuration_may_start(given: dict[str, Any]) -> None:
     [
         ({"claims": "signed"}, "BELFRY_HTTP_WORKER_SECRET is not set"),
         ({"http_worker_secret_also": SECRET}, "BELFRY_HTTP_WORKER_SECRET is not"),
+        ({"schema_registry_url": "http://u:a/b@registry"}, "write @ as %40"),
         ({"http_tls_certificate": Path("a.pem")}, "BELFRY_HTTP_TLS_KEY is not"),
         ({"http_tls_key": Path("a.pem")}, "BELFRY_HTTP_TLS_CERTIFICATE is not"),
         ({"http_api_keys": KEYS, "http_host": "0.0.0.0"}, "BELFRY_HTTP_PLAINTEXT=allowed"),
