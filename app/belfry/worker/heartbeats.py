@@ -125,11 +125,13 @@ class Heartbeats:
 
     def _run(self) -> None:
         while not self._stopping.is_set():
-            self._consumer.poll(TURN_S)
             try:
+                self._consumer.poll(TURN_S)
                 self._turn(self._clock.monotonic_ms())
             except Exception:
                 log.exception("heartbeats failed; trying again")
+                # A poll that fails does not wait.
+                self._stopping.wait(TURN_S)
         self._consumer.close()
 
     def _turn(self, now_ms: float) -> None:

@@ -152,3 +152,21 @@ def test_a_broker_that_is_away_excuses_owners(setting: Setting) -> None:
     setting.broker.away = True
     setting.pass_ms(300)
     assert watch.excused(setting.clock.ms)
+
+
+def test_a_poll_that_fails_does_not_end_the_heartbeats(setting: Setting) -> None:
+    answers, failed = setting.broker.poll, list[float]()
+
+    def poll(wait_s: float) -> None:
+        if not failed:
+            failed.append(wait_s)
+            raise RuntimeError("a callback failed")
+        answers(wait_s)
+
+    setting.broker.poll = poll
+    setting.broker.close = lambda: None
+    setting.heartbeats.start()
+    try:
+        assert setting.heartbeats.begun()
+    finally:
+        setting.heartbeats.stop()
