@@ -6,7 +6,9 @@
 A cancel that is in the log counts, so all is taken in that the log held when it was asked, and what
 a producer of belfry has open is waited for: it may be a request that another partition's owner sent
 home, and it ends with that owner or by its time-out.  What lies behind a stranger's transaction can
-be read by nobody, maybe for a quarter of an hour.  Events that are due do not wait for that.
+be read by nobody, maybe for a quarter of an hour.  Events that are due do not wait for that, once
+all that lies before it has been taken in.  Such a transaction counts only where it begins exactly
+at the position: one that begins before it has ended since, and what follows it can be read.
 """
 
 from __future__ import annotations
@@ -42,7 +44,7 @@ class IntakeEnd:
         if position >= self._end:
             return True
         held = self._stranger()
-        if held is None or held.start_offset > position:
+        if held is None or held.start_offset != position:
             return False
         self._end, self._asked = position, MOST_ENDS
         return True

@@ -70,6 +70,9 @@ class TransactionWatch:
         self._stable: dict[Where, int] = {}
         self._since_ms: dict[Where, float] = {}
         self._strangers: dict[Where, OpenTransaction] = {}
+        # Looks are numbered: one that began before a take-over says nothing to it.
+        self._number = 0
+        self._followed_at: dict[int, int] = {}
         self._begun = monotonic()
         self._stopping = Event()
         self._hurry = Event()
@@ -91,7 +94,8 @@ class TransactionWatch:
         """This partition is being taken over: look often for a while."""
         with self._lock:
             self._followed[partition] = monotonic()
-            # An answer of before says nothing about what this take-over meets.
+            # An answer of before, or of a look that has begun, says nothing about what it meets.
+            self._followed_at[partition] = self._number
             self._strangers.pop((self._settings.topic(SCHEDULES), partition), None)
         self._hurry.set()
 
@@ -99,6 +103,7 @@ class TransactionWatch:
         """This partition was given up."""
         with self._lock:
             self._followed.pop(partition, None)
+            self._followed_at.pop(partition, None)
 
     def stranger(self, partition: int) -> OpenTransaction | None:
         """Who else holds the readers of a partition of requests back, by the last look."""
@@ -115,10 +120,10 @@ class TransactionWatch:
             except (KafkaException, ConnectionError) as error:
                 # The cluster is away, and a client that has met a broker's end may stay confused.
                 self._log.warning("away", "transactions not looked at", cause=str(error))
-                self._close()
+                self._failed()
             except Exception:
                 log.exception("transactions not looked at; looking again")
-                self._close()
+                self._failed()
             pause_s = HURRIED_S if self._hurried() else LOOK_S
             self._hurry.wait(max(pause_s, PAUSES * (monotonic() - began)))
             self._hurry.clear()
@@ -130,7 +135,16 @@ class TransactionWatch:
             latest = max(self._followed.values(), default=self._begun)
         return now - max(latest, self._begun) < HURRY_FOR_S
 
+    def _failed(self) -> None:
+        """Forget what was known: who held readers back before may have ended since."""
+        with self._lock:
+            self._strangers = {}
+        self._close()
+
     def _look(self) -> None:
+        with self._lock:
+            self._number += 1
+            number = self._number
         stuck = self._stuck()
         strangers: dict[Where, OpenTransaction] = {}
         ages_s: dict[tuple[str, int], float] = {}
@@ -151,7 +165,11 @@ class TransactionWatch:
             if now_ms - since_ms >= TOLD_AFTER_MS:
                 self._tell(place, found, why, now_ms)
         with self._lock:
-            self._strangers = strangers
+            self._strangers = {
+                place: each
+                for place, each in strangers.items()
+                if self._followed_at.get(place[1], 0) < number
+            }
         self._metrics.open_transactions(ages_s)
 
     def _found(self, place: Where) -> tuple[list[OpenTransaction], str]:
@@ -190,6 +208,9 @@ class TransactionWatch:
             followed = sorted(self._followed)
         if not self._clients:
             self._open()
+        if not self._policies:
+            # A topic that is being made has no partitions at first.
+            self._policies = self._of_policies()
         topic = self._settings.topic
         found = [(topic(CHANGELOG), each) for each in followed if each < self._homes]
         found += [(topic(SCHEDULES), each) for each in followed]
@@ -203,10 +224,12 @@ class TransactionWatch:
         }
         levels = ("read_uncommitted", "read_committed")
         self._clients = [Consumer({**common, "isolation.level": level}) for level in levels]
+        self._policies = []
+
+    def _of_policies(self) -> list[int]:
         topic = self._settings.topic(TENANTS)
-        self._policies = sorted(
-            self._clients[0].list_topics(topic, REQUEST_S).topics[topic].partitions
-        )
+        found = self._clients[0].list_topics(topic, REQUEST_S).topics.get(topic)
+        return [] if found is None else sorted(found.partitions)
 
     def _end(self, client: int, place: Where) -> int:
         asked = TopicPartition(*place)

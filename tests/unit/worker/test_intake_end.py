@@ -65,3 +65,12 @@ def test_what_is_behind_a_stranger_is_not_waited_for() -> None:
 def test_what_nobody_is_known_to_hold_back_is_waited_for() -> None:
     intake = Log(10).intake()
     assert not intake.reached(4)
+
+
+def test_a_stranger_before_the_position_holds_nothing_back() -> None:
+    """It was there at the last look, and has ended since: what follows it can be read."""
+    log = Log(10)
+    intake = log.intake()
+    log.stranger = transaction(4)
+    assert not intake.reached(5)
+    assert intake.reached(10)

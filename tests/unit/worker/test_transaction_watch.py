@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -29,6 +30,8 @@ class Cluster:
         self.asked: list[Where] = []
         self.clients = 0
         self.away = self.mute = False
+        self.asks: Callable[[], None] = lambda: None
+        self.partitions: dict[int, None] = {0: None}
         self.shown: dict[tuple[str, int], float] = {}
         monkeypatch.setattr(transaction_watch, "Consumer", self._client)
         monkeypatch.setattr(transaction_watch, "open_transactions", self._holders)
@@ -44,6 +47,7 @@ class Cluster:
         self.shown = ages_s
 
     def _holders(self, _: object, places: list[Where]) -> list[OpenTransaction]:
+        self.asks()
         if self.mute:
             raise Untold("error 29")
         return [each for each in self.open if (each.topic, each.partition) in places]
@@ -59,10 +63,13 @@ class Cluster:
             end, stable = self.ends.get(self.asked[-1], (5, 5))
             return 0, stable if committed else end
 
-        topics = {"belfry.tenants": SimpleNamespace(partitions={0: None})}
+        def topics(*_: object) -> SimpleNamespace:
+            tenants = SimpleNamespace(partitions=dict(self.partitions))
+            return SimpleNamespace(topics={"belfry.tenants": tenants})
+
         return SimpleNamespace(
             get_watermark_offsets=ends,
-            list_topics=lambda *_: SimpleNamespace(topics=topics),
+            list_topics=topics,
             close=lambda: None,
         )
 
@@ -120,6 +127,17 @@ def test_what_a_take_over_is_to_know_is_looked_for_after_it_began(cluster: Clust
     assert cluster.watch.stranger(1) is None
 
 
+def test_a_look_that_began_before_a_take_over_tells_it_nothing(cluster: Cluster) -> None:
+    cluster.ends[SCHEDULES], cluster.open = (30, 17), [STRANGER]
+    cluster.look(1)
+    cluster.asks = lambda: cluster.watch.follow(1)
+    cluster.look(1)
+    assert cluster.watch.stranger(1) is None
+    cluster.asks = lambda: None
+    cluster.look(1)
+    assert cluster.watch.stranger(1) == STRANGER
+
+
 def test_only_partitions_of_this_worker_are_asked_for(cluster: Cluster) -> None:
     cluster.watch.follow(HOMES + 3)
     cluster.look(1)
@@ -129,6 +147,27 @@ def test_only_partitions_of_this_worker_are_asked_for(cluster: Cluster) -> None:
     cluster.watch.forget(1)
     cluster.look(1)
     assert set(cluster.asked) == {added, ("belfry.tenants", 0)}
+
+
+def test_a_topic_of_policies_without_partitions_is_asked_for_again(cluster: Cluster) -> None:
+    cluster.partitions = {}
+    cluster.look(1)
+    assert ("belfry.tenants", 0) not in cluster.asked
+    cluster.partitions = {0: None}
+    cluster.look(1)
+    assert ("belfry.tenants", 0) in cluster.asked
+
+
+def test_who_is_unknown_after_a_look_that_failed_is_no_stranger(cluster: Cluster) -> None:
+    cluster.ends[SCHEDULES], cluster.open = (30, 17), [STRANGER]
+    cluster.look()
+    assert cluster.watch.stranger(1) == STRANGER
+    cluster.away = True
+    cluster.watch.start()
+    while cluster.watch._clients:
+        cluster.watch._stopping.wait(0.01)
+    cluster.watch.stop()
+    assert cluster.watch.stranger(1) is None
 
 
 def test_clients_are_made_anew_after_the_cluster_was_away(cluster: Cluster) -> None:
