@@ -213,6 +213,8 @@ async def _run(kit: Kit, view: View, front: Front, group: Group, dispatcher: Dis
         return await process.run()
     finally:
         process.asked.set()
+        if kit.lookups is not None:
+            kit.lookups.close()
         # Each waits for a read that is under way; together they take no longer than one of them.
         parts = (front, kit.policies, kit.outputs, kit.watch)
         await asyncio.gather(delivering, *(asyncio.to_thread(part.stop) for part in parts))
@@ -281,7 +283,7 @@ def _kit(settings: Settings, found: Found, clock: SystemClock, metrics: Metrics)
         clock=clock,
         guard=ClockGuard(settings.clock_tolerance_ms),
         tenants=tenants,
-        registry=registry,
+        lookups=startup.lookups(registry, settings, frames),
         outlets=outlets,
         outputs=outputs,
         policies=Policies(settings, tenants, outputs, registry),

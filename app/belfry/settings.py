@@ -287,7 +287,10 @@ class Settings(BaseSettings):
         500, ge=10, le=60_000, description="Clock step or skew beyond which firing pauses."
     )
     registry_wait_ms: int = Field(
-        30_000, ge=0, le=600_000, description="Longest wait for a schema id's registry answer."
+        10_000, ge=0, le=600_000, description="Longest wait for answers of the schema registry."
+    )
+    registry_lookups_per_minute: int = Field(
+        60, ge=1, le=100_000, description="Fruitless schema lookups that a tenant may cause."
     )
     log_format: Literal["auto", "console", "json"] = Field(
         "auto", description="console for people, json for machines; auto looks at the terminal."

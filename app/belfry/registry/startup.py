@@ -13,9 +13,11 @@ from typing import Final, NamedTuple
 
 from belfry.registry.answers import RegistryError, RegistryUnreachableError
 from belfry.registry.client import Registry
+from belfry.registry.lookups import Lookups
 from belfry.registry.subjects import CARRIED, check_all, publish_all, subject_for
 from belfry.settings import Settings
-from belfry.wire import framing
+from belfry.wire import catalogue, framing
+from belfry.wire.requests import Reading, Reference, reading_of
 
 AGAIN_S: Final = 1.0
 Tell = Callable[[str], object]
@@ -61,6 +63,17 @@ def frames(
         return WITHOUT
     made = zip(found, WITHOUT, strict=True)
     return Frames(*(bare if each is None else framing.prefix(each) for each, bare in made))
+
+
+def lookups(registry: Registry | None, settings: Settings, written: Frames) -> Lookups | None:
+    """Who asks for the schemas of requests; that which workers write with needs no asking."""
+    if registry is None:
+        return None
+    frame = framing.read_frame(written.request + b"any body")
+    known: dict[Reference, Reading] = {}
+    if frame.kind is framing.Kind.PREFIX:
+        known[frame.reference] = reading_of(catalogue.schema("ScheduleRequest"))
+    return Lookups(registry, settings.registry_wait_ms / 1000, known).start()
 
 
 def _published(

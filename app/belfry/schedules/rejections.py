@@ -76,6 +76,7 @@ PASSING: Final = frozenset(
         "group_of_spread_tenant",
         "payload_too_large",
         "misrouted",
+        "schema_unavailable",
     }
 )
 

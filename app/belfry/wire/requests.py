@@ -8,7 +8,7 @@ No input raises: whatever the bytes are, the answer is a `Request` or a `Rejecti
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from io import BytesIO
 from typing import Any, Final
 
@@ -24,6 +24,10 @@ from belfry.wire.record import SourceRecord, stamp_of
 from belfry.wire.safety import MAX_VALUE_BYTES, unsafe_reason
 
 NAME: Final = "ScheduleRequest"
+MOST_SCHEMAS: Final = 1_000
+# Fields without a default: what lacks them cannot become a request.
+_NAMED: Final = frozenset({"tenant", "schedule_id"})
+_REGISTERED: Final = frozenset({framing.Kind.HEADER, framing.Kind.PREFIX})
 
 # What a schema reference is known to stand for: a pair to read with, or a verdict.
 Reading = tuple[Any, Any] | Rejection
@@ -40,25 +44,38 @@ class RequestReader:
         # Ids (as they lie in a value) whose writer's schema is ours: those may be plain.
         self._own: set[bytes] = set()
 
-    def unknown_schemas(self, records: Iterable[SourceRecord]) -> set[Reference]:
-        """References in these records that `learn` or `refuse` have to settle before `read`."""
-        heads = {value[:5] for _, _, _, value, _ in records if value and value[0] == 0}
-        found: set[Reference] = {
-            int.from_bytes(head[1:], "big") for head in heads if len(head) == 5
-        }
-        for _, _, _, value, headers in records:
-            if headers and value is not None:
-                frame = framing.read_frame(value, headers)
-                if frame.kind in (framing.Kind.HEADER, framing.Kind.PREFIX):
-                    found.add(frame.reference)
-        return found - self._readings.keys()
+    def unknown_schemas(
+        self, records: Sequence[SourceRecord]
+    ) -> dict[Reference, list[SourceRecord]]:
+        """References that `settle` or `refuse` have to settle before `read`, and who shows them.
 
-    def learn(self, reference: Reference, writer: dict[str, Any]) -> None:
-        """Remember the writer's schema behind a reference, or that it is not to be decoded."""
-        reading = self._reading(writer)
+        Only of records that cannot be read without: the header protocol needs no schema.
+        """
+        heads = {value[:5] for _, _, _, value, _ in records if value and value[0] == 0}
+        known = self._readings
+        if all(int.from_bytes(head[1:], "big") in known for head in heads) and not any(
+            name == framing.VALUE_SCHEMA_ID
+            for *_, headers in records
+            if headers
+            for name, _ in headers
+        ):
+            return {}
+        found: dict[Reference, list[SourceRecord]] = {}
+        for record in records:
+            reference = _needed(record)
+            if reference is not None and reference not in known:
+                found.setdefault(reference, []).append(record)
+        return found
+
+    def settle(self, reference: Reference, reading: Reading) -> None:
+        """Read what carries this reference so from now on."""
         self._readings[reference] = reading
         if not isinstance(reading, Rejection) and reading[1] is None and isinstance(reference, int):
             self._own.add(reference.to_bytes(4, "big"))
+
+    def learn(self, reference: Reference, writer: dict[str, Any]) -> None:
+        """`settle` with the writer's schema behind a reference."""
+        self.settle(reference, reading_of(writer))
 
     def refuse(self, reference: Reference, rejection: Rejection) -> None:
         """Reject what carries this reference until `forget`."""
@@ -67,17 +84,13 @@ class RequestReader:
     def forget(self, reference: Reference) -> None:
         """Ask again for this reference."""
         self._readings.pop(reference, None)
+        if isinstance(reference, int):
+            self._own.discard(reference.to_bytes(4, "big"))
 
-    def _reading(self, writer: dict[str, Any]) -> Reading:
-        unsafe = unsafe_reason(writer)
-        if unsafe is not None:
-            return Rejection("schema_unsafe", f"The writer's schema is not decoded: {unsafe}.")
-        try:
-            if catalogue.fingerprint_of(writer) == catalogue.fingerprint(NAME):
-                return (self._ours, None)
-            return (parse_schema(catalogue.without_logical_types(writer)), self._ours)
-        except Exception as error:  # noqa: BLE001  # whatever fastavro makes of a stranger's schema
-            return Rejection("schema_not_a_request", f"The writer's schema is unreadable: {error}")
+    def forget_oldest(self) -> None:
+        """Keep at most `MOST_SCHEMAS`: those that are met again are asked for again."""
+        while len(self._readings) > MOST_SCHEMAS:
+            self.forget(next(iter(self._readings)))
 
     def read(self, record: SourceRecord) -> Request | Rejection | PlainRequest:
         """The request in a record, or why there is none.  Never raises."""
@@ -166,8 +179,36 @@ class RequestReader:
         writer = catalogue.by_fingerprint(reference) if isinstance(reference, bytes) else None
         if writer is None:
             return None
-        self._readings[reference] = reading = self._reading(writer)
+        self._readings[reference] = reading = reading_of(writer)
         return reading
+
+
+def reading_of(writer: dict[str, Any]) -> Reading:
+    """How records of a writer's schema are read, or why they are not; may take milliseconds."""
+    unsafe = unsafe_reason(writer)
+    if unsafe is not None:
+        return Rejection("schema_unsafe", f"The writer's schema is not decoded: {unsafe}.")
+    missing = _NAMED - {field["name"] for field in writer.get("fields", ())}
+    if missing:
+        return Rejection(
+            "schema_not_a_request",
+            f"The writer's schema is no {NAME}: it lacks {' and '.join(sorted(missing))}.",
+        )
+    try:
+        if catalogue.fingerprint_of(writer) == catalogue.fingerprint(NAME):
+            return (catalogue.plain(NAME), None)
+        return (parse_schema(catalogue.without_logical_types(writer)), catalogue.plain(NAME))
+    except Exception as error:  # noqa: BLE001  # whatever fastavro makes of a stranger's schema
+        return Rejection("schema_not_a_request", f"The writer's schema is unreadable: {error}")
+
+
+def _needed(record: SourceRecord) -> Reference | None:
+    """The registry's reference without which a record cannot be read, or None."""
+    _, _, _, value, headers = record
+    if value is None or len(value) > MAX_VALUE_BYTES or (headers and speaks_protocol(headers)):
+        return None
+    frame = framing.read_frame(value, headers)
+    return frame.reference if frame.kind in _REGISTERED else None
 
 
 def _cancel(key: bytes | None) -> Request | Rejection:

@@ -43,7 +43,7 @@ class Mailbox:
     def next(self, timeout_s: float, ready: Ready) -> SourceBatch | None:
         """The next batch, small ones joined; None if none has come in time, or after `wake`.
 
-        What is not ready joins nothing, so that others need not wait for it.
+        What has to be waited for joins nothing, so that others need not wait for it.
         """
         batch, self._aside = self._aside, None
         if batch is None:

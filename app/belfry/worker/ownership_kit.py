@@ -12,6 +12,7 @@ from belfry.engine.ownership import Event
 from belfry.engine.partition import PartitionEngine
 from belfry.engine.verdicts import Place
 from belfry.firing.clock_guard import ClockGuard
+from belfry.registry.lookups import Lookups
 from belfry.schedules.identity import Homes
 from belfry.schedules.tenants import Tenants
 from belfry.settings import Settings
@@ -39,7 +40,7 @@ from belfry.worker.outputs import Outputs
 from belfry.worker.partition_log import LogEnds, PartitionLog
 from belfry.worker.policies import Policies
 from belfry.worker.reading import Reading
-from belfry.worker.resolver import Registry, Resolver
+from belfry.worker.resolver import Resolver
 from belfry.worker.rocks import NoRows, RocksMap
 from belfry.worker.source import SourceReader
 from belfry.worker.standby import Warm
@@ -122,9 +123,7 @@ class Owned:
         self.source.ask_to_stop()
         self.world.given_up()
         inlets = () if self.inlets is None else (self.inlets.close,)
-        close_all(
-            *inlets, self.source.stop, self.resolver.close, self.producer.close, self.rows.close
-        )
+        close_all(*inlets, self.source.stop, self.producer.close, self.rows.close)
 
 
 @dataclass(slots=True)
@@ -151,7 +150,7 @@ class Kit:
     clock: SystemClock
     guard: ClockGuard
     tenants: Tenants
-    registry: Registry | None
+    lookups: Lookups | None
     outlets: Outlets
     outputs: Outputs
     policies: Policies
@@ -200,7 +199,7 @@ class Kit:
             recovered.rows,
             producer,
             SourceReader(source, self.settings.batch_records, term.hand_over),
-            Resolver(reader, self.registry, self.settings.registry_wait_ms),
+            self._resolver(reader),
             intake,
             engine.manifest.owner_epoch + 1,
             new_settings,
@@ -239,12 +238,16 @@ class Kit:
             NoRows(),
             producer,
             SourceReader(source, self.settings.batch_records, term.hand_over),
-            Resolver(reader, self.registry, self.settings.registry_wait_ms),
+            self._resolver(reader),
             self._intake_end(partition, source, engine.position),
             1,
             None,
             World(self.identities, partition, self.identities.seen),
         )
+
+    def _resolver(self, reader: RequestReader) -> Resolver:
+        limits = self.settings.registry_wait_ms / 1000, self.settings.registry_lookups_per_minute
+        return Resolver(reader, self.lookups, self.tenants, limits)
 
     def _intake_end(self, partition: int, source: PartitionLog, end: int) -> IntakeEnd:
         return IntakeEnd(end, source.log_end, lambda: self.watch.stranger(partition))

@@ -1,102 +1,224 @@
-"""Schemas that requests refer to: asked from the registry in a thread of its own.
+"""Schemas that a batch of requests refers to: what is asked for, and what is not waited for.
 
-A batch whose references are not settled waits, while firing goes on.  An answer settles a
-reference; a registry that cannot be reached for `wait_ms` settles it as `schema_unavailable`, which
-is forgotten soon, so that the next request asks again.
+    what is known ──────────────────────────────► read
+    what would be refused anyway ───────────────► refused unread    (`engine/claims.py`)
+    within its asker's budget ──► looked up ────► read, or refused with the registry's reason
+    beyond it, or not answered in time ─────────► refused: schema_unavailable
+
+A batch never waits for its worst record.  It waits for answers as long as the partition's patience
+lasts: `wait_s` at a stretch, and a tenth of the time in the long run.  Where the registry is silent
+(`registry/lookups.py`) it does not wait at all.  Meanwhile the partition fires.
+
+A refusal holds for the batch that met it, however often its step is rolled back and done again;
+with the next batch the reference is looked at anew.  Everything here belongs to the partition's
+thread.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
-from threading import Event
+from collections import Counter
+from collections.abc import Callable, Sequence
 from time import monotonic
-from typing import Final, Protocol
+from typing import Final
+from uuid import UUID
 
-from belfry.registry.answers import Missing, Unusable, WriterSchema
+from belfry.engine.claims import asker
+from belfry.firing.rates import Rate
+from belfry.registry.lookups import Lookups
 from belfry.schedules.rejections import Rejection
+from belfry.schedules.tenants import Tenants
 from belfry.wire.record import SourceRecord
 from belfry.wire.requests import Reference, RequestReader
 
-AGAIN_S: Final = 1.0
-FORGET_S: Final = 10.0
+MINUTE_MS: Final = 60_000
+# How much of the time a partition may wait for answers in the long run.
+SHARE: Final = 0.1
+
+Askers = frozenset[bytes]
 
 
-class Registry(Protocol):
-    """What the resolver asks."""
+class Patience:
+    """How long a partition may wait for answers: up to `most_s` at once, `SHARE` of the time."""
 
-    def writer_schema(self, schema_id: int) -> WriterSchema:
-        """The schema of an id."""
+    def __init__(self, most_s: float) -> None:
+        self._most_s = self._left_s = most_s
+        self._rested_at = 0.0
 
-    def writer_schema_by_guid(self, guid: bytes) -> WriterSchema:
-        """The schema of a GUID."""
+    def begin(self, now: float) -> float:
+        """Until when to wait, from now on."""
+        rested_s = now - self._rested_at
+        self._left_s = min(self._most_s, self._left_s + rested_s * SHARE)
+        self._rested_at = now
+        return now + self._left_s
+
+    def end(self, now: float) -> None:
+        """The wait that began is over."""
+        self._left_s = max(0.0, self._left_s - (now - self._rested_at))
+        self._rested_at = now
 
 
 class Resolver:
-    """Settles schema references for one partition's reader."""
+    """Settles schema references for one partition's reader.
 
-    def __init__(self, reader: RequestReader, registry: Registry | None, wait_ms: int) -> None:
+    `per_minute` lookups are on each asker's account; one that finds a request's schema is not
+    counted, so that a worker that starts anew learns all of them.
+    """
+
+    def __init__(
+        self,
+        reader: RequestReader,
+        lookups: Lookups | None,
+        tenants: Tenants,
+        limits: tuple[float, int],
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
+        wait_s, self._per_minute = limits
         self._reader = reader
-        self._registry = registry
-        self._wait_s = wait_ms / 1000
-        self._pool = ThreadPoolExecutor(4, thread_name_prefix="belfry-registry")
-        self._asked: dict[Reference, Future[None]] = {}
-        self._refused: dict[Reference, float] = {}
-        self._closing = Event()
+        self._lookups = lookups
+        self._tenants = tenants
+        self._clock = clock
+        self._patience = Patience(wait_s)
+        self._budget = Rate(MINUTE_MS)
+        self._began = self._until = 0.0
+        self._records: Sequence[SourceRecord] | None = None
+        # What of the batch is not settled, with those who ask; on whose account it is looked up;
+        # and what is refused until the batch has been taken in.
+        self._open: dict[Reference, Askers] = {}
+        self._paid: dict[Reference, bytes] = {}
+        self._held: list[Reference] = []
 
-    def ready(self, records: Iterable[SourceRecord]) -> bool:
-        """Whether all references in these records are settled; asks for those that are not."""
-        self._forget_refusals()
-        unknown = self._reader.unknown_schemas(records)
-        for reference in unknown - self._asked.keys():
-            if self._registry is None:
-                self._refuse(reference, Rejection("unknown_schema_id", _NO_REGISTRY))
-            else:
-                self._asked[reference] = self._pool.submit(self._ask, self._registry, reference)
-        for reference in [name for name, asked in self._asked.items() if asked.done()]:
-            self._asked.pop(reference).result()
-        return not unknown or not self._reader.unknown_schemas(records)
+    def knows(self, records: Sequence[SourceRecord]) -> bool:
+        """Whether these records need nobody to be asked."""
+        return not self._reader.unknown_schemas(records)
 
-    def close(self) -> None:
-        """Ask no more; who waits to ask again does not hold up the end of the process."""
-        self._closing.set()
-        self._pool.shutdown(wait=False, cancel_futures=True)
+    def ready(self, records: Sequence[SourceRecord]) -> bool:
+        """Whether this batch can be taken in; called again and again until it can."""
+        if self._records is not records:
+            self.taken()
+            unknown = self._reader.unknown_schemas(records)
+            if not unknown:
+                return True
+            self._begin(records)
+            for reference, shown in unknown.items():
+                self._look_at(reference, shown)
+        elif not self._open:
+            return True
+        self._go_on()
+        if not self._open:
+            self._patience.end(self._clock())
+        return not self._open
 
-    def _forget_refusals(self) -> None:
-        now = monotonic()
-        for reference in [name for name, until in self._refused.items() if until <= now]:
-            del self._refused[reference]
+    def taken(self) -> None:
+        """The batch has been taken in: forget what was refused for its sake."""
+        if self._records is None:
+            return
+        self._records = None
+        for reference in self._held:
             self._reader.forget(reference)
+        self._held.clear()
+        self._reader.forget_oldest()
+
+    def _begin(self, records: Sequence[SourceRecord]) -> None:
+        self._records = records
+        self._open.clear()
+        self._paid.clear()
+        self._began = self._clock()
+        self._until = self._patience.begin(self._began)
+
+    def _look_at(self, reference: Reference, shown: list[SourceRecord]) -> None:
+        """Settle a reference that was just met, or keep it open with those who ask for it."""
+        if self._lookups is None:
+            self._refuse(reference, Rejection("unknown_schema_id", _NO_REGISTRY))
+        elif not self._settled(reference, self._lookups):
+            askers: set[bytes] = set()
+            refused: list[Rejection] = []
+            for found in (asker(record, self._tenants) for record in shown):
+                if isinstance(found, Rejection):
+                    refused.append(found)
+                else:
+                    askers.add(found)
+            if askers:
+                self._open[reference] = frozenset(askers)
+            else:
+                self._refuse(reference, refused[0])
+
+    def _settled(self, reference: Reference, lookups: Lookups) -> bool:
+        """Whether there is an answer; it counts from now on."""
+        reading = lookups.answer(reference)
+        if reading is None:
+            return False
+        payer = self._paid.pop(reference, None)
+        if isinstance(reading, Rejection):
+            self._refuse(reference, reading)
+        else:
+            self._reader.settle(reference, reading)
+            if payer is not None:
+                self._take(payer, -1)
+        return True
+
+    def _go_on(self) -> None:
+        """Take answers, ask for what budgets allow, and give up what is not to be waited for."""
+        lookups = self._lookups
+        if lookups is None or not self._open:
+            return
+        for reference in list(self._paid):
+            if self._settled(reference, lookups):
+                del self._open[reference]
+        silent = lookups.silent
+        if silent:
+            self._give_up(f"The schema registry is silent: {silent}.")
+            return
+        self._ask(lookups)
+        if self._clock() >= self._until:
+            waited_s = self._clock() - self._began
+            self._give_up(f"The schema registry gave no answer within {waited_s:.1f} s.")
+
+    def _ask(self, lookups: Lookups) -> None:
+        under_way = Counter(self._paid.values())
+        for reference, askers in list(self._open.items()):
+            payer = self._paid.get(reference)
+            if payer is None:
+                payer = next((each for each in askers if self._room(each)), None)
+                if payer is not None:
+                    self._take(payer, 1)
+                    self._paid[reference] = payer
+                    under_way[payer] += 1
+            if payer is not None:
+                if not lookups.ask(reference):
+                    self._refuse_open(reference, "Too many schemas are being looked up.")
+            elif not any(under_way[each] for each in askers):
+                self._refuse_open(
+                    reference,
+                    f"More than {self._per_minute} schemas were asked for within a minute that are"
+                    " none of requests.",
+                )
+
+    def _room(self, payer: bytes) -> bool:
+        return self._budget.room(payer, self._per_minute / 60, self._instant_ms) > 0
+
+    def _take(self, payer: bytes, count: int) -> None:
+        self._budget.take(payer, self._per_minute / 60, self._instant_ms, count)
+        self._budget.committed()
+
+    @property
+    def _instant_ms(self) -> float:
+        """When the batch began: while it waits, nobody's budget grows."""
+        return self._began * 1000 + MINUTE_MS
+
+    def _give_up(self, why: str) -> None:
+        for reference in list(self._open):
+            self._refuse_open(reference, why)
+
+    def _refuse_open(self, reference: Reference, why: str) -> None:
+        del self._open[reference]
+        self._paid.pop(reference, None)
+        name = UUID(bytes=reference) if isinstance(reference, bytes) else reference
+        reason = f"{why} The value needs schema {name}: send the request again later."
+        self._refuse(reference, Rejection("schema_unavailable", reason))
 
     def _refuse(self, reference: Reference, rejection: Rejection) -> None:
-        self._refused[reference] = monotonic() + FORGET_S
         self._reader.refuse(reference, rejection)
-
-    def _ask(self, registry: Registry, reference: Reference) -> None:
-        deadline = monotonic() + self._wait_s
-        while True:
-            if isinstance(reference, int):
-                answer = registry.writer_schema(reference)
-            else:
-                answer = registry.writer_schema_by_guid(reference)
-            if isinstance(answer, dict):
-                self._reader.learn(reference, answer)
-                return
-            if isinstance(answer, Missing):
-                self._refuse(reference, Rejection("unknown_schema_id", answer.reason))
-                return
-            if isinstance(answer, Unusable):
-                self._refuse(reference, Rejection("schema_unsafe", answer.reason))
-                return
-            if monotonic() >= deadline:
-                reason = (
-                    f"The schema registry gave no answer for schema {reference!r} within"
-                    f" {self._wait_s:.0f} s: {answer.reason}. Send the request again."
-                )
-                self._refuse(reference, Rejection("schema_unavailable", reason))
-                return
-            if self._closing.wait(AGAIN_S):
-                return
+        self._held.append(reference)
 
 
 _NO_REGISTRY: Final = (

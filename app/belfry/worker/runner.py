@@ -250,6 +250,7 @@ class PartitionRunner:
             events += len(batch.records)
             self._waiting = None
             owned.source.taken(batch.parts)
+            owned.resolver.taken()
             # What comes next was not missing while this batch waited.
             self._missing.arrived(self._clock.monotonic_ms())
         if events and self._kit.is_asked() and not owned.engine.drains:
@@ -263,7 +264,7 @@ class PartitionRunner:
             return
         if rest_s := self._rests.left_s(self._clock.monotonic_ms()):
             self._stopping.wait(rest_s)
-        self._waiting = self._mail.next(self._due_in_s(owned), owned.resolver.ready)
+        self._waiting = self._mail.next(self._due_in_s(owned), owned.resolver.knows)
         if self._waiting is None:
             now_ms = self._clock.monotonic_ms()
             self._missing.look(owned.source.end, owned.engine.position, now_ms)

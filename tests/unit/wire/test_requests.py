@@ -13,7 +13,7 @@ from belfry.wire import catalogue, framing
 from belfry.wire.framing import VALUE_SCHEMA_ID
 from belfry.wire.quick import expand
 from belfry.wire.record import Headers, Origin, origin_headers
-from belfry.wire.requests import RequestReader
+from belfry.wire.requests import MOST_SCHEMAS, RequestReader
 
 T0 = 1_800_000_000_000
 GUID = bytes(range(16))
@@ -157,6 +157,31 @@ def test_unknown_ids_guids_and_fingerprints_are_told_apart(reader: RequestReader
 # -- writers' schemas ----------------------------------------------------------------------------
 
 
+def test_what_is_read_without_a_schema_needs_none(reader: RequestReader) -> None:
+    protocol: Headers = [("belfry-tenant", b"t"), (VALUE_SCHEMA_ID, b"\x01" + GUID[::-1])]
+    needless: list[tuple[bytes | None, Headers | None]] = [
+        (framing.prefix(8) + b"their own Avro", [("belfry-tenant", b"t")]),
+        (BODY, protocol),
+        (framing.prefix(8) + bytes(2**20), None),
+        (framing.prefix(8), None),
+        (b"\0", None),
+        (None, [(VALUE_SCHEMA_ID, b"\x01" + GUID[::-1])]),
+    ]
+    for value, headers in needless:
+        assert reader.unknown_schemas([(0, T0, None, value, headers)]) == {}
+
+
+def test_only_so_many_schemas_are_kept(reader: RequestReader) -> None:
+    for number in range(10, 10 + MOST_SCHEMAS):
+        reader.settle(number, Rejection("schema_unsafe", "It is recursive."))
+    reader.learn(8, OURS)
+    reader.forget_oldest()
+    assert refusal(reader, framing.prefix(7) + BODY).code == "unknown_schema_id"
+    assert refusal(reader, framing.prefix(9 + MOST_SCHEMAS) + BODY).code == "schema_unsafe"
+    read(reader, framing.prefix(8) + BODY)
+    read(reader, SINGLE + BODY)
+
+
 def test_references_that_are_to_be_settled(reader: RequestReader) -> None:
     records: list[tuple[int, int, bytes | None, bytes | None, Headers | None]] = [
         (0, T0, None, framing.prefix(7) + BODY, None),
@@ -171,17 +196,19 @@ def test_references_that_are_to_be_settled(reader: RequestReader) -> None:
         (9, T0, None, b"\0\0", None),
         (10, T0, None, b"", [("mine", None)]),
     ]
-    assert reader.unknown_schemas(records) == {8, 9, 10, GUID[::-1]}
+    found = reader.unknown_schemas(records)
+    shown = {8: [1, 2], 9: [3], GUID[::-1]: [5], 10: [6]}
+    assert {name: [each[0] for each in by] for name, by in found.items()} == shown
 
 
 def test_a_refused_reference_is_known_until_it_is_forgotten(reader: RequestReader) -> None:
     reader.refuse(8, Rejection("schema_unavailable", "No answer."))
     record = (0, T0, None, framing.prefix(8) + BODY, None)
-    assert reader.unknown_schemas([record]) == set()
+    assert reader.unknown_schemas([record]) == {}
     assert refusal(reader, framing.prefix(8) + BODY).code == "schema_unavailable"
     reader.forget(8)
     reader.forget(8)
-    assert reader.unknown_schemas([record]) == {8}
+    assert reader.unknown_schemas([record]) == {8: [record]}
 
 
 def changed(**replaced: Any) -> dict[str, Any]:
