@@ -96,14 +96,13 @@ class SimAdmin:
         self._ask()
         found: dict[str, Future[Any]] = {}
         for each in asked:
-            kept = [
-                self._broker.anchors.get((each.group_id, one.topic, one.partition), "")
-                for one in each.topic_partitions
-            ]
-            offsets = [
-                SimpleNamespace(offset=0 if text else -1001, metadata=text or None, error=None)
-                for text in kept
-            ]
+            offsets = []
+            for one in each.topic_partitions:
+                text = self._broker.anchors.get((each.group_id, one.topic, one.partition))
+                offset = -1001 if text is None else 0
+                kept = SimpleNamespace(offset=offset, metadata=text, error=None)
+                kept.partition = one.partition
+                offsets.append(kept)
             found[each.group_id] = _settled(SimpleNamespace(topic_partitions=offsets))
         return found
 

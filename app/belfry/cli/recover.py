@@ -16,6 +16,7 @@ from belfry.cli.failures import CommandError, Exit, WrongUse
 from belfry.cli.session import Session, with_session
 
 if TYPE_CHECKING:
+    from belfry.store.identity import Identity
     from belfry.worker.recovery import Found, Looker
     from belfry.worker.recovery_plan import Choices, Plan
 
@@ -160,6 +161,7 @@ class _Recovery:
             with self._looker.look(partition) as found:
                 if found.problem is None:
                     yield _line(partition, "ok", "nothing contradicts; left as it is")
+                    yield from self._mend_anchor(found)
                     continue
                 self.left += 1
                 yield _line(partition, "stopped", f"{found.problem.code}: {found.problem.what}")
@@ -191,6 +193,7 @@ class _Recovery:
             if found.problem is None:
                 self.left -= 1
                 yield _line(partition, "ok", "nothing contradicts any more; left as it is")
+                yield from self._mend_anchor(found)
                 return
             if found.held_back:
                 raise CannotRecover(
@@ -199,8 +202,8 @@ class _Recovery:
                 )
             planned: Plan = plan(found, self._choices)
             manifest = writer.write(found, planned)
-            self._anchors.write({partition: planned.identity})
-            self.left -= 1
+            failed = self._keep_anchor(partition, planned.identity)
+            self.left -= not failed
             for line in planned.lines:
                 yield _line(partition, "done", line)
             done = (
@@ -208,6 +211,43 @@ class _Recovery:
                 f" offset {manifest.position} on"
             )
             yield _line(partition, "done", done)
+            if failed:
+                yield _line(partition, "failed", failed)
+
+    def _mend_anchor(self, found: Found) -> Iterator[Told]:
+        """Write the anchor of a partition that is well, where it tells of an earlier state."""
+        from belfry.worker.recovery_plan import anchor_behind
+
+        identity = anchor_behind(found)
+        if identity is None:
+            return
+        was = "none is there"
+        if found.anchor is not None:
+            was = f"it is of generation {found.anchor.generation} in {found.anchor.changelog}"
+        told = f"write the anchor: {was}, the changelog is of generation {identity.generation}"
+        if not self._apply:
+            yield _line(found.partition, "would do", told)
+        elif failed := self._keep_anchor(found.partition, identity):
+            self.left += 1
+            yield _line(found.partition, "failed", failed)
+        else:
+            yield _line(found.partition, "done", told)
+
+    def _keep_anchor(self, partition: int, identity: Identity) -> str:
+        """Write an anchor; what went wrong, in words, and empty where it is written."""
+        try:
+            newer = self._anchors.write({partition: identity})
+        except ConnectionError as error:
+            return (
+                f"the changelog is right, and its anchor was not written: {error}. Whoever owns the"
+                " partition next writes it too; to have it now, repeat `belfry recover --apply`"
+            )
+        if newer:
+            return (
+                f"the anchor is of generation {newer[partition].generation}, which is later:"
+                " somebody else has recovered the partition meanwhile; look again"
+            )
+        return ""
 
 
 def _line(partition: int, what: str, told: str) -> Told:

@@ -4,11 +4,15 @@ It is the metadata of an offset that a group without members has committed for `
 that topic is compacted and is nobody's input or state, and Kafka keeps offsets elsewhere again.  An
 offset is forgotten some days after its last commit (`offsets.retention.minutes`), so it is said
 again every hour.  The anchor is asked only where the changelog does not tell by itself.
+
+An owner that has been fenced may say its identity once more after a recovery has begun another
+generation.  So what is kept is read before it is written over, and a newer generation stays.  Kafka
+has no way to do both in one: an owner that writes in between is corrected by the next write.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicPartition
@@ -30,24 +34,48 @@ class Anchors:
 
     def read(self, partition: int) -> Identity | None:
         """The identity that was kept last, or None for none."""
+        return self._read((partition,)).get(partition)
+
+    def _read(self, partitions: Iterable[int]) -> dict[int, Identity]:
+        """The identities that were kept last, of those partitions that have one."""
         asked: Any = ConsumerGroupTopicPartitions(
-            self.group, [TopicPartition(self._topic, partition)]
+            self.group, [TopicPartition(self._topic, partition) for partition in partitions]
         )
         try:
             answers = self._admin.list_consumer_group_offsets([asked], request_timeout=ANSWER_S)
-            found = answers[self.group].result(ANSWER_S).topic_partitions[0]
+            found = answers[self.group].result(ANSWER_S).topic_partitions
         except (KafkaException, TimeoutError) as error:
             raise ConnectionError(f"group {self.group}: {error}") from error
-        if found.error is not None:
-            raise ConnectionError(f"group {self.group}: {found.error.str()}")
-        return identity_of(found.metadata) if found.offset >= 0 and found.metadata else None
+        for each in found:
+            if each.error is not None:
+                raise ConnectionError(f"group {self.group}: {each.error.str()}")
+        return {
+            each.partition: identity_of(each.metadata)
+            for each in found
+            if each.offset >= 0 and each.metadata
+        }
 
-    def write(self, identities: Mapping[int, Identity]) -> None:
-        """Keep the identities of these partitions."""
+    def write(self, identities: Mapping[int, Identity]) -> dict[int, Identity]:
+        """Keep the identities of these partitions; never one of an earlier generation.
+
+        Returns what is kept of those partitions whose anchors are newer, and were left as they are.
+        """
+        kept = self._read(identities)
+        newer = {
+            partition: kept[partition]
+            for partition, identity in identities.items()
+            if partition in kept and kept[partition].generation > identity.generation
+        }
         told = [
             TopicPartition(self._topic, partition, 0, metadata=identity_text(identity))
             for partition, identity in identities.items()
+            if partition not in newer
         ]
+        if told:
+            self._alter(told)
+        return newer
+
+    def _alter(self, told: list[TopicPartition]) -> None:
         given: Any = ConsumerGroupTopicPartitions(self.group, told)
         try:
             answers = self._admin.alter_consumer_group_offsets([given], request_timeout=ANSWER_S)

@@ -7,10 +7,13 @@ after it, when nobody else writes any more.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
+from belfry.store import keys
 from belfry.store.identity import (
     Contradiction,
     Identity,
+    decode_identity,
     encode_identity,
     logged_contradiction,
     lost_changelog,
@@ -20,17 +23,53 @@ from belfry.store.replay import Replay
 from belfry.worker.anchors import Anchors
 from belfry.worker.partition_log import PartitionLog
 
+READ_RECORDS: Final = 20_000
+
+
+class Recoveries:
+    """How many recoveries the changelogs tell of, by partition; lives as long as the worker.
+
+    Its row may lie anywhere in a changelog, which is read for it from its beginning.  A partition
+    that waits for somebody's choice asks every few seconds, so each time only the rest is read.
+    """
+
+    def __init__(self) -> None:
+        # By changelog and partition: up to which offset it was read, and the generation.
+        self._known: dict[tuple[str, int], tuple[int, int]] = {}
+
+    def generation(self, changelog_id: str, partition: int, changelog: PartitionLog) -> int:
+        """The generation of the newest identity in a changelog, 0 where it holds none."""
+        low, end = changelog.ends()
+        upto, generation = self._known.get((changelog_id, partition), (low, 0))
+        if not low <= upto <= end:
+            upto, generation = low, 0
+        changelog.seek(upto)
+        for messages in changelog.read_until(end, READ_RECORDS):
+            for message in messages:
+                row = message.value()
+                if message.key() == keys.IDENTITY_KEY and row is not None:
+                    generation = decode_identity(row).generation
+        self._known[changelog_id, partition] = changelog.position, generation
+        return generation
+
 
 class Evidence:
     """Evidence about one partition, as one take-over asks for it."""
 
     def __init__(
-        self, partition: int, here: Identity, anchors: Anchors, source: PartitionLog
+        self,
+        partition: int,
+        here: Identity,
+        anchors: Anchors,
+        source: PartitionLog,
+        recoveries: Recoveries | None = None,
     ) -> None:
+        """`recoveries` remembers what was read of changelogs before, for later take-overs."""
         self.here = here
         self._partition = partition
         self._anchors = anchors
         self._source = source
+        self._recoveries = recoveries or Recoveries()
         self._anchor: tuple[Identity | None] | None = None
 
     def check(self, replay: Replay, hides: Callable[[], bool] = lambda: False) -> None:
@@ -62,6 +101,18 @@ class Evidence:
         if self._anchor is None:
             self._anchor = (self._anchors.read(self._partition),)
         return self._anchor[0]
+
+    def recovered_since(self, generation: int, changelog: PartitionLog) -> bool:
+        """Whether a recovery was done after the one of this generation.
+
+        The anchor says so, or the changelog does: a recovery commits first, and then its anchor may
+        fail to be written.
+        """
+        anchor = self.anchor()
+        if anchor is not None and anchor.generation > generation:
+            return True
+        told = self._recoveries.generation(self.here.changelog, self._partition, changelog)
+        return told > generation
 
     def identity(self, replay: Replay) -> tuple[Identity, bytes | None]:
         """The identity of the partition, and its row where the changelog does not hold it yet."""

@@ -16,6 +16,7 @@ from confluent_kafka.admin import AdminClient
 
 from belfry.store.identity import Identity
 from belfry.worker.anchors import Anchors
+from belfry.worker.evidence import Recoveries
 
 ANSWER_S: Final = 5.0
 LOOK_EVERY_MS: Final = 5_000.0
@@ -35,6 +36,7 @@ class Identities:
         self._cluster_id = cluster_id
         self._topics = topics
         self.anchors = anchors
+        self.recoveries = Recoveries()
         self._lock = Lock()
         self._owned: dict[int, Identity] = {}
         self._kept: dict[int, Identity] = {}
@@ -89,7 +91,12 @@ class Identities:
                 self._kept.clear()
             due = {p: each for p, each in self._owned.items() if self._kept.get(p) != each}
         if due:
-            self.anchors.write(due)
+            newer = self.anchors.write(due)
+            for partition, kept in newer.items():
+                log.warning(
+                    "a partition that is owned here was recovered since: its anchor stays",
+                    partition=partition, generation=kept.generation,
+                )  # fmt: skip
             with self._lock:
                 self._kept.update(due)
 

@@ -273,7 +273,8 @@ class Kit:
         try:
             here = self.identities.now()
             local = self._local(term.partition, here)
-            evidence = Evidence(term.partition, here, self.identities.anchors, source)
+            known = self.identities
+            evidence = Evidence(term.partition, here, known.anchors, source, known.recoveries)
             take_over = TakeOver(
                 local,
                 evidence,

@@ -45,6 +45,17 @@ class Plan:
     lines: list[str]
 
 
+def anchor_behind(found: Found) -> Identity | None:
+    """What the anchor of a partition has to say and does not; None where nothing is to be done.
+
+    Where nothing contradicts, and no evidence is of a later recovery than the changelog.
+    """
+    logged = found.identity
+    if found.problem is not None or logged is None or logged.generation != found.generation:
+        return None
+    return None if found.anchor == logged else logged
+
+
 def plan(found: Found, choices: Choices) -> Plan:
     """What to do about a partition that has a problem; CannotRecover where a choice is missing."""
     assert found.problem is not None, "nothing contradicts"

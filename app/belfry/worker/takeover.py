@@ -89,7 +89,7 @@ class TakeOver:
             try:
                 replay = self._catch_up(rows, changelog, begun)
             except (Damaged, HoleInChangelog, LostRange) as error:
-                rows = self._rebuilt(rows, error)
+                rows = self._rebuilt(rows, changelog, error)
                 replay = self._catch_up(rows, changelog)
             self._evidence.check(replay, lambda: changelog.hides)
             _leave_what_others_can_fire(replay, leaves)
@@ -100,7 +100,7 @@ class TakeOver:
             try:
                 self._finish(replay, changelog)
             except (Damaged, HoleInChangelog, LostRange) as error:
-                rows = self._rebuilt(rows, error)
+                rows = self._rebuilt(rows, changelog, error)
                 replay = self._catch_up(rows, changelog)
                 self._finish(replay, changelog)
             self._evidence.check(replay)
@@ -127,19 +127,19 @@ class TakeOver:
         # The changelog has become another topic since the standby began to follow it.
         return self._local.accept(rows, changelog.holds_records), None
 
-    def _rebuilt(self, rows: RocksMap, error: Exception) -> RocksMap:
+    def _rebuilt(self, rows: RocksMap, changelog: PartitionLog, error: Exception) -> RocksMap:
         """An empty store, where the changelog can be read anew from its beginning."""
         if isinstance(error, OutOfRange):
             raise error
-        if isinstance(error, AheadOfLog) and not self._superseded(rows):
+        if isinstance(error, AheadOfLog) and not self._superseded(rows, changelog):
             raise truncated_log(error.end, error.offset) from error
         return self._local.anew(rows, str(error))
 
-    def _superseded(self, rows: RocksMap) -> bool:
+    def _superseded(self, rows: RocksMap, changelog: PartitionLog) -> bool:
         """Whether a recovery has been done since this store was written."""
-        kept, anchor = Replay(ScheduleStore(rows)).identity, self._evidence.anchor()
+        kept = Replay(ScheduleStore(rows)).identity
         generation = 0 if kept is None else kept.generation
-        return anchor is not None and anchor.generation > generation
+        return self._evidence.recovered_since(generation, changelog)
 
     def _catch_up(
         self, rows: RocksMap, changelog: PartitionLog, begun: Replay | None = None

@@ -7,9 +7,15 @@ from typing import Any
 
 import pytest
 
-from belfry.store.identity import Contradiction, Identity, decode_identity
+from belfry.store import keys
+from belfry.store.identity import Contradiction, Identity, decode_identity, encode_identity
+from belfry.store.ordered_map import MemoryMap
 from belfry.store.records import Manifest
-from belfry.worker.evidence import Evidence
+from belfry.worker.evidence import Evidence, Recoveries
+from belfry.worker.failpoints import Failpoints
+from belfry.worker.partition_log import AheadOfLog
+from belfry.worker.reading import Reading
+from belfry.worker.takeover import TakeOver
 
 HERE = Identity("cluster-a", "log-1", "in-1")
 OLDER = HERE._replace(changelog="log-0")
@@ -74,3 +80,78 @@ def test_what_the_changelog_tells_needs_no_anchor() -> None:
     asked, read = evidence(OLDER), replay(HERE)
     asked.check(read)
     assert asked.identity(read) == (HERE, None)
+
+
+class Changelog:
+    """Records of a changelog; `read` counts those that were asked for."""
+
+    def __init__(self, *rows: tuple[bytes, bytes | None]) -> None:
+        self.rows, self.low, self.position, self.read = list(rows), 0, 0, 0
+
+    def ends(self) -> tuple[int, int]:
+        return self.low, len(self.rows)
+
+    def seek(self, offset: int) -> None:
+        self.position = offset
+
+    def read_until(self, end: int, _most: int) -> Any:
+        found = self.rows[self.position : end]
+        self.position, self.read = end, self.read + len(found)
+        yield [
+            SimpleNamespace(key=lambda k=key: k, value=lambda v=value: v) for key, value in found
+        ]
+
+
+def identity_row(generation: int) -> tuple[bytes, bytes]:
+    return keys.IDENTITY_KEY, encode_identity(HERE._replace(generation=generation))
+
+
+@pytest.mark.parametrize(
+    ("anchor", "logged", "since"),
+    [(None, 0, False), (0, 0, False), (1, 0, True), (0, 1, True), (None, 1, True)],
+    ids=["nobody knows of one", "the first one", "the anchor", "the log", "the anchor is gone"],
+)
+def test_who_tells_that_a_recovery_was_done(anchor: int | None, logged: int, since: bool) -> None:
+    """A recovery commits first; its anchor may not have been written after that."""
+    kept = None if anchor is None else HERE._replace(generation=anchor)
+    changelog: Any = Changelog(identity_row(0), (b"a/b", b"row"), identity_row(logged))
+    assert evidence(kept).recovered_since(0, changelog) is since
+
+
+def test_a_partition_that_waits_for_a_choice_reads_on_where_it_was() -> None:
+    recoveries, changelog = Recoveries(), Changelog(identity_row(0), (b"a/b", b"row"))
+    log: Any = changelog
+    for _ in range(3):
+        assert recoveries.generation("log-1", 3, log) == 0
+    assert changelog.read == 2
+    changelog.rows.append(identity_row(1))
+    assert recoveries.generation("log-1", 3, log) == 1
+    assert changelog.read == 3
+    assert recoveries.generation("log-2", 3, log) == 1, "another changelog is read from its start"
+    assert changelog.read == 6
+
+
+def test_a_changelog_that_was_cut_off_is_read_from_its_beginning() -> None:
+    recoveries, changelog = Recoveries(), Changelog((b"a/b", b"row"), identity_row(1))
+    log: Any = changelog
+    assert recoveries.generation("log-1", 3, log) == 1
+    changelog.rows.pop()
+    assert recoveries.generation("log-1", 3, log) == 0
+
+
+@pytest.mark.parametrize("generation", [0, 1])
+def test_a_store_that_is_ahead_is_rebuilt_only_after_a_recovery(generation: int) -> None:
+    """The changelog ends before what the store has read, and the anchor knows of no recovery."""
+    rows: Any = MemoryMap()
+    anew: Any = object()
+    local: Any = SimpleNamespace(anew=lambda _rows, _why: anew)
+    changelog: Any = Changelog(identity_row(generation))
+    never: Any = None
+    take = TakeOver(local, evidence(HERE), Reading(), Failpoints(""), never, never)
+    error = AheadOfLog("the log ends at 1", 1, 9)
+    if generation:
+        assert take._rebuilt(rows, changelog, error) is anew
+        return
+    with pytest.raises(Contradiction) as stopped:
+        take._rebuilt(rows, changelog, error)
+    assert stopped.value.code == "log_truncated"
