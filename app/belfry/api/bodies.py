@@ -11,7 +11,6 @@ from base64 import b64decode
 from binascii import Error as BinasciiError
 from typing import Annotated, Any, Final, Literal, Self
 
-import orjson
 from pydantic import (
     BaseModel,
     BeforeValidator,
@@ -20,9 +19,11 @@ from pydantic import (
     JsonValue,
     StringConstraints,
     WithJsonSchema,
+    field_validator,
     model_validator,
 )
 
+from belfry.api.json_values import json_bytes
 from belfry.schedules.instants import parse_instant
 from belfry.schedules.targets import (
     MAX_ATTEMPTS,
@@ -203,6 +204,12 @@ class DefinitionBody(TriggerBody):
     request_id: RequestId = None
     reason: Annotated[str, StringConstraints(max_length=2000)] | None = None
 
+    @field_validator("payload_json")
+    @classmethod
+    def _can_be_sent(cls, given: JsonValue) -> JsonValue:
+        json_bytes(given)
+        return given
+
     @model_validator(mode="after")
     def _one_form_each(self) -> Self:
         _at_most_one(self, "key_text", "key_base64")
@@ -223,10 +230,7 @@ class DefinitionBody(TriggerBody):
 
     def _payload(self) -> bytes | None:
         if "payload_json" in self.model_fields_set:
-            try:
-                return orjson.dumps(self.payload_json)
-            except orjson.JSONEncodeError as error:
-                raise ValueError(f"payload_json cannot be written as JSON: {error}") from None
+            return json_bytes(self.payload_json)
         return _bytes(self.payload_text, self.payload_base64)
 
 

@@ -12,6 +12,7 @@ from http import HTTPStatus
 from typing import Any, Final
 
 import orjson
+import structlog
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -24,6 +25,8 @@ from belfry.api.writing import Writes, request_fields
 MOST_LINES: Final = 10_000
 AT_ONCE: Final = 2_000
 MEDIA_TYPE: Final = "application/x-ndjson"
+
+log = structlog.get_logger(__name__)
 
 
 async def create_many(request: Request, tenant: str, writes: Writes, *, wait: bool) -> Response:
@@ -52,6 +55,11 @@ async def _create(line: bytes, tenant: str, writes: Writes, wait: bool) -> bytes
     except Problem as problem:
         told: dict[str, Any] = {"schedule_id": schedule_id, "outcome": None, **problem.more}
         return _line(problem.status_code, {**told, "detail": str(problem.detail)})
+    except Exception as error:  # a fault in one line; the others may be written
+        log.exception("A line of a request failed.", exc_info=error)
+        told = {"schedule_id": schedule_id, "outcome": None, "code": "internal_error"}
+        told["detail"] = "The worker failed to answer; its log holds the reason."
+        return _line(HTTPStatus.INTERNAL_SERVER_ERROR, told)
     return _line(writing.status_of(verdict), shapes.verdict(verdict))
 
 

@@ -105,7 +105,10 @@ class Guard:
 
     def _refusal(self, headers: Headers, body: Body) -> Problem | None:
         """Why a request is not looked at, or None."""
-        given = headers.get("host", "")
+        hosts = headers.getlist("host")
+        if len(hosts) > 1:
+            return _many_hosts()
+        given = hosts[0] if hosts else ""
         if len(given) > LONGEST_HOST or not self._is_here(given):
             return _foreign_host(given)
         origin = headers.get("origin")
@@ -148,6 +151,11 @@ class _Answer:
             names = {name.lower() for name, _ in given}
             message["headers"] = [*given, *(each for each in _OURS if each[0] not in names)]
         await self._send(message)
+
+
+def _many_hosts() -> Problem:
+    detail = "The request has more than one Host header: send one, as RFC 9112 says."
+    return Problem(HTTPStatus.BAD_REQUEST, detail, "bad_http", {"connection": "close"})
 
 
 def _foreign_host(given: str) -> Problem:

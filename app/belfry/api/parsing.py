@@ -15,6 +15,8 @@ from belfry.api.problems import Problem
 B = TypeVar("B", bound=BaseModel)
 MOST_SHOWN = 20
 MOST_PLACE = 200
+# What the parser says of a number with thousands of digits; that is well-formed JSON nevertheless.
+ENDLESS_NUMBER = "number out of range"
 
 
 async def parsed(request: Request, kind: type[B]) -> B:
@@ -43,7 +45,9 @@ def _invalid(error: ValidationError, kind: type[BaseModel]) -> Problem:
         {"where": _shown(each["loc"]), "message": _message(each, kind)}
         for each in found[:MOST_SHOWN]
     ]
-    if found[0]["type"] == "json_invalid":
+    if found[0]["type"] == "json_invalid" and ENDLESS_NUMBER in errors[0]["message"]:
+        errors[0]["message"] += ": send a number of fewer digits, or a text"
+    elif found[0]["type"] == "json_invalid":
         return Problem(HTTPStatus.BAD_REQUEST, errors[0]["message"], "bad_json", errors=errors)
     detail = "; ".join(f"{each['where']}: {each['message']}" for each in errors)
     return Problem(HTTPStatus.UNPROCESSABLE_ENTITY, detail, "bad_body", errors=errors)

@@ -67,6 +67,14 @@ class Protocol(HttpToolsProtocol):
         super().on_message_begin()
         self._in_head = True
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """A header has come; what comes behind a body (a trailer) is none, and counts for nothing.
+
+        Proxies that check a head don't look at trailers, so none may stand for `Authorization`.
+        """
+        if self._in_head:
+            super().on_header(name, value)
+
     def on_headers_complete(self) -> None:
         """A head has come."""
         if not self._is_offer():

@@ -210,3 +210,14 @@ def test_an_unknown_parameter_is_refused_with_the_nearest(
     answer = client.delete(path, headers={"authorization": f"Bearer {WRITER}"})
     assert (answer.status_code, answer.json()["code"]) == (422, "bad_parameters")
     assert f"; did you mean {nearest}? Known are wait, reason, request_id." in answer.text
+
+
+def test_a_line_with_a_number_beyond_64_bits_takes_no_other_with_it(keyed: FastAPI) -> None:
+    lines = [json.dumps({**LATER, "schedule_id": f"n-{number}"}) for number in range(3)]
+    lines[1] = '{"schedule_id":"n-1","delay_ms":1,"payload_json":[18446744073709551616]}'
+    client = TestClient(keyed, base_url="http://127.0.0.1:8700", raise_server_exceptions=False)
+    headers = {"authorization": f"Bearer {WRITER}", "content-type": "application/x-ndjson"}
+    answer = client.post(HOME, content="\n".join(lines), headers=headers)
+    assert answer.status_code == 200
+    assert [json.loads(line)["status"] for line in answer.text.splitlines()] == [201, 422, 201]
+    assert "payload_json" in answer.text

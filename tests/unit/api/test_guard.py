@@ -73,7 +73,7 @@ class Door:
             "path": "/decoded",
             "raw_path": path.encode(),
             "query_string": b"",
-            "headers": [(k.encode(), v.encode()) for k, v in named.items()],
+            "headers": [(k.lower().encode(), v.encode()) for k, v in named.items()],
         }
         scope["path"] = path if "%" not in path else path.replace("%2F", "/")
         await self.guard(scope, receive, send)
@@ -92,6 +92,7 @@ def door() -> Door:
         ({"host": "belfry.example:8700"}, 200),
         ({"host": "other.example"}, 421),
         ({"host": "localhost:" + "0" * 300}, 421),
+        ({"host": "localhost", "Host": "localhost"}, 400),
         ({"origin": "http://localhost"}, 200),
         ({"origin": "https://page.example"}, 200),
         ({"origin": "https://evil.example"}, 403),

@@ -61,3 +61,43 @@ def test_a_name_that_is_near_to_none_is_refused_with_all() -> None:
         read_json(orjson.dumps({**WHOLE, "q" * 9_000: 1}), ScheduleBody)
     assert len(str(refused.value.detail)) < 1_500
     assert all(name in str(refused.value.detail) for name in ScheduleBody.model_fields)
+
+
+@pytest.mark.parametrize(
+    ("number", "says"),
+    [
+        ("18446744073709551616", "64 bits"),
+        ("-9223372036854775809", "64 bits"),
+        ("NaN", "no number"),
+        ("-Infinity", "no number"),
+        ("1e400", "no number"),
+        ("9" * 5_000, "fewer digits"),
+    ],
+)
+@pytest.mark.parametrize("place", ["%s", '{"a":[null,%s]}'])
+def test_a_number_that_would_arrive_as_another_is_refused(
+    number: str, says: str, place: str
+) -> None:
+    raw = '{"schedule_id":"a","delay_ms":1,"payload_json":%s}' % (place % number)
+    with pytest.raises(Problem) as refused:
+        read_json(raw.encode(), ScheduleBody)
+    assert refused.value.status_code == 422
+    assert says in str(refused.value.detail)
+    (first,) = refused.value.more["errors"]
+    assert first["where"] == ("body" if "digits" in says else "payload_json")
+
+
+@pytest.mark.parametrize("value", ["18446744073709551615", "-9223372036854775808", "1e308", "null"])
+def test_the_largest_numbers_are_sent_as_they_are(value: str) -> None:
+    raw = f'{{"schedule_id":"a","delay_ms":1,"payload_json":[{value}]}}'
+    assert orjson.loads(read_json(raw.encode(), ScheduleBody).fields()["payload"]) == [
+        orjson.loads(value)
+    ]
+
+
+@pytest.mark.parametrize("name", ["delay_ms", "max_fires", "at", "interval_ms"])
+def test_a_number_of_thousands_of_digits_is_the_callers_fault(name: str) -> None:
+    for value in ("9" * 5_000, '"' + "9" * 5_000 + '"', "9" * 30):
+        with pytest.raises(Problem) as refused:
+            read_json(f'{{"schedule_id":"a","{name}":{value}}}'.encode(), ScheduleBody)
+        assert refused.value.status_code == 422

@@ -29,7 +29,8 @@ async def echo(scope: Scope, receive: Receive, send: Send) -> None:
     request = Request(scope, receive)
     body = await request.body()
     await asyncio.sleep(float(request.headers.get("wait", "0")))
-    await PlainTextResponse(b"<" + body + b">")(scope, receive, send)
+    shown = {"saw": request.headers.get("authorization", "nothing")}
+    await PlainTextResponse(b"<" + body + b">", headers=shown)(scope, receive, send)
 
 
 @pytest.fixture
@@ -111,6 +112,16 @@ def test_requests_are_answered_in_their_order(line: socket.socket) -> None:
     line.sendall(b"".join(asked))
     heard = said(line, b"<19>")
     assert [heard.count(b"<" + body + b">") for body in bodies] == [1] * 20
+
+
+def test_what_comes_behind_a_body_is_no_header(line: socket.socket) -> None:
+    """A proxy looks at the head alone, so a trailer must not say who asks or how long to wait."""
+    asked = POST + b"Transfer-Encoding: chunked\r\n\r\n"
+    trailers = b"0\r\nAuthorization: Bearer x\r\nIf-Match: 7\r\nWait: 30\r\n\r\n"
+    line.sendall(asked + b"3\r\none\r\n" + trailers + POST + b"Content-Length: 3\r\n\r\ntwo")
+    heard = said(line, b"<two>")
+    assert b"<one>" in heard
+    assert b"saw: Bearer" not in heard
 
 
 def test_an_offer_to_upgrade_is_declined(line: socket.socket) -> None:
