@@ -69,6 +69,7 @@ from belfry.worker.outputs import Outputs
 from belfry.worker.ownership_kit import Kit
 from belfry.worker.partition_log import LogEnds
 from belfry.worker.policies import Policies
+from belfry.worker.private_files import close_to_others, make_private
 from belfry.worker.process import WorkerProcess
 from belfry.worker.tenant_topics import TenantTopics
 from belfry.worker.transaction_watch import TransactionWatch
@@ -334,8 +335,10 @@ def _homes(admin: AdminClient, outlets: Outlets) -> int:
 
 @contextmanager
 def only_one_in(folder: Path) -> Iterator[None]:
-    """Hold a data directory for this process alone."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """Hold a data directory for this process alone; nobody else may read it either."""
+    make_private()
+    for problem in close_to_others(folder):
+        log.warning("state can be read by others", problem=problem)
     with (folder / "lock").open("a+") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

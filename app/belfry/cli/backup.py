@@ -20,6 +20,7 @@ from belfry.cli.failures import Exit, WrongUse
 from belfry.cli.policies import kafka_policies
 from belfry.cli.portability import PATIENCE_S, Patience, create_all
 from belfry.cli.session import Session, with_session
+from belfry.worker.private_files import OWN_FILE
 
 if TYPE_CHECKING:
     from belfry.schedules.policy import TenantPolicy
@@ -129,7 +130,10 @@ def _write(file: Path, lines: Iterable[bytes]) -> None:
     if file.exists():
         raise WrongUse(f"{file} exists: give a new name, so that no backup is lost.")
     try:
-        with part.open("wb") as out:
+        # It holds payloads and the headers of targets: for its user's eyes alone.
+        part.unlink(missing_ok=True)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+        with os.fdopen(os.open(part, flags, OWN_FILE), "wb") as out:
             out.writelines(lines)
             out.flush()
             os.fsync(out.fileno())

@@ -9,12 +9,15 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from belfry.devstack.errors import DevStackError
+from belfry.worker.private_files import close_to_others
 
 
 @contextmanager
 def locked(directory: Path) -> Iterator[None]:
     """Hold ``directory`` (made if missing); another holder is an error that names it."""
-    directory.mkdir(parents=True, exist_ok=True)
+    # The broker in it keeps payloads.  A folder that cannot be closed serves all the same: this
+    # is a stack for development, on the user's own machine.
+    close_to_others(directory)
     with (directory / "lock").open("a+") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,0 +1,63 @@
+"""Files that nobody else on the machine may read: payloads lie in them.
+
+A process that keeps state takes the rights of others away from all that it makes from then on, and
+from what earlier releases left behind.  A folder that is not belfry's alone is left as it is, since
+others may need it; then its user is told.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
+OWN_FOLDER: Final = 0o700
+OWN_FILE: Final = 0o600
+# In every folder that belfry has used.
+LOCK: Final = "lock"
+
+
+def make_private() -> None:
+    """Let whatever this process and its children make from now on be its user's alone."""
+    os.umask(OTHERS)
+
+
+def close_to_others(folder: Path) -> list[str]:
+    """Make a folder that its user alone may enter, or close one that is there.
+
+    Gives a sentence for each folder in it that stays open, since it is not this user's, or not
+    belfry's alone.
+    """
+    folder.mkdir(mode=OWN_FOLDER, parents=True, exist_ok=True)
+    return [why for each in _folders(folder) if (why := _closed(each)) is not None]
+
+
+def _folders(folder: Path) -> Iterator[Path]:
+    yield folder
+    if _is_ours(folder):
+        yield from (each for each in folder.iterdir() if each.is_dir() and not each.is_symlink())
+
+
+def _is_ours(folder: Path) -> bool:
+    return (folder / LOCK).exists() or not any(folder.iterdir())
+
+
+def _closed(folder: Path) -> str | None:
+    """Take the rights of others away; a sentence where that is not for us to do."""
+    mode = stat.S_IMODE(folder.stat().st_mode)
+    if not mode & OTHERS:
+        return None
+    shared = mode & stat.S_ISVTX or not (_is_ours(folder) or _is_ours(folder.parent))
+    try:
+        if not shared:
+            folder.chmod(mode & ~OTHERS)
+            return None
+    except PermissionError:
+        pass
+    return (
+        f"{folder} has mode {mode:04o}, so others may look into it, and it is not closed, because"
+        " it is shared or another user's: give belfry a folder of its own, of mode 0700."
+    )
