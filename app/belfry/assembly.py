@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import structlog
@@ -33,6 +33,7 @@ from belfry.api.parts import Parts
 from belfry.api.server import HttpServer
 from belfry.api.view import WorkerIdentity
 from belfry.balance.roster import Standing
+from belfry.client.kafka import CHECK_SECURITY, Faults
 from belfry.delivery.dispatcher import Dispatcher
 from belfry.delivery.posting import Means
 from belfry.delivery.setup import (
@@ -236,8 +237,10 @@ class Found(NamedTuple):
 
 
 def _find(settings: Settings) -> Found:
-    admin = AdminClient(settings.kafka_properties())
-    cluster_id = _await_cluster(admin)
+    faults = Faults()
+    reporting: dict[str, Any] = {**settings.kafka_properties(), "error_cb": faults}
+    admin = AdminClient(reporting)
+    cluster_id = _await_cluster(admin, faults)
     _topics(admin, settings)
     registry = open_registry(settings)
     frames = startup.WITHOUT
@@ -301,13 +304,18 @@ def _say_registry(problem: str) -> None:
     log.warning("registry", problem=problem)
 
 
-def _await_cluster(admin: AdminClient) -> str:
-    """Cluster id, once a broker answers."""
+def _await_cluster(admin: AdminClient, faults: Faults) -> str:
+    """Cluster id, once a broker answers; who is locked out may be let in by then."""
     while True:
         try:
             return str(admin.list_topics(timeout=5).cluster_id)
         except KafkaException as error:
-            log.warning("no broker answers yet", reason=error.args[0].str())
+            admin.poll(0)
+            reason = faults.last or error.args[0].str()
+            if faults.locked_out:
+                log.error("no secure connection to Kafka", reason=reason, cure=CHECK_SECURITY)  # noqa: TRY400
+            else:
+                log.warning("no broker answers yet", reason=reason)
             time.sleep(1)
 
 

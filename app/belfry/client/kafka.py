@@ -46,6 +46,19 @@ _PERMANENT: Final = ABSENT | {
     KafkaError._AUTHENTICATION,  # noqa: SLF001
 }
 _DENIED: Final = _PERMANENT - ABSENT
+# A broker is there, and there is no secure connection to it.
+LOCKED_OUT: Final = frozenset(
+    {
+        KafkaError.SASL_AUTHENTICATION_FAILED,
+        KafkaError._AUTHENTICATION,  # noqa: SLF001
+        KafkaError._SSL,  # noqa: SLF001
+    }
+)
+CHECK_SECURITY: Final = (
+    "Check security.protocol, whom this client trusts (ssl.ca.location), what it shows"
+    " (ssl.certificate.location, ssl.keystore.location) and who it says it is (sasl.mechanism,"
+    " sasl.username, sasl.password)"
+)
 _ALL_DOWN: Final = KafkaError._ALL_BROKERS_DOWN
 
 
@@ -54,11 +67,13 @@ class Faults:
 
     def __init__(self) -> None:
         self.last = ""
+        self.locked_out = False
 
     def __call__(self, error: KafkaError) -> None:
         """Called by librdkafka; that all brokers are down says less than why the last one is."""
         if error.code() != _ALL_DOWN or not self.last:
             self.last = error.str()
+            self.locked_out = error.code() in LOCKED_OUT
 
 
 class Cluster:
@@ -176,6 +191,11 @@ class Cluster:
             return Unavailable(
                 f"Kafka at {self.servers} does not let this user in: {error.str()}. Check the"
                 " credentials (-X security.protocol=…, sasl.*, ssl.*) and the ACLs."
+            )
+        if error.code() in _TOO_SLOW and self.faults.locked_out:
+            return Unavailable(
+                f"Kafka at {self.servers} is there, and there is no secure connection to it:"
+                f" {self.faults.last}. {CHECK_SECURITY}, each as -X NAME=VALUE or BELFRY_KAFKA__…."
             )
         if error.code() in _TOO_SLOW:
             cause = f" ({self.faults.last})" if self.faults.last else ""

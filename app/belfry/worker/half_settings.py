@@ -17,6 +17,7 @@ from pydantic import SecretStr
 from belfry.api.guard import is_loopback
 from belfry.registry.addresses import UNREADABLE, is_readable
 from belfry.settings import Settings
+from belfry.worker.security import BadSecurity, group_client_security
 
 # Settings whose absence is something else than an empty value.
 _NEVER_EMPTY: Final = (
@@ -44,13 +45,14 @@ def refuse_half_settings(settings: Settings) -> None:
 def half_settings(settings: Settings) -> str:
     """Why a worker must not start with these settings, all of it; empty where it may.
 
-    Reads the certificate and its key, if they are given.
+    Reads the certificates and keys that are named, if there are any.
     """
     empty = list(_empty(settings))
     if empty:
         # What else is wrong may follow from it.
         return " ".join(empty)
     found = (
+        *_kafka(settings),
         *_registry(settings),
         *_signing(settings),
         *_callers(settings),
@@ -70,6 +72,13 @@ def _empty(settings: Settings) -> Iterator[str]:
                 f"{_variable(name)} is empty: give it its value, or leave it out where you do not"
                 " want it. Perhaps a secret was not injected."
             )
+
+
+def _kafka(settings: Settings) -> Iterator[str]:
+    try:
+        group_client_security(settings.kafka_properties())
+    except BadSecurity as error:
+        yield f"{error} Properties of Kafka's clients are given as BELFRY_KAFKA__<PROPERTY>."
 
 
 def _registry(settings: Settings) -> Iterator[str]:
