@@ -36,7 +36,7 @@ def false_claim(record: SourceRecord, tenant: Tenant) -> Rejection | None:
     known = len(tenant.accepted)
     return Rejection(
         "bad_signature",
-        f"Header belfry-signature is {given[:80]!r}; none of the {known} secrets that the workers"
+        f"Header belfry-signature is {given[:80]!r}; none of the {known} keys that the workers"
         f" know for tenant {tenant.name} gives that for this record. It is made last, over tenant,"
         f" key, value and headers: {CURE}",
     )

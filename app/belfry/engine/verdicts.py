@@ -60,11 +60,17 @@ class Verdicts:
     def __init__(self, place: Place, store: ScheduleStore) -> None:
         self._place = place
         self._store = store
+        # The record that was asked about last: each is asked about several times in a row.
+        self._record: SourceRecord | None = None
+        self._origin = Origin("", 0, 0, 0, rerouted=False)
 
     def origin(self, record: SourceRecord) -> Origin:
         """Where a record was first received."""
-        topic, partition, _, keys = self._place
-        return believed_origin(keys, record, topic, partition)
+        if record is not self._record:
+            topic, partition, _, keys = self._place
+            self._origin = believed_origin(keys, record, topic, partition)
+            self._record = record
+        return self._origin
 
     def repeats(
         self,

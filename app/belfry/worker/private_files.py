@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -32,27 +31,25 @@ def close_to_others(folder: Path) -> list[str]:
     belfry's alone.
     """
     folder.mkdir(mode=OWN_FOLDER, parents=True, exist_ok=True)
-    return [why for each in _folders(folder) if (why := _closed(each)) is not None]
-
-
-def _folders(folder: Path) -> Iterator[Path]:
-    yield folder
-    if _is_ours(folder):
-        yield from (each for each in folder.iterdir() if each.is_dir() and not each.is_symlink())
+    ours = _is_ours(folder)
+    inner = (each for each in folder.iterdir() if ours and each.is_dir() and not each.is_symlink())
+    told = (_closed(each, ours=ours) for each in (folder, *inner))
+    return [why for why in told if why is not None]
 
 
 def _is_ours(folder: Path) -> bool:
-    return (folder / LOCK).exists() or not any(folder.iterdir())
+    """Whether belfry has used a folder, or nobody has; `/var/lock` is a link, and no such file."""
+    lock = folder / LOCK
+    return (lock.is_file() and not lock.is_symlink()) or not any(folder.iterdir())
 
 
-def _closed(folder: Path) -> str | None:
+def _closed(folder: Path, *, ours: bool) -> str | None:
     """Take the rights of others away; a sentence where that is not for us to do."""
     mode = stat.S_IMODE(folder.stat().st_mode)
     if not mode & OTHERS:
         return None
-    shared = mode & stat.S_ISVTX or not (_is_ours(folder) or _is_ours(folder.parent))
     try:
-        if not shared:
+        if ours and not mode & stat.S_ISVTX:
             folder.chmod(mode & ~OTHERS)
             return None
     except PermissionError:

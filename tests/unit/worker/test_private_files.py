@@ -54,6 +54,8 @@ def test_a_folder_that_others_use_is_left_and_told_of(tmp_path: Path, given: int
     folder = tmp_path / "shared"
     folder.mkdir()
     (folder / "somebody's").mkdir()
+    # As in /var.
+    (folder / "lock").symlink_to(folder / "somebody's")
     for each in (folder, folder / "somebody's"):
         each.chmod(given)
     (told,) = close_to_others(folder)
