@@ -129,7 +129,7 @@ class SimAdmin:
         }
 
 
-def ask_brokers(_properties: dict[str, Any]) -> dict[str, Features]:
+def ask_brokers(_properties: dict[str, Any]) -> dict[str, Features | str]:
     """What the broker can do: it is of no version, so it does not tell."""
     raise ConnectionError("no answer")
 

@@ -7,6 +7,7 @@ not say its release.  The highest level of `metadata.version` that it supports g
 from __future__ import annotations
 
 import asyncio
+import struct
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
@@ -37,8 +38,14 @@ RELEASES: Final = (
 )  # fmt: skip
 ENDS_WITHOUT_MARKERS: Final = "4.3"
 ANSWER_S: Final = 10.0
+# Of one broker, so that one which is away leaves time to close what was opened.
+ONE_ANSWER_S: Final = 5.0
 _TAGS: Final = ("tags", TaggedFields)
 _SUPPORTED, _FINALIZED = 0, 2
+# A broker that is away, and answers that are cut off or are none of this protocol.
+_UNTOLD: Final = (
+    KafkaError, OSError, ValueError, NotImplementedError, IndexError, struct.error,
+)  # fmt: skip
 
 
 class Features(NamedTuple):
@@ -96,15 +103,18 @@ class _ApiVersions(Request[_Question]):  # type: ignore[misc]
         return request_struct_class("belfry", "1", {})
 
 
-def ask_brokers(properties: Mapping[str, Any]) -> dict[str, Features]:
-    """What each broker can do, by its number; raises ConnectionError where that cannot be told."""
+def ask_brokers(properties: Mapping[str, Any]) -> dict[str, Features | str]:
+    """What each broker can do, by its number, or why that cannot be told of it.
+
+    Raises ConnectionError where no broker answers.
+    """
     try:
         return asyncio.run(asyncio.wait_for(_ask(dict(properties)), ANSWER_S))
-    except (KafkaError, OSError, ValueError, NotImplementedError, TimeoutError) as error:
+    except (*_UNTOLD, TimeoutError) as error:
         raise ConnectionError(f"{type(error).__name__}: {error}") from error
 
 
-async def _ask(properties: dict[str, Any]) -> dict[str, Features]:
+async def _ask(properties: dict[str, Any]) -> dict[str, Features | str]:
     client = AIOKafkaClient(
         bootstrap_servers=str(properties["bootstrap.servers"]).split(","),
         client_id="belfry-features",
@@ -112,13 +122,22 @@ async def _ask(properties: dict[str, Any]) -> dict[str, Features]:
     )
     await client.bootstrap()
     try:
-        found = {}
-        for broker in client.cluster.brokers():
-            answer = await client.send(broker.nodeId, _ApiVersions())
-            found[str(broker.nodeId)] = features_in(answer.api_versions, answer.tags)
-        return found
+        numbers = [broker.nodeId for broker in client.cluster.brokers()]
+        found = await asyncio.gather(*(_features(client, number) for number in numbers))
+        return {str(number): each for number, each in zip(numbers, found, strict=True)}
     finally:
         await client.close()
+
+
+async def _features(client: Any, number: int) -> Features | str:
+    """What one broker can do; one that is away, or answers what nobody can read, says why."""
+    try:
+        answer = await asyncio.wait_for(client.send(number, _ApiVersions()), ONE_ANSWER_S)
+        return features_in(answer.api_versions, answer.tags)
+    except TimeoutError:
+        return f"no answer within {ONE_ANSWER_S:.0f} s"
+    except _UNTOLD as error:
+        return f"{type(error).__name__}: {error}"
 
 
 def features_in(versions: Any, tags: Mapping[int, bytes]) -> Features:

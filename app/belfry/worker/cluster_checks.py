@@ -62,18 +62,21 @@ def look_at_brokers(admin: AdminClient, settings: Settings) -> Brokers:
     for name, config in configs.items():
         broker = f"broker {name}"
         if isinstance(config, KafkaException):
-            found.append(unread(broker, config.args[0].str(), "the cluster"))
+            found.append(_unread(broker, config))
         else:
             found += broker_problems(broker, config, len(names), needs)
     try:
-        features = ask_brokers(settings.kafka_properties())
+        answers = ask_brokers(settings.kafka_properties())
     except ConnectionError as error:
-        why = f"its features could not be checked: {error}"
-        cure = "check by hand that it is Kafka 3.6 or later"
-        unknown = Problem("brokers", why, cure, fatal=False, refuses=False, checked=False)
-        return Brokers([*found, unknown], f"{len(names)} brokers of unknown release")
+        found.append(_featureless("brokers", str(error)))
+        return Brokers(found, f"{len(names)} brokers of unknown release")
     single = _has_lone_partitions(cluster, settings)
-    for name, each in sorted(features.items()):
+    features: dict[str, Features] = {}
+    for name, each in sorted(answers.items()):
+        if isinstance(each, str):
+            found.append(_featureless(f"broker {name}", each))
+            continue
+        features[name] = each
         config = configs.get(name, {})
         told = {} if isinstance(config, KafkaException) else config
         hands_on = single and told.get(CONTROLLED, "true") == "true"
@@ -81,12 +84,37 @@ def look_at_brokers(admin: AdminClient, settings: Settings) -> Brokers:
     return Brokers(found, _told(features))
 
 
+def _unread(broker: str, error: KafkaException) -> Problem:
+    """Settings of a broker that may not be looked at, or that is away."""
+    cause = error.args[0]
+    told = unread(broker, cause.str(), "the cluster")
+    if cause.code() in topics.DENIED:
+        return told
+    return told._replace(cure="look again with `belfry doctor` once it answers")
+
+
+def _featureless(where: str, why: str) -> Problem:
+    what = f"its features could not be checked: {why}"
+    cure = "check by hand that it is Kafka 3.6 or later"
+    return Problem(where, what, cure, fatal=False, refuses=False, checked=False)
+
+
 def _configs(
     admin: AdminClient, names: list[str]
 ) -> dict[str, dict[str, str | None] | KafkaException]:
+    """Settings of brokers, or why one does not tell them: one that is away breaks no promise.
+
+    Each is asked by a request of its own, since librdkafka sends no other; all of them at once.
+    """
     asked = [ConfigResource(ResourceType.BROKER, name) for name in names]
-    futures = admin.describe_configs(asked, request_timeout=REACH_S)
-    return {resource.name: described(future) for resource, future in futures.items()}
+    futures = [admin.describe_configs([each], request_timeout=REACH_S) for each in asked]
+    found: dict[str, dict[str, str | None] | KafkaException] = {}
+    for resource, future in (pair for each in futures for pair in each.items()):
+        try:
+            found[resource.name] = described(future)
+        except KafkaException as error:
+            found[resource.name] = error
+    return found
 
 
 def _has_lone_partitions(cluster: Any, settings: Settings) -> bool:
@@ -101,4 +129,5 @@ def _told(features: dict[str, Features]) -> str:
     shown = ", ".join(
         f"{name} {levels[name]}" for name in (METADATA, TRANSACTION) if name in levels
     )
-    return f"Kafka {' and '.join(releases)}" + (f" ({shown})" if shown else "")
+    kafka = f"Kafka {' and '.join(releases) or 'of unknown release'}"
+    return f"{kafka} ({shown})" if shown else kafka

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+import struct
+from types import SimpleNamespace
+from typing import Any, ClassVar
 
 import pytest
+from aiokafka.errors import NodeNotReadyError
 from confluent_kafka import KafkaError, KafkaException
 
 from belfry.settings import Settings
-from belfry.worker import cluster_checks
+from belfry.worker import broker_features, cluster_checks
 from belfry.worker.broker_features import Features, feature_problems, features_in
 from belfry.worker.cluster_checks import check_at_start
 from belfry.worker.topic_rules import Problem, broker_problems, problems_of, unread
@@ -161,6 +164,82 @@ def test_a_cluster_that_denies_to_describe_breaks_nothing() -> None:
     told = unread("belfry.schedules", "denied", "topic belfry.schedules")
     assert (told.fatal, told.refuses, told.checked) == (False, False, False)
     assert "could not be checked: denied" in told.what
+
+
+class Admin:
+    """As much of an admin client as tells of brokers; one of them is away."""
+
+    def __init__(self, away: str) -> None:
+        self._away = away
+
+    def list_topics(self, **_: Any) -> Any:
+        return SimpleNamespace(brokers={1: None, 2: None}, topics={})
+
+    def describe_configs(self, resources: list[Any], **_: Any) -> dict[Any, Any]:
+        # As librdkafka does it: a broker is asked by a request of its own.
+        alone = len(resources) == 1
+        return {each: self._settings(each.name, alone=alone) for each in resources}
+
+    def _settings(self, name: str, *, alone: bool) -> Any:
+        if not alone:
+            return Denied(KafkaError._CONFLICT)
+        if name == self._away:
+            return Denied(KafkaError._TIMED_OUT)
+        return SimpleNamespace(result=dict)
+
+
+def test_a_broker_that_is_away_is_unchecked_and_ends_no_start(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    newest = Features({"metadata.version": 29}, {}, {24: 5})
+    answers = {"1": newest, "2": "no answer within 5 s"}
+    monkeypatch.setattr(cluster_checks, "ask_brokers", lambda _: answers)
+    admin: Any = Admin(away="2")
+    found = cluster_checks.look_at_brokers(admin, SETTINGS)
+    assert [(each.topic, each.checked) for each in found.problems] == [("broker 2", False)] * 2
+    settings, features = found.problems
+    assert "could not be checked" in settings.what
+    assert "DescribeConfigs" not in settings.cure
+    assert features.what == "its features could not be checked: no answer within 5 s"
+    assert found.told == "Kafka 4.2"
+    monkeypatch.setattr("belfry.worker.topics.problems", lambda *_: [])
+    assert check_at_start(admin, SETTINGS) == ""
+
+
+class FeatureClient:
+    """A client of four brokers: one answers, two answer what is cut off, one is away."""
+
+    answers: ClassVar[dict[int, Any]] = {
+        1: SimpleNamespace(api_versions=[(24, 0, 5, {})], tags={0: SUPPORTED}),
+        2: SimpleNamespace(api_versions=[], tags={0: SUPPORTED[:5]}),
+        3: struct.error("unpack requires a buffer of 4 bytes"),
+        4: NodeNotReadyError("4"),
+    }
+
+    def __init__(self, **_: Any) -> None:
+        brokers = [SimpleNamespace(nodeId=number) for number in self.answers]
+        self.cluster = SimpleNamespace(brokers=lambda: brokers)
+
+    async def bootstrap(self) -> None:
+        """It is there."""
+
+    close = bootstrap
+
+    async def send(self, number: int, _request: object) -> Any:
+        answer = self.answers[number]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+def test_each_broker_is_asked_for_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(broker_features, "AIOKafkaClient", FeatureClient)
+    found = broker_features.ask_brokers({"bootstrap.servers": "localhost:1"})
+    told = found["1"]
+    assert isinstance(told, Features)
+    assert told.release == "4.3"
+    for number, why in (("2", "IndexError"), ("3", "error: unpack"), ("4", "NodeNotReadyError")):
+        assert str(found[number]).startswith(why)
 
 
 def test_a_worker_starts_unless_a_problem_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
