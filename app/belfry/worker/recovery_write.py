@@ -1,7 +1,7 @@
 """A recovery as one transaction, under the transactional id of the partition.
 
 Taking that id fences whoever owns the partition, and whoever takes it over meanwhile fences the
-recovery: then nothing of it is committed.
+recovery.  A commit has three ends: done, nothing committed for certain, and not known.
 """
 
 from __future__ import annotations
@@ -68,7 +68,10 @@ class Writer:
             raise CannotRecover(f"nothing was changed: {error.args[0].str()}") from error
 
     def write(self, found: Found, plan: Plan) -> Manifest:
-        """Commit what the plan says; the manifest of the transaction."""
+        """Commit what the plan says; the manifest of the transaction.
+
+        CannotRecover says whether nothing was committed, or whether that is not known.
+        """
         try:
             self._producer.begin_transaction()
             pending = 0
@@ -78,14 +81,24 @@ class Writer:
             manifest = self._manifest(found, plan, pending)
             self._produce(keys.IDENTITY_KEY, encode_identity(plan.identity))
             self._produce(keys.manifest_key(manifest.txn_seq), encode_manifest(manifest))
-            self._producer.commit_transaction(COMMIT_S)
         except (KafkaException, BufferError) as error:
-            told = error.args[0].str() if isinstance(error, KafkaException) else str(error)
-            raise CannotRecover(
-                f"nothing was committed ({told}): a worker may have taken the partition over"
-                " meanwhile; look again"
-            ) from error
+            raise _nothing_committed(error) from error
+        self._commit()
         return manifest
+
+    def _commit(self) -> None:
+        try:
+            self._producer.commit_transaction(COMMIT_S)
+        except KafkaException as error:
+            cause = error.args[0]
+            if cause.txn_requires_abort() and not cause.fatal():
+                raise _nothing_committed(error) from error
+            # No answer in time, or a fence, which also meets a commit that is sent once more after
+            # the answer to the first was lost.
+            raise CannotRecover(
+                f"it is not known whether the recovery was committed ({cause.str()}); look again"
+                " with `belfry recover` before anything else is done about this partition"
+            ) from error
 
     def close(self) -> None:
         """Give the producer up."""
@@ -132,6 +145,14 @@ class Writer:
                 self._producer.poll(0.1)
             else:
                 return
+
+
+def _nothing_committed(error: KafkaException | BufferError) -> CannotRecover:
+    told = error.args[0].str() if isinstance(error, KafkaException) else str(error)
+    return CannotRecover(
+        f"nothing was committed ({told}): a worker may have taken the partition over meanwhile;"
+        " look again"
+    )
 
 
 class _Nothing:
