@@ -19,7 +19,7 @@ from starlette.responses import Response
 
 from belfry.api.access import Principal
 from belfry.api.parts import RETRY_SOON, Parts
-from belfry.api.peers import FORWARDED, NOT_HELD, Target, Unreachable
+from belfry.api.peers import FORWARDED, NOT_HELD, Target, Unreachable, number_in
 from belfry.api.problems import Problem
 from belfry.history.book import Book
 from belfry.history.source import History
@@ -106,7 +106,7 @@ async def _looked(source: History, partitions: frozenset[int], look: Look) -> di
 async def _for_worker(request: Request, source: History, look: Look) -> Response:
     """Answer for the partitions that another worker asks for, if all of them are here."""
     asked = request.headers.get(FOLLOWED, "")
-    wanted = frozenset(int(each) for each in asked.split(",") if each.isdecimal())
+    wanted = frozenset(number_in(FOLLOWED, each) for each in asked.split(",") if each)
     found = await _looked(source, wanted, look)
     if found is not None:
         return sent(found)

@@ -59,7 +59,8 @@ class Body:
 
     def refusal(self) -> Problem | None:
         """Why it is not let in, as far as its head says, or None."""
-        if self._length is None or (self._length.isdecimal() and int(self._length) <= self._most):
+        given = self._length
+        if given is None or (given.isdecimal() and len(given) < 19 and int(given) <= self._most):
             return None
         return _too_large(self._most)
 

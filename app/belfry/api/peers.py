@@ -23,12 +23,14 @@ from starlette.responses import Response
 from yarl import URL
 
 from belfry.api.access import ANYBODY, Gate, Principal, Role, forbidden, unauthorized
+from belfry.api.problems import Problem
 from belfry.wire.worker_keys import Keys
 
 FORWARDED: Final = "belfry-forwarded"
 NOT_HELD: Final = "belfry-not-held"
 AFTER: Final = "belfry-after"
 AT: Final = "belfry-partition"
+MOST_DIGITS: Final = 18
 FRESH_MS: Final = 30_000
 CONNECT_S: Final = 1.0
 TOTAL_S: Final = 20.0
@@ -44,6 +46,30 @@ _CLAIM: Final = TypeAdapter(
 
 class Unreachable(Exception):
     """The other worker did not answer."""
+
+
+def number_told(request: Request, header: str) -> int | None:
+    """The number that another worker tells in a header, None where none does; raises `Problem`."""
+    given = request.headers.get(header)
+    if given is None or FORWARDED not in request.headers:
+        return None
+    return number_in(header, given)
+
+
+def number_in(header: str, given: str) -> int:
+    """What a worker's header holds, as a number.
+
+    Raises:
+        Problem: where it is none, or longer than any that a worker sends.
+    """
+    if given.isascii() and given.isdecimal() and len(given) <= MOST_DIGITS:
+        return int(given)
+    raise Problem(
+        HTTPStatus.BAD_REQUEST,
+        f"Header {header} is {given[:40]!r}, of {len(given)} characters. It is for workers among"
+        f" themselves, and holds numbers of up to {MOST_DIGITS} digits: leave it out.",
+        "bad_header",
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,7 @@ from belfry.api.peers import (
     Target,
     Unreachable,
     is_misdirected,
+    number_told,
 )
 from belfry.api.problems import Problem
 from belfry.store.lookup import Moving
@@ -87,9 +88,9 @@ class Reads:
 
     def homes(self, request: Request, tenant: str, schedule_id: str) -> list[int]:
         """Where a schedule may live, the likeliest first; one place, where another worker asks."""
-        told = request.headers.get(AT, "")
-        if told.isdecimal() and FORWARDED in request.headers:
-            return [int(told)]
+        told = number_told(request, AT)
+        if told is not None:
+            return [told]
         holdings = self._parts.ready.holdings
         home = holdings.home_of(tenant, schedule_id)
         return [home, *holdings.former_homes_of(tenant, schedule_id)]
@@ -99,10 +100,8 @@ class Reads:
         return self._parts.ready.holdings.read(partition, look)
 
     def _after(self, request: Request, partition: int) -> int:
-        told = request.headers.get(AFTER, "")
-        if told.isdecimal() and FORWARDED in request.headers:
-            return int(told)
-        return self._written.get(partition, -1)
+        told = number_told(request, AFTER)
+        return self._written.get(partition, -1) if told is None else told
 
     async def _here(
         self,

@@ -16,13 +16,13 @@ from prometheus_client import CollectorRegistry
 from starlette.responses import Response
 from starlette.testclient import TestClient
 
-from belfry.api.access import Gate, Principal
+from belfry.api.access import ANYBODY, Gate, Principal
 from belfry.api.app import create_app
 from belfry.api.cursors import question, write_cursor
 from belfry.api.desk import NotWritten
 from belfry.api.holdings import NotHeld
 from belfry.api.parts import Open, Parts
-from belfry.api.peers import FORWARDED, Target, Unreachable
+from belfry.api.peers import AFTER, AT, FORWARDED, Target, Unreachable
 from belfry.schedules.tenant import Delivery, Level
 from belfry.schedules.tenants import Tenants
 from belfry.store.lookup import Wanted
@@ -237,3 +237,19 @@ def test_a_dry_run_of_what_cannot_be_proven_writes_no_copy(
     successor: Any = workers[0].state.parts
     successor.open(replace(successor.ready, holdings=Both(0, Shelf().rows)))
     assert _client(workers[1]).post(f"{HOME}/new/dry-run").json()["code"] == "not_found"
+
+
+@pytest.mark.parametrize("header", [AT, AFTER])
+@pytest.mark.parametrize("given", ["9" * 5_000, "-1", "1e9", ""])
+def test_a_header_of_workers_that_holds_no_number_is_refused(
+    workers: list[FastAPI], header: str, given: str
+) -> None:
+    """Python refuses to read thousands of digits, which was answered 500 where nobody signs."""
+    parts = workers[0].state.parts
+    told = {FORWARDED: parts.passport.write(Target("GET", f"{HOME}/old", ""), ANYBODY)}
+    headers = {**told, header: given}
+    answer = _client(workers[0]).get(f"{HOME}/old", headers=headers)
+    assert (answer.status_code, answer.json()["code"]) == (400, "bad_header")
+    assert f"{len(given)} characters" in answer.json()["detail"]
+    # From a caller they mean nothing.
+    assert _client(workers[0]).get(f"{HOME}/old", headers={header: given}).is_success
