@@ -39,6 +39,13 @@ TEXTS: Final = {
 # Who asks, and for which schedule.
 NAMES: Final = {name: TEXTS[name] for name in ("belfry-tenant", "belfry-id", "belfry-request-id")}
 FIRE_ID: Final = "belfry-fire-id"
+# Headers of a record that are looked at.  What belfry adds on the way is not counted.
+MOST_READ: Final = 1_024
+MOST_ADDED: Final = 16
+# Of more than `MOST_CARRIED` the first `MOST_KEPT` are kept, and a header that says so.
+MOST_CARRIED: Final = 2_048
+MOST_KEPT: Final = 1_500
+CUT: Final = "belfry-error-cut"
 PROTOCOL: Final = frozenset(WHEN) | frozenset(TEXTS)
 # On records of fired events, of dry runs, deliveries and webhooks, and of what was rejected.
 TRAVELLING: Final = frozenset(
@@ -57,7 +64,7 @@ TRAVELLING: Final = frozenset(
         "belfry-error-topic",
         "belfry-error-partition",
         "belfry-error-offset",
-        "belfry-error-cut",
+        CUT,
     }
 )
 KNOWN: Final = PROTOCOL | {SIGNATURE} | TRAVELLING
@@ -114,6 +121,29 @@ EMPTY: Final[dict[str, Any]] = {
 def speaks_protocol(headers: Headers) -> bool:
     """Whether these headers hold a request."""
     return any(name in PROTOCOL for name, _ in headers)
+
+
+def bounded(headers: Headers | None) -> Headers | None:
+    """Headers as they came, or the first of very many: two bytes can be one, a megabyte a lot.
+
+    What is cut is always refused (`too_many`), and kept so in `belfry.rejected`.
+    """
+    if not headers or len(headers) <= MOST_CARRIED:
+        return headers
+    return [*headers[:MOST_KEPT], (CUT, b"cut from %d headers" % len(headers))]
+
+
+def too_many(headers: Headers) -> Rejection | None:
+    """Why a record with so many headers is refused, or None."""
+    count = len(headers)
+    added = MOST_ADDED if headers[-1][0].startswith(ORIGIN_PREFIX) else 0
+    if count <= MOST_READ + added:
+        return None
+    return Rejection(
+        "bad_fields",
+        f"The record has {'more than ' if count > MOST_KEPT else ''}{count} headers; {MOST_READ}"
+        " are read, and 256 travel with an event.",
+    )
 
 
 def unknown_header(headers: Headers | None) -> Rejection | None:

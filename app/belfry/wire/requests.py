@@ -9,8 +9,9 @@ No input raises: whatever the bytes are, the answer is a `Request` or a `Rejecti
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from io import BytesIO
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from fastavro import parse_schema, schemaless_reader
 from fastavro.read import SchemaResolutionError
@@ -18,7 +19,8 @@ from fastavro.read import SchemaResolutionError
 from belfry.schedules.rejections import Rejection
 from belfry.schedules.request import PlainRequest, Request
 from belfry.wire import catalogue, framing
-from belfry.wire.headers import EMPTY, read_headers, speaks_protocol, unknown_header
+from belfry.wire.bounds import UNCOUNTED_BYTES, Bounds
+from belfry.wire.headers import EMPTY, read_headers, speaks_protocol, too_many, unknown_header
 from belfry.wire.quick import read_plain
 from belfry.wire.record import SourceRecord, stamp_of
 from belfry.wire.safety import MAX_VALUE_BYTES, unsafe_reason
@@ -29,18 +31,27 @@ MOST_SCHEMAS: Final = 1_000
 _NAMED: Final = frozenset({"tenant", "schedule_id"})
 _REGISTERED: Final = frozenset({framing.Kind.HEADER, framing.Kind.PREFIX})
 
-# What a schema reference is known to stand for: a pair to read with, or a verdict.
-Reading = tuple[Any, Any] | Rejection
 Reference = int | bytes
+
+
+class Schemas(NamedTuple):
+    """What to read with: the writer's schema, ours where it differs, and how much is too much."""
+
+    writer: Any
+    ours: Any
+    bounds: Bounds
+
+
+# What a schema reference is known to stand for: schemas to read with, or a verdict.
+Reading = Schemas | Rejection
 
 
 class RequestReader:
     """Decodes records; learns writers' schemas from the shell, which asks the registry."""
 
     def __init__(self) -> None:
-        self._ours = catalogue.plain(NAME)
         self._single_object = framing.single_object(NAME)
-        self._readings: dict[Reference, Reading] = {catalogue.fingerprint(NAME): (self._ours, None)}
+        self._readings: dict[Reference, Reading] = {catalogue.fingerprint(NAME): _own()}
         # Ids (as they lie in a value) whose writer's schema is ours: those may be plain.
         self._own: set[bytes] = set()
 
@@ -70,7 +81,8 @@ class RequestReader:
     def settle(self, reference: Reference, reading: Reading) -> None:
         """Read what carries this reference so from now on."""
         self._readings[reference] = reading
-        if not isinstance(reading, Rejection) and reading[1] is None and isinstance(reference, int):
+        own = not isinstance(reading, Rejection) and reading.ours is None
+        if own and isinstance(reference, int):
             self._own.add(reference.to_bytes(4, "big"))
 
     def learn(self, reference: Reference, writer: dict[str, Any]) -> None:
@@ -122,6 +134,8 @@ class RequestReader:
 
     def _read_claim(self, record: SourceRecord) -> Request | Rejection:
         _, _, key, value, headers = record
+        if headers and (refused := too_many(headers)):
+            return refused
         if headers and speaks_protocol(headers):
             return read_headers(record)
         if value is None:
@@ -147,9 +161,12 @@ class RequestReader:
             return _unknown(reference)
         if isinstance(reading, Rejection):
             return reading
+        if len(body) > UNCOUNTED_BYTES and (why := reading.bounds.problem(body)):
+            return Rejection("bad_fields", why)
         stream = BytesIO(body)
         try:
-            request: Request = schemaless_reader(stream, *reading)  # type: ignore[assignment]
+            found: Any = schemaless_reader(stream, reading.writer, reading.ours)
+            request: Request = found
         except EOFError:
             # fastavro's own words name an address in memory; a reason is the same for every owner.
             return Rejection(
@@ -196,10 +213,18 @@ def reading_of(writer: dict[str, Any]) -> Reading:
         )
     try:
         if catalogue.fingerprint_of(writer) == catalogue.fingerprint(NAME):
-            return (catalogue.plain(NAME), None)
-        return (parse_schema(catalogue.without_logical_types(writer)), catalogue.plain(NAME))
+            return _own()
+        parsed = parse_schema(catalogue.without_logical_types(writer))
+        return Schemas(parsed, catalogue.plain(NAME), Bounds(parsed))
     except Exception as error:  # noqa: BLE001  # whatever fastavro makes of a stranger's schema
         return Rejection("schema_not_a_request", f"The writer's schema is unreadable: {error}")
+
+
+@cache
+def _own() -> Schemas:
+    """What to read today's own schema with."""
+    ours = catalogue.plain(NAME)
+    return Schemas(ours, None, Bounds(ours))
 
 
 def _needed(record: SourceRecord) -> Reference | None:

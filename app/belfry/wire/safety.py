@@ -8,6 +8,8 @@ The measure is one number per type, its *excess*: the most values that an encodi
 hold beyond `VALUES_PER_BYTE` for each of its bytes.  Items of arrays and maps may have none (else
 they could be repeated for nothing), and a whole schema little.  What passes therefore decodes to at
 most ``VALUES_PER_BYTE * bytes + FREE_VALUES`` values, so that a limit on bytes limits memory.
+What it holds of arrays and maps is
+counted in each record (`bounds.py`); what a schema holds besides is bounded here.
 Named types are measured once, which keeps the survey linear where a schema doubles itself.
 """
 
@@ -17,6 +19,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from fastavro import parse_schema
+
+from belfry.wire.bounds import MOST_VALUES, values_of
 
 MAX_VALUE_BYTES: Final = 1024 * 1024
 """Largest encoded record to decode: Kafka's own default limit of a record batch."""
@@ -51,11 +55,14 @@ def unsafe_reason(schema: object) -> str | None:
     """
     try:
         _check_json(schema)
-        excess = _Survey().excess(_parse(schema))
+        parsed = _parse(schema)
+        excess = _Survey().excess(parsed)
     except _UnsafeError as unsafe:
         return str(unsafe)
     if excess > FREE_VALUES:
         return f"one record of it can hold more than {FREE_VALUES} values that take no bytes"
+    if values_of(parsed, {}) > MOST_VALUES:
+        return f"one record of it can hold more than {MOST_VALUES} values besides arrays and maps"
     return None
 
 

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
+from belfry.wire.headers import bounded
 from belfry.wire.record import Headers
 
 REQUEST_S: Final = 10.0
@@ -202,8 +203,9 @@ class LogEnds:
 
 
 def headers_of(messages: list[Message]) -> list[Headers | None]:
-    """Headers of records; those with a name that is no UTF-8 come back as one that says so.
+    """Headers of records, cut where there are thousands (`wire/headers.py`).
 
+    Those of a record with a name that is no UTF-8 come back as one that says so.
     confluent-kafka leaves such an error pending and hands out a list with a hole, which may end the
     process when it is touched.  `map` looks for pending errors after each call, where a plain call
     does not, and each message is asked once only.
@@ -212,7 +214,7 @@ def headers_of(messages: list[Message]) -> list[Headers | None]:
     calls: Any = map(Message.headers, messages)
     for _ in messages:
         try:
-            found.append(next(calls))
+            found.append(bounded(next(calls)))
         except (SystemError, UnicodeDecodeError):
             found.append([("belfry-unreadable", b"a header name of this record is no UTF-8")])
     return found

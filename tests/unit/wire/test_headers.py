@@ -9,14 +9,19 @@ from belfry.schedules.request import Request
 from belfry.wire import catalogue
 from belfry.wire.headers import (
     EMPTY,
+    MOST_CARRIED,
+    MOST_KEPT,
+    MOST_READ,
     PROTOCOL,
     TRAVELLING,
     asked_by,
+    bounded,
     read_headers,
     speaks_protocol,
     unknown_header,
 )
-from belfry.wire.record import Headers
+from belfry.wire.record import Headers, Origin, origin_headers, origin_of
+from belfry.wire.requests import RequestReader
 
 NAMED: Headers = [("belfry-tenant", b"demo"), ("belfry-id", b"order/1")]
 AT = ("belfry-at", b"2027-01-15T08:00:00Z")
@@ -233,3 +238,53 @@ def test_reading_one_request_leaves_no_trace_in_the_next() -> None:
     second = request(AT)
     assert len(first["headers"]) == 1
     assert (second["headers"], second["group"], EMPTY["headers"]) == ([], None, [])
+
+
+@pytest.mark.parametrize("name", ["belfry-at", "belfry-in", "belfry-every", "belfry-cron"])
+def test_thousands_of_digits_are_no_number(name: str) -> None:
+    """Python reads 4 300 at most; what it says of more is no help."""
+    for digits in (20, 4_000, 5_000, 500_000):
+        found = refusal((name, b"9" * digits)) if name != "belfry-cron" else None
+        if found is not None:
+            assert found.code == "bad_header"
+            assert len(found.reason) < 500
+            assert "limit" not in found.reason
+
+
+def test_thousands_of_digits_are_no_origin() -> None:
+    told = origin_headers(Origin("t", 1, 2, 1_800_000_000_000, rerouted=True), asked=1)
+    for place in range(1, len(told)):
+        headers = [*told]
+        headers[place] = (headers[place][0], b"9" * 5_000)
+        record = (5, 1_800_000_000_000, None, b"v", headers)
+        assert origin_of(record, "here", 3).topic in ("here", "t")
+        assert len(str(origin_of(record, "here", 3))) < 200
+
+
+def of(count: int, *more: tuple[str, bytes | None]) -> Rejection | Request:
+    """The answer to a record of so many headers, as the reader of the topic hands them out."""
+    headers: Headers = [*NAMED, AT, *[("", None)] * (count - 3 - len(more)), *more]
+    return RequestReader().read_whole((0, 0, b"k", b"v", bounded(headers)))
+
+
+def test_a_record_of_very_many_headers_is_refused_and_only_the_first_are_kept() -> None:
+    """A megabyte holds half a million of them."""
+    for count in (MOST_READ + 1, MOST_CARRIED, MOST_CARRIED + 1, 400_000):
+        found = of(count)
+        assert isinstance(found, Rejection)
+        assert found.code == "bad_fields"
+        shown = str(count) if count <= MOST_CARRIED else f"more than {MOST_KEPT + 1}"
+        assert shown in found.reason
+    kept = bounded([*NAMED, *[("", None)] * 400_000])
+    assert kept is not None
+    assert len(kept) == MOST_KEPT + 1
+    assert kept[-1] == ("belfry-error-cut", b"cut from 400002 headers")
+    asked = asked_by((0, 0, None, None, kept))
+    assert asked is not None
+    assert asked["tenant"] == "demo"
+
+
+def test_what_belfry_adds_on_the_way_does_not_make_a_request_too_large() -> None:
+    origin = origin_headers(Origin("t", 1, 2, 3, rerouted=True), asked=1)
+    assert not isinstance(of(MOST_READ), Rejection)
+    assert not isinstance(of(MOST_READ + len(origin), *origin), Rejection)
