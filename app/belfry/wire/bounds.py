@@ -42,17 +42,19 @@ class Bounds:
     def __init__(self, parsed: Any, most: int = MOST_VALUES) -> None:
         self._most = most
         skips = _Skips()
-        self._fields = (
-            [skips.of(field["type"]) for field in parsed["fields"]]
-            if isinstance(parsed, dict) and "fields" in parsed
-            else [skips.of(parsed)]
-        )
+        record = isinstance(parsed, dict) and "fields" in parsed
+        types = [field["type"] for field in parsed["fields"]] if record else [parsed]
+        # Optional fields are mostly null, a zero byte.
+        self._fields = [(_is_optional(each), skips.of(each)) for each in types]
 
     def problem(self, body: bytes) -> str:
         """Why a body must not be decoded, as a sentence; empty where it may be."""
         left, at, size = [self._most], 0, len(body)
         try:
-            for skip in self._fields:
+            for optional, skip in self._fields:
+                if optional and not body[at]:
+                    at += 1
+                    continue
                 at = skip(body, at, left)
                 if size - at <= left[0] >> 2:
                     # `safety.VALUES_PER_BYTE`: the rest cannot hold too many.
@@ -65,6 +67,10 @@ class Bounds:
         except (IndexError, ValueError):
             pass
         return ""
+
+
+def _is_optional(parsed: Any) -> bool:
+    return isinstance(parsed, list) and parsed[:1] == ["null"]
 
 
 def values_of(parsed: Any, known: dict[str, int]) -> int:

@@ -64,11 +64,9 @@ class RequestReader:
         """
         heads = {value[:5] for _, _, _, value, _ in records if value and value[0] == 0}
         known = self._readings
+        given = [headers for _, _, _, _, headers in records if headers]
         if all(int.from_bytes(head[1:], "big") in known for head in heads) and not any(
-            name == framing.VALUE_SCHEMA_ID
-            for *_, headers in records
-            if headers
-            for name, _ in headers
+            name == framing.VALUE_SCHEMA_ID for headers in given for name, _ in headers
         ):
             return {}
         found: dict[Reference, list[SourceRecord]] = {}
