@@ -277,6 +277,13 @@ class Settings(BaseSettings):
     batch_records: int = Field(
         8_000, ge=1, le=50_000, description="Most requests taken in by one transaction."
     )
+    step_bytes: int = Field(
+        16_000_000,
+        ge=1_000_000,
+        le=1_000_000_000,
+        description="Most bytes that one transaction takes in, and that it fires; one record more"
+        " may join.",
+    )
     fire_chunk: int = Field(
         10_000, ge=1, le=50_000, description="Most events fired by one transaction."
     )

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Producer
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its own re-exports
     AdminClient,
     AlterConfigOpType,
@@ -15,12 +16,15 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its own re-
 )
 
 from tests.acceptance.harness.reading import Record
-from tests.acceptance.harness.site import Site, now_ms
+from tests.acceptance.harness.site import Site, now_ms, wait_for
+from tests.acceptance.harness.worker import Worker
 
 pytestmark = pytest.mark.slow
 
 # The promise is one second; the other one is for a machine that is busy with other tests.
 ON_TIME_MS = 2_000
+BOMB_RECORDS, BOMB_RECORD_BYTES = 200, 900_000
+SPARE_MB = 120
 
 
 @pytest.fixture
@@ -140,3 +144,42 @@ def test_a_flood_of_poison_holds_nobody_up(site: Site) -> None:
         assert max(late.values()) < ON_TIME_MS
         assert min(late.values()) >= 0
         assert waited_ms < 10_000, "a flood costs its own partition's ingest, but not for long"
+
+
+def peak_mb(worker: Worker) -> int:
+    """The most memory that a worker has used so far."""
+    status = Path(f"/proc/{worker.child.pid}/status").read_text()
+    return next(int(line.split()[1]) // 1024 for line in status.splitlines() if "VmHWM" in line)
+
+
+def refused(worker: Worker) -> int:
+    """How many requests a worker has refused."""
+    lines = worker.get("/metrics")[1].splitlines()
+    counts = [line for line in lines if line.startswith('belfry_requests_total{outcome="REJECTED"')]
+    return sum(int(float(line.split()[-1])) for line in counts)
+
+
+def test_a_batch_that_unpacks_to_a_thousand_times_its_size_holds_nobody_up(site: Site) -> None:
+    """200 kB on the wire: librdkafka unpacks them as a whole, and nothing copies all of that."""
+    with site:
+        site.fired_topics(["good"])
+        worker = site.worker().start()
+        worker.wait_ready()
+        home = site.ask("good", "home", at=now_ms() + 3_600_000).partition()
+        unlike = {"linger.ms": 60_000, "batch.size": 2**31 - 1, "message.max.bytes": 1_000_000_000}
+        packed = {"compression.type": "gzip", "compression.level": 1}
+        sent = {"bootstrap.servers": site.bootstrap, "batch.num.messages": BOMB_RECORDS}
+        bomb = Producer({**sent, **packed, **unlike, "queue.buffering.max.kbytes": 2_000_000})
+        value = bytes(BOMB_RECORD_BYTES)
+        for _ in range(BOMB_RECORDS):
+            bomb.produce(site.topic("schedules"), value, partition=home)
+        first_ms = now_ms() + 1_000
+        fire_each(site, "good", 25, first_ms, 200)
+        before_mb = peak_mb(worker)
+        assert bomb.flush(20) == 0
+        wait_for("the refusals", lambda: refused(worker) == BOMB_RECORDS)
+        fired = site.wait_fired("good", 25)
+        assert 0 <= min(lateness_ms(fired)) <= max(lateness_ms(fired)) < ON_TIME_MS
+        unpacked_mb = BOMB_RECORDS * BOMB_RECORD_BYTES // 1024**2
+        assert peak_mb(worker) - before_mb < unpacked_mb + SPARE_MB
+        assert "rolled back" not in worker.log.read_text()

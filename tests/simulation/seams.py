@@ -19,7 +19,7 @@ import confluent_kafka
 from confluent_kafka.admin import AdminClient
 
 import belfry.assembly  # noqa: F401  # with it comes the whole shell
-from belfry.worker import broker_features, open_transactions, rocks
+from belfry.worker import broker_features, caution, open_transactions, rocks
 from tests.simulation import admin, clients, disk, primitives, readers
 
 REPLACED: Final[list[tuple[Any, Any]]] = [
@@ -37,6 +37,7 @@ REPLACED: Final[list[tuple[Any, Any]]] = [
     (confluent_kafka.Consumer, readers.SimConsumer),
     (confluent_kafka.Message, clients.SimMessage),
     (AdminClient, admin.SimAdmin),
+    (caution.resident_bytes, lambda: 0),
     (open_transactions.open_transactions, admin.open_transactions),
     (broker_features.ask_brokers, admin.ask_brokers),
     (rocks.RocksMap, disk.SimRocks),

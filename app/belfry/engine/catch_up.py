@@ -6,7 +6,6 @@ step gives catching up the room that live events leave, or a little where they l
 
 from __future__ import annotations
 
-from itertools import islice
 from typing import Final
 
 from belfry.engine.effects import Effects
@@ -14,6 +13,7 @@ from belfry.engine.firing import RULE
 from belfry.engine.plan import plan_of
 from belfry.engine.ruled import Ruled, next_row
 from belfry.engine.waiting import Waiting
+from belfry.firing.due import Most, take
 from belfry.schedules.tenant import Tenant
 from belfry.schedules.tenants import StepTenants
 from belfry.store.records import IN_CATCH_UP, decode_row
@@ -49,7 +49,7 @@ class CatchUp:
         for turn, name in enumerate(ready):
             share = -(-left // (len(ready) - turn))
             if share > 0:
-                left -= self._fire_of(name, share, now_ms)
+                left -= self._fire_of(name, share, now_ms, effects)
                 effects.moved = True
         self._rate.take(budget - left)
 
@@ -61,10 +61,11 @@ class CatchUp:
         """Give back what a step took of the rate."""
         self._rate.aborted()
 
-    def _fire_of(self, name: bytes, share: int, now_ms: int) -> int:
+    def _fire_of(self, name: bytes, share: int, now_ms: int, effects: Effects) -> int:
         """Fire a tenant's share; the number of its fires."""
         tenant = self._tenants.of_bytes(name)
-        rows = list(islice(self._store.line(IN_CATCH_UP, name), share))
+        line = self._store.line(IN_CATCH_UP, name)
+        rows, _ = take(line, Most(share, effects.room // 2))
         if not rows:
             # They joined in this step.
             return 0
@@ -72,12 +73,15 @@ class CatchUp:
         fired = 0
         for turn, (_, record) in enumerate(rows):
             burst = max(1, (share - fired) // (len(rows) - turn))
-            fired += self._fire_some(record, tenant, burst, now_ms)
+            fired += self._fire_some(record, tenant, (burst, now_ms), effects)
         self._waiting.shrink(name, len(rows), IN_CATCH_UP)
         return fired
 
-    def _fire_some(self, record: bytes, tenant: Tenant, burst: int, now_ms: int) -> int:
+    def _fire_some(
+        self, record: bytes, tenant: Tenant, burst_at: tuple[int, int], effects: Effects
+    ) -> int:
         """Fire a schedule's next few late occurrences, and put it where it waits then."""
+        burst, now_ms = burst_at
         self._store.added -= 1
         row = decode_row(record)
         if self._ruled.holds_unreadable(row, record):
@@ -85,6 +89,8 @@ class CatchUp:
         plan = plan_of(row[RULE])
         fired = 0
         while fired < burst and now_ms - row[0] > plan.limit_ms:
+            if fired and effects.room <= 0:
+                break
             if self._ruled.too_old(row, plan, tenant):
                 following = self._ruled.pass_over(row, record, plan, tenant)
             else:

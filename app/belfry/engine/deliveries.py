@@ -64,6 +64,7 @@ def deliver(
             effects.lifecycle.append(_too_large(event, tenant.topic, size + len(state)))
         else:
             effects.deliveries.append((key, body, [*headers, (HEADER, state)]))
+            effects.room -= size
 
 
 def _states(rule: bytes, tenant: Tenant, *, acks: bool) -> tuple[bytes, ...]:

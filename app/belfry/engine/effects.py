@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from belfry.schedules.outcomes import Outcome
 from belfry.store.records import Manifest
@@ -19,6 +19,9 @@ Fired = tuple[str, bytes, bytes | None, bytes | None, Headers]
 
 # key, body of the FiredEvent (the frame comes before it), headers
 Delivered = tuple[bytes, bytes, Headers]
+
+
+STEP_BYTES: Final = 16_000_000
 
 
 class Rejected(NamedTuple):
@@ -46,6 +49,8 @@ class Effects:
     are tenants whose envelopes were made before their head was known: such a step is not committed.
     `unreadable` are schedules (changelog key, why) that were due and cannot be understood here.
     `loose` are topics whose fired records need not be in the transaction, only be there before it.
+    `room` is how many bytes may still join: whoever adds what its own input does not bound takes of
+    it, and what comes when it is used up waits for the next step.
     """
 
     rows: dict[bytes, bytes | None] = field(default_factory=dict)
@@ -63,6 +68,7 @@ class Effects:
     loose: set[str] = field(default_factory=set)
     unreadable: list[tuple[bytes, str]] = field(default_factory=list)
     rederived: int = 0
+    room: int = field(default=STEP_BYTES, compare=False)
     moved: bool = False
     manifest: Manifest | None = None
 

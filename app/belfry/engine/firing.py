@@ -18,7 +18,7 @@ from belfry.engine.gates import GROUP, group_gate
 from belfry.engine.plain_fires import PlainFires
 from belfry.engine.queues import SHORT_STEP, Look, Queues, Turn
 from belfry.engine.waiting import SCHEDULE_ID, TENANT, Waiting
-from belfry.firing.due import Reach, due_chunk
+from belfry.firing.due import Most, Reach, due_chunk
 from belfry.schedules.identity import extra_fire_id, fire_id
 from belfry.schedules.outcomes import Outcome
 from belfry.schedules.rule import has_targets
@@ -77,7 +77,7 @@ class Firing:
             if self._waiting.heads:
                 room = min(room, SHORT_STEP)
         timeline = self._store.timeline(reach.cursor, now_ms)
-        chunk = due_chunk(timeline, reach, now_ms, max(1, room))
+        chunk = due_chunk(timeline, reach, now_ms, Most(max(1, room), max(1, effects.room)))
         self._store.clear(chunk.rows)
         for record in self._plain.fire(chunk.rows, now_ms, effects):
             self._plain.forget(self._leave_timeline(record, now_ms, effects))
@@ -87,7 +87,8 @@ class Firing:
         """Fire or judge a due row, or hold it back; its tenant, who may be held up by it."""
         row = decode_row(record)
         tenant = self._tenants.of_bytes(row[TENANT])
-        if tenant.aside or row[TENANT] in self._waiting.backlog:
+        full = effects.room <= 0
+        if tenant.aside or full or row[TENANT] in self._waiting.backlog:
             self._waiting.hold(row, record)
             self._store.added -= 1
             effects.moved = True
@@ -111,9 +112,9 @@ class Firing:
     def _fire_backlog(self, reach: Reach, now_ms: int, at_most: int, effects: Effects) -> int:
         fired = 0
         for turn, turns in self.queues.turns(reach, now_ms):
-            if fired >= at_most:
+            if fired >= at_most or effects.room <= 0:
                 break
-            look = self.queues.peek(turn, (at_most - fired) // turns)
+            look = self.queues.peek(turn, Most((at_most - fired) // turns, effects.room // turns))
             rows = look.rows
             left, did = self._leave_backlog(turn, look, now_ms, effects)
             self._store.clear(rows[:left])
@@ -132,7 +133,7 @@ class Firing:
         """
         waiting, left, done = self._waiting, 0, 0
         waiting.begin_turn()
-        while done < look.most:
+        while done < look.most and (effects.room > 0 or not done):
             place, record, again = _next_of(look, left, waiting.next_again)
             if record is None or (again and place[0] > now_ms):
                 break
@@ -219,6 +220,7 @@ def emit(
         headers.append(("belfry-missed", b"%d" % missed))
     if given:
         headers = decode_headers(given) + headers
+    effects.room -= len(value or b"") + len(given)
     if tenant.dressed or has_targets(rule):
         event = fired_event(Pending._make(row), tenant, fire, missed)
         value = _dress(event, tenant, headers, effects)

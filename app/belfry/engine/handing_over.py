@@ -60,6 +60,7 @@ def hand_over(
             shown = signature(inlet.secret, inlet.tenant, key, value, headers)
             headers.append((SIGNATURE, shown))
         headers = vouched(place.origin_keys, key, value, headers)
+        effects.room -= size_of(record)
         effects.rerouted.append(Rerouted(home, key, value, headers))
     return effects
 

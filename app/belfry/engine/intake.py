@@ -289,6 +289,7 @@ class Intake:
             carried.append((RETRIES, b"%d" % retries))
         carried = vouched(self._place.origin_keys, key, value, carried)
         effects.rerouted.append(Rerouted(home, key, value, carried))
+        effects.room -= size
 
 
 def _misrouted(tenant: str, origin: Origin, here: int, home: int) -> Rejection:

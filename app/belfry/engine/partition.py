@@ -12,9 +12,10 @@ arrives with the fire comes too late.  The engine never looks at a clock and nev
 from __future__ import annotations
 
 from hashlib import blake2b
+from typing import Final
 
 from belfry.engine.catch_up import LEAST_SHARE, CatchUp
-from belfry.engine.effects import Effects
+from belfry.engine.effects import STEP_BYTES, Effects
 from belfry.engine.firing import Firing
 from belfry.engine.intake import Intake
 from belfry.engine.limits import Limits
@@ -35,6 +36,8 @@ from belfry.store.sweep import Sweep
 from belfry.wire.batch import SourceBatch
 from belfry.wire.requests import RequestReader
 
+# Requests that a step looks at, behind one that had no room for all of its batch.
+FEW: Final = 64
 NO_MANIFEST = Manifest(0, 0, 0, 0, 0, 0, b"")
 
 
@@ -43,11 +46,22 @@ class GapInSource(Exception):
 
 
 class PartitionEngine:
-    """Schedules of one partition; `store` holds exactly what `manifest` says."""
+    """Schedules of one partition; `store` holds exactly what `manifest` says.
+
+    A step takes in about `step_bytes`, and fires as many: the last of each may be larger.
+    """
 
     def __init__(
-        self, place: Place, store: ScheduleStore, reader: RequestReader, tenants: Tenants
+        self,
+        place: Place,
+        store: ScheduleStore,
+        reader: RequestReader,
+        tenants: Tenants,
+        step_bytes: int = STEP_BYTES,
     ) -> None:
+        self._step_bytes = step_bytes
+        # How many requests the next step looks at, where the last one had no room for more.
+        self._few: int | None = None
         stored = store.state()
         self.manifest = NO_MANIFEST if stored is None else stored.manifest
         self._store = store
@@ -68,7 +82,7 @@ class PartitionEngine:
         self._removal = Removal(store, of_step, self._waiting)
         self._oldest = Oldest(store, of_step, self._waiting)
         self._next_due_ms = store.first_due_ms(self._reach.cursor)
-        self._effects = Effects()
+        self._effects = Effects(room=step_bytes)
         self._position = self.manifest.position
         self._heard_ms = self._step_heard_ms = 0
         self._step_reach = self._reach
@@ -154,6 +168,10 @@ class PartitionEngine:
 
         Each request counts from its own arrival (`arrival.py`).  `now_ms` is when its verdict is
         told of, and when the fire of a TRIGGER leaves.
+
+        Small requests may have large effects: a TRIGGER fires a payload that was stored.  Where the
+        step has no room left, `position` stays amid the batch, and `batch.behind(position)` is for
+        the next step.
         """
         if batch.start != self._position:
             raise GapInSource(
@@ -163,17 +181,29 @@ class PartitionEngine:
         self._intake.begin(now_ms, self._step_reach.watermark_ms)
         self._waiting.reach = self._step_reach
         read, effects = self._reader.read, self._effects
-        requests = [read(record) for record in batch.records]
+        records, behind = batch.records, batch.next_position
+        if self._few is not None and len(records) > self._few:
+            records, behind = records[: self._few], records[self._few][0]
+        # A batch is bounded itself, so what it brings along fits; what it sets off may not.
+        effects.room = self._step_bytes + 2 * batch.size
+        requests = [read(record) for record in records]
         for tenant in self._firing.queues.crowds.crowding(requests, batch.start):
             self._waiting.set_apart(tenant)
         instants = Instants(now_ms, self._step_reach.watermark_ms)
-        for record, request in self._plain.keep(batch.records, requests, instants, effects):
+        last = records[-1] if records else None
+        taking = self._plain.keep(records, requests, instants, effects)
+        for record, request in taking:
             whole = self._reader.read_whole(record) if type(request) is tuple else request
             self._intake.take(record, whole, effects)
-        effects.moved = effects.moved or batch.next_position != self._position
-        self._position = batch.next_position
-        if batch.records:
-            self._step_heard_ms = max(self._step_heard_ms, batch.records[-1][1])
+            if effects.room <= 0 and record is not last:
+                taking.close()
+                last, behind = record, record[0] + 1
+                break
+        self._few = _next_few(self._few, behind < batch.next_position, effects.room)
+        effects.moved = effects.moved or behind != self._position
+        self._position = behind
+        if last is not None:
+            self._step_heard_ms = max(self._step_heard_ms, last[1])
         return effects
 
     def sweep(self, now_ms: int, at_most: int) -> Effects:
@@ -234,7 +264,7 @@ class PartitionEngine:
         self._heard_ms = self._step_heard_ms
         self._reach = self._step_reach
         self._next_due_ms = self._store.first_due_ms(self._reach.cursor)
-        self._effects = Effects()
+        self._effects = Effects(room=self._step_bytes)
 
     def aborted(self) -> None:
         """The step's transaction was rolled back: forget it."""
@@ -246,7 +276,17 @@ class PartitionEngine:
         self._removal.aborted()
         self._sweep.restart()
         self._zones.restart()
-        self._effects = Effects()
+        self._effects = Effects(room=self._step_bytes)
         self._position = self.manifest.position
         self._step_heard_ms = self._heard_ms
         self._step_reach = self._reach
+
+
+def _next_few(few: int | None, left: bool, room: int) -> int | None:
+    """How many requests the next step looks at, None for all of a batch.
+
+    Whoever reads a batch anew for each few that it takes in would be busy with nothing else.
+    """
+    if left and room <= 0:
+        return FEW
+    return None if few is None or not left else 2 * few

@@ -8,7 +8,7 @@ meet a schedule that exists, is left to `take`, in the order of the batch.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from typing import Any, Final, NamedTuple
 
 from belfry.engine.arrival import MOST_AHEAD_MS
@@ -60,8 +60,11 @@ class PlainIntake:
         requests: Sequence[Any],
         instants: Instants,
         effects: Effects,
-    ) -> Iterator[tuple[SourceRecord, Any]]:
-        """Keep the plain ones; yields each other (record, request) when its turn has come."""
+    ) -> Generator[tuple[SourceRecord, Any]]:
+        """Keep the plain ones; yields each other (record, request) when its turn has come.
+
+        Closed before its end, it has kept those before the last that it gave.
+        """
         now_ms, earliest_ms = instants.now_ms, max(instants.watermark_ms + 1, SECONDS_LIMIT)
         newest_ms, first_life = now_ms + MOST_AHEAD_MS, self._first_life
         names = [_name(request) for request in requests]
@@ -69,46 +72,48 @@ class PlainIntake:
         found = self._store.prefetch([name for name in (*names, *answers) if name])
         careful = _any_odd_id(requests)
         heads, keep_apart = self._waiting.heads, self._waiting.keep_plain
-        put = self._store.put_timeline
+        put, count = self._store.put_timeline, 0
         writes, rows = self._store.writes, effects.rows
         rooms: dict[bytes, int] = {}
         kept_of: set[bytes] = set()
-        count = 0
-        for record, request, name, answer in zip(records, requests, names, answers, strict=True):
-            if not name:
-                yield record, request
-                continue
-            tenant, schedule_id, due_ms, event_type, group, _, _, request_id = request
-            seq, accepted_ms, _, _, _ = record
-            if (
-                not SECONDS_LIMIT <= accepted_ms <= newest_ms
-                or not earliest_ms <= due_ms <= accepted_ms + YEARS_100_MS
-                or name in writes
-                or found[name] is not None
-                or (careful and not _is_plain(schedule_id))
-                or (group is not None and not _is_plain(group))
-                or (event_type is not None and not _is_plain(event_type))
-                # An id that was answered before, or needs a closer look.
-                or (answer and (answer in writes or found[answer] or not _is_plain(request_id)))
-            ):
-                yield record, request
-                continue
-            kept = encode_plain(request, accepted_ms, seq, first_life + seq)
-            if len(kept) > (rooms.get(tenant) or self._room(tenant, rooms)):
-                yield record, request
-                continue
-            if tenant in heads:
-                keep_apart(name, tenant, kept, (due_ms, seq))
-            else:
-                put(name, kept, due_ms, seq)
-            rows[name[1:]] = kept
-            if answer:
-                self._verdicts.accepted(seq, request, (accepted_ms, now_ms), effects)
-            kept_of.add(tenant)
-            count += 1
-        if count:
-            effects.outcomes[Outcome.ACCEPTED] += count
-            effects.tenants.update([self._tenants.of_bytes(name).name for name in kept_of])
+        all_of_them = zip(records, requests, names, answers, strict=True)
+        try:
+            for record, request, name, answer in all_of_them:
+                if not name:
+                    yield record, request
+                    continue
+                tenant, schedule_id, due_ms, event_type, group, _, _, request_id = request
+                seq, accepted_ms, _, _, _ = record
+                if (
+                    not SECONDS_LIMIT <= accepted_ms <= newest_ms
+                    or not earliest_ms <= due_ms <= accepted_ms + YEARS_100_MS
+                    or name in writes
+                    or found[name] is not None
+                    or (careful and not _is_plain(schedule_id))
+                    or (group is not None and not _is_plain(group))
+                    or (event_type is not None and not _is_plain(event_type))
+                    # An id that was answered before, or needs a closer look.
+                    or (answer and (answer in writes or found[answer] or not _is_plain(request_id)))
+                ):
+                    yield record, request
+                    continue
+                kept = encode_plain(request, accepted_ms, seq, first_life + seq)
+                if len(kept) > (rooms.get(tenant) or self._room(tenant, rooms)):
+                    yield record, request
+                    continue
+                if tenant in heads:
+                    keep_apart(name, tenant, kept, (due_ms, seq))
+                else:
+                    put(name, kept, due_ms, seq)
+                rows[name[1:]] = kept
+                if answer:
+                    self._verdicts.accepted(seq, request, (accepted_ms, now_ms), effects)
+                kept_of.add(tenant)
+                count += 1
+        finally:
+            if count:
+                effects.outcomes[Outcome.ACCEPTED] += count
+                effects.tenants.update([self._tenants.of_bytes(name).name for name in kept_of])
 
     def _room(self, name: bytes, rooms: dict[bytes, int]) -> int:
         """Bytes that a record of this tenant may have; none where it needs the general way.

@@ -10,12 +10,12 @@ the clock went back, or a new owner's is behind the old one's: that waits.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import groupby, islice
+from itertools import groupby
 from typing import Final, NamedTuple
 
 from belfry.engine.waiting import Waiting
 from belfry.firing.crowds import Crowds
-from belfry.firing.due import Reach
+from belfry.firing.due import Most, Reach, take
 from belfry.firing.rates import Rate
 from belfry.schedules.tenant import Tenant
 from belfry.schedules.tenants import StepTenants
@@ -100,15 +100,14 @@ class Queues:
             for place, turn in enumerate(level):
                 yield turn, len(level) - place
 
-    def peek(self, turn: Turn, share: int) -> Look:
+    def peek(self, turn: Turn, share: Most) -> Look:
         """The next rows of a turn; `took` says how many of them have left."""
         head = self._waiting.heads.get(turn.name)
         start = b"" if head is None else keys.line_key(keys.BACKLOG_PREFIX, turn.name, head, 0)
         rows = self._store.line_until(IN_BACKLOG, turn.name, start, turn.until_ms)
-        most = max(1, min(share, turn.most))
-        found = list(islice(rows, most))
-        all_of_them = len(found) < most
-        beyond_ms = turn.until_ms + 1 if all_of_them else keys.line_due(found[-1][0])
+        most = max(1, min(share.rows, turn.most))
+        found, more = take(rows, Most(most, share.size))
+        beyond_ms = keys.line_due(found[-1][0]) if more else turn.until_ms + 1
         return Look(found, beyond_ms, most)
 
     def took(self, turn: Turn, look: Look, left: int, fired: int, now_ms: int) -> None:

@@ -119,6 +119,8 @@ class Ruled:
                 # Those of its group that are due between the two come first.
                 self._waiting.hold_again(row, record)
                 return
+            if self._effects.room <= 0:
+                break
         self._waiting.keep_again(row, record)
 
     def holds_unreadable(self, row: PendingRow, record: bytes) -> bool:

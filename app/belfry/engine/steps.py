@@ -178,6 +178,7 @@ class Steps:
         record, row = self._found(asked)
         self._drop(asked)
         kept = effects.rows[asked.name] = with_flags(record, PAUSED)
+        effects.room -= len(kept)
         self._put(asked, row, kept)
         return Answer(Outcome.PAUSED, row.version, row.due_ms)
 
@@ -186,6 +187,7 @@ class Steps:
         record, row = self._found(asked)
         self._drop(asked)
         kept = effects.rows[asked.name] = with_flags(record, 0)
+        effects.room -= len(kept)
         self._put(asked, row, kept)
         return Answer(Outcome.RESUMED, row.version, row.due_ms)
 
@@ -215,7 +217,9 @@ class Steps:
                 return self.not_found(asked, effects)
             reason = "It was acknowledged before, its time-out is over, or it asked for none."
             return Answer(Outcome.UNCHANGED, asked.version, None, "not_awaited", reason, fire_id)
-        self._waiting.let_go(self._waiting.gates.open(key, effects))
+        let_go = self._waiting.gates.open(key, effects)
+        effects.room -= sum([len(record) for _, record in let_go])
+        self._waiting.let_go(let_go)
         version, due_ms = awaited.version, awaited.due_ms
         return Answer(Outcome.UPDATED, version, due_ms, fire_id=fire_id)
 
@@ -242,6 +246,7 @@ class Steps:
     def _keep(self, asked: Asked, row: PendingRow, record: bytes, effects: Effects) -> Answer:
         due_ms, version = row[0], row[5]
         effects.rows[asked.name] = record
+        effects.room -= len(record)
         effects.tenants.add(asked.tenant.name)
         self._put(asked, row, record)
         return Answer(Outcome.ACCEPTED, version, due_ms)

@@ -133,6 +133,7 @@ class Verdicts:
     ) -> None:
         """Keep a refused record with its reason; tell of it where it has a tenant or an id."""
         effects.rejected.append(_kept(record, self.origin(record), rejection))
+        effects.room -= min(size_of(record), MAX_REJECTED_BYTES)
         effects.outcomes[Outcome.REJECTED] += 1
         effects.rejections[rejection.code] += 1
         if request is None or not (request["tenant"] or request["request_id"] is not None):

@@ -7,11 +7,15 @@ cursor remembers the place.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from itertools import islice
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator
+from itertools import accumulate, islice
+from typing import Final, NamedTuple
 
 from belfry.store import keys
+
+Rows = list[tuple[bytes, bytes]]
+# Rows that are read before their bytes are looked at.
+SLICE: Final = 32
 
 
 class Reach(NamedTuple):
@@ -34,16 +38,42 @@ class Reach(NamedTuple):
 class Chunk(NamedTuple):
     """Rows (timeline key, record) that are due, and the reach once they have left."""
 
-    rows: list[tuple[bytes, bytes]]
+    rows: Rows
     reach: Reach
 
 
+class Most(NamedTuple):
+    """How much is taken at once: so many rows, and so many bytes of records or one row more."""
+
+    rows: int
+    size: int
+
+
+def take(rows: Iterator[tuple[bytes, bytes]], most: Most) -> tuple[Rows, bool]:
+    """The first of these rows; and whether there may be more."""
+    found: Rows = []
+    room = most.size
+    while len(found) < most.rows:
+        wanted = min(SLICE, most.rows - len(found))
+        some = list(islice(rows, wanted))
+        size = sum([len(record) for _, record in some])
+        if some and size >= room:
+            ends = accumulate(len(record) for _, record in some)
+            fit = next(number for number, end in enumerate(ends, 1) if end >= room)
+            return found + some[:fit], True
+        room -= size
+        found += some
+        if len(some) < wanted:
+            return found, False
+    return found, True
+
+
 def due_chunk(
-    timeline: Iterable[tuple[bytes, bytes]], before: Reach, now_ms: int, at_most: int
+    timeline: Iterable[tuple[bytes, bytes]], before: Reach, now_ms: int, most: Most
 ) -> Chunk:
-    """At most `at_most` rows of a timeline that starts at the cursor and ends at `now_ms`."""
-    rows = list(islice(timeline, at_most))
-    if len(rows) < at_most:
+    """The first rows of a timeline that starts at the cursor and ends at `now_ms`."""
+    rows, more = take(iter(timeline), most)
+    if not more:
         return Chunk(rows, Reach.at(max(now_ms, before.watermark_ms)))
     last = rows[-1][0]
     last_due_ms = keys.timeline_place(last)[0]

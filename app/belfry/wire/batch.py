@@ -13,7 +13,8 @@ class SourceBatch(NamedTuple):
 
     `start` of a batch is `next_position` of the one before it.  Offsets that carry no record
     (compacted, control or aborted records) lie between the two all the same.  `parts` says how many
-    batches were joined, `appended` whether the records' timestamps are the broker's append times.
+    batches were joined, `appended` whether the records' timestamps are the broker's append times,
+    `size` how many bytes of keys, values and headers the records have.
     """
 
     start: int
@@ -21,9 +22,18 @@ class SourceBatch(NamedTuple):
     records: Sequence[SourceRecord]
     parts: int = 1
     appended: bool = True
+    size: int = 0
 
     def joined(self, after: SourceBatch) -> SourceBatch:
         """This batch and the one that follows it, as one."""
         records = [*self.records, *after.records]
         parts, appended = self.parts + after.parts, self.appended and after.appended
-        return SourceBatch(self.start, after.next_position, records, parts, appended)
+        size = self.size + after.size
+        return SourceBatch(self.start, after.next_position, records, parts, appended, size)
+
+    def behind(self, position: int) -> SourceBatch | None:
+        """What is left of this batch from an offset within it on; None for nothing."""
+        if position >= self.next_position:
+            return None
+        left = [record for record in self.records if record[0] >= position]
+        return self._replace(start=position, records=left)

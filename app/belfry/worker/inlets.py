@@ -26,10 +26,11 @@ from confluent_kafka import (
     TopicPartition,
 )
 
-from belfry.engine.effects import Effects
+from belfry.engine.effects import STEP_BYTES, Effects
 from belfry.engine.handing_over import Inlet, hand_over
 from belfry.schedules.tenants import Tenants
 from belfry.telemetry.limited import LimitedLogger
+from belfry.worker.caution import Caution
 from belfry.worker.clock import SystemClock
 from belfry.worker.gauges import Gauges
 from belfry.worker.ingress import RENEW_MS, IngressProducer
@@ -38,6 +39,7 @@ from belfry.worker.tenant_topics import TenantTopics
 
 READ_RECORDS: Final = 2_000
 WAIT_S: Final = 0.2
+MORE_S: Final = 0.002
 SIP_S: Final = 0.02
 SIP_RECORDS: Final = 500
 ASK_S: Final = 10.0
@@ -71,6 +73,7 @@ class Means:
     consumer_properties: dict[str, Any]
     clock: SystemClock
     metrics: Gauges
+    step_bytes: int = STEP_BYTES
 
 
 class Inlets:
@@ -160,6 +163,7 @@ class Reading:
         self._positions: dict[Where, int] = {}
         self._ended: set[Where] = set()
         self._lost: set[Where] = set()
+        self._caution = Caution()
         self._followed: frozenset[Inlet] = frozenset()
         self._renewed_ms = means.clock.monotonic_ms()
 
@@ -182,10 +186,9 @@ class Reading:
         """Hand over what has come, in one transaction."""
         if self._means.topics.of(self._home) != self._followed:
             self._follow()
-        messages = self._consumer.consume(READ_RECORDS, WAIT_S)
+        messages, effects = self._hand_over_some()
         records = [message for message in messages if message.error() is None]
         behind = self._behind(records)
-        effects = self._effects(records)
         now_ms = self._means.clock.monotonic_ms()
         if now_ms - self._renewed_ms >= RENEW_MS:
             self._renewed_ms = now_ms
@@ -197,6 +200,22 @@ class Reading:
                 stopping.wait(SIP_S)
         for message in messages:
             self._pass(message)
+
+    def _hand_over_some(self) -> tuple[list[Message], Effects]:
+        """What has come, some at a time, until one transaction has enough."""
+        effects = Effects(room=self._means.step_bytes)
+        found: list[Message] = []
+        wait_s, at_most = WAIT_S, 1
+        while effects.room > 0 and len(found) < READ_RECORDS:
+            some = self._consumer.consume(self._caution.at_most(at_most), wait_s)
+            before = effects.room
+            self._add([message for message in some if message.error() is None], effects)
+            self._caution.took(before - effects.room)
+            found += some
+            if not some:
+                break
+            wait_s, at_most = MORE_S, READ_RECORDS - len(found)
+        return found, effects
 
     def _follow(self) -> None:
         """Read the topics that there are now, each from where its last reader left off."""
@@ -222,15 +241,15 @@ class Reading:
         """The position behind the last record of each topic."""
         return {_where(message): (message.offset() or 0) + 1 for message in records}
 
-    def _effects(self, records: list[Message]) -> Effects:
-        effects, now_ms = Effects(), int(self._means.clock.wall_ms())
+    def _add(self, records: list[Message], effects: Effects) -> None:
+        """Hand these records over with a step's effects."""
+        now_ms = int(self._means.clock.wall_ms())
         for message, headers in zip(records, headers_of(records), strict=True):
             given: Any = message
             record = (given.offset(), given.timestamp()[1], given.key(), given.value(), headers)
             inlet = self._inlets[_where(message)]
             secret = self._means.tenants.secret_of(inlet.tenant)
             hand_over([record], inlet._replace(secret=secret), now_ms, effects)
-        return effects
 
     def _commit(self, effects: Effects, behind: dict[Where, int]) -> None:
         """Hand over; one that is rolled back is read again, like one whose end is unknown."""

@@ -9,12 +9,14 @@ of their topics joins the transaction, which is what makes them cheap.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, Final
 
 from confluent_kafka import KafkaError, Message, Producer
 
 from belfry.engine.effects import Fired
 from belfry.schedules.identity import partition_of
+from belfry.worker.full_queue import produce_in_time
 from belfry.worker.giving_up import PURGED, give_up
 
 SETTLE_S: Final = 9.5
@@ -41,11 +43,18 @@ class LooseProducer:
         produce: Any = self._producer.produce
         told = self._told
         for topic, key, group, value, headers in fired:
-            if group is None:
-                produce(topic, value, key, headers=headers, on_delivery=told)
-            else:
-                home = partition_of(group, self._partitions_of(topic))
-                produce(topic, value, key, partition=home, headers=headers, on_delivery=told)
+            where = {}
+            try:
+                if group is None:
+                    produce(topic, value, key, headers=headers, on_delivery=told)
+                else:
+                    where = {"partition": partition_of(group, self._partitions_of(topic))}
+                    produce(topic, value, key, headers=headers, on_delivery=told, **where)
+            except BufferError:
+                again = partial(
+                    produce, topic, value, key, headers=headers, on_delivery=told, **where
+                )
+                produce_in_time(self._producer, again)
             self._left += 1
 
     def settle(self) -> None:

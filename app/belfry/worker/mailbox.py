@@ -6,6 +6,7 @@ together.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from queue import Empty, SimpleQueue
 from typing import Final
@@ -18,23 +19,28 @@ Ready = Callable[[Sequence[SourceRecord]], bool]
 
 
 class Mailbox:
-    """Takes in from any thread; one thread takes out, at most `most` requests at a time."""
+    """Takes in from any thread; one thread takes out, so many requests and bytes at a time."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, most_bytes: int) -> None:
         self._mail: SimpleQueue[tuple[int, SourceBatch] | None] = SimpleQueue()
         self._most = most
+        self._most_bytes = most_bytes
         self._term = 0
-        self._aside: SourceBatch | None = None
+        self._aside: deque[SourceBatch] = deque()
 
     def begin_term(self) -> int:
         """A term of ownership begins, of this number; batches of earlier ones are thrown away."""
         self._term += 1
-        self._aside = None
+        self._aside.clear()
         return self._term
 
     def deliver(self, term: int, batch: SourceBatch) -> None:
         """Put a batch in."""
         self._mail.put((term, batch))
+
+    def put_back(self, left: SourceBatch) -> None:
+        """What is left of the batch that came out last comes out next."""
+        self._aside.appendleft(left)
 
     def wake(self) -> None:
         """Let whoever waits wait no longer."""
@@ -45,20 +51,21 @@ class Mailbox:
 
         What has to be waited for joins nothing, so that others need not wait for it.
         """
-        batch, self._aside = self._aside, None
-        if batch is None:
-            batch = self._take(timeout_s)
+        batch = self._take(timeout_s)
         if batch is None or len(batch.records) >= SMALL or not ready(batch.records):
             return batch
         while len(batch.records) < SMALL and (more := self._take(0)) is not None:
             fits = len(batch.records) + len(more.records) <= self._most
+            fits = fits and batch.size + more.size <= self._most_bytes
             if more.start != batch.next_position or not fits or not ready(more.records):
-                self._aside = more
+                self._aside.appendleft(more)
                 break
             batch = batch.joined(more)
         return batch
 
     def _take(self, timeout_s: float) -> SourceBatch | None:
+        if self._aside:
+            return self._aside.popleft()
         try:
             mail = self._mail.get(timeout=timeout_s) if timeout_s else self._mail.get_nowait()
         except Empty:

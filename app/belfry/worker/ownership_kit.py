@@ -198,7 +198,7 @@ class Kit:
             engine,
             recovered.rows,
             producer,
-            SourceReader(source, self.settings.batch_records, term.hand_over),
+            self._source_reader(source, term),
             self._resolver(reader),
             intake,
             engine.manifest.owner_epoch + 1,
@@ -237,7 +237,7 @@ class Kit:
             engine,
             NoRows(),
             producer,
-            SourceReader(source, self.settings.batch_records, term.hand_over),
+            self._source_reader(source, term),
             self._resolver(reader),
             self._intake_end(partition, source, engine.position),
             1,
@@ -248,6 +248,10 @@ class Kit:
     def _resolver(self, reader: RequestReader) -> Resolver:
         limits = self.settings.registry_wait_ms / 1000, self.settings.registry_lookups_per_minute
         return Resolver(reader, self.lookups, self.tenants, limits)
+
+    def _source_reader(self, source: PartitionLog, term: Term) -> SourceReader:
+        settings = self.settings
+        return SourceReader(source, settings.batch_records, settings.step_bytes, term.hand_over)
 
     def _intake_end(self, partition: int, source: PartitionLog, end: int) -> IntakeEnd:
         return IntakeEnd(end, source.log_end, lambda: self.watch.stranger(partition))
@@ -262,6 +266,7 @@ class Kit:
             self._consumer_properties(),
             self.clock,
             self.metrics,
+            self.settings.step_bytes,
         )
         return Inlets(term.partition, means, term.woken)
 
@@ -325,7 +330,7 @@ class Kit:
             Homes(self.partitions),
             self.settings.worker_keys(Purpose.ORIGIN),
         )
-        return PartitionEngine(place, store, reader, self.tenants)
+        return PartitionEngine(place, store, reader, self.tenants, self.settings.step_bytes)
 
     def _log(self, topic: str, partition: int) -> PartitionLog:
         return PartitionLog(self._consumer_properties(), topic, partition)
@@ -364,7 +369,8 @@ class Kit:
             # Each topic has its own limit, which is checked when a request is accepted.
             "message.max.bytes": 100_000_000,
             "queue.buffering.max.messages": 1_000_000,
-            "queue.buffering.max.kbytes": 256 * 1024,
+            # A step with more than this waits until some of it has been sent.
+            "queue.buffering.max.kbytes": 64 * 1024,
         }
 
     def _consumer_properties(self) -> dict[str, Any]:

@@ -6,7 +6,7 @@ that "read to the end" never waits for a record that does not come.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
@@ -15,6 +15,10 @@ from belfry.wire.headers import bounded
 from belfry.wire.record import Headers
 
 REQUEST_S: Final = 10.0
+
+
+def _all(wanted: int) -> int:
+    return wanted
 
 
 class LostRange(Exception):
@@ -101,9 +105,12 @@ class PartitionLog:
         low, high = ends
         return low, high
 
-    def read(self, at_most: int, wait_s: float) -> list[Message]:
+    def read(
+        self, at_most: int, wait_s: float, cautious: Callable[[int], int] = _all
+    ) -> list[Message]:
         """The next records, at most `at_most`; `position` moves behind them.
 
+        `cautious` is asked when there is a first one, and may want fewer in all.
         An error that comes with records is raised by the next call: who goes on reading after it
         has lost none of them.
         """
@@ -111,6 +118,7 @@ class PartitionLog:
         first = self._consumer.poll(wait_s)
         if first is None:
             return []
+        at_most = cautious(at_most)
         messages = [first, *self._consumer.consume(at_most - 1, 0.002)] if at_most > 1 else [first]
         records = [message for message in messages if message.error() is None]
         if len(records) != len(messages):

@@ -62,7 +62,7 @@ class PartitionRunner:
         self._kit = kit
         self._warm = warm
         self._clock = kit.clock
-        self._mail = Mailbox(kit.settings.batch_records)
+        self._mail = Mailbox(kit.settings.batch_records, kit.settings.step_bytes)
         self.leasing = Leasing(self._mail.wake)
         self._missing = MissingBatch()
         self._stopping = Flag()
@@ -249,10 +249,13 @@ class PartitionRunner:
         if batch is not None:
             events += len(batch.records)
             self._waiting = None
-            owned.source.taken(batch.parts)
-            owned.resolver.taken()
             # What comes next was not missing while this batch waited.
             self._missing.arrived(self._clock.monotonic_ms())
+            if left := batch.behind(owned.engine.position):
+                self._mail.put_back(left)
+                return
+            owned.source.taken(batch.parts)
+            owned.resolver.taken()
         if events and self._kit.is_asked() and not owned.engine.drains:
             self._rests.after(events, owned.engine.next_due_ms(), self._clock.monotonic_ms())
 

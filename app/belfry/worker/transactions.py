@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
@@ -18,6 +19,7 @@ from belfry.schedules.identity import partition_of
 from belfry.wire.lifecycle import encode_lifecycle, headers_of
 from belfry.worker.clock import SystemClock
 from belfry.worker.failpoints import Failpoints
+from belfry.worker.full_queue import produce_in_time, produce_rows
 from belfry.worker.giving_up import PURGED, give_up
 from belfry.worker.lease import ReadLease
 from belfry.worker.loose import LooseProducer
@@ -130,11 +132,17 @@ class PartitionProducer:
         watch: dict[str, Any] = {"on_delivery": self._on_output} if self._watchful else {}
         fired = self._send_loose(effects) if effects.loose else effects.fired
         for topic, key, group, value, headers in fired:
-            if group is None:
-                produce(topic, value, key, headers=headers, **watch)
-            else:
-                home = partition_of(group, outlets.partitions_of(topic))
-                produce(topic, value, key, partition=home, headers=headers, **watch)
+            where = {}
+            try:
+                if group is None:
+                    produce(topic, value, key, headers=headers, **watch)
+                else:
+                    where = {"partition": partition_of(group, outlets.partitions_of(topic))}
+                    produce(topic, value, key, headers=headers, **where, **watch)
+            except BufferError:
+                again = partial(produce, topic, value, key, headers=headers, **where, **watch)
+                produce_in_time(self._producer, again)
+        produce = self._produce
         for name, body, headers in effects.deliveries:
             produce(outlets.deliveries, outlets.deliveries_head + body, name, headers=headers)
         self._failpoint("S2")
@@ -153,6 +161,14 @@ class PartitionProducer:
             value = outlets.lifecycle_head + encode_lifecycle(event)
             produce(outlets.lifecycle, value, about, headers=headers_of(event))
 
+    def _produce(self, *args: Any, **options: Any) -> None:
+        """Produce a record; one for which the queue has no room waits until it has."""
+        given: Any = self._producer.produce
+        try:
+            given(*args, **options)
+        except BufferError:
+            produce_in_time(self._producer, partial(given, *args, **options))
+
     def _send_loose(self, effects: Effects) -> list[Fired]:
         """Send what need not be in the transaction; the fired records that have to be."""
         if self._loose is None:
@@ -168,13 +184,11 @@ class PartitionProducer:
         manifest = rows.pop()
         topic = self._outlets.changelog
         if rows:
-            taken = self._producer.produce_batch(topic, rows, partition=self._partition)
-            if taken != len(rows):
-                raise BufferError(f"the producer's queue took {taken} of {len(rows)} rows")
+            produce_rows(self._producer, topic, self._partition, rows)
         self.lease.serves()
         self.lease.sent(self._clock.monotonic_ms())
         sent_ms = self._clock.wall_ms()
-        self._producer.produce(
+        self._produce(
             topic,
             manifest["value"],
             manifest["key"],

@@ -10,15 +10,15 @@ from belfry.wire.batch import SourceBatch
 from belfry.worker.mailbox import SMALL, Mailbox
 
 
-def batch(start: int, records: int, *, gap: int = 0) -> SourceBatch:
+def batch(start: int, records: int, *, gap: int = 0, size: int = 0) -> SourceBatch:
     """A batch of so many records from an offset on, and offsets without a record behind them."""
     given: list[Any] = [(start + n, 0, b"k", b"v", []) for n in range(records)]
-    return SourceBatch(start, start + records + gap, given)
+    return SourceBatch(start, start + records + gap, given, size=size)
 
 
-def box(*batches: SourceBatch, most: int = 8_000) -> Mailbox:
+def box(*batches: SourceBatch, most: int = 8_000, most_bytes: int = 1_000) -> Mailbox:
     """A mailbox into which these have come."""
-    found = Mailbox(most)
+    found = Mailbox(most, most_bytes)
     term = found.begin_term()
     for each in batches:
         found.deliver(term, each)
@@ -53,6 +53,19 @@ def test_a_large_one_goes_alone() -> None:
 def test_no_more_than_a_transaction_may_take_in() -> None:
     found = box(batch(0, 6), batch(6, 4), batch(10, 6), batch(16, 5), most=10)
     assert taken(found) == [(0, 10, 10, 2), (10, 16, 6, 1), (16, 21, 5, 1)]
+
+
+def test_no_more_bytes_than_a_transaction_may_take_in() -> None:
+    found = box(batch(0, 1, size=600), batch(1, 1, size=400), batch(2, 1, size=1), most_bytes=1_000)
+    assert taken(found) == [(0, 2, 2, 2), (2, 3, 1, 1)]
+
+
+def test_what_is_left_of_a_batch_comes_out_before_what_follows_it() -> None:
+    found = box(batch(0, 6), batch(6, 5), batch(11, 1), most=10)
+    first = found.next(0, always)
+    assert first is not None
+    found.put_back(first._replace(start=4, records=first.records[4:]))
+    assert taken(found) == [(4, 12, 8, 3)]
 
 
 def test_a_gap_stays_one() -> None:

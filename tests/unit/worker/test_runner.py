@@ -245,7 +245,9 @@ class Firing:
         effects = Effects(fired=[("t", b"k", None, b"v", [])])
         self.engine = MagicMock(position=0, sweeps_behind=False, drains=False)
         self.engine.next_due_ms.side_effect = lambda: self.now_ms + self.next_in_ms
-        self.engine.fire_due.side_effect = self.engine.accept.side_effect = lambda *_: effects
+        self.engine.fire_due.side_effect = lambda *_: effects
+        self.engine.accept.side_effect = self._accept
+        self.effects, self.most = effects, 1_000
         self.owned = MagicMock(engine=self.engine, inlets=None, keeps_state=False)
         self.owned.source.failure, self.owned.source.end = None, 0
         self.owned.producer.commit = self._commit
@@ -269,6 +271,10 @@ class Firing:
             self.runner.deliver(0, batch)
         self.runner._step(self.owned)
         return self.commits[-1] if self.commits[before:] else None
+
+    def _accept(self, batch: SourceBatch, _now_ms: int) -> Effects:
+        self.engine.position = min(batch.start + self.most, batch.next_position)
+        return self.effects
 
     def _commit(self, _effects: Effects) -> Receipt:
         if self.ends:
@@ -323,3 +329,28 @@ def test_joined_batches_of_a_step_that_was_rolled_back_are_taken_in_together_aga
     firing.owned.source.taken.assert_called_once_with(2)
     firing.step()
     assert firing.engine.accept.call_args.args[0].start == 3
+
+
+def test_what_a_step_leaves_of_a_batch_goes_into_the_next_at_once() -> None:
+    """It was read, so it keeps its room until all of it has been taken in."""
+    firing = Firing()
+    firing.most = 4
+    assert firing.step(batch(0, 10)) == 100.0
+    taken = firing.owned.source.taken
+    taken.assert_not_called()
+    assert firing.step() == 100.0
+    assert firing.engine.accept.call_args.args[0].start == 4
+    taken.assert_not_called()
+    assert firing.step() == 100.0
+    taken.assert_called_once_with(1)
+
+
+def test_the_rest_of_a_batch_is_done_again_with_its_step() -> None:
+    firing = Firing()
+    firing.most = 4
+    firing.step(batch(0, 6))
+    firing.ends = [Aborted("no", {})]
+    assert firing.step() is None
+    assert firing.step() is not None
+    assert [call.args[0].start for call in firing.engine.accept.call_args_list] == [0, 4, 4]
+    firing.owned.source.taken.assert_called_once_with(1)

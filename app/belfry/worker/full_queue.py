@@ -1,0 +1,49 @@
+"""A producer's queue that is full: waited out, because what is in it is on its way.
+
+librdkafka bounds the bytes that it holds, and refuses more at once.  A step that is larger than its
+queue is sent bit by bit: `flush` sends without linger and serves what was acknowledged.  A broker
+that takes nothing in all that time is another matter, and rolls the step back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import monotonic
+from typing import Any, Final
+
+from confluent_kafka import KafkaError, KafkaException, Producer
+
+LONGEST_S: Final = 8.0
+LOOK_S: Final = 0.1
+_ERROR: Final = "_error"
+
+
+def produce_in_time(producer: Producer, produce: Callable[[], Any]) -> None:
+    """Produce what the queue has just refused; BufferError where it stays full."""
+    deadline = monotonic() + LONGEST_S
+    while True:
+        producer.flush(LOOK_S)
+        try:
+            produce()
+        except BufferError:
+            if monotonic() > deadline:
+                raise
+        else:
+            return
+
+
+def produce_rows(
+    producer: Producer, topic: str, partition: int, rows: list[dict[str, Any]]
+) -> None:
+    """Produce all these rows; BufferError where the queue stays full."""
+    deadline = monotonic() + LONGEST_S
+    left = rows
+    while (taken := producer.produce_batch(topic, left, partition=partition)) != len(left):
+        left = [row for row in left if _ERROR in row]
+        for row in left:
+            error = row.pop(_ERROR)
+            if error.code() != KafkaError._QUEUE_FULL:
+                raise KafkaException(error)
+        if not taken and monotonic() > deadline:
+            raise BufferError(f"the producer's queue has no room for {len(left)} rows")
+        producer.flush(LOOK_S)
