@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from belfry.engine.arrival import arrival_ms
+from belfry.engine.arrival import MOST_AHEAD_MS, arrival_ms
 from belfry.engine.claims import false_claim
 from belfry.engine.effects import Effects, Rerouted
 from belfry.engine.limits import Limits
@@ -85,11 +85,16 @@ class Intake:
         self.now_ms = 0
         self.watermark_ms = 0
         self.accepted_ms = 0
+        self.appended = True
         self._steps = Steps(place, store, waiting)
         self._table = {case: self._steps.carry_out[step] for case, step in TABLE.items()}
 
-    def begin(self, now_ms: int, watermark_ms: int) -> None:
-        """Requests that follow are taken in at this instant, with the timeline emptied so far."""
+    def begin(self, now_ms: int, watermark_ms: int, *, appended: bool = True) -> None:
+        """Requests that follow are taken in at this instant, with the timeline emptied so far.
+
+        `appended` says whether their timestamps are the broker's.
+        """
+        self.appended = appended
         self.now_ms = self._steps.now_ms = now_ms
         self.watermark_ms = watermark_ms
 
@@ -178,8 +183,18 @@ class Intake:
                 return problem
         if not tenant.limited:
             return None
-        arrived_ms = self._verdicts.origin(record).timestamp_ms
-        return self._limits.too_many_requests(tenant, arrived_ms)
+        return self._limits.too_many_requests(tenant, self._counts_from_ms(record))
+
+    def _counts_from_ms(self, record: SourceRecord) -> int:
+        """The instant at which a request counts for a rate: never one that its producer gave.
+
+        When it first arrived elsewhere is known where workers share a secret.
+        """
+        if not self.appended:
+            return self.now_ms
+        known = self._place.origin_keys
+        arrived_ms = self._verdicts.origin(record).timestamp_ms if known else record[1]
+        return min(arrived_ms, self.now_ms + MOST_AHEAD_MS)
 
     def _next_stop(self, record: SourceRecord, tenant: Tenant, request: Request) -> tuple[int, int]:
         """Where a request has to go from here, and how many homes have been asked then.

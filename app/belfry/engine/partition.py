@@ -178,7 +178,8 @@ class PartitionEngine:
                 f"expected offset {self._position}, the batch begins at {batch.start}"
             )
         self._see_tenants()
-        self._intake.begin(now_ms, self._step_reach.watermark_ms)
+        watermark_ms = self._step_reach.watermark_ms
+        self._intake.begin(now_ms, watermark_ms, appended=batch.appended)
         self._waiting.reach = self._step_reach
         read, effects = self._reader.read, self._effects
         records, behind = batch.records, batch.next_position
@@ -189,7 +190,7 @@ class PartitionEngine:
         requests = [read(record) for record in records]
         for tenant in self._firing.queues.crowds.crowding(requests, batch.start):
             self._waiting.set_apart(tenant)
-        instants = Instants(now_ms, self._step_reach.watermark_ms)
+        instants = Instants(now_ms, watermark_ms)
         last = records[-1] if records else None
         taking = self._plain.keep(records, requests, instants, effects)
         for record, request in taking:

@@ -19,6 +19,7 @@ from typing import Any, Final
 import structlog
 from confluent_kafka import (
     OFFSET_BEGINNING,
+    TIMESTAMP_LOG_APPEND_TIME,
     Consumer,
     KafkaError,
     KafkaException,
@@ -246,7 +247,10 @@ class Reading:
         now_ms = int(self._means.clock.wall_ms())
         for message, headers in zip(records, headers_of(records), strict=True):
             given: Any = message
-            record = (given.offset(), given.timestamp()[1], given.key(), given.value(), headers)
+            kind, timestamp_ms = given.timestamp()
+            # Where the topic lets its tenant say when, that is when a worker has seen it.
+            came_ms = timestamp_ms if kind == TIMESTAMP_LOG_APPEND_TIME else now_ms
+            record = (given.offset(), came_ms, given.key(), given.value(), headers)
             inlet = self._inlets[_where(message)]
             secret = self._means.tenants.secret_of(inlet.tenant)
             hand_over([record], inlet._replace(secret=secret), now_ms, effects)
