@@ -33,6 +33,11 @@ class Collisions:
         """The same of topics that a policy's tenant has by its name."""
         return _note(self._reserved, come, gone)
 
+    def known(self, topic: str) -> bool:
+        """Whether a topic is there, or reserved."""
+        name = metric_name(topic)
+        return topic in self._there.get(name, NOTHING) or topic in self._reserved.get(name, NOTHING)
+
     def rival(self, topic: str) -> str | None:
         """The topic that keeps this one from being there, or None.
 

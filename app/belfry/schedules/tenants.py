@@ -6,6 +6,10 @@
 A change makes a new snapshot, and one assignment puts it in place: a step that began before keeps
 the old one whole.  Who is met for the first time joins the snapshots that are in use, so nobody
 copies a directory to look up a name.
+
+Anybody may make names up, so those that have nothing are forgotten when there are thousands: no
+policy, no output topic, and nothing that was found out about them.  Met again, such a tenant is
+what it was.
 """
 
 from __future__ import annotations
@@ -21,6 +25,8 @@ from belfry.schedules.policy import TenantPolicy
 from belfry.schedules.tenant import Delivery, Level, Tenant, Terms
 
 LOOSE: Final = "AT_LEAST_ONCE"
+# Names that were met since the directory was last looked through for those that nobody needs.
+MET: Final = 10_000
 NOTHING: Final[frozenset[str]] = frozenset()
 
 
@@ -83,6 +89,7 @@ class Tenants:
         self.snapshot = Snapshot({}, {}, frozenset())
         self.signing = Signing()
         self.terms_of: Callable[[str], Terms | None] = _nobody
+        self._look_at = MET
 
     def of(self, name: str) -> Tenant:
         """The tenant of this name, as it is treated now."""
@@ -117,6 +124,8 @@ class Tenants:
             tenant = snapshot.by_name.setdefault(name, tenant)
             snapshot.by_bytes[tenant.name_bytes] = tenant
             self._meeting.discard(name)
+            if len(self.snapshot.by_name) > self._look_at:
+                self._forget()
         return tenant
 
     def defaults(self, name: str) -> Terms:
@@ -129,7 +138,8 @@ class Tenants:
         name = terms.policy.tenant
         self.of(name)
         with self._guard:
-            self._put(replace(self._treated(self.snapshot.by_name[name], terms), **found))
+            before = self.snapshot.by_name.get(name)
+            self._put(replace(self._treated(before, terms), **found))
             return self.snapshot.by_name[name]
 
     def note(self, findings: Iterable[tuple[Tenant, Found]]) -> None:
@@ -141,6 +151,9 @@ class Tenants:
         changed: dict[str, Tenant] = {}
         with self._guard:
             for seen, found in findings:
+                if seen.name not in self.snapshot.by_name:
+                    # It was forgotten meanwhile.
+                    self._put(seen)
                 now = changed.get(seen.name) or self.snapshot.by_name[seen.name]
                 if found and now.topic == seen.topic:
                     changed[seen.name] = replace(now, **found)
@@ -216,6 +229,28 @@ class Tenants:
             collides_with=self._rival(topic),
         )
 
+    def _forget(self) -> None:
+        """Forget the older half of those that have nothing; steps under way keep their snapshot."""
+        by_name, _, removed = self.snapshot
+        strangers = [name for name, tenant in by_name.items() if self._has_nothing(tenant)]
+        gone = set(strangers[: len(strangers) // 2])
+        kept = {name: tenant for name, tenant in by_name.items() if name not in gone}
+        by_bytes = {tenant.name_bytes: tenant for tenant in kept.values()}
+        self.snapshot = Snapshot(kept, by_bytes, removed)
+        for name in gone:
+            alike = metric_name(self._fired_prefix + name)
+            left = self._alike[alike] - {name}
+            if left:
+                self._alike[alike] = left
+            else:
+                del self._alike[alike]
+        self._look_at = len(kept) + MET
+
+    def _has_nothing(self, tenant: Tenant) -> bool:
+        by_default = tenant.terms.policy == self.defaults(tenant.name).policy
+        plain = by_default and not tenant.held and tenant.name not in self._meeting
+        return plain and not self._collisions.known(self._fired_prefix + tenant.name)
+
     def _rival(self, topic: str) -> str | None:
         rival = self._collisions.rival(topic)
         return None if rival is None else rival.removeprefix(self._fired_prefix)
@@ -224,7 +259,10 @@ class Tenants:
         """Look again who collides with whom, among tenants whose topics have these names."""
         changed: dict[str, Tenant] = {}
         for name in {name for each in alike for name in self._alike.get(each, NOTHING)}:
-            tenant = self.snapshot.by_name[name]
+            tenant = self.snapshot.by_name.get(name)
+            if tenant is None:
+                # It had another topic once, and was forgotten since.
+                continue
             rival = self._rival(tenant.topic)
             if rival != tenant.collides_with:
                 changed[name] = replace(tenant, collides_with=rival)

@@ -1,0 +1,90 @@
+"""Names that anybody can make up are not kept for ever."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from belfry.schedules import tenants as directory
+from belfry.schedules.policy import TenantPolicy
+from belfry.schedules.tenant import Delivery, Level, Terms
+from belfry.schedules.tenants import StepTenants, Tenants
+
+MET = 100
+
+
+@pytest.fixture
+def tenants(monkeypatch: pytest.MonkeyPatch) -> Tenants:
+    monkeypatch.setattr(directory, "MET", MET)
+    return Tenants("fired.", Delivery.PAYLOAD, Level.FAILURES)
+
+
+def known(tenants: Tenants) -> int:
+    """How many names any part of the directory remembers."""
+    of_metrics = sum(map(len, tenants._alike.values()))
+    assert len(tenants.snapshot.by_name) == len(tenants.snapshot.by_bytes) == of_metrics
+    return of_metrics
+
+
+def test_names_that_have_nothing_are_forgotten(tenants: Tenants) -> None:
+    for n in range(50 * MET):
+        tenants.of(f"made-up.{n}")
+        assert len(tenants.snapshot.by_name) <= 2 * MET + 1
+    known(tenants)
+
+
+def test_who_has_something_is_kept_as_it_is(tenants: Tenants) -> None:
+    tenants.follow(Terms(TenantPolicy("policy", priority=7)))
+    tenants.note_policies(["policy", "reserved"])
+    tenants.note_topics(["fired.topic"])
+    tenants.note([(tenants.of("topic"), {"max_record_bytes": 5_000})])
+    tenants.hold("held", "no topic")
+    kept = [tenants.of(name) for name in ("policy", "reserved", "topic", "held")]
+    for n in range(20 * MET):
+        tenants.of(f"made-up.{n}")
+    assert [tenants.snapshot.by_name[tenant.name] for tenant in kept] == kept
+
+
+def test_who_is_met_again_is_what_it_was_and_collides_as_before(tenants: Tenants) -> None:
+    first = tenants.of("pay_eu")
+    for n in range(20 * MET):
+        tenants.of(f"made-up.{n}")
+    assert "pay_eu" not in tenants.snapshot.by_name
+    assert tenants.of("pay_eu") == first
+    tenants.note_topics(["fired.pay.eu"])
+    assert tenants.of("pay_eu").collides_with == "pay.eu"
+    for n in range(20 * MET):
+        tenants.of(f"made-up.{n}")
+    assert tenants.of("pay_eu").collides_with == "pay.eu"
+    tenants.note_topics([], ["fired.pay.eu"])
+    assert tenants.of("pay_eu").collides_with is None
+
+
+def test_a_step_under_way_keeps_whom_it_has_met(tenants: Tenants) -> None:
+    step = StepTenants(tenants)
+    first = step.of("made-up")
+    for n in range(20 * MET):
+        tenants.of(f"other.{n}")
+    assert step.of("made-up") is first
+    step.renew()
+    assert step.known(b"made-up") is None
+
+
+def test_what_is_found_out_about_a_forgotten_one_is_noted(tenants: Tenants) -> None:
+    seen = tenants.of("made-up")
+    for n in range(20 * MET):
+        tenants.of(f"other.{n}")
+    tenants.note([(seen, {"held": "no topic"})])
+    assert tenants.of("made-up") == replace(seen, held="no topic")
+    known(tenants)
+
+
+def test_who_had_another_topic_once_may_be_forgotten(tenants: Tenants) -> None:
+    tenants.follow(Terms(TenantPolicy("moved", output_topic="payments")))
+    tenants.follow(tenants.defaults("moved"))
+    for n in range(20 * MET):
+        tenants.of(f"made-up.{n}")
+    assert "moved" not in tenants.snapshot.by_name
+    tenants.note_topics(["payments"])
+    assert tenants.of("moved").topic == "fired.moved"
