@@ -108,7 +108,7 @@ def run_worker(settings: Settings) -> int:
         log.critical("refused to start", reason=str(error))
         return 1
     alone = settings.role == "deliver"
-    app = create_app(delivering if alone else view, metrics, (), parts, _bounds(settings))
+    app = create_app(delivering if alone else view, metrics, (), parts, _limits(settings))
     server = _server(app, settings, guarded=not parts.gate.is_open)
     try:
         with only_one_in(settings.data_dir):
@@ -173,23 +173,27 @@ def _gate(settings: Settings, clock: SystemClock) -> Gate:
     return Gate(verifiers)
 
 
-def _bounds(settings: Settings) -> tuple[Limits, float]:
+def _limits(settings: Settings) -> Limits:
     reached = urlsplit(settings.http_advertised_url or "").hostname or settings.http_host
-    limits = Limits(
+    return Limits(
         hosts=frozenset(name.lower() for name in (reached, *settings.http_allowed_hosts)),
         origins=frozenset(settings.http_allowed_origins),
         body_bytes=settings.http_body_bytes,
         bulk_bytes=settings.http_bulk_bytes,
         bodies_bytes=settings.http_bodies_bytes,
         under_way=settings.http_under_way,
+        per_second=settings.http_requests_per_second,
+        failures_per_second=settings.http_failures_per_second,
     )
-    return limits, settings.http_requests_per_second
 
 
 def _server(app: FastAPI, settings: Settings, *, guarded: bool) -> HttpServer:
     certificate, key = settings.http_tls_certificate, settings.http_tls_key
     tls = (certificate, key) if certificate and key else None
-    return HttpServer(app, settings.http_host, settings.http_port, tls=tls, guarded=guarded)
+    proxies = settings.http_proxies
+    return HttpServer(
+        app, settings.http_host, settings.http_port, tls=tls, guarded=guarded, proxies=proxies
+    )
 
 
 def _group(settings: Settings, name: str, url: str) -> Group:

@@ -170,7 +170,17 @@ class Settings(BaseSettings):
         1_000, ge=1, le=100_000, description="Most HTTP requests at the same time."
     )
     http_requests_per_second: float = Field(
-        5_000, ge=1, le=1_000_000, description="Requests of one caller a second."
+        5_000,
+        ge=1,
+        le=1_000_000,
+        description="Requests of one caller a second; each of JSON lines counts.",
+    )
+    http_failures_per_second: float = Field(
+        20, ge=1, le=1_000_000, description="Tokens a second of one address that are not known."
+    )
+    http_proxies: list[str] = Field(
+        default_factory=list,
+        description="Addresses or networks of proxies whose X-Forwarded-For names the caller.",
     )
     oidc_issuer: str | None = Field(
         None, description="OpenID provider whose bearer tokens are taken."

@@ -39,12 +39,19 @@ _RANK: Final = {role: rank for rank, role in enumerate(Role)}
 class Principal:
     """A caller: a name for logs and rates, the tenants it is bound to, and its highest role.
 
-    A tenant is a name, or the beginning of names followed by ``*``.
+    A tenant is a name, or the beginning of names followed by ``*``.  `per_second` are the calls
+    that it may make; None: as many as all others.
     """
 
     name: str
     tenants: tuple[str, ...]
     role: Role
+    per_second: float | None = None
+
+    @property
+    def reaches_all(self) -> bool:
+        """Whether the caller is bound to no tenant, so that it may see what concerns them all."""
+        return WHOLE in self.tenants
 
     def may(self, role: Role) -> bool:
         """Whether the caller has a role, or one that includes it."""

@@ -34,7 +34,6 @@ from belfry.api.view import WorkerView
 from belfry.console import ASSETS, PAGE
 from belfry.telemetry.metrics import Metrics
 
-PER_SECOND: Final = 5_000.0
 DESCRIPTION: Final = (
     "Schedules events with Kafka, without knowing Kafka. Any worker answers for any tenant. Errors"
     " are RFC 9457 problem documents; instants are RFC 3339 with an offset or epoch milliseconds."
@@ -46,15 +45,12 @@ def create_app(
     metrics: Metrics,
     more: Iterable[APIRouter] = (),
     parts: Parts | None = None,
-    bounds: tuple[Limits, float] = (Limits(), PER_SECOND),
+    limits: Limits = Limits(),  # frozen
 ) -> FastAPI:
-    """The application that shows the worker behind `view`; `more` adds routes to it.
-
-    `bounds` are the limits of the port and the requests a second of one caller.
-    """
-    limits, per_second = bounds
+    """The application that shows the worker behind `view`; `more` adds routes to it."""
     parts = parts or Parts(Gate(), (), _now_ms)
-    callers, reads = Callers(parts, per_second), Reads(parts)
+    callers = Callers(parts, limits.per_second, limits.failures_per_second)
+    reads = Reads(parts)
     # FastAPI's own documentation pages load scripts from elsewhere; /openapi.json stays.
     app = FastAPI(
         title="belfry",
@@ -65,7 +61,7 @@ def create_app(
         lifespan=_closing(parts),
     )
     # The last one added is the first one met.
-    app.add_middleware(Express, callers=callers, calls=plain_calls(parts, reads))
+    app.add_middleware(Express, callers=callers, calls=plain_calls(parts, reads, callers))
     app.add_middleware(Guard, limits=limits, traffic=parts.traffic)
     problems.install(app)
     app.state.routers = (

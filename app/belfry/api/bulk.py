@@ -8,6 +8,7 @@ thousand lines take little longer than one.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -26,11 +27,15 @@ MOST_LINES: Final = 10_000
 AT_ONCE: Final = 2_000
 MEDIA_TYPE: Final = "application/x-ndjson"
 
+Charge = Callable[[int], None]
+
 log = structlog.get_logger(__name__)
 
 
-async def create_many(request: Request, tenant: str, writes: Writes, *, wait: bool) -> Response:
-    """Create a schedule for each line of the body."""
+async def create_many(
+    request: Request, tenant: str, writes: Writes, charge: Charge, *, wait: bool
+) -> Response:
+    """Create a schedule for each line of the body; `charge` is told how many there are."""
     lines = [line for line in (await request.body()).split(b"\n") if line.strip()]
     if len(lines) > MOST_LINES:
         raise Problem(
@@ -38,6 +43,8 @@ async def create_many(request: Request, tenant: str, writes: Writes, *, wait: bo
             f"{len(lines)} lines are more than one request takes: send at most {MOST_LINES}.",
             "too_many_lines",
         )
+    # The request itself has been counted as one.
+    charge(max(0, len(lines) - 1))
     answers: list[bytes] = []
     for start in range(0, len(lines), AT_ONCE):
         some = lines[start : start + AT_ONCE]

@@ -27,7 +27,7 @@ _PLAIN: Final = re.compile(
 )
 
 Look = Callable[[Request, Principal, str, str], Awaitable[Response]]
-Create = Callable[[Request, str], Awaitable[Response]]
+Create = Callable[[Request, Principal, str], Awaitable[Response]]
 
 
 class Calls(NamedTuple):
@@ -62,8 +62,8 @@ class Express:
 
     async def _answer(self, request: Request, tenant: str, schedule_id: str | None) -> Response:
         if schedule_id is None:
-            await self._callers.admit(request, Role.SCHEDULE)
-            return await self._calls.create(request, tenant)
+            caller = await self._callers.admit(request, Role.SCHEDULE)
+            return await self._calls.create(request, caller, tenant)
         caller = await self._callers.admit(request, Role.READ)
         return await self._calls.look(request, caller, tenant, schedule_id)
 

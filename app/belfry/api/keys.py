@@ -1,7 +1,7 @@
 """API keys: long random texts, of which belfry keeps only the SHA-256.
 
     [{"name": "orders", "sha256": "9f86…", "tenants": ["orders", "payments.*"], "role": "schedule",
-      "expires": "2027-01-01T00:00:00Z"}]
+      "expires": "2027-01-01T00:00:00Z", "requests_per_second": 100}]
 
 The list is a JSON file that is looked at again when it changes, or a setting.  To rotate a key, add
 the new one beside the old one under the same name, move the callers, and take the old one out.  A
@@ -39,6 +39,11 @@ class KeyEntry(BaseModel):
     tenants: list[str] = Field(min_length=1)
     role: Role = Role.READ
     expires: str | None = None
+    requests_per_second: float | None = Field(None, ge=1, le=1_000_000)
+
+    def principal(self) -> Principal:
+        """Whom the key stands for."""
+        return Principal(self.name, tuple(self.tenants), self.role, self.requests_per_second)
 
     def expires_ms(self) -> int | None:
         """When it ends, epoch ms."""
@@ -67,13 +72,7 @@ def read_keys(text: str | bytes, source: str) -> _Known:
     """Principals by digest; raises `BadKeys`."""
     try:
         entries = _ENTRIES.validate_json(text)
-        return {
-            entry.sha256: (
-                Principal(entry.name, tuple(entry.tenants), entry.role),
-                entry.expires_ms(),
-            )
-            for entry in entries
-        }
+        return {entry.sha256: (entry.principal(), entry.expires_ms()) for entry in entries}
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(map(str, first["loc"])) or "the whole"

@@ -13,7 +13,8 @@ class Limits:
     """What the port lets in; `hosts` and `origins` are allowed besides names of this machine.
 
     A body may have `body_bytes`, JSON lines `bulk_bytes`, and those under way `bodies_bytes`
-    together; `unwanted_bytes` are read of one that is refused.
+    together; `unwanted_bytes` are read of one that is refused.  `per_second` are the calls of one
+    caller, `failures_per_second` the tokens of one address that are worth nothing.
     """
 
     hosts: frozenset[str] = frozenset()
@@ -23,6 +24,8 @@ class Limits:
     unwanted_bytes: int = 32_000_000
     bodies_bytes: int = 256_000_000
     under_way: int = 1_000
+    per_second: float = 5_000.0
+    failures_per_second: float = 20.0
     body_s: float = 10.0
     answer_s: float = 30.0
 

@@ -121,6 +121,11 @@ class Passport:
         self._now_ms = now_ms
 
     @property
+    def signs(self) -> bool:
+        """Whether forwarded requests are signed; what is not may come from anybody."""
+        return bool(self._keys)
+
+    @property
     def can_travel(self) -> bool:
         """Whether other workers would believe this one."""
         return bool(self._keys) or self._gate.is_open

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -13,7 +14,7 @@ from starlette.responses import Response
 from belfry.api import shapes, writing
 from belfry.api.access import Principal, Role
 from belfry.api.bodies import DefinitionBody, ScheduleBody
-from belfry.api.bulk import create_many
+from belfry.api.bulk import Charge, create_many
 from belfry.api.callers import Callers
 from belfry.api.conditions import expected_version, must_be_new
 from belfry.api.document import body_of, bulk_answer, problems, with_answer
@@ -69,12 +70,13 @@ def schedule_routes(parts: Parts, reads: Reads, callers: Callers) -> APIRouter:
     return routes
 
 
-def plain_calls(parts: Parts, reads: Reads) -> Calls:
+def plain_calls(parts: Parts, reads: Reads, callers: Callers) -> Calls:
     """What the routes of the most frequent calls do, for those that come without parameters."""
     writes = Writes(parts, reads)
 
-    async def create(request: Request, tenant: str) -> Response:
-        return await _created(request, tenant, writes, wait=True)
+    async def create(request: Request, caller: Principal, tenant: str) -> Response:
+        charge = partial(callers.charge, request, caller)
+        return await _created(request, tenant, writes, charge, wait=True)
 
     return Calls(Shelf(parts, reads).look_up, create)
 
@@ -116,20 +118,23 @@ def _creating(routes: APIRouter, writes: Writes, callers: Callers) -> None:
         request: Request,
         tenant: TenantName,
         asking: AskingQuery,
-        _caller: Principal = callers.who(Role.SCHEDULE),
+        caller: Principal = callers.who(Role.SCHEDULE),
     ) -> Response:
         """Create a schedule; the same once more is UNCHANGED, another of the same id a conflict.
 
         As JSON lines (`application/x-ndjson`) many at once: the answer has a line for each, in
         their order, with the status that it would have had alone.
         """
-        return await _created(request, tenant, writes, wait=asking.waits)
+        charge = partial(callers.charge, request, caller)
+        return await _created(request, tenant, writes, charge, wait=asking.waits)
 
 
-async def _created(request: Request, tenant: str, writes: Writes, *, wait: bool) -> Response:
+async def _created(
+    request: Request, tenant: str, writes: Writes, charge: Charge, *, wait: bool
+) -> Response:
     """The answer to a POST of one schedule or of many."""
     if _is_bulk(request):
-        return await create_many(request, tenant, writes, wait=wait)
+        return await create_many(request, tenant, writes, charge, wait=wait)
     body = await parsed(request, ScheduleBody)
     fields = request_fields(tenant, body.schedule_id, "CREATE", body.fields())
     verdict = await writes.carry_out(fields, wait=wait)

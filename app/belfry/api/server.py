@@ -9,6 +9,7 @@ from __future__ import annotations
 import socket
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -40,11 +41,13 @@ class HttpServer:
         *,
         tls: tuple[Path, Path] | None = None,
         guarded: bool = False,
+        proxies: Sequence[str] = (),
     ) -> None:
         """Prepare to serve `app`; port 0 takes any free one.
 
         `tls` are the files of a certificate and its key; `guarded` says that callers have to show
-        who they are, so that the port may open to other machines.
+        who they are, so that the port may open to other machines.  `proxies` are addresses or
+        networks whose `X-Forwarded-For` is believed.
         """
         self._host = host
         self._port = port
@@ -64,6 +67,9 @@ class HttpServer:
                 server_header=False,
                 timeout_graceful_shutdown=2,
                 timeout_keep_alive=KEEP_ALIVE_SECONDS,
+                # Its defaults believe whoever is on this machine.
+                proxy_headers=bool(proxies),
+                forwarded_allow_ips=list(proxies),
                 **files,
             )
         )

@@ -11,7 +11,6 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.types import Message, Receive, Scope, Send
 
-from belfry.api.callers import Rate
 from belfry.api.guard import Guard
 from belfry.api.limits import LATELY_S, Limits, Traffic
 from belfry.api.problems import Problem
@@ -174,15 +173,6 @@ async def test_an_answer_that_does_not_come_is_told(door: Door) -> None:
 async def test_slashes_within_a_name_stay_encoded(door: Door) -> None:
     await door.ask(path="/v1/a%2Fb/c")
     assert door.path == "/v1/a%2Fb/c"
-
-
-def test_a_caller_gets_a_seconds_worth_and_then_its_rate() -> None:
-    rate = Rate(5)
-    assert [rate.take("a", 0) for _ in range(5)] == [0] * 5
-    assert rate.take("a", 0) == pytest.approx(0.2)
-    assert rate.take("b", 0) == 0
-    assert rate.take("a", 200) == 0
-    assert rate.take("a", 200) > 0
 
 
 def test_traffic_is_there_while_calls_are_and_for_a_moment_after() -> None:
