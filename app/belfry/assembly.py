@@ -25,12 +25,14 @@ from prometheus_client import CollectorRegistry
 
 from belfry import __version__
 from belfry.api.access import Gate, Verifier
-from belfry.api.app import create_app
+from belfry.api.app import create_app, create_health_app
+from belfry.api.health_server import Ports
 from belfry.api.keys import ApiKeys, BadKeys
 from belfry.api.limits import Limits
 from belfry.api.oidc import Provider, Tokens
 from belfry.api.parts import Parts
-from belfry.api.server import HttpServer
+from belfry.api.room import Room
+from belfry.api.server import HttpAddressError, HttpServer, Manner
 from belfry.api.view import WorkerIdentity
 from belfry.balance.roster import Standing
 from belfry.client.kafka import CHECK_SECURITY, Faults
@@ -108,12 +110,13 @@ def run_worker(settings: Settings) -> int:
         log.critical("refused to start", reason=str(error))
         return 1
     alone = settings.role == "deliver"
-    app = create_app(delivering if alone else view, metrics, (), parts, _limits(settings))
-    server = _server(app, settings, guarded=not parts.gate.is_open)
+    limits = _limits(settings)
+    app = create_app(delivering if alone else view, metrics, (), parts, limits)
+    health = create_health_app(delivering if alone else view, metrics, limits.hosts)
+    server = Ports(_server(app, settings, guarded=not parts.gate.is_open), health, settings)
     try:
         with only_one_in(settings.data_dir):
             server.start()
-            log.info("http", url=server.url)
             reached = settings.http_advertised_url or server.url
             settings = settings.model_copy(update={"http_advertised_url": reached})
             found = _find(settings)
@@ -126,7 +129,7 @@ def run_worker(settings: Settings) -> int:
             group = _group(settings, name, reached)
             front = Front(kit, parts, (frames.request, frames.lifecycle), group)
             return asyncio.run(_run(kit, view, front, group, dispatcher))
-    except RefusedToStart as error:
+    except (RefusedToStart, HttpAddressError) as error:
         log.critical("refused to start", reason=str(error))
         return 1
     finally:
@@ -191,8 +194,14 @@ def _server(app: FastAPI, settings: Settings, *, guarded: bool) -> HttpServer:
     certificate, key = settings.http_tls_certificate, settings.http_tls_key
     tls = (certificate, key) if certificate and key else None
     proxies = settings.http_proxies
+    room = Room(settings.http_connections, settings.http_connections_per_address, proxies)
     return HttpServer(
-        app, settings.http_host, settings.http_port, tls=tls, guarded=guarded, proxies=proxies
+        app,
+        settings.http_host,
+        settings.http_port,
+        tls=tls,
+        guarded=guarded,
+        manner=Manner(proxies, room),
     )
 
 

@@ -120,6 +120,15 @@ class Settings(BaseSettings):
         description="Address of the HTTP port; loopback only until authentication is configured.",
     )
     http_port: int = Field(8700, ge=0, le=65535, description="HTTP port; 0 takes any free one.")
+    health_host: str = Field(
+        "127.0.0.1", description="Address of the port for health and metrics; nobody is asked who."
+    )
+    health_port: int | None = Field(
+        None,
+        ge=0,
+        le=65535,
+        description="Port for health and metrics alone; none: http_port and 1000, if it is free.",
+    )
     http_advertised_url: str | None = Field(
         None,
         pattern=r"^https?://[^/\s]+$",
@@ -168,6 +177,12 @@ class Settings(BaseSettings):
     )
     http_under_way: int = Field(
         1_000, ge=1, le=100_000, description="Most HTTP requests at the same time."
+    )
+    http_connections: int = Field(
+        2_000, ge=10, le=100_000, description="Most connections to the HTTP port."
+    )
+    http_connections_per_address: int = Field(
+        500, ge=1, le=100_000, description="The same from one address, unless it is a proxy's."
     )
     http_requests_per_second: float = Field(
         5_000,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import replace
 from time import time
 from typing import Final
 
@@ -34,6 +35,7 @@ from belfry.api.view import WorkerView
 from belfry.console import ASSETS, PAGE
 from belfry.telemetry.metrics import Metrics
 
+HEALTH: Final = Limits(addresses=True, under_way=100, body_bytes=1_000, bulk_bytes=1_000)
 DESCRIPTION: Final = (
     "Schedules events with Kafka, without knowing Kafka. Any worker answers for any tenant. Errors"
     " are RFC 9457 problem documents; instants are RFC 3339 with an offset or epoch milliseconds."
@@ -82,6 +84,22 @@ def create_app(
 
     app.mount("/console", StaticFiles(directory=ASSETS))
     describe(app, DESCRIPTION)
+    return app
+
+
+def create_health_app(
+    view: WorkerView, metrics: Metrics, hosts: frozenset[str] = frozenset()
+) -> FastAPI:
+    """Health and metrics alone, for a port of their own that callers of the API cannot fill.
+
+    `hosts` are names that it may be asked under, besides addresses.
+    """
+    app = FastAPI(title="belfry health", docs_url=None, redoc_url=None, openapi_url=None)
+    app.add_middleware(Guard, limits=replace(HEALTH, hosts=hosts))
+    problems.install(app)
+    app.state.routers = (health_routes(view, metrics),)
+    for routes in app.state.routers:
+        app.include_router(routes)
     return app
 
 

@@ -19,6 +19,7 @@ from starlette.responses import Response
 
 from belfry.api import shapes, writing
 from belfry.api.bodies import ScheduleBody
+from belfry.api.incoming import LINES
 from belfry.api.parsing import read_json
 from belfry.api.problems import Problem
 from belfry.api.writing import Writes, request_fields
@@ -30,6 +31,12 @@ MEDIA_TYPE: Final = "application/x-ndjson"
 Charge = Callable[[int], None]
 
 log = structlog.get_logger(__name__)
+
+
+def is_many(request: Request) -> bool:
+    """Whether the body is JSON lines."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    return kind in LINES
 
 
 async def create_many(

@@ -54,6 +54,14 @@ def host_name(header: str) -> str:
         return ""
 
 
+def _is_address(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
 @lru_cache(64)
 def _named(header: str) -> tuple[str, bool]:
     """The host in a `Host` header, and whether it means this machine."""
@@ -83,7 +91,8 @@ class Guard:
             return
         headers = Headers(scope=scope)
         body = Body(receive, headers, self._limits, self._bodies)
-        answer = _Answer(send, body)
+        slot = _Slot(self._traffic)
+        answer = _Answer(send, body, slot)
         refusal = self._refusal(headers, body)
         if refusal is not None:
             await refusal.response(scope["path"])(scope, receive, answer)
@@ -91,7 +100,7 @@ class Guard:
         if scope["path"].startswith(API) and scope.get("raw_path"):
             # Names are decoded after the path has been split: an id may hold slashes.
             scope = {**scope, "path": scope["raw_path"].decode("ascii", "replace")}
-        self._traffic.began()
+        slot.take()
         try:
             async with asyncio.timeout(self._limits.answer_s):
                 await self._app(scope, body.part, answer)
@@ -100,7 +109,7 @@ class Guard:
                 raise
             await _slow(self._limits.answer_s).response(scope["path"])(scope, receive, answer)
         finally:
-            self._traffic.ended(monotonic())
+            slot.free()
             body.forget()
 
     def _refusal(self, headers: Headers, body: Body) -> Problem | None:
@@ -121,7 +130,9 @@ class Guard:
     def _is_here(self, host: str) -> bool:
         """Whether a `Host` header is a name of this worker."""
         name, is_this_machine = _named(host)
-        return is_this_machine or name in self._limits.hosts
+        if is_this_machine or name in self._limits.hosts:
+            return True
+        return self._limits.addresses and _is_address(name)
 
     def _is_ours(self, origin: str, host: str) -> bool:
         """Whether a page of this origin may ask: ours, or one that the settings name."""
@@ -133,18 +144,39 @@ class Guard:
             return False
 
 
+class _Slot:
+    """A call's place among those under way."""
+
+    def __init__(self, traffic: Traffic) -> None:
+        self._traffic = traffic
+        self._taken = False
+
+    def take(self) -> None:
+        self._traffic.began()
+        self._taken = True
+
+    def free(self) -> None:
+        """Give the place back, once."""
+        if self._taken:
+            self._taken = False
+            self._traffic.ended(monotonic())
+
+
 class _Answer:
     """Sends, with the headers of every answer; knows whether it has begun."""
 
     def __init__(
-        self, send: Callable[[MutableMapping[str, Any]], Awaitable[None]], body: Body
+        self, send: Callable[[MutableMapping[str, Any]], Awaitable[None]], body: Body, slot: _Slot
     ) -> None:
         self._send = send
+        self._slot = slot
         self._body = body
         self.begun = False
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
+            # What is left of a body may never come, and takes nobody's place.
+            self._slot.free()
             await self._body.discard()
             self.begun = True
             given = message.setdefault("headers", [])

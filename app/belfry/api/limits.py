@@ -12,12 +12,15 @@ LATELY_S: Final = 0.1
 class Limits:
     """What the port lets in; `hosts` and `origins` are allowed besides names of this machine.
 
+    With `addresses` any IP address is a good `Host` too: no web page has one as its own name.
+
     A body may have `body_bytes`, JSON lines `bulk_bytes`, and those under way `bodies_bytes`
     together; `unwanted_bytes` are read of one that is refused.  `per_second` are the calls of one
     caller, `failures_per_second` the tokens of one address that are worth nothing.
     """
 
     hosts: frozenset[str] = frozenset()
+    addresses: bool = False
     origins: frozenset[str] = frozenset()
     body_bytes: int = 1_100_000
     bulk_bytes: int = 16_000_000

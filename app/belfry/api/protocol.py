@@ -11,17 +11,17 @@ from __future__ import annotations
 
 import asyncio
 from http import HTTPStatus
-from typing import Final
+from typing import Any, Final
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from belfry.api.guard import ANSWER_HEADERS
 from belfry.api.problems import Problem
+from belfry.api.room import Room
 
-MOST_CONNECTIONS: Final = 2_000
-HEAD_SECONDS: Final = 10.0
+HEAD_SECONDS: Final = 5.0
 # Of a head, or of whatever else stands around a body; it comes in reads of some 256 KB at most.
 MOST_HEAD_BYTES: Final = 65_536
 INVALID: Final = "This is no request that can be read: send HTTP/1.1, well-formed."
@@ -40,11 +40,24 @@ class Protocol(HttpToolsProtocol):
     _deadline: asyncio.TimerHandle | None = None
     _in_head = False
     _unread_bytes = 0
+    _refusal = ""
+
+    def __init__(self, room: Room, *args: Any, **more: Any) -> None:
+        """`room` counts the connections of the port; the rest is uvicorn's."""
+        super().__init__(*args, **more)
+        self._room = room
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """The clock runs from the first moment."""
         super().connection_made(transport)
+        self._refusal = self._room.enter(self, self.client[0] if self.client else "")
+        if self._refusal and self._room.is_overrun:
+            transport.abort()
         self._watch()
+
+    def make_room(self) -> None:
+        """End at once, for somebody else."""
+        self.transport.abort()
 
     def data_received(self, data: bytes) -> None:
         """It stops while a request is carried out, and runs again for the next one's head."""
@@ -79,8 +92,8 @@ class Protocol(HttpToolsProtocol):
         """A head has come."""
         if not self._is_offer():
             self._in_head, self._unread_bytes = False, 0
-            is_full = len(self.connections) > MOST_CONNECTIONS
-            self.app = _full if is_full else self.config.loaded_app
+            self._room.answered(self)
+            self.app = _full(self._refusal) if self._refusal else self.config.loaded_app
             super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
@@ -94,8 +107,15 @@ class Protocol(HttpToolsProtocol):
             self._unread_bytes = 0
             super().on_message_complete()
 
+    def on_response_complete(self) -> None:
+        """An answer has been sent; the next request's may begin."""
+        super().on_response_complete()
+        if not self._is_asked():
+            self._room.idles(self)
+
     def connection_lost(self, exc: Exception | None) -> None:
         """Nothing is waited for any more."""
+        self._room.leave(self)
         self._unwatch()
         super().connection_lost(exc)
 
@@ -159,9 +179,12 @@ class Protocol(HttpToolsProtocol):
             self.transport.close()
 
 
-async def _full(scope: Scope, receive: Receive, send: Send) -> None:
+def _full(detail: str) -> ASGIApp:
     """Stands for the application where there are too many connections."""
-    detail = f"{MOST_CONNECTIONS} connections are open already: try again."
-    headers = {**LAST, "retry-after": "1"}
-    refusal = Problem(HTTPStatus.SERVICE_UNAVAILABLE, detail, "busy", headers)
-    await refusal.response(scope["path"])(scope, receive, send)
+
+    async def refuse(scope: Scope, receive: Receive, send: Send) -> None:
+        headers = {**LAST, "retry-after": "1"}
+        refusal = Problem(HTTPStatus.SERVICE_UNAVAILABLE, detail, "busy", headers)
+        await refusal.response(scope["path"])(scope, receive, send)
+
+    return refuse

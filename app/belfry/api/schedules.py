@@ -14,7 +14,7 @@ from starlette.responses import Response
 from belfry.api import shapes, writing
 from belfry.api.access import Principal, Role
 from belfry.api.bodies import DefinitionBody, ScheduleBody
-from belfry.api.bulk import Charge, create_many
+from belfry.api.bulk import Charge, create_many, is_many
 from belfry.api.callers import Callers
 from belfry.api.conditions import expected_version, must_be_new
 from belfry.api.document import body_of, bulk_answer, problems, with_answer
@@ -133,17 +133,12 @@ async def _created(
     request: Request, tenant: str, writes: Writes, charge: Charge, *, wait: bool
 ) -> Response:
     """The answer to a POST of one schedule or of many."""
-    if _is_bulk(request):
+    if is_many(request):
         return await create_many(request, tenant, writes, charge, wait=wait)
     body = await parsed(request, ScheduleBody)
     fields = request_fields(tenant, body.schedule_id, "CREATE", body.fields())
     verdict = await writes.carry_out(fields, wait=wait)
     return writing.answer(writing.created(verdict), request.url.path)
-
-
-def _is_bulk(request: Request) -> bool:
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    return kind in ("application/x-ndjson", "application/jsonl", "application/json-lines")
 
 
 def _listing(routes: APIRouter, lists: Lists, callers: Callers) -> None:

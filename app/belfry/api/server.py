@@ -6,10 +6,13 @@ large batch, a recovery) still answers its probes.
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import threading
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,7 +20,8 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from belfry.api.guard import is_loopback
-from belfry.api.protocol import Protocol
+from belfry.api.protocol import HEAD_SECONDS, Protocol
+from belfry.api.room import Room
 
 START_SECONDS: Final = 10.0
 STOP_SECONDS: Final = 5.0
@@ -28,6 +32,31 @@ KEEP_ALIVE_SECONDS: Final = 100
 
 class HttpAddressError(Exception):
     """The HTTP port cannot be opened where the settings want it."""
+
+
+class _Server(uvicorn.Server):
+    """uvicorn's, which does not wait a minute for a caller to agree on keys."""
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        loop: Any = asyncio.get_running_loop()
+        if self.config.is_ssl:
+            loop.create_server = partial(loop.create_server, ssl_handshake_timeout=HEAD_SECONDS)
+        await super().startup(sockets)
+
+
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How a port is served.
+
+    `proxies` are addresses or networks whose `X-Forwarded-For` is believed, `room` bounds the
+    connections (None: as many as by default), `name` is that of the thread, and `setting` the one
+    that says which port it is.
+    """
+
+    proxies: Sequence[str] = ()
+    room: Room | None = None
+    name: str = "http"
+    setting: str = "BELFRY_HTTP_PORT"
 
 
 class HttpServer:
@@ -41,14 +70,14 @@ class HttpServer:
         *,
         tls: tuple[Path, Path] | None = None,
         guarded: bool = False,
-        proxies: Sequence[str] = (),
+        manner: Manner = Manner(),  # frozen
     ) -> None:
         """Prepare to serve `app`; port 0 takes any free one.
 
         `tls` are the files of a certificate and its key; `guarded` says that callers have to show
-        who they are, so that the port may open to other machines.  `proxies` are addresses or
-        networks whose `X-Forwarded-For` is believed.
+        who they are, so that the port may open to other machines.
         """
+        self._manner = manner
         self._host = host
         self._port = port
         self._guarded = guarded
@@ -56,10 +85,10 @@ class HttpServer:
         files: dict[str, Any] = {}
         if tls is not None:
             files = {"ssl_certfile": tls[0], "ssl_keyfile": tls[1]}
-        self._server = uvicorn.Server(
+        self._server = _Server(
             uvicorn.Config(
                 app,
-                http=Protocol,
+                http=partial(Protocol, manner.room or Room()),  # type: ignore[arg-type]
                 ws="none",
                 log_config=None,
                 access_log=False,
@@ -68,8 +97,8 @@ class HttpServer:
                 timeout_graceful_shutdown=2,
                 timeout_keep_alive=KEEP_ALIVE_SECONDS,
                 # Its defaults believe whoever is on this machine.
-                proxy_headers=bool(proxies),
-                forwarded_allow_ips=list(proxies),
+                proxy_headers=bool(manner.proxies),
+                forwarded_allow_ips=list(manner.proxies),
                 **files,
             )
         )
@@ -77,10 +106,13 @@ class HttpServer:
 
     def start(self) -> int:
         """Open the port and serve it; returns the port, once it answers."""
-        listener = listen(self._host, self._port, guarded=self._guarded)
+        listener = listen(self._host, self._port, self._manner.setting, guarded=self._guarded)
         self._port = int(listener.getsockname()[1])
         self._thread = threading.Thread(
-            target=self._server.run, args=([listener],), name="belfry-http", daemon=True
+            target=self._server.run,
+            args=([listener],),
+            name=f"belfry-{self._manner.name}",
+            daemon=True,
         )
         self._thread.start()
         deadline = time.monotonic() + START_SECONDS
@@ -109,7 +141,9 @@ class HttpServer:
         self._thread = None
 
 
-def listen(host: str, port: int, *, guarded: bool = False) -> socket.socket:
+def listen(
+    host: str, port: int, setting: str = "BELFRY_HTTP_PORT", *, guarded: bool = False
+) -> socket.socket:
     """A socket that listens, on loopback unless `guarded`, or a sentence why there is none."""
     if not guarded and not is_loopback(host):
         raise HttpAddressError(
@@ -127,7 +161,7 @@ def listen(host: str, port: int, *, guarded: bool = False) -> socket.socket:
     except OSError as error:
         listener.close()
         raise HttpAddressError(
-            f"HTTP port {port} on {host} cannot be opened ({error.strerror}). Set BELFRY_HTTP_PORT"
-            " to another port, or to 0 for any free one."
+            f"HTTP port {port} on {host} cannot be opened ({error.strerror}). Set {setting} to"
+            " another port, or to 0 for any free one."
         ) from error
     return listener

@@ -6,6 +6,8 @@ import asyncio
 import json
 import socket
 from collections.abc import Iterator
+from contextlib import ExitStack
+from time import sleep
 
 import pytest
 from starlette.requests import Request
@@ -13,7 +15,8 @@ from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 
 from belfry.api import protocol
-from belfry.api.server import HttpServer
+from belfry.api.room import Room
+from belfry.api.server import HttpServer, Manner
 
 GET = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 POST = b"POST / HTTP/1.1\r\nHost: localhost\r\n"
@@ -151,20 +154,66 @@ def test_what_is_no_http_is_refused(line: socket.socket) -> None:
     assert problem_in(heard) == (400, "bad_http")
 
 
-def test_a_connection_too_many_is_told_to_come_again(
-    line: socket.socket, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(protocol, "MOST_CONNECTIONS", 1)
-    line.sendall(GET)
-    assert b"<>" in said(line, b"<>")
-    with socket.create_connection(line.getpeername(), timeout=10) as other:
-        other.sendall(POST + b"Content-Length: 3\r\n\r\none")
-        heard = said(other)
-    assert heard.startswith(b"HTTP/1.1 503 Service Unavailable\r\n")
-    assert b"retry-after: 1\r\n" in heard
-    assert problem_in(heard) == (503, "busy")
-    line.sendall(POST + b"Content-Length: 3\r\n\r\ntwo")
-    assert b"<two>" in said(line, b"<two>")
+def served(room: Room) -> Iterator[tuple[str, int]]:
+    server = HttpServer(echo, "127.0.0.1", 0, manner=Manner(room=room))
+    yield "127.0.0.1", server.start()
+    server.stop()
+
+
+@pytest.fixture
+def narrow() -> Iterator[tuple[str, int]]:
+    """A server that has room for three connections, two of them of one address."""
+    yield from served(Room(3, 2))
+
+
+def connected(place: tuple[str, int]) -> socket.socket:
+    return socket.create_connection(place, timeout=10)
+
+
+BUSY = b"GET / HTTP/1.1\r\nHost: localhost\r\nWait: 2\r\n\r\n"
+
+
+def test_a_connection_too_many_is_told_to_come_again(narrow: tuple[str, int]) -> None:
+    with connected(narrow) as one, connected(narrow) as two:
+        one.sendall(BUSY)
+        two.sendall(BUSY)
+        sleep(0.3)
+        with connected(narrow) as other:
+            other.sendall(POST + b"Content-Length: 3\r\n\r\none")
+            heard = said(other)
+        assert heard.startswith(b"HTTP/1.1 503 Service Unavailable\r\n")
+        assert b"retry-after: 1\r\n" in heard
+        assert problem_in(heard) == (503, "busy")
+        assert b"<>" in said(one, b"<>")
+        one.sendall(POST + b"Content-Length: 3\r\n\r\ntwo")
+        assert b"<two>" in said(one, b"<two>")
+
+
+def test_silent_connections_shut_nobody_out(narrow: tuple[str, int]) -> None:
+    """With room for three, thirty that say nothing or half of a head stay, and all are answered."""
+    with ExitStack() as open_ones:
+        for number in range(30):
+            silent = open_ones.enter_context(connected(narrow))
+            silent.sendall(b"GET / HT" * (number % 2))
+        for _ in range(5):
+            line = open_ones.enter_context(connected(narrow))
+            line.sendall(GET)
+            assert b"<>" in said(line, b"<>")
+
+
+def test_an_idle_connection_makes_room_after_those_that_never_asked() -> None:
+    room = Room(3, 3)
+    for place in served(room):
+        with connected(place) as idle, connected(place) as silent, connected(place) as newer:
+            idle.sendall(GET)
+            assert b"<>" in said(idle, b"<>")
+            with connected(place) as line:
+                line.sendall(GET)
+                assert b"<>" in said(line, b"<>")
+                assert said(silent) == b""
+                idle.sendall(GET)
+                assert b"<>" in said(idle, b"<>")
+            newer.close()
 
 
 def problem_in(heard: bytes) -> tuple[int, str]:

@@ -20,7 +20,7 @@ from belfry.api.keys import ApiKeys, digest
 from belfry.api.limits import Limits
 from belfry.api.parts import Open, Parts
 from belfry.api.rates import MOST_NAMES, Failures, Rate
-from belfry.api.server import HttpServer
+from belfry.api.server import HttpServer, Manner
 from belfry.telemetry.metrics import Metrics
 from tests.unit.api.conftest import FakeWorker
 from tests.unit.api.test_express import LATER, READER, WRITER, Desk, Holdings
@@ -150,7 +150,7 @@ async def tells(scope: Scope, receive: Receive, send: Send) -> None:
     ("proxies", "believed"), [([], False), (["127.0.0.0/8"], True), (["10.0.0.0/8"], False)]
 )
 def test_only_a_proxy_that_is_named_says_who_asks(proxies: list[str], believed: bool) -> None:
-    server = HttpServer(tells, "127.0.0.1", 0, proxies=proxies)
+    server = HttpServer(tells, "127.0.0.1", 0, manner=Manner(proxies))
     try:
         with socket.create_connection(("127.0.0.1", server.start()), timeout=10) as line:
             line.sendall(
