@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from http import HTTPStatus
-from typing import Any
+from threading import Event
+from time import monotonic
+from typing import Any, Final
 
 import orjson
 from fastapi import APIRouter, Request
@@ -19,9 +21,15 @@ from belfry.api.parsing import parsed
 from belfry.api.parts import Parts
 from belfry.api.problems import Problem
 from belfry.api.shapes import moment
+from belfry.api.threads import Threads
 from belfry.schedules.preview import Preview, preview
 from belfry.schedules.rejections import Rejection
 from belfry.wire.headers import EMPTY
+
+# Threads, seconds of one preview, and how often is looked whether its caller still waits.
+MOST: Final = 2
+LONGEST_S: Final = 2.0
+LOOK_S: Final = 0.1
 
 
 class PreviewBody(TriggerBody):
@@ -60,6 +68,7 @@ class PreviewAnswer(BaseModel):
 def preview_routes(parts: Parts, callers: Callers) -> APIRouter:
     """The route of previews; it needs no broker."""
     routes = APIRouter(prefix="/v1", tags=["preview"])
+    threads = Threads("previews", MOST)
 
     @routes.post(
         "/preview",
@@ -80,13 +89,36 @@ def preview_routes(parts: Parts, callers: Callers) -> APIRouter:
             "schedule_id": "preview",
             "kind": body.kind_given(),
         }
-        now_ms = int(parts.now_ms())
-        found = await asyncio.to_thread(preview, fields, now_ms, body.count, body.shown_in)
+        found = await _found(request, threads, fields, (int(parts.now_ms()), body))
         if isinstance(found, Rejection):
             raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, found.reason, found.code)
         return Response(orjson.dumps(_shown(found)), HTTPStatus.OK, None, "application/json")
 
     return routes
+
+
+async def _found(
+    request: Request, threads: Threads, fields: Any, asked: tuple[int, PreviewBody]
+) -> Preview | Rejection:
+    """A preview of a rule at an instant; it ends early when its time is up or nobody waits."""
+    now_ms, body = asked
+    gone, deadline_s = Event(), monotonic() + LONGEST_S
+
+    def goes_on() -> bool:
+        return not gone.is_set() and monotonic() < deadline_s
+
+    def work() -> Preview | Rejection:
+        return preview(fields, now_ms, body.count, body.shown_in, goes_on=goes_on)
+
+    working = asyncio.ensure_future(threads.run(work))
+    try:
+        while not (await asyncio.wait({working}, timeout=LOOK_S))[0]:
+            if await request.is_disconnected():
+                gone.set()
+        return working.result()
+    finally:
+        # Whoever waited may have been told meanwhile that there is no answer in time.
+        gone.set()
 
 
 def _shown(found: Preview) -> dict[str, Any]:

@@ -7,7 +7,7 @@ is worth seeing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import Final, NamedTuple
@@ -27,6 +27,8 @@ from belfry.schedules.triggers.zones import END_S, UnknownZone, zone
 
 MOST: Final = 10_000
 MOST_TURNS: Final = 3
+# The calendar repeats itself after 400 years, and each day that is passed over costs work.
+LONGEST_SPAN_MS: Final = 146_097 * 86_400_000
 SECOND_MS: Final = 1000
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND: Final = timedelta(milliseconds=1)
@@ -63,11 +65,19 @@ class Preview(NamedTuple):
 
 
 def preview(
-    request: Request, now_ms: int, count: int, shown_in: str | None = None
+    request: Request,
+    now_ms: int,
+    count: int,
+    shown_in: str | None = None,
+    *,
+    goes_on: Callable[[], bool] = lambda: True,
 ) -> Preview | Rejection:
     """The next `count` instants (1 to `MOST`) of a request's rule, as if it were accepted now.
 
     Local times are those of the expression's zone, or else of `shown_in`, or else of UTC.
+
+    The work is bounded: instants of an expression end 400 years after the first, and `goes_on` is
+    asked after each.  Where that leaves some out, there is a warning `cut_short`.
     """
     problem = trigger_problem(request, now_ms)
     if problem is not None and problem.code != "never_fires":
@@ -80,12 +90,30 @@ def preview(
         return Rejection("bad_timezone", f"timezone {unknown}")
     trigger = trigger_by(rule_of(request))
     limit = min(count, request["max_fires"] or count, MOST)
+    found, is_cut = _first(islice(_instants(request, trigger, now_ms), limit), request, goes_on)
     occurrences = [
         Occurrence(number, due_ms, local_time(due_ms, place.offset(due_ms // 1000)))
-        for number, due_ms in enumerate(islice(_instants(request, trigger, now_ms), limit))
+        for number, due_ms in enumerate(found)
     ]
     warnings = list(_warnings(request, trigger, occurrences, now_ms))
+    if is_cut:
+        text = f"Only {len(found)} of {limit} instants are shown: the others are too far to find."
+        warnings.append(Warned("cut_short", text))
     return Preview(_words(request), name, occurrences, warnings)
+
+
+def _first(
+    instants: Iterator[int], request: Request, goes_on: Callable[[], bool]
+) -> tuple[list[int], bool]:
+    """Instants as far as the work for them goes, and whether there may be more."""
+    found: list[int] = []
+    for due_ms in instants:
+        if found and request["kind"] == "CRON" and due_ms - found[0] > LONGEST_SPAN_MS:
+            return found, True
+        found.append(due_ms)
+        if not goes_on():
+            return found, True
+    return found, False
 
 
 def local_time(ms: int, offset_s: int) -> str:
