@@ -128,13 +128,6 @@ def test_an_unsigned_claim_of_a_worker_spares_nobody_its_rate() -> None:
     assert found == [200, 200, 429]
 
 
-@pytest.mark.parametrize("name", ["belfry-partition", "belfry-after", "belfry-followed"])
-def test_numbers_of_thousands_of_digits_among_workers_are_no_fault(name: str) -> None:
-    client = TestClient(opened(Gate(), Limits()), AT_HOME, raise_server_exceptions=False)
-    headers = {"belfry-forwarded": "x.", name: "9" * 5_000}
-    assert client.get(f"{HOME}/a", headers=headers).status_code == 200
-
-
 async def tells(scope: Scope, receive: Receive, send: Send) -> None:
     """Answers with the address that asks."""
     if scope["type"] == "lifespan":
