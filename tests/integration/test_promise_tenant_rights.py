@@ -6,10 +6,15 @@ a password, and trusts one authority, fires with the rights of docs/tenants.md.
 
 from __future__ import annotations
 
+import json
+from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
+from time import time
 
 import pytest
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its own re-exports
@@ -33,6 +38,7 @@ from belfry.client.kafka import Cluster
 from belfry.devstack import Kafka
 from belfry.devstack.kafka import Node
 from belfry.devstack.ports import free_port
+from belfry.worker.broker_features import ask_brokers
 from tests.acceptance.harness.site import Site, now_ms, wait_for
 from tests.integration.test_promise_tenants_apart import (
     fire_each,
@@ -106,7 +112,10 @@ def listeners(guarded: Guarded, controller: int) -> dict[str, str]:
     both = f"PLAINTEXT://{guarded.open},SECURE://{guarded.secure}"
     protocols = "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SECURE:SASL_SSL"
     asked = {
-        "sasl.enabled.mechanisms": "SCRAM-SHA-256",
+        "sasl.enabled.mechanisms": "SCRAM-SHA-256,OAUTHBEARER",
+        # It takes tokens that nobody signed: what is tested is that clients bring one.
+        "oauthbearer.sasl.jaas.config": "org.apache.kafka.common.security.oauthbearer."
+        'OAuthBearerLoginModule required unsecuredLoginStringClaim_sub="broker";',
         "scram-sha-256.sasl.jaas.config": "org.apache.kafka.common.security.scram."
         "ScramLoginModule required;",
         "ssl.client.auth": "required",
@@ -225,6 +234,46 @@ def test_a_worker_that_is_known_fires_and_nobody_else_gets_in(
     assert "Authentication failed" in password.result()
     assert "no secure connection to it" in trust.result()
     assert "certificate" in trust.result()
+
+
+class Issuer(BaseHTTPRequestHandler):
+    """Gives a token for user belfry to who knows the password."""
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["content-length"]))
+        now_s = int(time())
+        claims = {"sub": "belfry", "iat": now_s, "exp": now_s + 300}
+        parts = [_url_base64(json.dumps(each)) for each in ({"alg": "none"}, claims)]
+        login = b64encode(f"belfry:{PASSWORD}".encode()).decode()
+        self.send_response(200 if self.headers["authorization"] == f"Basic {login}" else 401)
+        self.send_header("content-type", "application/json")
+        self.end_headers()
+        told = {"access_token": ".".join((*parts, "")), "expires_in": 300, "token_type": "Bearer"}
+        self.wfile.write(json.dumps(told).encode())
+
+    def log_message(self, *_: object) -> None:
+        """Nothing on the terminal of the tests."""
+
+
+def _url_base64(text: str) -> str:
+    return urlsafe_b64encode(text.encode()).decode().rstrip("=")
+
+
+def test_both_clients_bring_a_token_of_the_same_provider(guarded: Guarded) -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Issuer) as issuer:
+        Thread(target=issuer.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+        properties = guarded.properties("belfry") | {
+            "sasl.mechanism": "OAUTHBEARER",
+            "sasl.oauthbearer.method": "oidc",
+            "sasl.oauthbearer.token.endpoint.url": f"http://127.0.0.1:{issuer.server_port}/token",
+            "sasl.oauthbearer.client.id": "belfry",
+            "sasl.oauthbearer.client.secret": PASSWORD,
+        }
+        cluster = Cluster(guarded.secure, properties)
+        assert cluster.reach(cluster.admin()).brokers
+        # aiokafka, as the group's client has it.
+        assert ask_brokers({"bootstrap.servers": guarded.secure, **properties})
+        issuer.shutdown()
 
 
 def _filter(rule: AclBinding) -> AclBindingFilter:
