@@ -238,6 +238,10 @@ class Settings(BaseSettings):
         default_factory=list,
         description="Networks (CIDR) that HTTP targets may lie in besides public ones.",
     )
+    webhook_user: str | None = Field(
+        None,
+        description="User that the process that posts runs as; for --role deliver started as root.",
+    )
     webhook_in_flight: int = Field(
         5_000, ge=16, le=50_000, description="Most deliveries under way at the same time."
     )

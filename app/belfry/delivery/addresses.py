@@ -1,8 +1,12 @@
 """Which addresses may be dialled: public ones, and those of networks that the operator allows.
 
 A name is resolved once, each of its addresses is judged, and the judged address is the one that is
-dialled.  An address that holds another one (IPv4 mapped into IPv6, 6to4, NAT64, Teredo) counts as
-what it leads to.
+dialled.  Public is what no row of `special_purpose.py` covers; for IPv6 it also has to be of the
+block that addresses are assigned from.  An address that holds another one counts as what it leads
+to (IPv4-mapped, NAT64), or has to pass together with it (6to4, Teredo, ISATAP).
+
+Local-use NAT64 (64:ff9b:1::/48) is refused as a whole, since only the network itself knows where in
+such an address the IPv4 address lies.  Who allows that network allows all that it leads to.
 """
 
 from __future__ import annotations
@@ -18,13 +22,15 @@ from ipaddress import (
 )
 from typing import Final
 
+from belfry.delivery.special_purpose import GLOBAL_UNICAST, IPV4, IPV6, NAT64
+
 Address = IPv4Address | IPv6Address
 Networks = tuple[IPv4Network | IPv6Network, ...]
 
-_NAT64: Final = IPv6Network("64:ff9b::/96")
-_NAT64_LOCAL: Final = IPv6Network("64:ff9b:1::/48")
-# Space of protocols, and a cloud's metadata, that would pass for public.
-_OTHERS: Final = (IPv4Network("192.0.0.0/24"), IPv4Network("168.63.129.16/32"))
+# The upper half of an ISATAP interface identifier, but for the bits that say local or universal,
+# and single or group (RFC 5214, RFC 4291 appendix A).
+_ISATAP: Final = 0x0000_5EFE
+_ISATAP_MASK: Final = 0xFCFF_FFFF
 
 
 def networks(given: Iterable[str]) -> Networks:
@@ -39,12 +45,19 @@ def refusal(text: str, allowed: Networks) -> str | None:
     except ValueError:
         return f"{text[:60]!r} is no IP address"
     for each in _leading_to(address):
-        if any(each in network for network in allowed if network.version == each.version):
-            continue
-        special = each.is_multicast or each.is_reserved or any(each in one for one in _OTHERS)
-        if special or not each.is_global:
+        if not (_within(each, allowed) or _is_public(each)):
             return f"{text} is no public address"
     return None
+
+
+def _within(address: Address, allowed: Networks) -> bool:
+    return any(address in network for network in allowed if network.version == address.version)
+
+
+def _is_public(address: Address) -> bool:
+    if isinstance(address, IPv4Address):
+        return not any(address in network for network in IPV4)
+    return address in GLOBAL_UNICAST and not any(address in network for network in IPV6)
 
 
 def _leading_to(address: Address) -> list[Address]:
@@ -53,13 +66,13 @@ def _leading_to(address: Address) -> list[Address]:
         return [address]
     if address.ipv4_mapped is not None:
         return [address.ipv4_mapped]
-    if address in _NAT64 or address in _NAT64_LOCAL:
-        return [IPv4Address(int(address) & 0xFFFFFFFF)]
+    last = IPv4Address(int(address) & 0xFFFF_FFFF)
+    if address in NAT64:
+        return [last]
     if address.sixtofour is not None:
         return [address, address.sixtofour]
     if address.teredo is not None:
         return [address, *address.teredo]
-    if int(address) >> 32 == 0 and int(address) > 1:
-        # IPv4-compatible addresses, long deprecated.
-        return [address, IPv4Address(int(address))]
+    if int(address) >> 32 & _ISATAP_MASK == _ISATAP:
+        return [address, last]
     return [address]

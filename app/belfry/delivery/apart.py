@@ -14,10 +14,8 @@ answer between them may be their cause: from then on each of them counts as an a
 
 from __future__ import annotations
 
-import os
 import pickle
 import subprocess
-import sys
 from threading import Event, Lock, Thread
 from typing import Any, Final
 
@@ -25,6 +23,7 @@ import orjson
 import structlog
 
 from belfry.delivery.answers import Answer, End
+from belfry.delivery.confined import command, environment, identity
 from belfry.delivery.inbox import Inbox
 from belfry.delivery.poster import read_frame
 from belfry.delivery.posting import Finished, Ticket
@@ -33,7 +32,6 @@ from belfry.settings import Settings, plain
 
 STOP_S: Final = 5.0
 PAUSE_S: Final = 1.0
-OURS: Final = "BELFRY_"
 MOST_REASON: Final = 2_000
 MOST_ANSWER_BYTES: Final = 64 * 1024
 SUSPECT: Final = 3
@@ -53,6 +51,7 @@ class PostingApart:
                 "per_host": settings.webhook_per_host,
             }
         )
+        self._identity = identity(settings.webhook_user)
         self._finished = finished
         self._lock = Lock()
         self._under_way: dict[int, tuple[Ticket, Work]] = {}
@@ -101,12 +100,12 @@ class PostingApart:
     # -- with the lock ---------------------------------------------------------------------------
 
     def _open(self) -> None:
-        spared = {name: value for name, value in os.environ.items() if not name.startswith(OURS)}
-        self._child = subprocess.Popen(
-            [sys.executable, "-m", "belfry.delivery.poster"],
+        self._child = subprocess.Popen(  # noqa: S603  # this Python, and a module of belfry
+            command("belfry.delivery.poster"),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            env=spared,
+            env=environment(),
+            **self._identity,
         )
         self._inbox = Inbox(self._child, self._orders)
 

@@ -15,6 +15,7 @@ from belfry.balance.roster import Roster
 from belfry.client.decoding import Decoder
 from belfry.delivery.addresses import networks
 from belfry.delivery.apart import PostingApart
+from belfry.delivery.confined import BadUser, close_to_own_user, identity
 from belfry.delivery.dispatcher import Dispatcher
 from belfry.delivery.posting import Means, Posting
 from belfry.delivery.posts import Secrets
@@ -48,8 +49,25 @@ def means_of(settings: Settings, clock: SystemClock) -> Means:
         secrets = Secrets(plain(settings.webhook_secrets))
     except ValueError as error:
         raise BadWebhookSettings(f"BELFRY_WEBHOOK_SECRETS: {error}") from None
+    _check_user(settings)
     per_host = settings.webhook_per_host
     return Means(lambda: HttpTransport(clock, allowed), secrets, clock, per_host)
+
+
+def _check_user(settings: Settings) -> None:
+    """`BadWebhookSettings` where posting could not run as the user that is named."""
+    if settings.webhook_user is None:
+        return
+    if settings.role != "deliver":
+        raise BadWebhookSettings(
+            f"BELFRY_WEBHOOK_USER is {settings.webhook_user!r}, and --role is {settings.role}:"
+            " another user posts for a worker that only delivers. Start it with --role deliver,"
+            " or leave the user out."
+        )
+    try:
+        identity(settings.webhook_user)
+    except BadUser as error:
+        raise BadWebhookSettings(f"BELFRY_WEBHOOK_USER: {error}") from None
 
 
 def dispatcher_of(
@@ -88,6 +106,8 @@ def _files() -> int:
 
 async def deliver_until_asked(dispatcher: Dispatcher) -> int:
     """Run a dispatcher and nothing else; the exit code."""
+    # Before there is a child that talks to strangers.
+    close_to_own_user()
     asked = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, asked.set)

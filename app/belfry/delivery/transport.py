@@ -5,12 +5,15 @@ A further protocol is one more `Transport`, chosen by the scheme of the target's
 HTTP dials judged addresses only: the resolver judges each address of a name, and the socket is made
 for an address that is judged again, which covers addresses that stand in the URL itself.  The name
 stays what TLS verifies.  No redirects, no cookies, no proxies from the environment, and of the
-answer's body no more is read than keeps the connection usable; nothing of it is told to anybody.
+answer's body no more is read than keeps the connection usable.  Nothing of an answer is told to
+anybody but its status and what it asks for in Retry-After: the tenant reads the reason, and a port
+that speaks another protocol would show its greeting there.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 from typing import Any, Final, Protocol
 
@@ -100,8 +103,7 @@ class HttpTransport:
         except aiohttp.ClientConnectorError as error:
             return _not_connected(post, error)
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            reason = f"{type(error).__name__}: {str(error)[:300]}"
-            return Answer(End.AGAIN, post.url, "connection", reason, heard=False)
+            return Answer(End.AGAIN, post.url, "connection", _broken(error), heard=False)
 
     async def close(self) -> None:
         """Close all connections."""
@@ -147,6 +149,13 @@ def _judge(address: str, allowed: Networks) -> None:
     why = refusal(address, allowed)
     if why is not None:
         raise AddressRefused(why)
+
+
+def _broken(error: Exception) -> str:
+    """What broke, without a word of the other side: what aiohttp says may quote its bytes."""
+    number = error.errno if isinstance(error, OSError) else None
+    what = os.strerror(number) if number else "no complete answer in HTTP/1.1 came"
+    return f"{type(error).__name__}: {what}"
 
 
 def _not_connected(post: Post, error: aiohttp.ClientConnectorError) -> Answer:

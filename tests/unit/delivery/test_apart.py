@@ -18,7 +18,7 @@ from typing import Any
 import orjson
 import pytest
 
-from belfry.delivery import apart, inbox
+from belfry.delivery import apart, confined, inbox
 from belfry.delivery.answers import Answer, End
 from belfry.delivery.apart import PostingApart
 from belfry.delivery.poster import read_frame, write_frame
@@ -51,6 +51,7 @@ def results() -> Results:
 @pytest.fixture
 def posting(results: Results, monkeypatch: pytest.MonkeyPatch) -> Iterator[PostingApart]:
     monkeypatch.setenv("BELFRY_KAFKA", '{"sasl.password": "of-kafka"}')
+    monkeypatch.setenv("CLOUD_SECRET_KEY", "of-a-cloud")
     settings = Settings(webhook_private_networks=["127.0.0.0/8"], webhook_secrets={"main": SECRET})
     posting = PostingApart(settings, lambda *result: results.put(result))
     posting.start()
@@ -85,8 +86,10 @@ def test_it_posts_and_tells_what_came_of_it(
 def test_it_has_no_credentials_and_no_settings(posting: PostingApart) -> None:
     environment = Path(f"/proc/{posting._child.pid}/environ")
     names = wait_for("its environment", environment.read_bytes)
+    kept = {each.partition(b"=")[0].decode() for each in names.split(b"\0") if each}
+    assert kept <= set(confined.KEPT)
     assert b"of-kafka" not in names
-    assert b"BELFRY_" not in names
+    assert b"of-a-cloud" not in names
 
 
 def test_when_it_ends_the_work_is_tried_again_and_no_attempt_counts(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
@@ -79,6 +80,49 @@ async def test_every_way_to_answer_is_an_answer(
     assert [each.path for each in receiver.received] == [path]
     assert receiver.received[0].body == b"body"
     assert receiver.received[0].headers["webhook-id"] == "f"
+
+
+MARK = b"internal-banner-8f2c"
+# What is no HTTP, or breaks off amid it; all of it with a word that must not get out.
+NO_HTTP = {
+    "another protocol": b"SSH-2.0-" + MARK + b"\r\n",
+    "a mail server": b"220 " + MARK + b" ESMTP\r\n",
+    "half a status line": b"HTTP/1.1 200 " + MARK,
+    "half a head": b"HTTP/1.1 200 OK\r\nX-Inside: " + MARK + b"\r\n",
+    "a status that is none": b"HTTP/1.1 9999 " + MARK + b"\r\n\r\n",
+    "a header that is none": b"HTTP/1.1 200 OK\r\n" + MARK + b"\r\n\r\n",
+    "a length that is none": b"HTTP/1.1 200 OK\r\nContent-Length: " + MARK + b"\r\n\r\n",
+    "two lengths": b"HTTP/1.1 503 " + MARK + b"\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
+    "a phrase": b"HTTP/1.1 418 " + MARK + b"\r\nContent-Length: 0\r\n\r\n",
+    "a body": b"HTTP/1.1 400 No\r\nContent-Length: 20\r\n\r\n" + MARK,
+    "chunks that are none": b"HTTP/1.1 400 No\r\nTransfer-Encoding: chunked\r\n\r\n"
+    + MARK
+    + b"\r\n",
+    "a redirect": b"HTTP/1.1 302 No\r\nLocation: http://"
+    + MARK
+    + b"/\r\nContent-Length: 0\r\n\r\n",
+    "a retry": b"HTTP/1.1 503 No\r\nRetry-After: " + MARK + b"\r\nContent-Length: 0\r\n\r\n",
+    "bytes": bytes(range(256)) + MARK,
+}
+
+
+@pytest.mark.parametrize("kind", NO_HTTP)
+@pytest.mark.parametrize("scheme", ["http", "https"])
+async def test_nothing_that_the_other_side_says_is_told(
+    transport: HttpTransport, kind: str, scheme: str
+) -> None:
+    async def speak(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)
+        writer.write(NO_HTTP[kind])
+        writer.close()
+
+    async with await asyncio.start_server(speak, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        answer = await transport.post(post(f"{scheme}://127.0.0.1:{port}/"))
+    assert answer.end is not End.DELIVERED
+    assert answer.reason
+    assert MARK.decode() not in answer.reason
+    assert "SSH" not in answer.reason
 
 
 async def test_who_hangs_is_given_up_in_time(transport: HttpTransport, receiver: Receiver) -> None:
