@@ -75,10 +75,41 @@ docs: install ## Make the reference pages anew from the code.
 	$(BIN)/python -m belfry.worker.asyncapi > docs/asyncapi.json
 	$(BIN)/python -m belfry.api.document > docs/openapi.json
 
+LOCKED := UV_CUSTOM_COMPILE_COMMAND="make lock" uv pip compile --generate-hashes --universal --python-version 3.11 \
+	--no-emit-index-url --quiet
+# The locks of the product alone, of what builds it and of what audits it follow the lock of all.
 .PHONY: lock
 lock: ## Lock the newest allowed versions; needs uv.
-	@UV_CUSTOM_COMPILE_COMMAND="make lock" uv pip compile --upgrade --generate-hashes --universal --python-version 3.11 --extra dev-stack --extra claim-check \
-		--group dev --no-emit-index-url --quiet pyproject.toml -o requirements.lock
+	@$(LOCKED) --upgrade --extra dev-stack --extra claim-check --group dev pyproject.toml -o requirements.lock
+	$(MAKE) locks
+
+.PHONY: locks
+locks: ## Make locks/ anew from requirements.lock; needs uv.
+	@$(LOCKED) -c requirements.lock --no-annotate pyproject.toml -o locks/product.lock
+	$(LOCKED) -c requirements.lock --no-annotate --group build -o locks/build.lock
+	$(LOCKED) -c requirements.lock --no-annotate --group audit -o locks/audit.lock
+
+AUDIT := $(VENV)/audit
+$(AUDIT)/.locked: locks/audit.lock | $(BIN)/pip
+	@$(BIN)/python -m venv $(AUDIT)
+	$(AUDIT)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r locks/audit.lock
+	touch $@
+
+.PHONY: sbom
+sbom: $(AUDIT)/.locked ## Write dist/belfry.cdx.json: all that the product is made of (CycloneDX).
+	@mkdir -p dist
+	$(AUDIT)/bin/cyclonedx-py requirements locks/product.lock --pyproject pyproject.toml --mc-type application \
+		--output-reproducible --of JSON -o dist/belfry.cdx.json 2> >(grep -v -i 'warn' >&2)
+	echo "dist/belfry.cdx.json: $$(grep -c '"purl"' dist/belfry.cdx.json) components"
+
+.PHONY: advisories
+advisories: $(AUDIT)/.locked ## Look for known holes in the product's dependencies, where advisories can be reached.
+	@.ci/advisories
+
+.PHONY: secrets
+secrets: $(AUDIT)/.locked ## Look for secrets in all files; .secrets.baseline lists the examples that are none.
+	@git ls-files -z -- ':!*.lock' ':!.secrets.baseline' | xargs -0 $(AUDIT)/bin/detect-secrets-hook --baseline .secrets.baseline
+	echo "no secrets"
 
 .PHONY: clean
 clean: ## Remove what tools leave behind; .venv and data stay.

@@ -1,9 +1,12 @@
-"""The wheel works by itself: built from the sdist, installed where nothing else is."""
+"""The wheel works by itself: built from the sdist, installed where nothing else is.
+
+It is installed as the image installs it: what it depends on from the lock of the product, with
+hashes, and then the wheel without any search.
+"""
 
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
 import venv
@@ -15,7 +18,6 @@ import pytest
 from belfry import __version__
 
 ROOT: Final = Path(__file__).parents[2]
-PIN: Final = re.compile(r"^([A-Za-z0-9_.-]+==[^\\\n]+?)\s*\\?$", re.MULTILINE)
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -73,11 +75,12 @@ def wheel(empty: Path) -> Path:
 @pytest.fixture(scope="module")
 def installed(empty: Path, wheel: Path) -> Path:
     """Commands of an environment that holds the wheel and what it depends on."""
-    pins = empty / "constraints.txt"
-    pins.write_text("\n".join(PIN.findall((ROOT / "requirements.lock").read_text("utf-8"))))
+    lock = ROOT / "locks" / "product.lock"
     venv.create(empty / "venv", with_pip=True)
     commands = empty / "venv" / "bin"
-    run(commands / "python", "-m", "pip", "install", "--quiet", "-c", pins, wheel, cwd=empty)
+    install = (commands / "python", "-m", "pip", "install", "--quiet", "--no-deps")
+    run(*install, "--require-hashes", "-r", lock, cwd=empty)
+    run(*install, "--no-index", wheel, cwd=empty)
     return commands
 
 

@@ -1,0 +1,71 @@
+"""What is installed is locked: for tests, for the image, and for the tools that audit it."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from typing import Final
+
+import pytest
+
+from tests.architecture.tree import ROOT
+
+PIN: Final = re.compile(r"^([A-Za-z0-9_.-]+)(?:\[[a-z,]+\])?==([^\s;\\]+)", re.MULTILINE)
+NAME: Final = re.compile(r"^[A-Za-z0-9_.-]+")
+HASH: Final = re.compile(r"--hash=sha256:[0-9a-f]{64}")
+LOCKS: Final = ("requirements.lock", "locks/product.lock", "locks/build.lock", "locks/audit.lock")
+DOCKERFILE: Final = (ROOT / "compose" / "Dockerfile").read_text("utf-8")
+
+
+def pins(lock: str) -> dict[str, str]:
+    """Versions by the names of the packages."""
+    return dict(PIN.findall((ROOT / lock).read_text("utf-8")))
+
+
+def asked_for() -> dict[str, list[str]]:
+    """Names of the packages that the project depends on, by what for."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    groups = {"product": project["project"]["dependencies"], **project["dependency-groups"]}
+    return {
+        group: [match[0] for each in given if (match := NAME.match(each))]
+        for group, given in groups.items()
+    }
+
+
+@pytest.mark.parametrize("lock", LOCKS)
+def test_each_package_of_a_lock_has_a_version_and_hashes(lock: str) -> None:
+    text = (ROOT / lock).read_text("utf-8")
+    entries = [each for each in re.split(r"\n(?=\S)", text) if not each.startswith("#")]
+    assert entries
+    for each in entries:
+        assert PIN.match(each), each[:80]
+        assert HASH.search(each), each[:80]
+
+
+@pytest.mark.parametrize("group", ["product", "build", "audit"])
+def test_a_lock_holds_what_is_asked_for_in_the_versions_that_the_tests_run(group: str) -> None:
+    locked, tested = pins(f"locks/{group}.lock"), pins("requirements.lock")
+    assert set(asked_for()[group]) <= set(locked)
+    assert not {name for name in locked if locked[name] != tested.get(name, locked[name])}
+
+
+def test_the_product_brings_no_tool_of_its_tests() -> None:
+    tools = {"pytest", "hypothesis", "ruff", "mypy", "schemathesis", "atheris", "hatchling", "pip"}
+    assert tools - {"pip"} <= {*asked_for()["dev"]}
+    assert not (tools | set(asked_for()["audit"])) & set(pins("locks/product.lock"))
+
+
+def test_the_image_installs_from_locks_alone() -> None:
+    installs = re.findall(r"pip install (.*)", DOCKERFILE)
+    assert len(installs) == 3
+    assert all("--require-hashes" in each or "--no-index" in each for each in installs)
+    assert "locks/product.lock" in DOCKERFILE
+
+
+def test_the_image_stands_on_an_exact_tag() -> None:
+    assert set(re.findall(r"^FROM (\S+)", DOCKERFILE, re.MULTILINE)) == {"${BASE}"}
+    assert re.search(r"^ARG BASE=python:\d+\.\d+\.\d+-slim-\w+$", DOCKERFILE, re.MULTILINE)
+
+
+def test_the_image_does_not_run_as_root() -> None:
+    assert re.findall(r"^USER (\S+)", DOCKERFILE, re.MULTILINE) == ["belfry"]
