@@ -48,7 +48,11 @@ test: install ## Run all tests; those of whole processes start a broker of their
 
 .PHONY: fast
 fast: install ## Run the tests that need seconds.
-	@$(BIN)/python -m pytest -q tests/unit tests/property tests/architecture
+	@$(BIN)/python -m pytest -q tests/unit tests/property tests/attack tests/architecture
+
+.PHONY: attack
+attack: install ## Run all attacks, and tell how many each family has.
+	@$(BIN)/python -m pytest -q -s tests/attack
 
 SECONDS_OF_FUZZ := 60
 .PHONY: fuzz

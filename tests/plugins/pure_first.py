@@ -33,6 +33,7 @@ PURE: Final = (
     "tests/compatibility/",
     "tests/architecture/",
     "tests/unit/",
+    "tests/attack/",
 )
 ALONE: Final = (
     "tests/benchmarks/",
