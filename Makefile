@@ -51,14 +51,17 @@ fast: install ## Run the tests that need seconds.
 	@$(BIN)/python -m pytest -q tests/unit tests/property tests/attack tests/architecture
 
 .PHONY: attack
-attack: install ## Run all attacks, and tell how many each family has.
-	@$(BIN)/python -m pytest -q -s tests/attack
+attack: install ## Run all attacks, and those on a broker with TLS, logins and rights.
+	@$(BIN)/python -m pytest -q -s tests/attack tests/integration/test_promise_tenant_rights.py
 
 SECONDS_OF_FUZZ := 60
+DOOR := requests
 .PHONY: fuzz
-fuzz: install ## Feed arbitrary bytes to the engine for a minute (SECONDS_OF_FUZZ=3600: an hour).
-	@mkdir -p .fuzz
-	PYTHONPATH=app $(BIN)/python -m tests.fuzz.requests -max_total_time=$(SECONDS_OF_FUZZ) .fuzz tests/fuzz/corpus
+fuzz: install ## Feed arbitrary bytes to DOOR for a minute (SECONDS_OF_FUZZ=3600); requests headers bodies cursors policies.
+	@mkdir -p .fuzz/$(DOOR)
+	seeds=tests/fuzz/corpus
+	[ $(DOOR) = requests ] || seeds=tests/fuzz/seeds/$(DOOR)
+	PYTHONPATH=app $(BIN)/python -m tests.fuzz.door $(DOOR) -timeout=10 -max_total_time=$(SECONDS_OF_FUZZ) .fuzz/$(DOOR) $$seeds
 
 .PHONY: lint
 lint: install ## Check style, types and the direction of imports.

@@ -50,7 +50,7 @@ class Holdings(Leased):
         self.asked.add(tenant)
         return 0
 
-    def homes(self, tenant: str) -> list[int]:
+    def homes_of(self, tenant: str) -> list[int]:
         """Everything lives here."""
         self.asked.add(tenant)
         return [0]
