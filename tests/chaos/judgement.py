@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+from belfry.worker.local_state import ASIDE
 from tests.acceptance.harness import sent
 from tests.acceptance.harness.books import open_books
 from tests.acceptance.harness.copies import differences, stored
@@ -63,7 +64,9 @@ def of_logs(logs: Iterable[Path]) -> list[Finding]:
 def _of_copies(scene: Scene) -> list[Finding]:
     found: list[Finding] = []
     for worker in (scene.steady, scene.victim):
-        for folder in sorted(worker.data_dir.glob("partition-*")):
+        every = worker.data_dir.glob
+        # What was set aside is not used, and need not agree with anything.
+        for folder in sorted(set(every("partition-*")) - set(every(f"*.{ASIDE}-*"))):
             told = _of_copy(scene.site, folder)
             found += [Finding("copy", f"{worker.data_dir.parent.name}: {each}") for each in told]
     return found
