@@ -21,6 +21,8 @@ import orjson
 from belfry.store.records import UnknownFormat
 
 IDENTITY_ROW: Final = 9
+# What a cluster without topic ids (before Kafka 2.8, and some that are not Kafka) tells: all zero.
+UNKNOWN_ID: Final = "A" * 22
 # A format of its own: a release whose other rows are new still reads what this one wrote.
 _IDENTITY_FORMAT: Final = 1
 _HEAD: Final = bytes((_IDENTITY_FORMAT, IDENTITY_ROW))
@@ -36,8 +38,25 @@ class Identity(NamedTuple):
     generation: int = 0
 
     def same_world(self, other: Identity) -> bool:
-        """Whether all three ids agree, whatever the generations."""
-        return self[:3] == other[:3]
+        """Whether none of the three ids differs, whatever the generations."""
+        pairs = (
+            (self.cluster, other.cluster),
+            (self.changelog, other.changelog),
+            (self.schedules, other.schedules),
+        )
+        return not any(differ(mine, its) for mine, its in pairs)
+
+    def filled(self, here: Identity) -> Identity:
+        """The same with the ids of topics that were unknown when it was kept."""
+        return self._replace(
+            changelog=here.changelog if self.changelog == UNKNOWN_ID else self.changelog,
+            schedules=here.schedules if self.schedules == UNKNOWN_ID else self.schedules,
+        )
+
+
+def differ(one: str, other: str) -> bool:
+    """Whether two ids are those of different things; an unknown one contradicts none."""
+    return one != other and UNKNOWN_ID not in (one, other)
 
 
 class Contradiction(Exception):
@@ -86,7 +105,7 @@ def identity_of(text: str | bytes) -> Identity:
 
 def logged_contradiction(here: Identity, logged: Identity) -> Contradiction | None:
     """What is wrong where the changelog says that it belongs to another world than this one."""
-    if logged.cluster != here.cluster:
+    if differ(logged.cluster, here.cluster):
         return Contradiction(
             "other_cluster",
             f"the changelog was written in cluster {logged.cluster}, and this is {here.cluster}:"
@@ -94,7 +113,7 @@ def logged_contradiction(here: Identity, logged: Identity) -> Contradiction | No
             "connect to the right cluster, or adopt the copy with `belfry recover --from log"
             " --accept-input`.",
         )
-    if logged.changelog != here.changelog:
+    if differ(logged.changelog, here.changelog):
         return Contradiction(
             "changelog_copied",
             f"the changelog says that it is topic {logged.changelog}, and it is"
@@ -102,7 +121,7 @@ def logged_contradiction(here: Identity, logged: Identity) -> Contradiction | No
             "adopt the copy with `belfry recover --from log`, or recover from local state with"
             " `belfry recover --from local --data-dir DIR`.",
         )
-    if logged.schedules != here.schedules:
+    if differ(logged.schedules, here.schedules):
         return Contradiction(
             "input_anew",
             f"the input topic is {here.schedules}, and requests were read from"

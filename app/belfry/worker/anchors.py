@@ -8,6 +8,9 @@ again every hour.  The anchor is asked only where the changelog does not tell by
 An owner that has been fenced may say its identity once more after a recovery has begun another
 generation.  So what is kept is read before it is written over, and a newer generation stays.  Kafka
 has no way to do both in one: an owner that writes in between is corrected by the next write.
+
+Kafka keeps an offset for any number of a partition.  A cluster that refuses those which the topic
+does not have keeps no anchor for them: that is said, and the other anchors are kept all the same.
 """
 
 from __future__ import annotations
@@ -15,13 +18,26 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicPartition
+from confluent_kafka import (
+    ConsumerGroupTopicPartitions,
+    KafkaError,
+    KafkaException,
+    TopicPartition,
+)
 from confluent_kafka.admin import AdminClient
 
 from belfry.settings import Settings
 from belfry.store.identity import Identity, identity_of, identity_text
 
 ANSWER_S: Final = 5.0
+
+
+class SomeNotKept(ConnectionError):
+    """Some anchors were refused; `kept` are the partitions of those that were written."""
+
+    def __init__(self, why: str, kept: frozenset[int]) -> None:
+        super().__init__(why)
+        self.kept = kept
 
 
 class Anchors:
@@ -46,19 +62,21 @@ class Anchors:
             found = answers[self.group].result(ANSWER_S).topic_partitions
         except (KafkaException, TimeoutError) as error:
             raise ConnectionError(f"group {self.group}: {error}") from error
+        unknown = KafkaError.UNKNOWN_TOPIC_OR_PART
         for each in found:
-            if each.error is not None:
+            if each.error is not None and each.error.code() != unknown:
                 raise ConnectionError(f"group {self.group}: {each.error.str()}")
         return {
             each.partition: identity_of(each.metadata)
             for each in found
-            if each.offset >= 0 and each.metadata
+            if each.error is None and each.offset >= 0 and each.metadata
         }
 
     def write(self, identities: Mapping[int, Identity]) -> dict[int, Identity]:
         """Keep the identities of these partitions; never one of an earlier generation.
 
         Returns what is kept of those partitions whose anchors are newer, and were left as they are.
+        Raises SomeNotKept where some are refused.
         """
         kept = self._read(identities)
         newer = {
@@ -71,17 +89,19 @@ class Anchors:
             for partition, identity in identities.items()
             if partition not in newer
         ]
-        if told:
-            self._alter(told)
+        failed = self._alter(told) if told else {}
+        if failed:
+            first = min(failed)
+            why = f"group {self.group}, partition {first} of {self._topic}: {failed[first]}"
+            raise SomeNotKept(why, frozenset(identities.keys() - failed.keys()))
         return newer
 
-    def _alter(self, told: list[TopicPartition]) -> None:
+    def _alter(self, told: list[TopicPartition]) -> dict[int, str]:
+        """Commit these; why some were refused, by partition."""
         given: Any = ConsumerGroupTopicPartitions(self.group, told)
         try:
             answers = self._admin.alter_consumer_group_offsets([given], request_timeout=ANSWER_S)
             written = answers[self.group].result(ANSWER_S).topic_partitions
         except (KafkaException, TimeoutError) as error:
             raise ConnectionError(f"group {self.group}: {error}") from error
-        failed = [each.error.str() for each in written if each.error is not None]
-        if failed:
-            raise ConnectionError(f"group {self.group}: {failed[0]}")
+        return {each.partition: each.error.str() for each in written if each.error is not None}

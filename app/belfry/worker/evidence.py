@@ -115,10 +115,11 @@ class Evidence:
         return told > generation
 
     def identity(self, replay: Replay) -> tuple[Identity, bytes | None]:
-        """The identity of the partition, and its row where the changelog does not hold it yet."""
+        """The identity of the partition, and its row where the changelog does not hold it so."""
         logged = replay.identity
         if logged is not None:
-            return logged, None
+            told = logged.filled(self.here)
+            return told, None if told == logged else encode_identity(told)
         return self.here, encode_identity(self.here)
 
     def _strange(self, anchor: Identity, replay: Replay) -> Contradiction | None:

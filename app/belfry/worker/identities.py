@@ -15,12 +15,15 @@ from confluent_kafka import KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient
 
 from belfry.store.identity import Identity
-from belfry.worker.anchors import Anchors
+from belfry.worker.anchors import Anchors, SomeNotKept
 from belfry.worker.evidence import Recoveries
 
 ANSWER_S: Final = 5.0
 LOOK_EVERY_MS: Final = 5_000.0
 RENEW_EVERY_MS: Final = 3_600_000.0
+# After an anchor was not written: twice as long each time.
+PAUSE_MS: Final = 5_000.0
+LONGEST_PAUSE_MS: Final = 60_000.0
 
 log = structlog.get_logger(__name__)
 
@@ -41,6 +44,7 @@ class Identities:
         self._owned: dict[int, Identity] = {}
         self._kept: dict[int, Identity] = {}
         self._looked_ms = self._renewed_ms = 0.0
+        self._pause_ms = self._again_ms = 0.0
         self._said = ""
         self.seen = self.now()
 
@@ -72,33 +76,55 @@ class Identities:
 
     def look(self, now_ms: float) -> None:
         """Look at the ids, and keep the anchors that are due; from one thread, often."""
+        due = self._due(now_ms)
+        if not due and now_ms - self._looked_ms < LOOK_EVERY_MS:
+            return
+        self._looked_ms = now_ms
         try:
-            self._keep_anchors(now_ms)
-            if now_ms - self._looked_ms >= LOOK_EVERY_MS:
-                self._looked_ms = now_ms
-                self.now()
-            self._said = ""
+            # Before an anchor is written: it outlives the topics, so it has to be true of them.
+            here = self.now()
+            self._keep({p: each for p, each in due.items() if each.same_world(here)})
         except ConnectionError as error:
+            if due:
+                self._pause_ms = min(max(PAUSE_MS, 2 * self._pause_ms), LONGEST_PAUSE_MS)
+                self._again_ms = now_ms + self._pause_ms
             # What is in the way of this shows elsewhere; it is said once.
             if self._said != str(error):
                 self._said = str(error)
                 log.warning("the ids of the topics are not kept", reason=self._said)
+        else:
+            self._pause_ms = 0.0 if due else self._pause_ms
+            if not self._pause_ms:
+                self._said = ""
 
-    def _keep_anchors(self, now_ms: float) -> None:
+    def _due(self, now_ms: float) -> dict[int, Identity]:
+        """The anchors to be written now."""
         with self._lock:
             if now_ms - self._renewed_ms >= RENEW_EVERY_MS:
                 self._renewed_ms = now_ms
                 self._kept.clear()
-            due = {p: each for p, each in self._owned.items() if self._kept.get(p) != each}
-        if due:
+            if now_ms < self._again_ms:
+                return {}
+            return {p: each for p, each in self._owned.items() if self._kept.get(p) != each}
+
+    def _keep(self, due: dict[int, Identity]) -> None:
+        if not due:
+            return
+        try:
             newer = self.anchors.write(due)
-            for partition, kept in newer.items():
-                log.warning(
-                    "a partition that is owned here was recovered since: its anchor stays",
-                    partition=partition, generation=kept.generation,
-                )  # fmt: skip
-            with self._lock:
-                self._kept.update(due)
+        except SomeNotKept as error:
+            self._written({p: due[p] for p in error.kept})
+            raise
+        for partition, kept in newer.items():
+            log.warning(
+                "a partition that is owned here was recovered since: its anchor stays",
+                partition=partition, generation=kept.generation,
+            )  # fmt: skip
+        self._written(due)
+
+    def _written(self, anchors: dict[int, Identity]) -> None:
+        with self._lock:
+            self._kept.update(anchors)
 
 
 @dataclass(frozen=True, slots=True)

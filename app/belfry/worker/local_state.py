@@ -12,7 +12,7 @@ is a contradiction, and it stays where it is.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -20,7 +20,7 @@ import orjson
 import structlog
 
 from belfry.store import keys, progress
-from belfry.store.identity import Identity, foreign_state, lost_changelog
+from belfry.store.identity import Identity, differ, foreign_state, lost_changelog
 from belfry.store.records import UnknownFormat
 from belfry.store.schedules import ScheduleStore
 from belfry.worker.clock import SystemClock
@@ -44,6 +44,12 @@ class Stamp:
     def encode(self) -> bytes:
         """The stamp as it lies in the store."""
         return orjson.dumps([self.format, self.cluster_id, self.topic_id, self.partition])
+
+    def fits(self, kept: bytes) -> bool:
+        """Whether state with that stamp is this one's, as far as the ids of topics are known."""
+        _, topic_id = stamp_of(kept)
+        told = self.topic_id if differ(topic_id, self.topic_id) else topic_id
+        return replace(self, topic_id=told).encode() == kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +156,7 @@ class LocalState:
         stamp = rows.get(keys.META_STAMP)
         if stamp is None:
             return "it has no stamp" if _holds_rows(rows) else ""
-        if stamp != self.stamp.encode():
+        if not self.stamp.fits(stamp):
             return f"it belongs to {stamp.decode(errors='replace')}"
         try:
             begun = progress.load(ScheduleStore(rows))

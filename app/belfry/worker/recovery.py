@@ -17,7 +17,7 @@ from typing import Any
 from rocksdict import AccessType, Options, Rdict
 
 from belfry.store import keys, progress
-from belfry.store.identity import Contradiction, Identity, lost_changelog, truncated_log
+from belfry.store.identity import Contradiction, Identity, differ, lost_changelog, truncated_log
 from belfry.store.ordered_map import Range
 from belfry.store.records import Manifest
 from belfry.store.replay import HoleInChangelog, Replay
@@ -205,7 +205,8 @@ def _problem(found: Found, evidence: Evidence, replay: Replay) -> Contradiction 
         if found.logged is None:
             held = f"{copy.path} keeps {copy.manifest.pending} schedules that wait"
             return lost_changelog(found.here, copy.changelog, held)
-        if copy.changelog == found.here.changelog and copy.offset > found.log_end:
+        same = not differ(copy.changelog, found.here.changelog)
+        if same and copy.offset > found.log_end:
             return truncated_log(found.log_end, copy.offset)
     try:
         evidence.check(replay)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from belfry.schedules.instants import format_instant
-from belfry.store.identity import Identity, lost_requests
+from belfry.store.identity import Identity, differ, lost_requests
 from belfry.store.records import Manifest
 from belfry.worker.recovery import CannotRecover, Copy, Found
 
@@ -143,7 +143,7 @@ def _position(
     lines: list[str],
 ) -> tuple[int, bool]:
     """Where to go on in the input, and whether it is another one than before."""
-    anew = was is not None and was.schedules != found.here.schedules
+    anew = was is not None and differ(was.schedules, found.here.schedules)
     wrong = lost_requests(found.partition, position, found.low, found.end)
     if not anew and wrong is None:
         lines.append(f"requests are read on from offset {position}")

@@ -6,6 +6,7 @@ import pytest
 
 from belfry.store import keys
 from belfry.store.identity import (
+    UNKNOWN_ID,
     Identity,
     decode_identity,
     encode_identity,
@@ -59,6 +60,18 @@ def test_another_world_contradicts_and_names_the_choices(logged: Identity, code:
 
 def test_the_same_world_in_another_generation_contradicts_nothing() -> None:
     assert logged_contradiction(HERE, HERE._replace(generation=0)) is None
+
+
+def test_brokers_that_tell_no_ids_contradict_nothing() -> None:
+    unknown = HERE._replace(changelog=UNKNOWN_ID, schedules=UNKNOWN_ID)
+    assert logged_contradiction(HERE, unknown) is None
+    assert logged_contradiction(unknown, HERE) is None
+    assert HERE.same_world(unknown)
+    assert unknown.same_world(HERE)
+    assert unknown.filled(HERE) == HERE
+    other = HERE._replace(changelog="log-9")
+    assert other.filled(HERE) == other
+    assert not other.same_world(HERE)
 
 
 @pytest.mark.parametrize(

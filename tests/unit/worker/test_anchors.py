@@ -41,7 +41,10 @@ class Admin:
         self.writes += 1
         for one in given[0].topic_partitions:
             self.kept[one.partition] = one.metadata
-        done = [SimpleNamespace(error=None) for _ in given[0].topic_partitions]
+        done = [
+            SimpleNamespace(partition=one.partition, error=None)
+            for one in given[0].topic_partitions
+        ]
         return {given[0].group_id: self._answer(done)}
 
     def _answer(self, offsets: list[Any]) -> Future[Any]:

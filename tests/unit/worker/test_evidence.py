@@ -8,7 +8,13 @@ from typing import Any
 import pytest
 
 from belfry.store import keys
-from belfry.store.identity import Contradiction, Identity, decode_identity, encode_identity
+from belfry.store.identity import (
+    UNKNOWN_ID,
+    Contradiction,
+    Identity,
+    decode_identity,
+    encode_identity,
+)
 from belfry.store.ordered_map import MemoryMap
 from belfry.store.records import Manifest
 from belfry.worker.evidence import Evidence, Recoveries
@@ -155,3 +161,13 @@ def test_a_store_that_is_ahead_is_rebuilt_only_after_a_recovery(generation: int)
     with pytest.raises(Contradiction) as stopped:
         take._rebuilt(rows, changelog, error)
     assert stopped.value.code == "log_truncated"
+
+
+def test_ids_that_become_known_are_kept() -> None:
+    unknown = HERE._replace(changelog=UNKNOWN_ID, schedules=UNKNOWN_ID, generation=2)
+    asked, read = evidence(unknown), replay(unknown)
+    asked.check(read)
+    identity, row = asked.identity(read)
+    assert identity == HERE._replace(generation=2)
+    assert row is not None
+    assert decode_identity(row) == identity

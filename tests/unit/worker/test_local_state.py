@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from belfry.store.identity import Contradiction
+from belfry.store.identity import UNKNOWN_ID, Contradiction
 from belfry.store.records import Manifest
 from belfry.store.schedules import ScheduleStore, StoredState
 from belfry.worker.local_state import LocalState, Stamp
@@ -69,6 +69,18 @@ def test_what_the_changelog_replaces_is_put_aside_whole(
     rows = local(home, stamp).open(lambda: True)
     assert rows.get(b"ka/b") == b"\x01\x02"
     rows.close()
+
+
+@pytest.mark.parametrize(("before", "now"), [(UNKNOWN_ID, "log-1"), ("log-1", UNKNOWN_ID)])
+def test_state_stays_where_a_cluster_begins_or_ceases_to_tell_ids(
+    home: Path, before: str, now: str
+) -> None:
+    kept(home, Stamp("cluster-a", before, 3))
+    rows = local(home, Stamp("cluster-a", now, 3)).open(lambda: False)
+    assert rows.get(b"ka/b") == b"\x01\x02"
+    rows.close()
+    with pytest.raises(Contradiction):
+        local(home, Stamp("cluster-b", now, 3)).open(lambda: False)
 
 
 def test_stale_state_goes_where_the_changelog_holds_the_rest(home: Path) -> None:
