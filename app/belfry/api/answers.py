@@ -25,9 +25,14 @@ class PartitionAnswer(BaseModel):
     partition: int
     state: str = Field(description="State of ownership, such as `recovering` or `firing`.")
     missing: str | None = Field(description="Why it does not fire yet; null when it fires.")
-    pending: int = Field(description="Schedules that wait for their next due instant.")
-    position: int = Field(description="Offset of the next request that has no verdict yet.")
-    ingest_lag_records: int = Field(description="Requests in the log that have no verdict yet.")
+    pending: int | None = Field(
+        description="Schedules that wait for their next due instant; null, as all that follows is,"
+        " for a caller who is not bound to all tenants."
+    )
+    position: int | None = Field(description="Offset of the next request that has no verdict yet.")
+    ingest_lag_records: int | None = Field(
+        description="Requests in the log that have no verdict yet."
+    )
     oldest_due_at: str | None = Field(
         description="Earliest due instant that has not fired, whatever its schedule waits for."
     )
@@ -50,6 +55,20 @@ class PartitionAnswer(BaseModel):
             ingest_lag_records=view.ingest_lag_records,
             oldest_due_at=None if waiting_for is None else instant(due_ms[waiting_for]),
             waiting_for=waiting_for,
+        )
+
+    @classmethod
+    def without_counts(cls, view: PartitionView) -> PartitionAnswer:
+        """The same without what tells of other tenants' schedules."""
+        return cls(
+            partition=view.partition,
+            state=view.state,
+            missing=None,
+            pending=None,
+            position=None,
+            ingest_lag_records=None,
+            oldest_due_at=None,
+            waiting_for=None,
         )
 
 
@@ -76,6 +95,16 @@ class ReadyAnswer(BaseModel):
             partitions=[PartitionAnswer.of(view) for view in readiness.partitions],
         )
 
+    @classmethod
+    def without_counts(cls, readiness: Readiness) -> ReadyAnswer:
+        """The same for a caller who is bound to some tenants: which partitions, in which state."""
+        views = readiness.partitions
+        return cls(
+            ready=readiness.ready,
+            problems=[],
+            partitions=[PartitionAnswer.without_counts(view) for view in views],
+        )
+
 
 class WorkerAnswer(ReadyAnswer):
     """One worker of the cluster."""
@@ -84,8 +113,10 @@ class WorkerAnswer(ReadyAnswer):
     version: str
     started_at: str
     live: bool
-    pending: int = Field(description="Sum over the partitions.")
-    fired: int = Field(description="Events fired since this worker started.")
+    pending: int | None = Field(
+        description="Sum over the partitions; null for a caller who is not bound to all tenants."
+    )
+    fired: int | None = Field(description="Events fired since this worker started; null likewise.")
     clock_skew_seconds: float = Field(description="This machine's clock minus the broker's.")
     firing_paused: bool = Field(description="Whether the clock guard holds back firing.")
 
@@ -95,17 +126,20 @@ class StandbyAnswer(BaseModel):
 
     partition: int
     warm: bool = Field(description="Whether it could take over at once.")
-    lag_records: int = Field(description="Changelog records that it has not read yet.")
+    lag_records: int | None = Field(
+        description="Changelog records that it has not read yet; null for a caller who is not bound"
+        " to all tenants."
+    )
     problem: str | None
 
     @classmethod
-    def of(cls, view: StandbyView) -> StandbyAnswer:
-        """The answer that shows a standby."""
+    def of(cls, view: StandbyView, *, full: bool = True) -> StandbyAnswer:
+        """The answer that shows a standby; without what tells of others unless `full`."""
         return cls(
             partition=view.partition,
             warm=view.warm,
-            lag_records=max(0, view.lag_records),
-            problem=view.problem or None,
+            lag_records=max(0, view.lag_records) if full else None,
+            problem=(view.problem or None) if full else None,
         )
 
 

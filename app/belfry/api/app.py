@@ -67,7 +67,7 @@ def create_app(
     app.add_middleware(Guard, limits=limits, traffic=parts.traffic)
     problems.install(app)
     app.state.routers = (
-        health_routes(view, metrics),
+        health_routes(view, metrics, callers.sees_all),
         cluster_routes(view, metrics, parts, callers),
         history_routes(parts, reads, callers),
         schedule_routes(parts, reads, callers),

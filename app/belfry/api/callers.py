@@ -55,6 +55,15 @@ class Callers:
         check(principal, role, None if tenant is None else unquote(tenant))
         return principal
 
+    async def sees_all(self, request: Request) -> bool:
+        """Whether the caller may be told what concerns all tenants; nobody is refused."""
+        if not self._parts.gate.is_open and request.headers.get("authorization") is None:
+            return False
+        try:
+            return (await self.admit(request, Role.READ)).reaches_all
+        except Problem:
+            return False
+
     def charge(self, request: Request, principal: Principal, calls: int) -> None:
         """Count what came in one request as so many more calls of its caller."""
         name, now_ms = self._name(request, principal), self._parts.now_ms()

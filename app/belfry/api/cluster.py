@@ -53,16 +53,19 @@ def cluster_routes(view: WorkerView, metrics: Metrics, parts: Parts, callers: Ca
     async def cluster(
         query: ClusterQuery, caller: Principal = callers.who(Role.READ)
     ) -> ClusterAnswer:
-        """Who owns what, and how each worker is; the one that is asked comes first."""
-        identity = view.identity
+        """Who owns what, and how each worker is; the one that is asked comes first.
+
+        What tells of schedules, such as `pending`, is shown to callers bound to all tenants.
+        """
+        identity, full = view.identity, caller.reaches_all
         others = {} if query.alone else await _others(view, parts, caller)
         found = [each for each in others.values() if each is not None]
         return ClusterAnswer(
             app_id=identity.app_id,
             kafka_cluster_id=identity.kafka_cluster_id,
             members=[MemberAnswer.of(seat) for seat in view.roster().seats],
-            standbys=[StandbyAnswer.of(standby) for standby in view.standbys()],
-            workers=[_worker(view, metrics), *found],
+            standbys=[StandbyAnswer.of(each, full=full) for each in view.standbys()],
+            workers=[_worker(view, metrics, full=full), *found],
             silent=[name for name, each in others.items() if each is None],
         )
 
@@ -90,9 +93,10 @@ async def _other(seat: Seat, parts: Parts, caller: Principal) -> WorkerAnswer | 
         return None
 
 
-def _worker(view: WorkerView, metrics: Metrics) -> WorkerAnswer:
+def _worker(view: WorkerView, metrics: Metrics, *, full: bool) -> WorkerAnswer:
     view.refresh()
-    ready = ReadyAnswer.of(view.readiness())
+    readiness = view.readiness()
+    ready = ReadyAnswer.of(readiness) if full else ReadyAnswer.without_counts(readiness)
     identity = view.identity
     return WorkerAnswer(
         ready=ready.ready,
@@ -102,8 +106,8 @@ def _worker(view: WorkerView, metrics: Metrics) -> WorkerAnswer:
         version=__version__,
         started_at=instant(identity.started_ms),
         live=view.live(),
-        pending=sum(partition.pending for partition in ready.partitions),
-        fired=int(metrics.value("belfry_fired_total")),
+        pending=sum(each.pending for each in readiness.partitions) if full else None,
+        fired=int(metrics.value("belfry_fired_total")) if full else None,
         clock_skew_seconds=metrics.value("belfry_clock_skew_seconds"),
         firing_paused=bool(metrics.value("belfry_firing_paused")),
     )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Request, Response
 from prometheus_client import CONTENT_TYPE_LATEST
 from pydantic import BaseModel
 
@@ -13,9 +14,19 @@ from belfry.api.document import Responses, problems_at_the_door
 from belfry.api.view import WorkerView
 from belfry.telemetry.metrics import Metrics
 
+Sees = Callable[[Request], Awaitable[bool]]
 
-def health_routes(view: WorkerView, metrics: Metrics) -> APIRouter:
-    """Routes that show the health of the worker behind `view`."""
+
+async def everybody(_request: Request) -> bool:
+    """On a port of its own whoever asks sees all."""
+    return True
+
+
+def health_routes(view: WorkerView, metrics: Metrics, sees: Sees = everybody) -> APIRouter:
+    """Routes that show the health of the worker behind `view`.
+
+    `sees` says of a request whether it may be told what concerns all tenants.
+    """
     routes = APIRouter(tags=["health"])
 
     @routes.get("/healthz/live", responses=_unwell(HealthAnswer))
@@ -35,11 +46,17 @@ def health_routes(view: WorkerView, metrics: Metrics) -> APIRouter:
         return HealthAnswer(ok=ok, detail=detail)
 
     @routes.get("/healthz/ready", responses=_unwell(ReadyAnswer))
-    async def ready(response: Response) -> ReadyAnswer:
-        """Whether the owned partitions fire; 503 says of each what is missing."""
+    async def ready(request: Request, response: Response) -> ReadyAnswer:
+        """Whether the owned partitions fire; 503 says of each what is missing.
+
+        Where callers have to show who they are, only one that is bound to all tenants is told more
+        than `ready`; the port for health tells everybody.
+        """
         readiness = view.readiness()
         _mark(response, ok=readiness.ready)
-        return ReadyAnswer.of(readiness)
+        if await sees(request):
+            return ReadyAnswer.of(readiness)
+        return ReadyAnswer(ready=readiness.ready, problems=[], partitions=[])
 
     @routes.get("/metrics", response_class=Response, responses=problems_at_the_door())
     async def metrics_page() -> Response:

@@ -25,7 +25,7 @@ from belfry.api.names import ScheduleName, TenantName
 from belfry.api.parts import Parts
 from belfry.api.reading import Reads
 from belfry.api.schedules import SCHEDULE
-from belfry.api.shapes import moment
+from belfry.api.shapes import masked_url, moment
 from belfry.api.spans import HistoryQuery, HistorySpan, SpanQuery, cursor_to
 from belfry.history import counters
 from belfry.history.book import Page, page
@@ -250,4 +250,5 @@ def _by_place(event: tuple[Place, Any]) -> Place:
 
 def _shown(event: LifecycleEvent) -> dict[str, Any]:
     found = {name: getattr(event, name) for name in EventAnswer.model_fields}
-    return {**found, "at": moment(event.at), "due_at": moment(event.due_at)}
+    target = None if event.target is None else masked_url(event.target)
+    return {**found, "at": moment(event.at), "due_at": moment(event.due_at), "target": target}

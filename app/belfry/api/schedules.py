@@ -232,6 +232,8 @@ class Shelf:
         async def look(partition: int) -> Response:
             found = await self._looks.standing(partition, name)
             waits = {} if found is None else self._waiting(found, tenant)
+            if found is not None:
+                waits |= shapes.masked_for(caller, found)
             return _shown(found, waits, request.url.path, schedule_id)
 
         for home in self._reads.homes(request, tenant, schedule_id):

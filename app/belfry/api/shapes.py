@@ -13,6 +13,7 @@ from typing import Any, Final
 import orjson
 from pydantic import BaseModel, Field
 
+from belfry.api.access import Principal, Role
 from belfry.client.verdict import Verdict
 from belfry.schedules.identity import generation_of
 from belfry.schedules.instants import format_instant
@@ -23,6 +24,7 @@ from belfry.store.lookup import Standing
 from belfry.store.readable import why_unreadable_rule
 from belfry.store.records import CLOSES_GROUP, CLOSES_OWN, KIND_CODES, Pending, decode_headers
 
+MASK: Final = "***"
 KINDS: Final = {code: kind for kind, code in KIND_CODES.items()}
 
 
@@ -269,6 +271,32 @@ def whole(standing: Standing) -> dict[str, Any]:
     if has_targets(row.extra):
         found["http_targets"] = records_in(targets_in(row.extra))
     return found
+
+
+def masked_for(caller: Principal, standing: Standing) -> dict[str, Any]:
+    """What is shown to this caller in place of the targets; nothing where it may see them."""
+    row = standing.pending
+    if caller.may(Role.SCHEDULE) or row is None or not has_targets(row.extra):
+        return {}
+    return {"http_targets": [masked_target(each) for each in records_in(targets_in(row.extra))]}
+
+
+def masked_target(target: dict[str, Any]) -> dict[str, Any]:
+    """A target without what may be a credential: values of headers, and the query of its URL."""
+    found = {**target, "url": masked_url(target["url"])}
+    if target.get("headers"):
+        # A schedule's are objects, a policy's are pairs.
+        found["headers"] = [
+            {**each, "value": MASK} if isinstance(each, dict) else [each[0], MASK]
+            for each in target["headers"]
+        ]
+    return found
+
+
+def masked_url(url: str) -> str:
+    """An address whose query, if it has one, is not shown."""
+    path, mark, _ = url.partition("?")
+    return path + mark + (MASK if mark else "")
 
 
 def verdict(given: Verdict) -> dict[str, Any]:

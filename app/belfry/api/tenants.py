@@ -29,6 +29,7 @@ from belfry.api.parsing import parsed
 from belfry.api.parts import RETRY_SOON, Parts
 from belfry.api.problems import Problem
 from belfry.api.queries import Known
+from belfry.api.shapes import masked_target
 from belfry.client.errors import Unavailable
 from belfry.client.tenants import BadPolicy, changed, removal_problem
 from belfry.schedules.policy import TenantPolicy
@@ -111,12 +112,18 @@ def _listing(routes: APIRouter, parts: Parts, callers: Callers) -> None:
         response_model=None,
         responses={**with_answer(PolicyAnswer, 200), **problems(404, 422, 429, 503)},
     )
-    async def policy(tenant: TenantName, _caller: Principal = callers.who(Role.READ)) -> Response:
-        """A tenant's policy; 404 where it has none and is treated by the defaults."""
+    async def policy(tenant: TenantName, caller: Principal = callers.who(Role.READ)) -> Response:
+        """A tenant's policy; 404 where it has none and is treated by the defaults.
+
+        The role `read` sees no values of targets' headers and no queries of their addresses.
+        """
         found = parts.ready.policies.policy(tenant)
         if found is None:
             raise _none(tenant)
-        return _sent(asdict(found))
+        shown = asdict(found)
+        if not caller.may(Role.SCHEDULE):
+            shown["http_targets"] = [masked_target(each) for each in shown["http_targets"]]
+        return _sent(shown)
 
 
 def _setting(routes: APIRouter, parts: Parts, callers: Callers, turn: asyncio.Lock) -> None:

@@ -53,10 +53,12 @@ def top(session: Session, *, interval: Interval = None, count: Times = None) -> 
 
 
 def _lines(cluster: dict[str, Any], before: dict[str, tuple[float, int]]) -> list[str]:
-    pending = sum(worker["pending"] for worker in cluster["workers"])
-    lines = [f"{cluster['app_id']}: {len(cluster['workers'])} workers, {pending:,} pending"]
+    pending = sum(worker["pending"] or 0 for worker in cluster["workers"])
+    known = all(worker["pending"] is not None for worker in cluster["workers"])
+    told = f", {pending:,} pending" if known else ""
+    lines = [f"{cluster['app_id']}: {len(cluster['workers'])} workers{told}"]
     for worker in cluster["workers"]:
-        now, fired = monotonic(), worker["fired"]
+        now, fired = monotonic(), worker["fired"] or 0
         then, earlier = before.get(worker["worker_id"], (now, fired))
         rate = (fired - earlier) / (now - then) if now > then else 0.0
         before[worker["worker_id"]] = (now, fired)
@@ -69,6 +71,8 @@ def _lines(cluster: dict[str, Any], before: dict[str, tuple[float, int]]) -> lis
 
 def _partition(partition: dict[str, Any]) -> str:
     oldest = partition["oldest_due_at"] or "-"
+    if partition["pending"] is None:  # A key that is bound to some tenants is told no more.
+        return f"  {partition['partition']:>4}  {partition['state']}"
     return (
         f"  {partition['partition']:>4}  {partition['state']:12}"
         f" {partition['pending']:>12,} pending"

@@ -24,8 +24,12 @@ from belfry.api.keys import ApiKeys, digest
 from belfry.api.parts import Open, Parts
 from belfry.client.verdict import Verdict
 from belfry.schedules.outcomes import Outcome
+from belfry.schedules.policy import TenantPolicy
+from belfry.schedules.rule import encode_rule, rule_of
+from belfry.schedules.targets import record_of, target_of
 from belfry.store.ordered_map import MemoryMap
 from belfry.telemetry.metrics import Metrics
+from belfry.wire.headers import EMPTY
 from tests.unit.api.conftest import FakeWorker, Leased
 from tests.unit.store.test_lookup import NOW_MS, Shelf
 
@@ -74,6 +78,9 @@ class Desk:
         )
 
 
+HELD = Holdings()
+
+
 @pytest.fixture
 def keyed() -> FastAPI:
     entries = [
@@ -82,9 +89,16 @@ def keyed() -> FastAPI:
     ]
     gate = Gate([ApiKeys(json.dumps(entries), None, lambda: float(NOW_MS))])
     parts = Parts(gate, (), lambda: float(NOW_MS))
-    opened: Any = (Desk(), Holdings(), None, None, None)
+    opened: Any = (Desk(), HELD, None, None, Policies())
     parts.open(Open(*opened))
     return create_app(FakeWorker(), Metrics(CollectorRegistry()), (), parts)
+
+
+class Policies:
+    """A tenant with a target."""
+
+    def policy(self, tenant: str) -> TenantPolicy:
+        return TenantPolicy(tenant, http_targets=(target_of(record_of(TARGET)),))
 
 
 def both(app: FastAPI, method: str, path: str, query: str, **more: Any) -> list[Any]:
@@ -221,3 +235,76 @@ def test_a_line_with_a_number_beyond_64_bits_takes_no_other_with_it(keyed: FastA
     assert answer.status_code == 200
     assert [json.loads(line)["status"] for line in answer.text.splitlines()] == [201, 422, 201]
     assert "payload_json" in answer.text
+
+
+ALL = "belfry_" + "a" * 43
+TARGET = {
+    "url": "https://h.example/p?token=x",
+    "headers": [{"name": "Authorization", "value": "Bearer secret"}],
+}
+
+
+def test_who_may_only_read_sees_no_credentials_of_targets(keyed: FastAPI) -> None:
+    """Neither of a schedule nor of a policy; who may set them sees them."""
+    shelf = HELD.shelf
+    shelf.add("orders", "posts", NOW_MS + 60_000, extra=rule_with(TARGET))
+    client = TestClient(keyed, base_url="http://127.0.0.1:8700")
+    for path in (f"{HOME}/posts", "/v1/tenants/orders"):
+        shown = [
+            client.get(path, headers={"authorization": f"Bearer {key}"}).text
+            for key in (READER, WRITER)
+        ]
+        assert "h.example/p?***" in shown[0]
+        assert "Authorization" in shown[0]
+        assert "Bearer secret" not in shown[0]
+        assert "token=x" not in shown[0]
+        assert "Bearer secret" in shown[1]
+        assert "token=x" in shown[1]
+
+
+def rule_with(target: dict[str, Any]) -> bytes:
+    """The rule of a one-shot that is posted to a target, as it lies in its row."""
+    fields: Any = {**EMPTY, "kind": "AT", "http_targets": [record_of(target)]}
+    return encode_rule(rule_of(fields))
+
+
+@pytest.fixture
+def told() -> TestClient:
+    entries = [
+        {"name": "reader", "sha256": digest(READER), "tenants": ["orders"]},
+        {"name": "all", "sha256": digest(ALL), "tenants": ["*"]},
+    ]
+    gate = Gate([ApiKeys(json.dumps(entries), None, lambda: float(NOW_MS))])
+    parts = Parts(gate, (), lambda: float(NOW_MS))
+    app = create_app(FakeWorker(), Metrics(CollectorRegistry()), (), parts)
+    return TestClient(app, base_url="http://127.0.0.1:8700")
+
+
+def test_a_key_of_one_tenant_is_not_told_how_busy_others_are(told: TestClient) -> None:
+    (bound,) = told.get("/v1/cluster", headers={"authorization": f"Bearer {READER}"}).json()[
+        "workers"
+    ]
+    (whole,) = told.get("/v1/cluster", headers={"authorization": f"Bearer {ALL}"}).json()["workers"]
+    assert (whole["pending"], whole["partitions"][0]["pending"]) == (5, 5)
+    assert whole["partitions"][0]["oldest_due_at"] is not None
+    assert (bound["pending"], bound["fired"]) == (None, None)
+    (partition,) = bound["partitions"]
+    assert {name for name, value in partition.items() if value is not None} == {
+        "partition",
+        "state",
+    }
+    assert (bound["ready"], bound["worker_id"]) == (whole["ready"], whole["worker_id"])
+
+
+@pytest.mark.parametrize("key", [None, READER, "belfry_unknown"])
+def test_without_a_key_of_all_tenants_readiness_is_yes_or_no(
+    told: TestClient, key: str | None
+) -> None:
+    headers = {} if key is None else {"authorization": f"Bearer {key}"}
+    answer = told.get("/healthz/ready", headers=headers)
+    assert (answer.status_code, answer.json()) == (
+        200,
+        {"ready": True, "problems": [], "partitions": []},
+    )
+    whole = told.get("/healthz/ready", headers={"authorization": f"Bearer {ALL}"}).json()
+    assert whole["partitions"][0]["pending"] == 5

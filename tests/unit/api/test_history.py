@@ -6,6 +6,7 @@ import asyncio
 import struct
 from base64 import urlsafe_b64decode
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -333,3 +334,10 @@ def test_there_are_no_shares_where_fires_are_not_written(
     assert (told["lifecycle"], told["missed"]) == (level, 1)
     for counted in (told, told["hours"][0]):
         assert (counted["success_rate"], counted["share_within_1s"]) == shares
+
+
+def test_a_target_is_shown_without_what_may_be_a_token(kept: Histories, client: TestClient) -> None:
+    told = replace(_event("a", NOW_MS - 1, Outcome.DELIVERED), target="https://h.example/p?token=x")
+    kept.keep(kept.home, told)
+    (event,) = client.get("/v1/tenants/t/history").json()["events"]
+    assert event["target"] == "https://h.example/p?***"

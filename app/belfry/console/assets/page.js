@@ -5,6 +5,9 @@ const EVERY_MS = 2000;
 const number = new Intl.NumberFormat();
 const byId = (id) => document.getElementById(id);
 
+// What a key that is bound to some tenants is not told.
+const count = (given) => (given === null ? "–" : number.format(given));
+
 function say(id, text) {
   const element = byId(id);
   // A status that is written anew is read aloud anew, so only changes are written.
@@ -23,9 +26,9 @@ function partitionRow(partition) {
   row.append(
     cell(partition.partition, "number"),
     cell(partition.state),
-    cell(number.format(partition.pending), "number"),
-    cell(number.format(partition.ingest_lag_records), "number"),
-    cell(number.format(partition.position), "number"),
+    cell(count(partition.pending), "number"),
+    cell(count(partition.ingest_lag_records), "number"),
+    cell(count(partition.position), "number"),
     cell(partition.oldest_due_at ?? "–"),
     cell(partition.missing ?? "–"),
   );
@@ -38,8 +41,8 @@ function otherRow(worker) {
     cell(worker.worker_id),
     cell(stateOf(worker)[0]),
     cell(number.format(worker.partitions.length), "number"),
-    cell(number.format(worker.pending), "number"),
-    cell(number.format(worker.fired), "number"),
+    cell(count(worker.pending), "number"),
+    cell(count(worker.fired), "number"),
   );
   return row;
 }
@@ -77,8 +80,8 @@ function show(cluster) {
   say("identity", `${worker.version} · ${cluster.app_id} · ${worker.worker_id} · since ${worker.started_at}`);
   showState(...stateOf(worker));
   showProblems(worker.problems);
-  say("pending", number.format(worker.pending));
-  say("fired", number.format(worker.fired));
+  say("pending", count(worker.pending));
+  say("fired", count(worker.fired));
   say("owned", number.format(worker.partitions.length));
   say("skew", `${number.format(Math.round(worker.clock_skew_seconds * 1000))} ms`);
   byId("partitions").replaceChildren(...worker.partitions.map(partitionRow));
