@@ -33,18 +33,23 @@ class Rate:
 
     def take(self, name: str, now_ms: float, per_second: float | None = None) -> float:
         """Take a token; returns the seconds to wait where there is none, else 0."""
-        wait_s = self.wait_s(name, now_ms, per_second)
-        if wait_s == 0:
-            self.charge(name, 1, now_ms, per_second)
-        return wait_s
+        rate = per_second or self._per_second
+        left = self._now(name, now_ms, rate)
+        if left < 1:
+            return (1 - left) / rate
+        self._keep(name, left - 1, now_ms)
+        return 0.0
 
     def charge(
         self, name: str, tokens: int, now_ms: float, per_second: float | None = None
     ) -> None:
         """Take tokens, whether they are there or not."""
         left = self._now(name, now_ms, per_second or self._per_second)
+        self._keep(name, left - tokens, now_ms)
+
+    def _keep(self, name: str, left: float, now_ms: float) -> None:
         self._left.pop(name, None)
-        self._left[name] = (left - tokens, now_ms)
+        self._left[name] = (left, now_ms)
         if len(self._left) > MOST_NAMES:
             # The one that has waited longest: its bucket is the likeliest to be full again.
             del self._left[next(iter(self._left))]
