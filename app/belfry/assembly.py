@@ -275,6 +275,7 @@ def _kit(settings: Settings, found: Found, clock: SystemClock, metrics: Metrics)
         settings.worker_keys(Purpose.REQUESTS),
         settings.worker_keys(Purpose.DELIVERIES),
     )
+    tenants.most_unknown = settings.unknown_tenants_most
     outputs = Outputs(settings, tenants, registry)
     outlets = Outlets(
         changelog=settings.topic("changelog"),
@@ -293,6 +294,7 @@ def _kit(settings: Settings, found: Found, clock: SystemClock, metrics: Metrics)
     )
     gauges = Gauges(metrics)
     outputs.watcher = tenant_topics.look
+    outputs.queued = gauges.topics_to_make
     return Kit(
         settings=settings,
         identities=Identities(admin, cluster_id, (outlets.changelog, outlets.schedules), anchors),

@@ -110,6 +110,12 @@ class Settings(BaseSettings):
     unknown_tenants: Literal["open", "closed"] = Field(
         "open", description="Tenants without a policy: served with the defaults, or refused."
     )
+    unknown_tenants_most: int = Field(
+        1_000, ge=0, le=1_000_000, description="Most output topics of tenants without a policy."
+    )
+    new_topics_per_second: float = Field(
+        10, ge=0.1, le=1_000, description="Output topics of new tenants that are made a second."
+    )
     claims: Literal["trusted", "signed"] = Field(
         "trusted",
         description="Tenants on the shared topic: trusted, unless a policy names a secret; or all"
@@ -307,11 +313,7 @@ class Settings(BaseSettings):
         8_000, ge=1, le=50_000, description="Most requests taken in by one transaction."
     )
     step_bytes: int = Field(
-        16_000_000,
-        ge=1_000_000,
-        le=1_000_000_000,
-        description="Most bytes that one transaction takes in, and that it fires; one record more"
-        " may join.",
+        16_000_000, ge=1_000_000, le=1_000_000_000, description="Most bytes of one transaction."
     )
     fire_chunk: int = Field(
         10_000, ge=1, le=50_000, description="Most events fired by one transaction."

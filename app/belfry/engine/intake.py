@@ -177,6 +177,8 @@ class Intake:
                 f"Tenant {tenant.name} is spread over {tenant.spread} shards, and a group is kept"
                 " in order on one: leave the group out, or give its schedules another tenant.",
             )
+        if tenant.crowded_out and request["action"] in KEEPING:
+            return _crowded_out(tenant)
         if request["http_targets"] and request["action"] in KEEPING:
             problem = host_problem(request["http_targets"], tenant.terms.policy)
             if problem is not None:
@@ -305,6 +307,15 @@ class Intake:
         carried = vouched(self._place.origin_keys, key, value, carried)
         effects.rerouted.append(Rerouted(home, key, value, carried))
         effects.room -= size
+
+
+def _crowded_out(tenant: Tenant) -> Rejection:
+    return Rejection(
+        "too_many_tenants",
+        f"Tenant {tenant.name!r} has neither a policy nor an output topic, and tenants without a"
+        " policy have as many topics as they may have (BELFRY_UNKNOWN_TENANTS_MOST): run `belfry"
+        f" tenant set {tenant.name}`, or create {tenant.topic}, and send the request again.",
+    )
 
 
 def _misrouted(tenant: str, origin: Origin, here: int, home: int) -> Rejection:

@@ -21,22 +21,51 @@ def metric_name(topic: str) -> str:
 class Collisions:
     """Topics that are there, and those that policies reserve for their tenants."""
 
-    def __init__(self) -> None:
+    def __init__(self, prefix: str = "") -> None:
+        """Topics that begin with the prefix are named after their tenants, and counted."""
+        self._prefix = prefix
         self._there: dict[str, frozenset[str]] = {}
         self._reserved: dict[str, frozenset[str]] = {}
+        # Topics that are there and not reserved.
+        self._strange: set[str] = set()
 
     def topics(self, come: Iterable[str], gone: Iterable[str]) -> set[str]:
         """Note topics that are there now, and those that are not; the names in metrics of both."""
-        return _note(self._there, come, gone)
+        come, gone = list(come), list(gone)
+        touched = _note(self._there, come, gone)
+        self._look(come, gone)
+        return touched
 
     def reservations(self, come: Iterable[str], gone: Iterable[str]) -> set[str]:
         """The same of topics that a policy's tenant has by its name."""
-        return _note(self._reserved, come, gone)
+        come, gone = list(come), list(gone)
+        touched = _note(self._reserved, come, gone)
+        self._look(come, gone)
+        return touched
+
+    def _look(self, *several: list[str]) -> None:
+        for topic in (topic for topics in several for topic in topics):
+            name = metric_name(topic)
+            there = topic in self._there.get(name, NOTHING)
+            mine = there and topic.startswith(self._prefix)
+            if mine and topic not in self._reserved.get(name, NOTHING):
+                self._strange.add(topic)
+            else:
+                self._strange.discard(topic)
 
     def known(self, topic: str) -> bool:
         """Whether a topic is there, or reserved."""
         name = metric_name(topic)
         return topic in self._there.get(name, NOTHING) or topic in self._reserved.get(name, NOTHING)
+
+    def reserved(self, topic: str) -> bool:
+        """Whether a policy reserves a topic."""
+        return topic in self._reserved.get(metric_name(topic), NOTHING)
+
+    @property
+    def unreserved(self) -> int:
+        """How many topics are there that are named after a tenant, and that no policy reserves."""
+        return len(self._strange)
 
     def rival(self, topic: str) -> str | None:
         """The topic that keeps this one from being there, or None.

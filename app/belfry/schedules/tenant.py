@@ -71,7 +71,8 @@ class Tenant:
     empty if they do not.  A `queued` tenant's events all go through its backlog, where its rate and
     its priority are looked at; `aside` says that they do, for this reason or another.  `hooks`
     begin the deliveries of schedules that name no HTTP targets of their own.  `simple` requests are
-    those of a tenant with one home that has never been another, and no quota.
+    those of a tenant with one home that has never been another, and no quota.  One that is
+    `crowded_out` begins no schedules: unknown tenants have as many topics as they may have.
     """
 
     name: str
@@ -84,6 +85,7 @@ class Tenant:
     signs: bool = False
     accepted: tuple[bytes, ...] = field(default=(), repr=False)
     collides_with: str | None = None
+    crowded_out: bool = False
     name_bytes: bytes = field(init=False)
     delivery: Delivery = field(init=False)
     level: Level = field(init=False)
@@ -117,6 +119,7 @@ class Tenant:
         why_paused = self.terms.barred or "its policy pauses it"
         stopped = self.held or (why_paused if paused else "")
         refused = self.terms.refused is not None or self.collides_with is not None
+        refused = refused or self.crowded_out
         return [
             ("name_bytes", self.name.encode()),
             ("delivery", delivery),

@@ -48,6 +48,7 @@ class Found(TypedDict, total=False):
     held: str
     max_record_bytes: int
     envelope_head: bytes
+    crowded_out: bool
 
 
 class Snapshot(NamedTuple):
@@ -83,13 +84,16 @@ class Tenants:
         # Topics that policies name, and the tenants that were treated by such a policy.
         self._moved: dict[str, frozenset[str]] = {}
         self._meeting: set[str] = set()
-        self._collisions = Collisions()
+        self._collisions = Collisions(fired_prefix)
         # Tenants that were met, by what Kafka's metrics call their topics.
         self._alike: dict[str, frozenset[str]] = {}
         self.snapshot = Snapshot({}, {}, frozenset())
         self.signing = Signing()
         self.terms_of: Callable[[str], Terms | None] = _nobody
         self._look_at = MET
+        # How many tenants without a policy may have output topics; None for any number.
+        self.most_unknown: int | None = None
+        self._any_crowded_out = False
 
     def of(self, name: str) -> Tenant:
         """The tenant of this name, as it is treated now."""
@@ -157,6 +161,7 @@ class Tenants:
                 now = changed.get(seen.name) or self.snapshot.by_name[seen.name]
                 if found and now.topic == seen.topic:
                     changed[seen.name] = replace(now, **found)
+                    self._any_crowded_out |= now.crowded_out or "crowded_out" in found
             if changed:
                 self._swap(changed)
 
@@ -168,6 +173,7 @@ class Tenants:
         """Note output topics that are there from now on, and those that are not any more."""
         with self._guard:
             self._judge(self._collisions.topics(come, gone))
+            self._crowd()
 
     def note_policies(self, come: Iterable[str], gone: Iterable[str] = ()) -> None:
         """Note tenants that have a policy from now on, and those that have none any more.
@@ -181,6 +187,17 @@ class Tenants:
                     [prefix + name for name in come], [prefix + name for name in gone]
                 )
             )
+            self._crowd()
+
+    @property
+    def unknown_topics(self) -> int:
+        """How many output topics of tenants without a policy there are."""
+        return self._collisions.unreserved
+
+    def has_policy(self, tenant: Tenant) -> bool:
+        """Whether a tenant is treated otherwise than those that nobody knows, or is known."""
+        named_after = tenant.topic == self._fired_prefix + tenant.name
+        return not named_after or self._collisions.reserved(tenant.topic)
 
     def topic_of(self, terms: Terms) -> str:
         """Where the events of a tenant on these terms go."""
@@ -227,7 +244,29 @@ class Tenants:
             signs=signs,
             accepted=accepted,
             collides_with=self._rival(topic),
+            crowded_out=self._crowded_out(name, topic),
         )
+
+    def _crowded_out(self, name: str, topic: str) -> bool:
+        """Whether a tenant would need a topic beyond those that unknown tenants may have."""
+        if self.most_unknown is None or topic != self._fired_prefix + name:
+            return False
+        if self._collisions.known(topic):
+            return False
+        return self.unknown_topics >= self.most_unknown
+
+    def _crowd(self) -> None:
+        """Look again for whom there is no room, after topics or policies have come or gone."""
+        if not self._any_crowded_out:
+            return
+        found: dict[str, Tenant] = {}
+        for name, tenant in self.snapshot.by_name.items():
+            if tenant.crowded_out and not self._crowded_out(name, tenant.topic):
+                found[name] = replace(tenant, crowded_out=False)
+        if found:
+            self._swap(found)
+        crowded_out = (tenant.crowded_out for tenant in self.snapshot.by_name.values())
+        self._any_crowded_out = any(crowded_out)
 
     def _forget(self) -> None:
         """Forget the older half of those that have nothing; steps under way keep their snapshot."""
@@ -281,6 +320,7 @@ class Tenants:
 
     def _put(self, tenant: Tenant) -> None:
         """Put a tenant that is treated otherwise into the directory, or one that is new."""
+        self._any_crowded_out = self._any_crowded_out or tenant.crowded_out
         before = self.snapshot.by_name.get(tenant.name)
         moved_to = tenant.terms.policy.output_topic
         if moved_to is not None:

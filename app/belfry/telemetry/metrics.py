@@ -127,6 +127,11 @@ FAMILIES: Final = (
         "This machine's clock minus the broker's; positive when it is ahead.",
     ),
     Family(
+        "belfry_topics_to_make",
+        "gauge",
+        "Output topics of new tenants that are still to be made.",
+    ),
+    Family(
         "belfry_firing_paused",
         "gauge",
         "1 while firing is paused because the clock cannot be trusted.",
@@ -172,6 +177,7 @@ class Metrics:
         self._recovery = self._make(Histogram, "belfry_recovery_seconds", buckets=RECOVERY_BOUNDS)
         self._owned = self._make(Gauge, "belfry_partition_owned")
         self._skew = self._make(Gauge, "belfry_clock_skew_seconds")
+        self._to_make = self._make(Gauge, "belfry_topics_to_make")
         self._paused = self._make(Gauge, "belfry_firing_paused")
         self._make(Gauge, "belfry_build_info").labels(version).set(1)
 
@@ -264,6 +270,10 @@ class Metrics:
         self._open.clear()
         for (topic, partition), seconds in ages_s.items():
             self._open.labels(topic, str(partition)).set(seconds)
+
+    def topics_to_make(self, topics: int) -> None:
+        """Show how many output topics are still to be made."""
+        self._to_make.set(topics)
 
     def clock_skew(self, seconds: float) -> None:
         """Show how far this machine's clock is ahead of the broker's."""

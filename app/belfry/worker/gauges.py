@@ -76,6 +76,10 @@ class Gauges:
         """Show for how long transactions have held readers back: topic and partition to seconds."""
         self._metrics.open_transactions(ages_s)
 
+    def topics_to_make(self, topics: int) -> None:
+        """Show how many output topics of new tenants are still to be made."""
+        self._metrics.topics_to_make(topics)
+
     def lost(self, partition: int) -> None:
         """Take the gauges of a partition away."""
         self._metrics.partition_lost(partition)

@@ -4,6 +4,10 @@ A record that cannot be produced would roll back the whole step, with everybody 
 So topics are made when a tenant's first schedule is accepted, are checked before a step produces,
 and a tenant whose topic is missing or refused is *held*: its events wait in the backlog, with a
 reason, and are tried again with a growing pause.
+
+    first schedule ─► held, its topic in the queue ─► a thread of its own makes some ─► let go
+
+No partition waits while a topic is made, and nobody makes many at once (`topic_queue.py`).
 """
 
 from __future__ import annotations
@@ -14,7 +18,7 @@ from time import monotonic
 from typing import Any, Final
 
 import structlog
-from confluent_kafka import KafkaError, KafkaException, TopicCollection
+from confluent_kafka import KafkaException, TopicCollection
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its own re-exports
     AclOperation,
     AdminClient,
@@ -28,7 +32,7 @@ from belfry.schedules.tenants import Found, Tenants
 from belfry.settings import Settings
 from belfry.worker.envelopes import Envelopes, is_framed
 from belfry.worker.outcome import Aborted, TopicGone
-from belfry.worker.topics import create_topics, output_topic_spec
+from belfry.worker.topic_queue import CROWDED_OUT, TO_MAKE, TopicQueue, make_topics
 
 LOOK_S: Final = 5.0
 FIRST_PAUSE_S: Final = 1.0
@@ -38,6 +42,7 @@ TOPICS_AT_ONCE: Final = 500
 OFFLINE: Final = "a partition of its topic has no leader"
 BARRED: Final = "belfry may not write to its topic: allow it the operation WRITE"
 BATCH_OVERHEAD_BYTES: Final = 1024
+MAKE_S: Final = 0.1
 
 log = structlog.get_logger(__name__)
 
@@ -60,18 +65,26 @@ class Outputs:
         self._retry: dict[str, tuple[float, float]] = {}
         self._lock = Lock()
         self._stopping = Event()
+        self._queue = TopicQueue(settings.new_topics_per_second)
+        self._wanted = Event()
+        self._look_at = 0.0
         self._thread = Thread(target=self._run, name="belfry-outputs", daemon=True)
-        self.watcher: Callable[[Mapping[str, Any]], None] = _nobody
+        self._maker = Thread(target=self._make, name="belfry-topics", daemon=True)
+        self.queued: Callable[[int], None] = lambda _queued: None
+        self.watcher: Callable[[Mapping[str, Any]], None] = lambda _topics: None
 
     def start(self) -> None:
         """Look at the topics that exist, and go on looking."""
         self._look()
         self._thread.start()
+        self._maker.start()
 
     def stop(self) -> None:
         """Stop looking."""
         self._stopping.set()
+        self._wanted.set()
         self._thread.join()
+        self._maker.join()
 
     @property
     def topics(self) -> int:
@@ -97,23 +110,30 @@ class Outputs:
         closed = topics - self._open
         names = {tenant.name for topic in closed for tenant in self._tenants.on(topic)}
         self._make_ready(names | effects.tenants)
-        self._refuse_colliding(effects.tenants)
+        self._refuse_unfit(effects.tenants)
         firing = [tenant for topic in closed for tenant in self._tenants.on(topic)]
-        refused = {tenant.topic: "not there" for tenant in firing if tenant.held}
+        refused = {
+            tenant.topic: TO_MAKE if tenant.held == TO_MAKE else "not there"
+            for tenant in firing
+            if tenant.held
+        }
         if refused:
             raise Aborted("output topics cannot be written to", refused)
         self._open.update(tenant.topic for tenant in firing)
 
-    def _refuse_colliding(self, names: Iterable[str]) -> None:
-        """Of two tenants whose topics collide, Kafka's controller knows which one was there first.
+    def _refuse_unfit(self, names: Iterable[str]) -> None:
+        """Whose topic collides with one that was there first, or for whose there is no room.
 
-        A step that accepted a request of the other one is rolled back: with the next, it is
+        A step that accepted a request of such a tenant is rolled back: with the next, it is
         refused.
         """
-        rivals = {name: self._tenants.of(name).collides_with for name in names}
-        lost = {name: rival for name, rival in rivals.items() if rival is not None}
+        tenants = [self._tenants.of(name) for name in names]
+        lost = {each.name: each.collides_with for each in tenants if each.collides_with}
         if lost:
             raise Aborted(f"names of tenants collide, and others had them first: {lost}", {})
+        crowded_out = sum(each.crowded_out for each in tenants)
+        if crowded_out:
+            raise Aborted(f"there is no room for topics of {crowded_out} unknown tenants", {})
 
     def hold(self, topics: dict[str, str]) -> bool:
         """Hold the tenants of topics that refused a record, and of those that are offline.
@@ -161,15 +181,19 @@ class Outputs:
             offline = [name for name in absent if topics[name] in self._leaderless]
             problems = dict.fromkeys(offline, OFFLINE)
             absent = [name for name in absent if name not in problems]
-            problems |= self._create(absent) if absent else {}
+            problems |= self._want({name: topics[name] for name in absent})
             self._describe([topics[name] for name in fresh if name not in problems])
             again = [name for name in fresh if self._tenants.of(name).held]
             barred = self._barred({topics[name] for name in again if name not in problems})
             problems |= {name: BARRED for name in again if topics[name] in barred}
+        self._settle(topics, problems)
+
+    def _settle(self, topics: dict[str, str], problems: dict[str, str]) -> None:
+        """Let tenants go, or hold them, by what was found out about these topics of theirs."""
         findings: list[tuple[Tenant, Found]] = []
-        for name in fresh:
+        for name, topic in topics.items():
             tenant = self._tenants.of(name)
-            if tenant.topic != topics[name]:
+            if tenant.topic != topic:
                 # A policy has moved it meanwhile; whoever did makes it ready there.
                 continue
             reason, found = problems.get(name, ""), Found()
@@ -180,47 +204,82 @@ class Outputs:
                     continue
                 found["envelope_head"], reason = self._envelopes.head(tenant.topic)
             found |= self._kept_back(tenant, reason) if reason else self._let_go(tenant)
+            if reason == CROWDED_OUT:
+                found["crowded_out"] = True
             findings.append((tenant, found))
         self._tenants.note(findings)
 
-    def _create(self, names: list[str]) -> dict[str, str]:
-        """Create tenants' topics; the reason for each that could not be."""
+    def _want(self, absent: dict[str, str]) -> dict[str, str]:
+        """Have topics (by tenant) made; why each tenant has to wait."""
         if not self._settings.create_topics:
-            return dict.fromkeys(names, "its topic is missing, and belfry creates none")
-        try:
-            brokers = len(self._admin.list_topics(timeout=ADMIN_S).brokers)
-        except KafkaException as error:
-            return dict.fromkeys(names, error.args[0].str())
-        specs = [output_topic_spec(self._settings, topic, brokers) for topic in self._of(names)]
-        try:
-            create_topics(self._admin, specs)
-        except KafkaException:
-            return self._create_one_by_one(names, brokers)
-        self._there({spec.name: spec.partitions for spec in specs})
-        return {}
+            return dict.fromkeys(absent, "its topic is missing, and belfry creates none")
+        if any("." in name or "_" in name for name in absent) and monotonic() >= self._look_at:
+            # Another worker may have made one a moment ago that it collides with.
+            self._look_at = monotonic() + FIRST_PAUSE_S
+            self._look()
+        reasons = {name: self._want_one(name, topic) for name, topic in sorted(absent.items())}
+        if len(self._queue):
+            self._wanted.set()
+        return reasons
+
+    def _want_one(self, name: str, topic: str) -> str:
+        if topic in self._queue:
+            return TO_MAKE
+        tenant = self._tenants.of(name)
+        if tenant.held not in ("", CROWDED_OUT) and self._pauses(name):
+            return tenant.held
+        if tenant.collides_with is not None:
+            return f"its topic collides with that of {tenant.collides_with}"
+        known = self._tenants.has_policy(tenant)
+        most = self._tenants.most_unknown
+        if not known and most is not None and self._tenants.unknown_topics >= most:
+            return CROWDED_OUT
+        self._queue.add(topic, known=known)
+        # From now on nobody else can have a name that collides with it.
+        self._tenants.note_topics([topic])
+        return TO_MAKE
+
+    # -- the thread that makes topics ------------------------------------------------------------
+
+    def _make(self) -> None:
+        while not self._stopping.is_set():
+            self._wanted.wait(LOOK_S)
+            try:
+                self.make_some()
+            except Exception as error:  # noqa: BLE001  # the cluster is away: the next round tells
+                log.warning("output topics not made", reason=str(error))
+            self.queued(len(self._queue))
+            if not len(self._queue):
+                self._wanted.clear()
+            self._stopping.wait(MAKE_S)
+
+    def make_some(self) -> None:
+        """Make the topics whose turn it is, and let those go that waited for them."""
+        topics = self._queue.next(monotonic())
+        if not topics:
+            return
+        made, problems = make_topics(self._admin, self._settings, topics)
+        self._there(made)
+        for topic in topics:
+            self._queue.done(topic)
+        failed = problems.keys() - self._partitions.keys()
+        self._tenants.note_topics((), failed)
+        self._noted -= failed
+        self._describe([topic for topic in topics if topic not in problems])
+        waited = [tenant for topic in topics for tenant in self._tenants.on(topic)]
+        self._settle(
+            {tenant.name: tenant.topic for tenant in waited},
+            {each.name: problems[each.topic] for each in waited if each.topic in problems},
+        )
+        if problems:
+            # Perhaps another worker made one that it collides with.
+            self._look()
 
     def _there(self, partitions: dict[str, int]) -> None:
         """Topics that were made just now."""
         self._partitions.update(partitions)
         self._tenants.note_topics(partitions)
         self._noted |= partitions.keys()
-
-    def _of(self, names: list[str]) -> set[str]:
-        return {self._tenants.of(name).topic for name in names}
-
-    def _create_one_by_one(self, names: list[str], brokers: int) -> dict[str, str]:
-        problems: dict[str, str] = {}
-        for name in names:
-            spec = output_topic_spec(self._settings, self._tenants.of(name).topic, brokers)
-            try:
-                create_topics(self._admin, [spec])
-                self._there({spec.name: spec.partitions})
-            except KafkaException as error:
-                problems[name] = error.args[0].str()
-                if error.args[0].code() == KafkaError.TOPIC_EXCEPTION:
-                    # Perhaps another worker made one that it collides with.
-                    self._look()
-        return problems
 
     def _describe(self, topics: list[str]) -> None:
         """Learn how large a record each topic takes."""
@@ -262,12 +321,15 @@ class Outputs:
         self._tenants.note([(tenant, self._kept_back(tenant, reason))])
 
     def _kept_back(self, tenant: Tenant, reason: str) -> Found:
+        self._ready.discard(tenant.name)
+        self._open.discard(tenant.topic)
+        if reason == TO_MAKE:
+            # Whoever makes it tells what became of it.
+            return {"held": reason}
         _, pause = self._retry.get(tenant.name, (0.0, FIRST_PAUSE_S / 2))
         pause = min(pause * 2, LONGEST_PAUSE_S)
         self._retry[tenant.name] = (monotonic() + pause, pause)
-        self._ready.discard(tenant.name)
-        self._open.discard(tenant.topic)
-        if not tenant.held:
+        if tenant.held in ("", TO_MAKE):
             log.warning("tenant held: its events wait", tenant=tenant.name, reason=reason)
         return {"held": reason}
 
@@ -276,7 +338,8 @@ class Outputs:
         self._retry.pop(tenant.name, None)
         if not tenant.held:
             return {}
-        log.info("tenant released", tenant=tenant.name)
+        if tenant.held != TO_MAKE:
+            log.info("tenant released", tenant=tenant.name)
         return {"held": ""}
 
     def _run(self) -> None:
@@ -314,14 +377,15 @@ class Outputs:
             for name, topic in mine.items()
             if name not in self._leaderless
         }
-        self._tenants.note_topics(mine.keys() - self._noted, self._noted - mine.keys())
+        gone = {topic for topic in self._noted - mine.keys() if topic not in self._queue}
+        self._tenants.note_topics(mine.keys() - self._noted, gone)
         self._noted = set(mine)
-        gone = self._partitions.keys() - there.keys()
+        lost = self._partitions.keys() - there.keys()
         new = there.keys() - self._partitions.keys()
         self._partitions = there
         # Before a request asks: one that would not fit has to be refused, not accepted.
         self._describe(list(new))
-        for topic in gone:
+        for topic in lost:
             for tenant in self._tenants.on(topic):
                 self._ready.discard(tenant.name)
                 if topic in self._leaderless:
@@ -334,7 +398,3 @@ def _shares(topics: Iterable[str]) -> Iterator[list[str]]:
     asked = sorted(set(topics))
     for start in range(0, len(asked), TOPICS_AT_ONCE):
         yield asked[start : start + TOPICS_AT_ONCE]
-
-
-def _nobody(_topics: Mapping[str, Any]) -> None:
-    """Nobody else looks at the cluster's topics."""

@@ -85,6 +85,7 @@ REACHED: dict[str, Given] = {
     "group_of_spread_tenant": avro(tenant="wide", at=T0, group="g"),
     "unknown_tenant": avro(tenant="unknown", at=T0),
     "tenant_removed": avro(tenant="removed", at=T0),
+    "too_many_tenants": avro(tenant="crowd", at=T0),
     "unsigned": avro(tenant="signs", at=T0),
     "bad_signature": (request(tenant="signs", at=T0), [("belfry-signature", b"00")]),
 }
@@ -108,6 +109,7 @@ def driver_of_all() -> Driver:
     driver.engine._store.put_timeline(b"kdemo/old", old, T0 + 5, 98)
     driver.step(T0)
     driver.tenants.hold("held", "its topic is missing")
+    driver.note("crowd", crowded_out=True)
     for name, code in (("unknown", "unknown_tenant"), ("removed", "tenant_removed")):
         refused = Rejection(code, "as the shell says")
         driver.tenants.follow(driver.tenants.defaults(name)._replace(refused=refused))

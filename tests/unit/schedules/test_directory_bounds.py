@@ -1,4 +1,4 @@
-"""Names that anybody can make up are not kept for ever."""
+"""Names that anybody can make up are not kept for ever, and do not each get a topic."""
 
 from __future__ import annotations
 
@@ -88,3 +88,32 @@ def test_who_had_another_topic_once_may_be_forgotten(tenants: Tenants) -> None:
     assert "moved" not in tenants.snapshot.by_name
     tenants.note_topics(["payments"])
     assert tenants.of("moved").topic == "fired.moved"
+
+
+def test_unknown_tenants_have_so_many_topics(tenants: Tenants) -> None:
+    tenants.most_unknown = 2
+    tenants.note_policies(["mine"])
+    tenants.note_topics(["fired.a", "fired.mine"])
+    assert not tenants.of("b").crowded_out
+    tenants.note_topics(["fired.c"])
+    assert tenants.of("d").crowded_out
+    assert not tenants.of("a").crowded_out
+    assert not tenants.of("mine").crowded_out
+    assert not tenants.of("d").simple
+    assert tenants.unknown_topics == 2
+
+
+@pytest.mark.parametrize("room", ["topic gone", "its topic", "policy of another", "its policy"])
+def test_there_is_room_again(tenants: Tenants, room: str) -> None:
+    tenants.most_unknown = 1
+    tenants.note_topics(["fired.a"])
+    assert tenants.of("d").crowded_out
+    if room == "topic gone":
+        tenants.note_topics([], ["fired.a"])
+    elif room == "its topic":
+        tenants.note_topics(["fired.d"])
+    elif room == "policy of another":
+        tenants.note_policies(["a"])
+    else:
+        tenants.note_policies(["d"])
+    assert not tenants.of("d").crowded_out
