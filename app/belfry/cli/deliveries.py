@@ -11,7 +11,7 @@ import typer
 from belfry.cli.failures import CommandError, Exit, WrongUse
 from belfry.cli.help import Program
 from belfry.cli.session import Session, with_session
-from belfry.cli.shown import instant_json
+from belfry.cli.shown import instant_json, plain
 from belfry.schedules.instants import parse_duration
 
 if TYPE_CHECKING:
@@ -133,7 +133,8 @@ def _json(letter: Letter) -> dict[str, Any]:
 
 def _text(letter: Letter) -> str:
     event, state = letter.work.event, letter.work.state
-    return (
+    # Schedule ids, addresses and what a server answered are others' words.
+    return plain(
         f"{letter.code}  {event.tenant}/{event.schedule_id}  fire {event.fire_id}  attempt"
         f" {state.attempt}  {state.targets[0].url}  {letter.reason}"
     )

@@ -11,13 +11,17 @@ from base64 import b64encode
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
+from unicodedata import category
 
 from belfry.schedules.instants import format_duration, format_instant
 from belfry.schedules.outcomes import Outcome
 
 if TYPE_CHECKING:
     from belfry.client import FiredRecord, Verdict
+
+
+CLEAR: Final = "\x1b[H\x1b[2J"
 
 
 class Output(StrEnum):
@@ -29,7 +33,10 @@ class Output(StrEnum):
 
 
 class Printer:
-    """Prints results to stdout in the form that was asked for."""
+    """Prints results to stdout in the form that was asked for.
+
+    Results hold what strangers wrote, so nothing is printed that would command a terminal (`tame`).
+    """
 
     def __init__(self, output: Output) -> None:
         self.output = output
@@ -66,10 +73,15 @@ class Printer:
     def note(self, text: str) -> None:
         """Something for people that is no result: to stderr."""
         if self.for_people:
-            print(text, file=sys.stderr, flush=True)
+            print(tame(text), file=sys.stderr, flush=True)
+
+    def clear(self) -> None:
+        """Begin at the top of the screen again, where people look at one."""
+        if self.for_people and sys.stdout.isatty():
+            print(CLEAR, end="", flush=True)
 
     def _print(self, text: str, end: str = "\n") -> None:
-        print(text, end=end, flush=True)
+        print(tame(text), end=end, flush=True)
 
 
 def _json(record: Mapping[str, Any], output: Output) -> str:
@@ -79,8 +91,26 @@ def _json(record: Mapping[str, Any], output: Output) -> str:
     return orjson.dumps(record, option=option).decode()
 
 
+def tame(text: str) -> str:
+    """Lines that cannot command a terminal: its control characters are shown, not sent.
+
+    They are shown as JSON writes them, so that JSON stays what it was.
+    """
+    return "\n".join(
+        line if line.isprintable() else "".join(map(_shown, line)) for line in text.split("\n")
+    )
+
+
+def _shown(character: str) -> str:
+    # Controls, marks that turn the direction of writing, and the separators of lines.
+    if category(character)[0] != "C" and character not in "\u2028\u2029":
+        return character
+    units = character.encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
+
+
 def plain(text: str) -> str:
-    """Text that cannot move a terminal's cursor: control characters are shown, not sent."""
+    """Text in one line that cannot move a terminal's cursor: control characters are shown, not sent."""
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 

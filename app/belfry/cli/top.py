@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from time import monotonic, sleep
 from typing import Annotated, Any, Final
 
@@ -12,7 +11,6 @@ from belfry.cli.options import seconds
 from belfry.cli.remote import Remote
 from belfry.cli.session import Session, with_session
 
-CLEAR: Final = "\x1b[H\x1b[2J"
 PAUSE_S: Final = 2.0
 
 Interval = Annotated[
@@ -48,8 +46,8 @@ def top(session: Session, *, interval: Interval = None, count: Times = None) -> 
             sleep(PAUSE_S if interval is None else interval)
         looks += 1
         cluster = remote.get("/v1/cluster")
-        clear = CLEAR if session.printer.for_people and sys.stdout.isatty() else ""
-        session.printer.one(cluster, clear + "\n".join(_lines(cluster, before)))
+        session.printer.clear()
+        session.printer.one(cluster, "\n".join(_lines(cluster, before)))
 
 
 def _lines(cluster: dict[str, Any], before: dict[str, tuple[float, int]]) -> list[str]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import orjson
 import pytest
 
+from belfry.cli import deliveries
 from belfry.cli.shown import (
     Output,
     Printer,
@@ -19,7 +20,12 @@ from belfry.cli.shown import (
     verdict_text,
 )
 from belfry.client import FiredRecord, Verdict
+from belfry.delivery.letters import Letter
+from belfry.delivery.work import Work
+from belfry.schedules.deliveries import DeliveryState
 from belfry.schedules.outcomes import Outcome
+from belfry.schedules.targets import HttpTarget
+from belfry.wire.fired import FiredEvent
 
 NOW_MS = 1_796_115_600_000
 RESULTS = [({"n": 1}, "one"), ({"n": 2}, "two")]
@@ -51,6 +57,39 @@ def test_an_interrupted_array_is_whole(capsys: pytest.CaptureFixture[str]) -> No
 def test_no_results_are_an_empty_array(capsys: pytest.CaptureFixture[str]) -> None:
     Printer(Output.JSON).many([])
     assert capsys.readouterr().out == "[]\n"
+
+
+HOSTILE = "a\x1b[2J\x9b2J\u202eb\u2028c\U000e0001\x7f"
+
+
+@pytest.mark.parametrize("output", Output)
+def test_nothing_that_is_printed_commands_a_terminal(
+    output: Output, capsys: pytest.CaptureFixture[str]
+) -> None:
+    printer = Printer(output)
+    printer.one({"said": HOSTILE}, f"grün\n{HOSTILE}")
+    printer.many([({"said": HOSTILE}, HOSTILE)])
+    printer.note(HOSTILE)
+    shown = capsys.readouterr()
+    for text in (shown.out, shown.err):
+        assert all(line.isprintable() for line in text.split("\n"))
+    if output is Output.TEXT:
+        assert shown.out.startswith("grün\na\\u001b[2J\\u009b2J\\u202eb")
+    if output is Output.JSONL:
+        assert [orjson.loads(line) for line in shown.out.splitlines()] == [{"said": HOSTILE}] * 2
+
+
+def test_json_that_is_printed_for_people_stays_json(capsys: pytest.CaptureFixture[str]) -> None:
+    """An export is lines of JSON in every form, to be read again."""
+    Printer(Output.TEXT).one({}, orjson.dumps({"id": HOSTILE}).decode())
+    assert orjson.loads(capsys.readouterr().out) == {"id": HOSTILE}
+
+
+def test_a_delivery_stays_a_line() -> None:
+    event = FiredEvent("demo", "a\n\x1b[2J", "f" * 32, 1, 0, NOW_MS, NOW_MS, NOW_MS)
+    state = DeliveryState((HttpTarget("https://a.example/\x1b"),))
+    letter = Letter(Work(b"", b"", event, [], state), NOW_MS, "http_500", "said\n\x1b]0;x\x07")
+    assert deliveries._text(letter).isprintable()
 
 
 def test_bytes_cannot_move_the_cursor() -> None:
