@@ -19,6 +19,7 @@ from belfry.engine.plain_fires import PlainFires
 from belfry.engine.queues import SHORT_STEP, Look, Queues, Turn
 from belfry.engine.waiting import SCHEDULE_ID, TENANT, Waiting
 from belfry.firing.due import Most, Reach, due_chunk
+from belfry.schedules.deliveries import RETRIES
 from belfry.schedules.identity import extra_fire_id, fire_id
 from belfry.schedules.outcomes import Outcome
 from belfry.schedules.rule import has_targets
@@ -36,6 +37,7 @@ from belfry.store.records import (
 )
 from belfry.store.schedules import ScheduleStore
 from belfry.wire.fired import FiredEvent, encode_fired
+from belfry.wire.headers import PREFIX as OURS
 from belfry.wire.instants import rfc3339
 from belfry.wire.lifecycle import LifecycleEvent
 from belfry.wire.record import Headers
@@ -48,6 +50,9 @@ EXTRA: Final = -1
 Place = tuple[int, int]
 Again = tuple[Place, PendingRow, bytes]
 CE_VERSION: Final = "ce_specversion"
+# How names of belfry's own headers begin; some readers take capitals for the same.
+OURS_BYTES: Final = OURS.encode()
+LENGTH: Final = len(OURS)
 RULE: Final = 16
 
 
@@ -219,7 +224,7 @@ def emit(
     if missed:
         headers.append(("belfry-missed", b"%d" % missed))
     if given:
-        headers = decode_headers(given) + headers
+        headers = _users(given, tenant) + headers
     effects.room -= len(value or b"") + len(given)
     if tenant.dressed or has_targets(rule):
         event = fired_event(Pending._make(row), tenant, fire, missed)
@@ -233,6 +238,17 @@ def emit(
     effects.fired.append((tenant.topic, key, group or None, value, headers))
     effects.fire_ids.append(identity)
     effects.lateness_ms.append(now_ms - due_ms)
+
+
+def _users(given: bytes, tenant: Tenant) -> Headers:
+    """A schedule's own headers, without those under names of belfry's: readers believe these.
+
+    They come with what fired before and is scheduled anew.  What retries carry is belfry's.
+    """
+    headers = decode_headers(given)
+    if OURS_BYTES not in given.lower() or tenant.name == RETRIES:
+        return headers
+    return [each for each in headers if each[0][:LENGTH].lower() != OURS]
 
 
 def _dress(event: FiredEvent, tenant: Tenant, headers: Headers, effects: Effects) -> bytes | None:

@@ -79,6 +79,30 @@ def test_a_record_with_belfry_headers_schedules_itself() -> None:
     assert tuple(name for name, _ in shot.headers[3:]) == BELFRYS
 
 
+DECEIVING = ["belfry-fire-id", "belfry-schedule-id", "Belfry-Fire-Id", "belfry-dry-run", "belfry-x"]
+
+
+@pytest.mark.parametrize("name", DECEIVING)
+def test_no_header_of_a_user_is_taken_for_belfrys(name: str) -> None:
+    given = [("b", b"1"), (name, b"somebody else's"), ("a", b"belfry-"), (name, None)]
+    shot = fired(headers=[{"name": each, "value": value} for each, value in given])
+    assert shot.headers[:2] == [("b", b"1"), ("a", b"belfry-")]
+    assert tuple(name for name, _ in shot.headers[2:]) == BELFRYS
+
+
+def test_what_fired_and_is_scheduled_anew_carries_the_headers_of_its_own_fire_alone() -> None:
+    before = fired(headers=[{"name": "mine", "value": b"1"}])
+    again = sent([("belfry-in", b"5m"), *before.headers])
+    assert tuple(name for name, _ in again.headers) == ("mine", *BELFRYS)
+    assert again.header("belfry-fire-id") != before.header("belfry-fire-id")
+
+
+def test_a_retry_keeps_what_says_which_delivery_it_is() -> None:
+    header = {"name": "belfry-delivery", "value": b"state"}
+    shot = fired(tenant="belfry-deliveries", headers=[header])
+    assert shot.header("belfry-delivery") == b"state"
+
+
 def test_a_null_value_with_belfry_headers_schedules_a_tombstone() -> None:
     shot = sent([("belfry-in", b"5m")], None, b"its key")
     assert (shot.key, shot.value) == (b"its key", None)
