@@ -16,8 +16,11 @@ class Policies(Protocol):
     def policy(self, tenant: str) -> TenantPolicy | None:
         """A tenant's policy; quick."""
 
-    def put(self, policy: TenantPolicy) -> None:
-        """Write a policy; blocks.  Raises `BadPolicy` or `Unavailable`."""
+    def put(self, policy: TenantPolicy, *, share_topic: bool = False) -> None:
+        """Write a policy; blocks.  Raises `BadPolicy` or `Unavailable`.
+
+        With `share_topic` it may name the topic of another tenant's policy.
+        """
 
     def remove(self, tenant: str) -> None:
         """Forget a policy; blocks.  Raises `Unavailable`."""

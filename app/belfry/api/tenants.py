@@ -68,6 +68,14 @@ class TenantsAsked(Known):
     cursor: str | None = Field(None, max_length=100, description="Of the page before.")
 
 
+class Setting(Known):
+    """How a policy is set."""
+
+    share_topic: bool = Field(
+        False, description="Allow the output_topic of another tenant's policy."
+    )
+
+
 class Removal(Known):
     """What becomes of what is pending."""
 
@@ -77,6 +85,7 @@ class Removal(Known):
 
 
 TenantsQuery = Annotated[TenantsAsked, Query()]
+SettingQuery = Annotated[Setting, Query()]
 RemovalQuery = Annotated[Removal, Query()]
 
 
@@ -137,7 +146,10 @@ def _setting(routes: APIRouter, parts: Parts, callers: Callers, turn: asyncio.Lo
         openapi_extra=body_of(PolicyBody),
     )
     async def put(
-        request: Request, tenant: TenantName, _caller: Principal = callers.who(Role.OPERATE)
+        request: Request,
+        tenant: TenantName,
+        query: SettingQuery,
+        _caller: Principal = callers.who(Role.OPERATE),
     ) -> Response:
         """Set a tenant's policy as a whole."""
         body = await parsed(request, PolicyBody)
@@ -150,7 +162,7 @@ def _setting(routes: APIRouter, parts: Parts, callers: Callers, turn: asyncio.Lo
             before = policies.policy(tenant)
             used = before is not None or policies.is_used(tenant)
             after = changed(before or TenantPolicy(tenant), given, used=used)
-            policies.put(after)
+            policies.put(after, share_topic=query.share_topic)
             return after
 
         async with turn:

@@ -164,7 +164,8 @@ class BenchCluster:
                 for name in names
             ]
             servers = self.properties["bootstrap.servers"]
-            TenantPolicies(Cluster(servers), self.settings.cluster.topic_prefix).put(*promised)
+            policies = TenantPolicies(Cluster(servers), self.settings.cluster.topic_prefix)
+            policies.put(*promised, share_topic=True)
 
     def open_topics(self, names: list[str]) -> None:
         """Create output topics, and write a tombstone to each of their partitions."""

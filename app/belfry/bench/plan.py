@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 EXACTLY_ONCE: Final = "EXACTLY_ONCE"
-COMMON_TOPIC: Final = "fired.common"
+COMMON_TOPIC: Final = "common"
 
 
 @dataclass(frozen=True, slots=True)

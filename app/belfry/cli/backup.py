@@ -117,7 +117,8 @@ def _restore_policies(session: Session, wanted: list[TenantPolicy]) -> list[str]
     new = [each for each in wanted if each.tenant not in there]
     kept = [each.tenant for each in wanted if there.get(each.tenant, each) != each]
     if new:
-        policies.put(*new)
+        # Who shared a topic then shares it again.
+        policies.put(*new, share_topic=True)
         sleep(IN_EFFECT_S)
     others = f"; left as they are: {', '.join(kept)}" if kept else ""
     session.printer.note(f"{len(wanted)} policies: {len(new)} written{others}")

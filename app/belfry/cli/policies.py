@@ -29,8 +29,8 @@ class Policies(Protocol):
     def get(self, tenant: str) -> TenantPolicy | None:
         """The policy of a tenant, or None for one that has none."""
 
-    def put(self, *policies: TenantPolicy) -> None:
-        """Write policies."""
+    def put(self, *policies: TenantPolicy, share_topic: bool = False) -> None:
+        """Write policies, of which one may name another tenant's topic if that is to be shared."""
 
     def remove(self, tenant: str) -> None:
         """Forget a tenant's policy."""
@@ -88,14 +88,15 @@ class HttpPolicies:
                 return None
             raise
 
-    def put(self, *policies: TenantPolicy) -> None:
+    def put(self, *policies: TenantPolicy, share_topic: bool = False) -> None:
         """Write policies; the worker works out the former spreads of a tenant without a policy."""
         for policy in policies:
             fields: dict[str, Any] = asdict(policy)
             del fields["tenant"]
             if not policy.former_spreads and self.get(policy.tenant) is None:
                 del fields["former_spreads"]
-            self._remote.ask("PUT", _path(policy.tenant), fields)
+            query = "?share_topic=true" if share_topic else ""
+            self._remote.ask("PUT", _path(policy.tenant) + query, fields)
 
     def remove(self, tenant: str) -> None:
         """Forget a tenant's policy."""

@@ -110,7 +110,7 @@ def _shown(character: str) -> str:
 
 
 def plain(text: str) -> str:
-    """Text in one line that cannot move a terminal's cursor: control characters are shown, not sent."""
+    """Text in one line that cannot move a terminal's cursor: controls are shown, not sent."""
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 

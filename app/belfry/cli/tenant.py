@@ -53,6 +53,11 @@ def set_(
             help="Policies as TOML ([tenants.NAME] tables) or JSON lines; each is replaced whole.",
         ),
     ] = None,
+    *,
+    share_topic: Annotated[
+        bool,
+        typer.Option("--share-topic", help="Allow the output_topic of another tenant's policy."),
+    ] = False,
 ) -> None:
     """Set fields of a tenant's policy, or whole policies from a file.
 
@@ -68,7 +73,7 @@ def set_(
         found = list(_from_file(file))
     else:
         found = [_with(policies, tenant or "", _fields(field or []))]
-    policies.put(*found)
+    policies.put(*found, share_topic=share_topic)
     session.printer.many((shown(each), line(each)) for each in found)
 
 

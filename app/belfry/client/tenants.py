@@ -19,6 +19,7 @@ from belfry.client.decoding import Decoder
 from belfry.client.errors import BelfryError, Unavailable
 from belfry.client.kafka import MOVING, REACH_S, RETRY_S, Cluster
 from belfry.schedules.policy import TenantPolicy, problems, secret_ref_problem
+from belfry.schedules.topic_names import TopicNames, taken_topics
 from belfry.wire import framing
 from belfry.wire.policies import encode_policy, policy_of
 from belfry.worker.partition_log import headers_of
@@ -75,15 +76,25 @@ class TenantPolicies:
         """The policy of a tenant, or None for one that has none."""
         return self.all().get(tenant)
 
-    def put(self, *policies: TenantPolicy) -> None:
-        """Write policies; raises `BadPolicy` before anything is written."""
-        wrong = [f"{each.tenant}: {why}" for each in policies for why in problems(each)]
+    def put(self, *policies: TenantPolicy, share_topic: bool = False) -> None:
+        """Write policies; raises `BadPolicy` before anything is written.
+
+        With `share_topic` one may name the `output_topic` of another tenant's policy.
+        """
+        wrong = [f"{each.tenant}: {why}" for each in policies for why in self._problems(each)]
         before = self.all()
+        wrong += [] if share_topic else taken_topics(before, policies)
         wrong += [*_colliding(before, policies), *_bad_refs(before, policies)]
         if wrong:
             raise BadPolicy(" ".join(wrong))
         frame = self._frame()
         self._write({each.tenant: frame + encode_policy(each) for each in policies})
+
+    def _problems(self, policy: TenantPolicy) -> Iterator[str]:
+        yield from problems(policy)
+        reserved = TopicNames(self._prefix).problem(policy.tenant, policy.output_topic)
+        if reserved is not None:
+            yield reserved
 
     def remove(self, tenant: str) -> None:
         """Forget a tenant's policy."""

@@ -23,6 +23,7 @@ from belfry.schedules.collisions import Collisions, metric_name
 from belfry.schedules.deliveries import RETRIES
 from belfry.schedules.policy import TenantPolicy
 from belfry.schedules.tenant import Delivery, Level, Tenant, Terms
+from belfry.schedules.topic_names import TopicNames
 
 LOOSE: Final = "AT_LEAST_ONCE"
 # Names that were met since the directory was last looked through for those that nobody needs.
@@ -78,6 +79,7 @@ class Tenants:
         guard: AbstractContextManager[Any] | None = None,
     ) -> None:
         self._fired_prefix = fired_prefix
+        self.names = TopicNames(fired_prefix.removesuffix("fired."))
         self._delivery = delivery
         self._level = level
         self._guard = guard or nullcontext()
@@ -201,7 +203,8 @@ class Tenants:
 
     def topic_of(self, terms: Terms) -> str:
         """Where the events of a tenant on these terms go."""
-        return terms.policy.output_topic or self._fired_prefix + terms.policy.tenant
+        policy = self._allowed(terms).policy
+        return policy.output_topic or self._fired_prefix + policy.tenant
 
     def secret_of(self, name: str) -> bytes:
         """What a worker signs a request of this tenant with that it writes itself; or nothing.
@@ -234,6 +237,7 @@ class Tenants:
 
     def _treated(self, before: Tenant | None, terms: Terms) -> Tenant:
         """A tenant on these terms; what the shell found out of it stays."""
+        terms = self._allowed(terms)
         name, topic = terms.policy.tenant, self.topic_of(terms)
         signs, accepted = self._signature(name, terms)
         return replace(
@@ -289,6 +293,17 @@ class Tenants:
         by_default = tenant.terms.policy == self.defaults(tenant.name).policy
         plain = by_default and not tenant.held and tenant.name not in self._meeting
         return plain and not self._collisions.known(self._fired_prefix + tenant.name)
+
+    def _allowed(self, terms: Terms) -> Terms:
+        """The terms; whose policy names a topic that is not its tenant's has its events wait.
+
+        So no tenant that the engine ever sees fires to such a topic, whoever wrote the policy.
+        """
+        why = self.names.problem(terms.policy.tenant, terms.policy.output_topic)
+        if why is None:
+            return terms
+        policy = replace(terms.policy, output_topic=None)
+        return terms._replace(policy=policy, barred=terms.barred or why)
 
     def _rival(self, topic: str) -> str | None:
         rival = self._collisions.rival(topic)

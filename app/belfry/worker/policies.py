@@ -165,6 +165,9 @@ class Policies:
         found = problems(policy)
         if policy.tenant != name:
             found.append(f"it is about tenant {policy.tenant[:100]!r}, under another's key.")
+        reserved = self._tenants.names.problem(policy.tenant, policy.output_topic)
+        if reserved is not None:
+            found.append(reserved)
         return policy, f"its policy cannot be carried out: {' '.join(found)}" if found else ""
 
     def _secrets(self, policy: TenantPolicy) -> tuple[bytes, ...]:

@@ -33,8 +33,10 @@ class PolicyDesk:
         """A tenant's policy; quick."""
         return self._followed.policy(tenant)
 
-    def put(self, policy: TenantPolicy) -> None:
+    def put(self, policy: TenantPolicy, *, share_topic: bool = False) -> None:
         """Write a policy; blocks.  Raises `BadPolicy` or `Unavailable`.
+
+        With `share_topic` it may name the topic of another tenant's policy.
 
         A new reference to a secret is followed first: one that leads nowhere would have all of the
         tenant's requests refused.
@@ -43,7 +45,7 @@ class PolicyDesk:
         before = self.policy(policy.tenant)
         if reference is not None and (before is None or before.signing_secret_ref != reference):
             self._try(policy.tenant, reference)
-        self._written.put(policy)
+        self._written.put(policy, share_topic=share_topic)
 
     def _try(self, tenant: str, reference: str) -> None:
         try:

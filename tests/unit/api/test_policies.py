@@ -24,12 +24,14 @@ class Policies:
 
     def __init__(self) -> None:
         self.kept = {"big": TenantPolicy("big", spread=2)}
+        self.shared = False
 
     def policy(self, tenant: str) -> TenantPolicy | None:
         return self.kept.get(tenant)
 
-    def put(self, policy: TenantPolicy) -> None:
+    def put(self, policy: TenantPolicy, *, share_topic: bool = False) -> None:
         time.sleep(0.05)
+        self.shared = share_topic
         self.kept[policy.tenant] = policy
 
     def remove(self, tenant: str) -> None:
@@ -94,3 +96,11 @@ def test_a_policy_that_knows_where_schedules_live_stays(
         assert left.spread == (1 if policy is None else policy.spread)
     else:
         assert (left is None) == (status != 409)
+
+
+@pytest.mark.parametrize(("query", "shared"), [("", False), ("?share_topic=true", True)])
+def test_who_shares_a_topic_says_so(
+    client: TestClient, policies: Policies, query: str, shared: bool
+) -> None:
+    assert client.put(f"/big{query}", json={"output_topic": "theirs"}).status_code == 200
+    assert policies.shared is shared

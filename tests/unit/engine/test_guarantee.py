@@ -66,8 +66,9 @@ def test_who_shares_a_topic_gets_what_one_of_them_is_promised(order: tuple[str, 
     assert loose_topics(driver, "bulk", "dear") == {"all"}
 
 
-def test_a_neighbour_on_the_tenants_own_topic_counts_too() -> None:
+def test_no_neighbour_comes_onto_the_tenants_own_topic_and_changes_its_promise() -> None:
     driver = Driver()
     follow(driver, "bulk", "AT_LEAST_ONCE")
     follow(driver, "guest", "EXACTLY_ONCE", "belfry.fired.bulk")
-    assert loose_topics(driver, "bulk") == set()
+    assert "is reserved" in driver.tenants.of("guest").stopped
+    assert loose_topics(driver, "bulk") == {"belfry.fired.bulk"}

@@ -48,11 +48,14 @@ class Cluster:
     """An admin client of a cluster in which all is well."""
 
     def __init__(self, _properties: dict[str, Any]) -> None:
-        self.names = ["belfry.fired.shop", "belfry.fired.calm"]
+        self.names = ["belfry.fired.shop", "belfry.fired.calm", "elsewhere"]
 
     def list_topics(self, timeout: float) -> Any:
         topic = SimpleNamespace(error=None, partitions={0: SimpleNamespace(leader=1)})
         return SimpleNamespace(topics=dict.fromkeys(self.names, topic), brokers={1: None})
+
+    def create_topics(self, _new: list[Any], **_: Any) -> dict[str, Future[Any]]:
+        return {}
 
     def describe_configs(self, resources: list[Any]) -> dict[Any, Future[Any]]:
         config = {"max.message.bytes": SimpleNamespace(value="1048588")}
@@ -175,8 +178,8 @@ def test_what_was_settled_for_one_topic_does_not_count_on_another(
     with pytest.raises(Aborted):
         site.fires("shop")
     assert site.shop.envelope_head
-    registry.errors = {"belfry.fired.calm-value": REFUSED}
-    moved = TenantPolicy("shop", delivery="ENVELOPE", output_topic="belfry.fired.calm")
+    registry.errors = {"elsewhere-value": REFUSED}
+    moved = TenantPolicy("shop", delivery="ENVELOPE", output_topic="elsewhere")
     site.outputs.treat(Terms(moved))
     site.pause_ends()
     assert site.shop.held == str(REFUSED)

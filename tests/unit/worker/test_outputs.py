@@ -97,6 +97,21 @@ def test_a_cluster_that_does_not_tell_of_its_brokers_holds_whose_topic_is_to_be_
         found.prepare(Effects(fired=[("elsewhere", b"k", None, b"v", [])]))
 
 
+@pytest.mark.parametrize("topic", ["belfry.tenants", "belfry.fired.victim"])
+def test_no_step_that_fires_to_a_reserved_topic_is_written(
+    monkeypatch: pytest.MonkeyPatch, topic: str
+) -> None:
+    """Even where the directory gave a tenant such a topic, which it never does."""
+    monkeypatch.setattr(outputs, "AdminClient", Cluster)
+    tenants = Tenants("belfry.fired.", Delivery.PAYLOAD, Level.FAILURES)
+    found = Outputs(Settings(), tenants, None)
+    monkeypatch.setattr(tenants, "on", lambda _: [SimpleNamespace(name="a", topic=topic, held="")])
+    monkeypatch.setattr(found, "_make_ready", lambda _: None)
+    with pytest.raises(Aborted) as caught:
+        found.prepare(Effects(fired=[(topic, b"k", None, b"v", [])]))
+    assert "is reserved" in caught.value.topics[topic]
+
+
 class Made(Cluster):
     """A cluster that makes what it is asked for; `requests` says what was asked for together."""
 

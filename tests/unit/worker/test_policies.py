@@ -136,3 +136,21 @@ def test_a_reference_to_no_secret_has_requests_refused_and_nothing_else(
     good = site.tenants.of("good")
     assert (good.signs, good.accepted, good.stopped) == (True, (), "")
     assert site.policies.policy("good") == TenantPolicy("good", signing_secret_ref=reference)
+
+
+@pytest.mark.parametrize(
+    "topic", ["belfry.changelog", "belfry.deliveries", "belfry.fired.bad", "__consumer_offsets"]
+)
+def test_a_policy_that_names_a_reserved_topic_has_its_tenants_events_wait(
+    site: Site, topic: str
+) -> None:
+    """Whoever wrote it, and whatever checked it before."""
+    site.send(TenantPolicy("good", output_topic=topic))
+    site.policies._read()
+    good = site.tenants.of("good")
+    assert good.topic == "belfry.fired.good"
+    assert f"output_topic {topic!r} is reserved" in good.stopped
+    site.send(TenantPolicy("good", output_topic="belfry.reminders"))
+    site.policies._read()
+    good = site.tenants.of("good")
+    assert (good.topic, good.stopped) == ("belfry.reminders", "")
