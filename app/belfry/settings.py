@@ -214,7 +214,7 @@ class Settings(BaseSettings):
         "belfry_tenants", description="Claim that lists the tenants of a token."
     )
     oidc_roles_claim: str = Field(
-        "belfry_roles", description="Claim that lists its roles: read, schedule, operate."
+        "belfry_roles", description="Claim that lists its roles: read, schedule, admin, operate."
     )
     http_url: str = Field(
         "http://127.0.0.1:8700", description="A worker's HTTP address, for commands that ask it."

@@ -30,7 +30,7 @@ EXAMPLES = int(os.environ.get("EXAMPLES", "12"))
 def worker(kafka: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worker]:
     name = f"fuzz-{now_ms()}"
     with Site(kafka, name, tmp_path_factory.mktemp("fuzz")) as site:
-        entry = {"name": "fuzz", "sha256": digest(KEY), "tenants": ["fuzz"], "role": "operate"}
+        entry = {"name": "fuzz", "sha256": digest(KEY), "tenants": ["*"], "role": "operate"}
         worker = site.worker(HTTP_API_KEYS=json.dumps([entry]))
         yield worker.start().wait_ready()
 

@@ -14,7 +14,7 @@ import pytest
 from tests.attack.door import Door
 from tests.attack.family import Attack, judge
 
-READ, SCHEDULE, OPERATE = range(3)
+READ, SCHEDULE, ADMIN, OPERATE = range(4)
 T: Final = "/v1/tenants/{tenant}"
 S: Final = T + "/schedules/a"
 # What each asks for, and the least role that may.
@@ -23,9 +23,9 @@ ROUTES: Final = {
     ("GET", "/v1/tenants"): READ,
     ("POST", "/v1/preview"): READ,
     ("GET", T): READ,
-    ("PUT", T): OPERATE,
-    ("DELETE", T): OPERATE,
-    ("DELETE", T + "?cancel_pending=true"): OPERATE,
+    ("PUT", T): ADMIN,
+    ("DELETE", T): ADMIN,
+    ("DELETE", T + "?cancel_pending=true"): ADMIN,
     ("GET", T + "/counts"): READ,
     ("GET", T + "/history"): READ,
     ("GET", T + "/statistics"): READ,
@@ -51,12 +51,13 @@ ROUTES: Final = {
 KEYS: Final[dict[str, dict[str, Any]]] = {
     "reader": {"role": "read", "tenants": ["orders"]},
     "writer": {"role": "schedule", "tenants": ["orders"]},
+    "admin": {"role": "admin", "tenants": ["orders"]},
     "operator": {"role": "operate", "tenants": ["orders"]},
     "family": {"role": "schedule", "tenants": ["pay.*"]},
     "all": {"role": "operate", "tenants": ["*"]},
     "expired": {"role": "operate", "tenants": ["*"], "expires": "2020-01-01T00:00:00Z"},
 }
-RANKS: Final = {"read": READ, "schedule": SCHEDULE, "operate": OPERATE}
+RANKS: Final = {"read": READ, "schedule": SCHEDULE, "admin": ADMIN, "operate": OPERATE}
 TENANTS: Final = ("orders", "others", "orders2", "order", "ORDERS", "pay.eu", "pay", "pay.", "a..b")
 STRANGERS: Final = (None, "belfry_" + "x" * 43, "")
 

@@ -5,8 +5,10 @@ A caller shows a bearer token: an API key of belfry's (`keys.py`) or a token of 
 
     read       look at schedules, histories, statistics and the cluster
     schedule   create, change, cancel, pause, resume, trigger, dry-run
-    operate    set and remove policies of tenants
+    admin      set what is a tenant's own of the policies of the tenants that it is bound to
+    operate    where it is bound to all tenants (`*`): set and remove policies as a whole
 
+One who operates some tenants alone is their admin.
 Where neither is configured, the port opens on loopback only and whoever reaches it may do all.
 """
 
@@ -29,6 +31,7 @@ class Role(StrEnum):
 
     READ = "read"
     SCHEDULE = "schedule"
+    ADMIN = "admin"
     OPERATE = "operate"
 
 
@@ -56,6 +59,14 @@ class Principal:
     def may(self, role: Role) -> bool:
         """Whether the caller has a role, or one that includes it."""
         return _RANK[self.role] >= _RANK[role]
+
+    @property
+    def is_platform(self) -> bool:
+        """Whether the caller sets what one tenant must not set for itself.
+
+        Who is bound to some tenants could take from all others by it.
+        """
+        return self.role is Role.OPERATE and WHOLE in self.tenants
 
     def reaches(self, tenant: str) -> bool:
         """Whether the caller is bound to a tenant."""

@@ -16,6 +16,16 @@ class Policies(Protocol):
     def policy(self, tenant: str) -> TenantPolicy | None:
         """A tenant's policy; quick."""
 
+    @property
+    def closed(self) -> bool:
+        """Whether tenants without a policy are not served; quick."""
+
+    def catch_up(self, tenant: str) -> None:
+        """Read what lies in the topic now; blocks.
+
+        Raises `Unavailable`, and `BadPolicy` where this worker cannot carry the tenant's out.
+        """
+
     def put(self, policy: TenantPolicy, *, share_topic: bool = False) -> None:
         """Write a policy; blocks.  Raises `BadPolicy` or `Unavailable`.
 

@@ -20,20 +20,23 @@ from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, Field, create_model
 from starlette.responses import Response
 
-from belfry.api.access import Principal, Role
+from belfry.api.access import Principal, Role, forbidden
 from belfry.api.bodies import Strict
 from belfry.api.callers import Callers
 from belfry.api.document import body_of, problems, with_answer
 from belfry.api.names import TenantName
 from belfry.api.parsing import parsed
 from belfry.api.parts import RETRY_SOON, Parts
+from belfry.api.policies import Policies
 from belfry.api.problems import Problem
 from belfry.api.queries import Known
 from belfry.api.shapes import masked_target
 from belfry.client.errors import Unavailable
 from belfry.client.tenants import BadPolicy, changed, removal_problem
 from belfry.schedules.policy import TenantPolicy
+from belfry.schedules.policy_rights import PLATFORMS, TENANTS, platform_changes
 
+PLATFORM: Final = "the role operate for all tenants (*)"
 FOLLOWED_S: Final = 5.0
 LOOK_S: Final = 0.02
 T = TypeVar("T")
@@ -149,19 +152,20 @@ def _setting(routes: APIRouter, parts: Parts, callers: Callers, turn: asyncio.Lo
         request: Request,
         tenant: TenantName,
         query: SettingQuery,
-        _caller: Principal = callers.who(Role.OPERATE),
+        caller: Principal = callers.who(Role.ADMIN),
     ) -> Response:
-        """Set a tenant's policy as a whole."""
+        """Set a tenant's policy as a whole; who sets a part of it leaves the other as it is."""
         body = await parsed(request, PolicyBody)
         policies = parts.ready.policies
-        given = {name: getattr(body, name) for name in type(body).model_fields}
-        if "former_spreads" not in body.model_fields_set:
-            del given["former_spreads"]
+        kept = ("former_spreads",) if caller.is_platform else PLATFORMS
+        left_out = set(kept) - body.model_fields_set
+        given = {n: getattr(body, n) for n in type(body).model_fields if n not in left_out}
 
         def write() -> TenantPolicy:
-            before = policies.policy(tenant)
+            before = _stands(policies, caller, tenant)
             used = before is not None or policies.is_used(tenant)
             after = changed(before or TenantPolicy(tenant), given, used=used)
+            check_rights(caller, before or TenantPolicy(tenant), after, shares=query.share_topic)
             policies.put(after, share_topic=query.share_topic)
             return after
 
@@ -179,22 +183,59 @@ def _removing(routes: APIRouter, parts: Parts, callers: Callers, turn: asyncio.L
         responses=problems(404, 409, 422, 429, 503),
     )
     async def remove(
-        tenant: TenantName, query: RemovalQuery, _caller: Principal = callers.who(Role.OPERATE)
+        tenant: TenantName, query: RemovalQuery, caller: Principal = callers.who(Role.ADMIN)
     ) -> Response:
         """Remove a policy: the tenant is treated by the defaults, or, where unknown tenants are
         not served, waits."""
         policies = parts.ready.policies
         async with turn:
+            stands = await _written(lambda: _stands(policies, caller, tenant))
+            before = stands or TenantPolicy(tenant)
             if query.cancel_pending:
-                before = policies.policy(tenant) or TenantPolicy(tenant)
                 gone = changed(before, {"removed": True}, used=True)
+                check_rights(caller, before, gone)
                 await _written(lambda: policies.put(gone))
                 await _followed(lambda: policies.policy(tenant) == gone)
             else:
-                _check_removal(tenant, policies.policy(tenant))
+                _check_removal(tenant, stands)
+                check_rights(caller, before, TenantPolicy(tenant))
                 await _written(lambda: policies.remove(tenant))
                 await _followed(lambda: policies.policy(tenant) is None)
         return Response(status_code=HTTPStatus.NO_CONTENT)
+
+
+def _stands(policies: Policies, caller: Principal, tenant: str) -> TenantPolicy | None:
+    """The policy that a change begins with; blocks.
+
+    Who may not set all of it must not undo what the platform has set a moment ago, nor what this
+    worker cannot read.  Where unknown tenants are not served, a policy lets its tenant in.
+    """
+    if not caller.is_platform:
+        policies.catch_up(tenant)
+        if policies.closed and policies.policy(tenant) is None:
+            raise forbidden(
+                f"Tenant {tenant} has no policy, and unknown tenants are not served: its first one"
+                f" lets it in, which takes {PLATFORM}."
+            )
+    return policies.policy(tenant)
+
+
+def check_rights(
+    caller: Principal, before: TenantPolicy, after: TenantPolicy, *, shares: bool = False
+) -> None:
+    """Refuse a change of what is the platform's by somebody else; raises `Problem`."""
+    if caller.is_platform:
+        return
+    refused = platform_changes(before, after)
+    if shares:
+        refused.append("share_topic")
+    if refused:
+        detail = (
+            f"{caller.name} may not change {', '.join(refused)} of {after.tenant}: that takes"
+            f" {PLATFORM}. It may set {', '.join(TENANTS)}; leave out the others, or give them as"
+            " they are."
+        )
+        raise Problem(HTTPStatus.FORBIDDEN, detail, "forbidden", fields=refused)
 
 
 def _check_removal(tenant: str, policy: TenantPolicy | None) -> None:

@@ -16,6 +16,7 @@ class KeyRole(StrEnum):
 
     READ = "read"
     SCHEDULE = "schedule"
+    ADMIN = "admin"
     OPERATE = "operate"
 
 
@@ -32,7 +33,7 @@ Tenants = Annotated[
     ),
 ]
 GivenRole = Annotated[
-    KeyRole, typer.Option("--role", help="read, schedule or operate.  [default: read]")
+    KeyRole, typer.Option("--role", help="read, schedule, admin or operate.  [default: read]")
 ]
 
 

@@ -1,6 +1,7 @@
 """Policies as commands reach them: through Kafka, or over HTTP where --http-url names a worker.
 
-Over HTTP a key of the role `operate` is enough: no Kafka credentials, no registry.
+Over HTTP a key of the role `operate` is enough, or `admin` for what is the tenant's own: no Kafka
+credentials, no registry.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ class Policies:
     ) -> None:
         self._tenants = tenants
         self._outputs = outputs
-        self._closed = settings.unknown_tenants == "closed"
+        self.closed = settings.unknown_tenants == "closed"
         self._topic = settings.topic("tenants")
         self._deliveries = settings.topic("deliveries")
         self._places = SecretPlaces(settings.secrets_dir)
@@ -131,7 +131,7 @@ class Policies:
         stored = self._stored.get(name)
         if stored is not None:
             return self._terms(name, stored)
-        if not self._closed:
+        if not self.closed:
             return None
         return self._tenants.defaults(name)._replace(refused=_unknown(name), barred=UNKNOWN)
 
@@ -145,6 +145,11 @@ class Policies:
             return None
         policy, why = self._read_policy(name, stored)
         return self._tenants.defaults(name).policy if why or policy is None else policy
+
+    def problem(self, name: str) -> str:
+        """Why a tenant's policy is not carried out as it was written; empty where it is."""
+        stored = self._stored.get(name)
+        return "" if stored is None else self._read_policy(name, stored)[1]
 
     def _terms(self, name: str, stored: Stored) -> Terms:
         policy, why = self._read_policy(name, stored)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from belfry.client.errors import Unavailable
 from belfry.client.kafka import Cluster
 from belfry.client.schemas import RegisteredSchemas
 from belfry.client.tenants import BadPolicy, TenantPolicies
@@ -32,6 +33,21 @@ class PolicyDesk:
     def policy(self, tenant: str) -> TenantPolicy | None:
         """A tenant's policy; quick."""
         return self._followed.policy(tenant)
+
+    @property
+    def closed(self) -> bool:
+        """Whether tenants without a policy are not served."""
+        return self._followed.closed
+
+    def catch_up(self, tenant: str) -> None:
+        """Read what lies in the topic now; blocks.  Raises `Unavailable` or `BadPolicy`."""
+        try:
+            self._followed.catch_up()
+        except ConnectionError as error:
+            raise Unavailable(str(error)) from None
+        problem = self._followed.problem(tenant)
+        if problem:
+            raise BadPolicy(f"{tenant}: {problem}")
 
     def put(self, policy: TenantPolicy, *, share_topic: bool = False) -> None:
         """Write a policy; blocks.  Raises `BadPolicy` or `Unavailable`.

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from prometheus_client import CollectorRegistry
 from starlette.testclient import TestClient
 
-from belfry.api.access import Gate
+from belfry.api.access import Gate, Principal, Role
 from belfry.api.app import create_app
 from belfry.api.parts import Open, Parts
+from belfry.client.tenants import BadPolicy
 from belfry.schedules.policy import TenantPolicy
+from belfry.schedules.policy_rights import PLATFORMS, platform_changes
 from belfry.telemetry.metrics import Metrics
 from tests.unit.api.conftest import FakeWorker
 
@@ -25,6 +28,12 @@ class Policies:
     def __init__(self) -> None:
         self.kept = {"big": TenantPolicy("big", spread=2)}
         self.shared = False
+        self.closed = False
+        self.wrong = ""
+
+    def catch_up(self, tenant: str) -> None:
+        if self.wrong:
+            raise BadPolicy(f"{tenant}: {self.wrong}")
 
     def policy(self, tenant: str) -> TenantPolicy | None:
         return self.kept.get(tenant)
@@ -104,3 +113,126 @@ def test_who_shares_a_topic_says_so(
 ) -> None:
     assert client.put(f"/big{query}", json={"output_topic": "theirs"}).status_code == 200
     assert policies.shared is shared
+
+
+def principals(*given: Principal) -> Gate:
+    """A gate that knows each by its name."""
+
+    class Known:
+        async def principal(self, token: str) -> Principal | None:
+            return next((each for each in given if each.name == token), None)
+
+    return Gate([Known()])
+
+
+BOUND = [Principal("admin", ("big",), Role.ADMIN), Principal("bound", ("b*",), Role.OPERATE)]
+EVERYBODYS = Principal("everybodys", ("*",), Role.ADMIN)
+PLATFORM = Principal("platform", ("*",), Role.OPERATE)
+SCHEDULER = Principal("scheduler", ("*",), Role.SCHEDULE)
+STANDS = TenantPolicy("big", max_pending=10, priority=-1, output_topic="theirs")
+OTHERS: dict[str, object] = {
+    "output_topic": "belfry.tenants",
+    "spread": 4,
+    "max_pending": 11,
+    "max_requests_per_second": 5.0,
+    "max_fires_per_second": 5.0,
+    "priority": 7,
+    "history_ms": 1,
+    "allowed_hosts": ["evil.example"],
+    "former_spreads": [2],
+    "removed": True,
+    "signing_secret_ref": "env:BELFRY_SECRET_X",
+}
+
+
+@pytest.fixture
+def asked(policies: Policies) -> Iterator[Callable[..., Any]]:
+    """Asks as one of the principals."""
+    policies.kept = {"big": STANDS}
+    parts = Parts(principals(*BOUND, EVERYBODYS, PLATFORM, SCHEDULER), (), lambda: 0.0)
+    opened: Any = (None, None, None, None, policies)
+    parts.open(Open(*opened))
+    app = create_app(FakeWorker(), Metrics(CollectorRegistry()), (), parts)
+    with TestClient(app, base_url="http://127.0.0.1:8700/v1/tenants") as client:
+
+        def ask(who: Principal, method: str, path: str, **given: Any) -> Any:
+            return client.request(
+                method, path, headers={"authorization": f"Bearer {who.name}"}, **given
+            )
+
+        yield ask
+
+
+def test_the_platforms_fields_are_those_that_are_tried_here() -> None:
+    assert set(OTHERS) == set(PLATFORMS)
+
+
+@pytest.mark.parametrize("who", [*BOUND, EVERYBODYS], ids=lambda each: each.name)
+@pytest.mark.parametrize("field", OTHERS)
+def test_who_is_not_the_platform_changes_none_of_its_fields(
+    asked: Callable[..., Any], policies: Policies, who: Principal, field: str
+) -> None:
+    answer = asked(who, "PUT", "/big", json={"paused": True, field: OTHERS[field]})
+    assert answer.status_code == 403
+    problem = answer.json()
+    assert (problem["code"], problem["fields"][0]) == ("forbidden", field)
+    assert "operate for all tenants (*)" in problem["detail"]
+    assert "It may set delivery, cloudevents" in problem["detail"]
+    assert policies.kept == {"big": STANDS}
+    assert asked(PLATFORM, "PUT", "/big", json={field: OTHERS[field]}).status_code == 200
+
+
+@pytest.mark.parametrize("who", [*BOUND, EVERYBODYS], ids=lambda each: each.name)
+def test_a_tenants_admin_sets_what_is_its_own_and_leaves_the_rest(
+    asked: Callable[..., Any], policies: Policies, who: Principal
+) -> None:
+    targets = [{"url": "https://hooks.example/"}]
+    given = {"paused": True, "delivery": "ENVELOPE", "http_targets": targets}
+    assert asked(who, "PUT", "/big", json=given).status_code == 200
+    found = policies.kept["big"]
+    assert (found.paused, found.delivery, len(found.http_targets)) == (True, "ENVELOPE", 1)
+    assert not platform_changes(STANDS, found)
+    # As a command gives them that has read the whole policy.
+    whole = {**asked(who, "GET", "/big").json(), "paused": False}
+    del whole["tenant"]
+    assert asked(who, "PUT", "/big", json=whole).status_code == 200
+    assert policies.kept["big"] == replace(found, paused=False)
+
+
+@pytest.mark.parametrize("path", ["/big", "/big?cancel_pending=true"])
+def test_a_tenants_admin_does_not_get_rid_of_what_the_platform_set(
+    asked: Callable[..., Any], policies: Policies, path: str
+) -> None:
+    for who in BOUND:
+        assert asked(who, "DELETE", path).status_code == 403
+    assert policies.kept == {"big": STANDS}
+    policies.kept = {"big": TenantPolicy("big", paused=True)}
+    expected = 204 if path == "/big" else 403
+    assert asked(BOUND[0], "DELETE", path).status_code == expected
+
+
+def test_a_first_policy_lets_a_tenant_in_only_where_everybody_is_served(
+    asked: Callable[..., Any], policies: Policies
+) -> None:
+    policies.kept = {}
+    policies.closed = True
+    assert asked(BOUND[0], "PUT", "/big", json={"paused": True}).status_code == 403
+    assert asked(PLATFORM, "PUT", "/big", json={"paused": True}).status_code == 200
+    policies.kept = {}
+    policies.closed = False
+    assert asked(BOUND[0], "PUT", "/big", json={"paused": True}).status_code == 200
+
+
+def test_a_policy_that_is_not_carried_out_is_the_platforms_to_mend(
+    asked: Callable[..., Any], policies: Policies
+) -> None:
+    """What the worker shows of it are the defaults, which would take its limits away."""
+    policies.wrong = "its policy cannot be carried out"
+    assert asked(BOUND[0], "PUT", "/big", json={"paused": True}).status_code == 422
+    assert asked(PLATFORM, "PUT", "/big", json={"paused": True}).status_code == 200
+
+
+def test_other_tenants_and_other_roles_stay_out(asked: Callable[..., Any]) -> None:
+    assert asked(BOUND[0], "PUT", "/other", json={"paused": True}).status_code == 403
+    assert asked(SCHEDULER, "PUT", "/big", json={"paused": True}).status_code == 403
+    assert asked(BOUND[0], "PUT", "/big?share_topic=true", json={}).status_code == 403
