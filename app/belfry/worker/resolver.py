@@ -9,9 +9,9 @@ A batch never waits for its worst record.  It waits for answers as long as the p
 lasts: `wait_s` at a stretch, and a tenth of the time in the long run.  Where the registry is silent
 (`registry/lookups.py`) it does not wait at all.  Meanwhile the partition fires.
 
-A refusal holds for the batch that met it, however often its step is rolled back and done again;
-with the next batch the reference is looked at anew.  Everything here belongs to the partition's
-thread.
+A refusal holds for the batch that met it, however often its step is rolled back and done again,
+and in however many steps it is taken in; with the next batch the reference is looked at anew.
+Everything here belongs to the partition's thread.
 """
 
 from __future__ import annotations
@@ -94,7 +94,6 @@ class Resolver:
     def ready(self, records: Sequence[SourceRecord]) -> bool:
         """Whether this batch can be taken in; called again and again until it can."""
         if self._records is not records:
-            self.taken()
             unknown = self._reader.unknown_schemas(records)
             if not unknown:
                 return True

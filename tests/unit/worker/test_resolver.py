@@ -76,6 +76,11 @@ class Site:
         soon(lambda: self.resolver.ready(batch))
         return time.monotonic() - began
 
+    def answered(self, record: SourceRecord) -> bool:
+        """Whether a batch that begins now finds the schema of a record."""
+        self.resolver.taken()
+        return self.resolver.ready([record]) and not self.code(record)
+
     def code(self, record: SourceRecord) -> str:
         """Why a record is refused, or nothing."""
         found = self.reader.read(record)
@@ -160,6 +165,21 @@ def test_a_refusal_holds_until_the_batch_is_taken_in() -> None:
         assert not site.resolver.knows([SEVEN])
 
 
+def test_what_is_left_of_a_batch_is_refused_as_its_first_half_was() -> None:
+    """A batch may take several steps, each of which is given the records that are left."""
+    at = [1_000.0]
+    registry = Registry(Missing("not there"))
+    with resolving(registry, per_minute=1, at=at) as site:
+        batch = [asking(1), asking(2), asking(1), asking(2)]
+        site.ready(*batch)
+        left = batch[2:]
+        at[0] += 3_600
+        assert site.resolver.ready(left)
+        codes = [site.code(each) for each in left]
+        assert codes == ["unknown_schema_id", "schema_unavailable"]
+    assert registry.asked == [1]
+
+
 def test_a_silent_registry_holds_a_batch_up_once_and_not_for_each_id() -> None:
     """Five stray records, and everybody behind them waited for ever."""
     registry = Registry(Unreachable("nothing there"))
@@ -184,7 +204,7 @@ def test_who_is_known_to_be_unanswered_is_not_waited_for_while_the_registry_is_s
             assert site.resolver.ready([asking(2_000 + number)])
         assert max(registry.asked) < 2_000
         registry.answer = OURS
-        soon(lambda: site.resolver.ready([SEVEN]) and not site.code(SEVEN))
+        soon(lambda: site.answered(SEVEN))
 
 
 def test_ids_beyond_the_budget_are_refused_and_do_not_wait() -> None:
@@ -301,4 +321,4 @@ def test_a_partition_waits_a_tenth_of_the_time_for_a_registry_that_is_slow() -> 
         site.resolver.taken()
         # They were asked for all the same, so that the next request finds an answer.
         registry.may.set()
-        soon(lambda: site.resolver.ready([asking(1), asking(2)]) and not site.code(asking(2)))
+        soon(lambda: site.answered(asking(1)) and site.answered(asking(2)))
