@@ -51,8 +51,8 @@ from belfry.registry.client import Registry
 from belfry.registry.subjects import open_registry
 from belfry.schedules.identity import Homes
 from belfry.schedules.outcomes import Outcome
-from belfry.schedules.tenant import Delivery, Level
-from belfry.schedules.tenants import Signing, Tenants
+from belfry.schedules.tenant import Delivery, Level, Signing
+from belfry.schedules.tenants import Tenants
 from belfry.settings import Settings
 from belfry.telemetry import logs
 from belfry.telemetry.metrics import Metrics

@@ -144,3 +144,15 @@ class Tenant:
         """How a fire's deliveries to these targets begin: a state of each, encoded."""
         tell = Outcome.DELIVERED in self.written
         return first_states(targets, self.terms.policy, tell=tell, acks=acks)
+
+
+class Signing(NamedTuple):
+    """Who has to sign requests: all tenants, or those whose policy names a secret.
+
+    Workers sign what they write themselves with the tenant's secret, else with the first of their
+    own keys for `requests`.  The tenant of deliveries has keys of its own: nothing else counts.
+    """
+
+    everybody: bool = False
+    requests: tuple[bytes, ...] = ()
+    deliveries: tuple[bytes, ...] = ()

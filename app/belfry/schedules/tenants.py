@@ -22,25 +22,13 @@ from typing import Any, Final, NamedTuple, TypedDict, Unpack
 from belfry.schedules.collisions import Collisions, metric_name
 from belfry.schedules.deliveries import RETRIES
 from belfry.schedules.policy import TenantPolicy
-from belfry.schedules.tenant import Delivery, Level, Tenant, Terms
+from belfry.schedules.tenant import Delivery, Level, Signing, Tenant, Terms
 from belfry.schedules.topic_names import TopicNames
 
 LOOSE: Final = "AT_LEAST_ONCE"
 # Names that were met since the directory was last looked through for those that nobody needs.
 MET: Final = 10_000
 NOTHING: Final[frozenset[str]] = frozenset()
-
-
-class Signing(NamedTuple):
-    """Who has to sign requests: all tenants, or those whose policy names a secret.
-
-    Workers sign what they write themselves with the tenant's secret, else with the first of their
-    own keys for `requests`.  The tenant of deliveries has keys of its own: nothing else counts.
-    """
-
-    everybody: bool = False
-    requests: tuple[bytes, ...] = ()
-    deliveries: tuple[bytes, ...] = ()
 
 
 class Found(TypedDict, total=False):
@@ -203,7 +191,7 @@ class Tenants:
 
     def topic_of(self, terms: Terms) -> str:
         """Where the events of a tenant on these terms go."""
-        policy = self._allowed(terms).policy
+        policy = self.names.allowed(terms).policy
         return policy.output_topic or self._fired_prefix + policy.tenant
 
     def secret_of(self, name: str) -> bytes:
@@ -237,7 +225,7 @@ class Tenants:
 
     def _treated(self, before: Tenant | None, terms: Terms) -> Tenant:
         """A tenant on these terms; what the shell found out of it stays."""
-        terms = self._allowed(terms)
+        terms = self.names.allowed(terms)
         name, topic = terms.policy.tenant, self.topic_of(terms)
         signs, accepted = self._signature(name, terms)
         return replace(
@@ -293,17 +281,6 @@ class Tenants:
         by_default = tenant.terms.policy == self.defaults(tenant.name).policy
         plain = by_default and not tenant.held and tenant.name not in self._meeting
         return plain and not self._collisions.known(self._fired_prefix + tenant.name)
-
-    def _allowed(self, terms: Terms) -> Terms:
-        """The terms; whose policy names a topic that is not its tenant's has its events wait.
-
-        So no tenant that the engine ever sees fires to such a topic, whoever wrote the policy.
-        """
-        why = self.names.problem(terms.policy.tenant, terms.policy.output_topic)
-        if why is None:
-            return terms
-        policy = replace(terms.policy, output_topic=None)
-        return terms._replace(policy=policy, barred=terms.barred or why)
 
     def _rival(self, topic: str) -> str | None:
         rival = self._collisions.rival(topic)

@@ -13,12 +13,14 @@ one, says is looked at wherever it comes in, and once more where a tenant is tre
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 from belfry.schedules.collisions import metric_name
 from belfry.schedules.deliveries import RETRIES
 from belfry.schedules.policy import TenantPolicy
+from belfry.schedules.tenant import Terms
 
 KAFKAS: Final = "__"
 DELIVERIES: Final = "deliveries"
@@ -64,6 +66,22 @@ class TopicNames(NamedTuple):
             f"output_topic {topic!r} is reserved: {whose}. Leave it out for"
             f" {self.prefix}fired.{tenant}, or name a topic of your own."
         )
+
+    def allowed(self, terms: Terms) -> Terms:
+        """The terms; whose policy names a topic that is not its tenant's has its events wait.
+
+        So no tenant that the engine ever sees fires to such a topic, whoever wrote the policy.
+        """
+        why = self.problem(terms.policy.tenant, terms.policy.output_topic)
+        if why is None:
+            return terms
+        policy = replace(terms.policy, output_topic=None)
+        return terms._replace(policy=policy, barred=terms.barred or why)
+
+    def reserved(self, uses: Iterable[tuple[str, str]]) -> dict[str, str]:
+        """Of tenants and the topics that they fire to: topics that they must not, and why."""
+        found = {topic: self.problem(tenant, topic) for tenant, topic in uses}
+        return {topic: why for topic, why in found.items() if why is not None}
 
     def _is_internal(self, topic: str) -> bool:
         name, prefix = metric_name(topic), metric_name(self.prefix)

@@ -112,23 +112,12 @@ class Outputs:
         self._make_ready(names | effects.tenants)
         self._refuse_unfit(effects.tenants)
         firing = [tenant for topic in closed for tenant in self._tenants.on(topic)]
-        refused = {
-            tenant.topic: TO_MAKE if tenant.held == TO_MAKE else "not there"
-            for tenant in firing
-            if tenant.held
-        } | self._reserved(firing)
+        held = [tenant for tenant in firing if tenant.held]
+        refused = {each.topic: TO_MAKE if each.held == TO_MAKE else "not there" for each in held}
+        refused |= self._tenants.names.reserved((each.name, each.topic) for each in firing)
         if refused:
             raise Aborted("output topics cannot be written to", refused)
         self._open.update(tenant.topic for tenant in firing)
-
-    def _reserved(self, firing: list[Tenant]) -> dict[str, str]:
-        """Topics of these tenants that they may not fire to, and why.
-
-        The directory gives no tenant such a topic; a record that is written cannot be taken back.
-        """
-        problem = self._tenants.names.problem
-        found = {tenant.topic: problem(tenant.name, tenant.topic) for tenant in firing}
-        return {topic: why for topic, why in found.items() if why is not None}
 
     def _refuse_unfit(self, names: Iterable[str]) -> None:
         """Whose topic collides with one that was there first, or for whose there is no room.

@@ -14,8 +14,7 @@ from belfry.engine.verdicts import Place
 from belfry.schedules.deliveries import RETRIES
 from belfry.schedules.identity import Homes
 from belfry.schedules.policy import TenantPolicy
-from belfry.schedules.tenant import Level, Terms
-from belfry.schedules.tenants import Signing
+from belfry.schedules.tenant import Level, Signing, Terms
 from belfry.wire.claims import signature
 from belfry.wire.record import Headers
 from tests.unit.engine.driver import HOUR, T0, Driver, request

@@ -6,8 +6,7 @@ import pytest
 
 from belfry.schedules.policy import TenantPolicy
 from belfry.schedules.rejections import Rejection
-from belfry.schedules.tenant import Level, Terms
-from belfry.schedules.tenants import Signing
+from belfry.schedules.tenant import Level, Signing, Terms
 from tests.unit.engine.driver import FIRED, HOUR, T0, Driver
 
 UNKNOWN = Rejection("unknown_tenant", "as the shell says")

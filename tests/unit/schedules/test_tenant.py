@@ -7,8 +7,8 @@ import pytest
 from belfry.schedules.deliveries import RETRIES
 from belfry.schedules.outcomes import Outcome
 from belfry.schedules.policy import TenantPolicy
-from belfry.schedules.tenant import WRITTEN, Delivery, Level, Terms
-from belfry.schedules.tenants import Signing, Tenants
+from belfry.schedules.tenant import WRITTEN, Delivery, Level, Signing, Terms
+from belfry.schedules.tenants import Tenants
 
 
 def tenants(level: Level = Level.FAILURES) -> Tenants:

@@ -15,8 +15,8 @@ from belfry.registry.answers import Missing, Unreachable, Unusable, WriterSchema
 from belfry.registry.lookups import Lookups
 from belfry.schedules.policy import TenantPolicy
 from belfry.schedules.rejections import PASSING, Rejection
-from belfry.schedules.tenant import Delivery, Level, Terms
-from belfry.schedules.tenants import Signing, Tenants
+from belfry.schedules.tenant import Delivery, Level, Signing, Terms
+from belfry.schedules.tenants import Tenants
 from belfry.wire import catalogue, framing
 from belfry.wire.claims import signature
 from belfry.wire.record import ORIGIN_TENANT, Headers, SourceRecord
