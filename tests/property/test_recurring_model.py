@@ -39,6 +39,7 @@ class Life:
     """One schedule, and where it stands."""
 
     next_ms: int
+    arrived_ms: int
     interval_ms: int
     limit_ms: int
     policy: str
@@ -48,6 +49,10 @@ class Life:
     fires: int = 0
     version: int = 1
     paused: bool = False
+
+    def is_new(self) -> bool:
+        """Whether it waits for its first instant, which its last request says."""
+        return not self.fires and self.next_ms == self.arrived_ms + self.interval_ms
 
     def place_ms(self, now_ms: int) -> int:
         """Where it stands among its group: for a late run at the run's last."""
@@ -133,13 +138,14 @@ class Model:
         rest = (asked["group"], asked["max_fires"], asked["payload"])
         life = self.lives.get(name)
         # What the old rhythm has fired, or given up, the new one does not fire again.
-        passed_ms = 0 if life is None else life.next_ms - life.interval_ms
-        fresh = Life(max(arrived_ms, passed_ms) + asked["interval_ms"], *fields, *rest)
+        passed_ms = 0 if life is None or life.is_new() else life.next_ms - life.interval_ms
+        first_ms = max(arrived_ms, passed_ms) + asked["interval_ms"]
+        fresh = Life(first_ms, arrived_ms, *fields, *rest)
         if life is None:
             self.lives[name] = fresh
             return "ACCEPTED"
         if life.interval_ms == fresh.interval_ms:
-            if replace(life, **dict(definition(fresh))) == life:
+            if definition(fresh) == definition(life):
                 return "UNCHANGED"
             if fresh.max_fires is not None and life.fires >= fresh.max_fires:
                 return "REJECTED"

@@ -317,7 +317,10 @@ def _passed_ms(old: Pending) -> int:
     """
     if KINDS[old.kind] not in RECURRING:
         return 0
-    return trigger_of(old.extra).latest_ms(old.accepted_ms, old.nominal_ms - 1)[0]
+    trigger = trigger_of(old.extra)
+    if not old.occurrence and trigger.first_ms(old.accepted_ms) == old.nominal_ms:
+        return 0
+    return trigger.before_ms(old.nominal_ms, old.accepted_ms)
 
 
 def _over_since(asked: Asked, due_ms: int) -> Answer | None:

@@ -143,6 +143,25 @@ def test_another_rhythm_does_not_repeat_what_the_old_one_fired(interval_ms: int)
     assert kept(driver).nominal_ms == T0 + 2_200 + interval_ms
 
 
+@pytest.mark.parametrize("rule", [EVERY, CRON], ids=["EVERY", "CRON"])
+def test_a_rhythm_that_had_yet_to_start_keeps_no_other_one_waiting(rule: dict[str, Any]) -> None:
+    driver = Driver()
+    driver.ask(**rule, start_at=T0 + 24 * HOUR)
+    driver.ask(kind="EVERY", interval_ms=SECOND, timestamp_ms=T0 + 5)
+    assert driver.step(T0 + 5).outcomes == ["ACCEPTED", "UPDATED"]
+    assert kept(driver).nominal_ms == T0 + 5 + SECOND
+
+
+def test_an_update_that_came_before_what_it_updates_moves_no_later_rhythm() -> None:
+    """Two brokers' clocks: the update arrives a moment earlier than the schedule."""
+    driver = Driver()
+    driver.ask(**EVERY, payload=b"1", timestamp_ms=T0)
+    driver.ask(**EVERY, payload=b"2", timestamp_ms=T0 - 1)
+    driver.ask(kind="EVERY", interval_ms=HOUR, timestamp_ms=T0 - 1)
+    assert driver.step(T0).outcomes == ["ACCEPTED", "UPDATED", "UPDATED"]
+    assert kept(driver).nominal_ms == T0 + HOUR
+
+
 @pytest.mark.parametrize("appended_ms", [-1, 0, 10**12 - 1, T0 + MOST_AHEAD_MS + 1, 2**62])
 def test_a_timestamp_that_cannot_be_true_is_not_believed(appended_ms: int) -> None:
     assert arrival_ms(appended_ms, T0) == T0

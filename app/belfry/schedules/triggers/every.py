@@ -41,6 +41,10 @@ class Every(Trigger):
         count = max(0, (min(until_ms, self._end_ms) - after_ms) // self._interval_ms)
         return after_ms + count * self._interval_ms, count
 
+    def before_ms(self, nominal_ms: int, accepted_ms: int) -> int:  # noqa: ARG002  # CRON's
+        """One interval earlier: an update moves the acceptance, and the instants stay."""
+        return nominal_ms - self._interval_ms
+
     @property
     def cadence(self) -> tuple[object, ...]:
         """Interval and start."""

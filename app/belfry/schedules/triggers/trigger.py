@@ -33,6 +33,10 @@ class Trigger(ABC):
         Where there are none, it is `after_ms` itself, and 0.
         """
 
+    def before_ms(self, nominal_ms: int, accepted_ms: int) -> int:
+        """The instant before this one; `accepted_ms` where that is not after the acceptance."""
+        return self.latest_ms(accepted_ms, nominal_ms - 1)[0]
+
     def holds(self, nominal_ms: int) -> bool:
         """Whether a pending instant still is what the rule says, by today's time zone data."""
         return self.rederived_ms(nominal_ms, nominal_ms - 1, nominal_ms - 1) == nominal_ms
