@@ -76,7 +76,10 @@ SEEN: Final = {
 # Fragments that show a shape; what they name is tested where it lives.
 SHAPES: Final = {"docs/dev-stack.md": "tests/integration/test_devstack_kafka.py"}
 # Commands that stop or need a world of their own: what runs each of them.
-ELSEWHERE: Final = {"docs/recovery.md": "tests/integration/test_promise_identity.py"}
+ELSEWHERE: Final = {
+    "docs/recovery.md": "tests/integration/test_promise_identity.py",
+    "docs/workers.md": "tests/integration/test_promise_tenant_rights.py",
+}
 
 
 @dataclass(frozen=True)

@@ -51,10 +51,10 @@ def event(outcome: str, at_ms: int, request_id: str | None = None, **more: Any) 
     return {**known, **told, **more}
 
 
-def missed(number: int, first_ms: int, at_ms: int, **more: Any) -> dict[str, Any]:
-    first = rfc3339(EPOCH_MS + first_ms)
-    reason = f"{number} occurrences did not fire, from {first} on: the one of x fires for them"
-    return event("MISSED", at_ms, reason=reason, code="late", **more)
+def missed(number: int, first_ms: int, at_ms: int, fires_ms: int = 5_000) -> dict[str, Any]:
+    first, one = rfc3339(EPOCH_MS + first_ms), rfc3339(EPOCH_MS + fires_ms)
+    reason = f"{number} occurrences did not fire, from {first} on: the one of {one} fires for them"
+    return event("MISSED", at_ms, reason=reason, code="late")
 
 
 @pytest.fixture
@@ -80,6 +80,15 @@ def found(evidence: RhythmEvidence) -> set[str]:
 
 
 def test_true_evidence_gives_no_finding(evidence: RhythmEvidence) -> None:
+    assert audit_rhythms(evidence) == []
+
+
+@pytest.mark.parametrize("fires_ms", [3_000, 4_000, 5_000])
+def test_the_one_that_fires_may_be_any_of_its_run(evidence: RhythmEvidence, fires_ms: int) -> None:
+    """Of a group with jitter it is the one that is due last."""
+    evidence.fired[2] = fire(2, fires_ms, 2)
+    evidence.lifecycle[2] = missed(2, 3_000, 5_600, fires_ms)
+    evidence.lifecycle[6]["fire_id"] = f"f{fires_ms}"
     assert audit_rhythms(evidence) == []
 
 

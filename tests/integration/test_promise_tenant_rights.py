@@ -7,6 +7,7 @@ a password, and trusts one authority, fires with the rights of docs/tenants.md.
 from __future__ import annotations
 
 import json
+import re
 from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -38,8 +39,10 @@ from belfry.client.kafka import Cluster
 from belfry.devstack import Kafka
 from belfry.devstack.kafka import Node
 from belfry.devstack.ports import free_port
+from belfry.settings import Settings
 from belfry.worker.broker_features import ask_brokers
 from tests.acceptance.harness.site import Site, now_ms, wait_for
+from tests.architecture.tree import ROOT
 from tests.integration.test_promise_tenants_apart import (
     fire_each,
     lateness_ms,
@@ -257,6 +260,16 @@ class Issuer(BaseHTTPRequestHandler):
 
 def _url_base64(text: str) -> str:
     return urlsafe_b64encode(text.encode()).decode().rstrip("=")
+
+
+def test_what_the_page_sets_is_what_clients_are_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (ROOT / "docs" / "workers.md").read_text(encoding="utf-8")
+    for name, value in re.findall(r"(BELFRY_KAFKA__\w+)=(\S+)", page):
+        monkeypatch.setenv(name, value)
+    given = Settings().kafka_properties()
+    names = ("security.protocol", "sasl.mechanism", "sasl.username", "sasl.password")
+    assert [given[name] for name in names] == ["SASL_SSL", "SCRAM-SHA-512", "belfry", "…"]
+    assert given["ssl.ca.location"] == "/etc/belfry/ca.pem"
 
 
 def test_both_clients_bring_a_token_of_the_same_provider(guarded: Guarded) -> None:

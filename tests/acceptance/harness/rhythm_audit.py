@@ -17,7 +17,7 @@ tenant are the records whose FIRED event was committed.  Shares no code with bel
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -49,7 +49,9 @@ RHYTHM_INVARIANTS: Final = {
 }
 # Records of one transaction are appended one partition after the other.
 APART_MS: Final = 400
-_GIVEN_UP: Final = re.compile(r"(\d+) occurrences? did not fire, from (\S+) ")
+_GIVEN_UP: Final = re.compile(
+    r"(\d+) occurrences? did not fire, from (\S+) (?:on: the one of (\S+) fires)?"
+)
 
 
 @dataclass
@@ -220,7 +222,7 @@ class _Judge:
             if first_ms not in place:
                 self._find("off_beat", f"{first_ms} was given up, {beats[:3]} ...: {event}")
                 return
-            indexes = range(place[first_ms], place[first_ms] + number)
+            indexes = _indexes(event, number, place[first_ms], place)
             covered.update(indexes)
             self._judge_haste(event, beats[indexes[-1]])
         self._judge_counts(covered, beats)
@@ -260,9 +262,9 @@ class _Judge:
     ) -> None:
         """A record stands for what a MISSED event says that it fires for, and nothing else."""
         stood_for: Counter[int] = Counter()
-        for event, number, first_ms, _ in given_up:
-            if " fires for them" in (event["reason"] or ""):
-                stood_for[bisect_right(fired, place[first_ms])] += number
+        for event, number, _, _ in given_up:
+            if (instead := place.get(_fires_ms(event))) is not None:
+                stood_for[bisect_left(fired, instead)] += number
         for index, record in enumerate(self._fires):
             missed = int(record.header("belfry-missed") or b"0")
             if missed != stood_for[index]:
@@ -341,6 +343,22 @@ def _nominal_ms(record: Record) -> int:
 
 def _epoch_ms(text: str) -> int:
     return round(datetime.fromisoformat(text).timestamp() * 1000)
+
+
+def _fires_ms(event: dict[str, Any]) -> int:
+    """The occurrence that fires for those that were given up; -1 where none does."""
+    match = _GIVEN_UP.match(event["reason"] or "")
+    return _epoch_ms(match[3]) if match is not None and match[3] else -1
+
+
+def _indexes(event: dict[str, Any], number: int, first: int, place: dict[int, int]) -> list[int]:
+    """The places of those that were given up: a run, but for the one that fires for it.
+
+    Of a group with jitter, that is the one that is due last, which need not be the run's last one.
+    """
+    run = range(first, first + number + 1)
+    instead = place.get(_fires_ms(event), run[-1])
+    return [each for each in run if each != (instead if instead in run else run[-1])]
 
 
 def _where(record: Record) -> str:
