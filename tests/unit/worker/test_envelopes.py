@@ -181,6 +181,7 @@ def test_what_was_settled_for_one_topic_does_not_count_on_another(
     registry.errors = {"elsewhere-value": REFUSED}
     moved = TenantPolicy("shop", delivery="ENVELOPE", output_topic="elsewhere")
     site.outputs.treat(Terms(moved))
+    site.outputs._look()
     site.pause_ends()
     assert site.shop.held == str(REFUSED)
     assert not site.shop.envelope_head
