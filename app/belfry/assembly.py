@@ -66,18 +66,23 @@ from belfry.worker.front import Front
 from belfry.worker.gauges import Gauges
 from belfry.worker.group import Group
 from belfry.worker.half_settings import HalfConfigured, refuse_half_settings
+from belfry.worker.heartbeats import Heartbeats
 from belfry.worker.identities import Identities
+from belfry.worker.membership import membership_app
 from belfry.worker.memory import look_for_cycles_rarely
+from belfry.worker.opener import PartitionOpener
 from belfry.worker.outputs import Outputs
-from belfry.worker.ownership_kit import Kit
+from belfry.worker.owners import MakeRunner, Owners
 from belfry.worker.partition_log import LogEnds
 from belfry.worker.policies import Policies
 from belfry.worker.private_files import close_to_others, make_private
-from belfry.worker.process import WorkerProcess
+from belfry.worker.process import BatchChannel, StopRequest, WorkerProcess, take_in
+from belfry.worker.runner import PartitionRunner, WorkerPort
 from belfry.worker.tenant_topics import TenantTopics
+from belfry.worker.term import Warm
 from belfry.worker.transaction_watch import TransactionWatch
 from belfry.worker.transactions import Outlets
-from belfry.worker.view import View
+from belfry.worker.view import Running, View
 
 M_ARENA_MAX = -8  # of malloc.h
 
@@ -119,16 +124,16 @@ def run_worker(settings: Settings) -> int:
             server.start()
             reached = settings.http_advertised_url or server.url
             settings = settings.model_copy(update={"http_advertised_url": reached})
-            found = _find(settings)
+            found = find(settings)
             registry, frames = found.registry, found.frames
             dispatcher = delivering.dispatcher = dispatcher_of(settings, frames, registry, means)
             dispatcher.told = metrics.delivered
             if alone:
                 return asyncio.run(deliver_until_asked(dispatcher))
-            kit = _kit(settings, found, clock, metrics)
             group = _group(settings, name, reached)
-            front = Front(kit, parts, (frames.request, frames.lifecycle), group)
-            return asyncio.run(_run(kit, view, front, group, dispatcher))
+            shared = share(settings, found, clock, metrics, group)
+            front = Front(shared.opener, parts, (frames.request, frames.lifecycle), group)
+            return asyncio.run(_run(shared, view, front, group, dispatcher))
     except (RefusedToStart, HttpAddressError) as error:
         log.critical("refused to start", reason=str(error))
         return 1
@@ -210,28 +215,45 @@ def _group(settings: Settings, name: str, url: str) -> Group:
     return Group(standing, static=settings.group_instance_id is not None)
 
 
-async def _run(kit: Kit, view: View, front: Front, group: Group, dispatcher: Dispatcher) -> int:
-    process = WorkerProcess(kit, group)
-    kit.policies.start()
-    kit.outputs.start()
-    kit.watch.start()
-    front.start(process.owners)
-    view.guard, view.owners, view.group = kit.guard, process.owners, group
-    view.process = process
-    view.starting = "the group has not answered yet"
+async def _run(
+    shared: Shared, view: View, front: Front, group: Group, dispatcher: Dispatcher
+) -> int:
+    opener, guard, outputs = shared
+    settings, app_id = opener.settings, opener.settings.cluster.app_id
+    stop = StopRequest()
+    app, batches = membership_app(settings, group, opener.partitions, take_in)
+    port = WorkerPort(
+        hand_over=BatchChannel(batches).hand_over,
+        refused=stop.refused,
+        committed=front.committed,
+        is_asked=front.is_asked,
+    )
+    heartbeats = Heartbeats(
+        group.worker,
+        opener.outlets.changelog,
+        settings.kafka_properties(),
+        f"{app_id}.heartbeats",
+    )
+    owners = Owners(opener, shared.runners(port), group, heartbeats)
+    process = WorkerProcess(app, group, opener, guard, owners, stop)
+    opener.policies.start()
+    outputs.start()
+    opener.watch.start()
+    front.start(owners)
+    view.show(Running(owners, guard, group, process))
     look_for_cycles_rarely()
-    if kit.settings.role == "all":
+    if settings.role == "all":
         dispatcher.start()
     # Deliveries go on elsewhere at once; all else is needed until the partitions are handed on.
-    delivering = asyncio.create_task(_stop_once(process.asked, dispatcher))
+    delivering = asyncio.create_task(_stop_once(stop.asked, dispatcher))
     try:
-        return await process.run()
+        return await process.run(heartbeats)
     finally:
-        process.asked.set()
-        if kit.lookups is not None:
-            kit.lookups.close()
+        stop.asked.set()
+        if opener.lookups is not None:
+            opener.lookups.close()
         # Each waits for a read that is under way; together they take no longer than one of them.
-        parts = (front, kit.policies, kit.outputs, kit.watch)
+        parts = (front, opener.policies, outputs, opener.watch)
         await asyncio.gather(delivering, *(asyncio.to_thread(part.stop) for part in parts))
 
 
@@ -249,7 +271,8 @@ class Found(NamedTuple):
     frames: startup.Frames
 
 
-def _find(settings: Settings) -> Found:
+def find(settings: Settings) -> Found:
+    """Look at the cluster, once a broker answers; RefusedToStart where it does not suit."""
     faults = Faults()
     reporting: dict[str, Any] = {**settings.kafka_properties(), "error_cb": faults}
     admin = AdminClient(reporting)
@@ -262,7 +285,27 @@ def _find(settings: Settings) -> Found:
     return Found(admin, cluster_id, registry, frames)
 
 
-def _kit(settings: Settings, found: Found, clock: SystemClock, metrics: Metrics) -> Kit:
+class Shared(NamedTuple):
+    """What all partitions of a worker share."""
+
+    opener: PartitionOpener
+    guard: ClockGuard
+    outputs: Outputs
+
+    def runners(self, port: WorkerPort) -> MakeRunner:
+        """What makes the runners of this worker's partitions."""
+        opener, guard, outputs = self
+
+        def make(partition: int, warm: Warm | None) -> PartitionRunner:
+            return PartitionRunner(partition, opener, guard, outputs, port, warm)
+
+        return make
+
+
+def share(
+    settings: Settings, found: Found, clock: SystemClock, metrics: Metrics, group: Group
+) -> Shared:
+    """Make what partitions share; nothing is started."""
     admin, cluster_id, registry, frames = found
     tenants = Tenants(
         settings.topic("fired."),
@@ -295,16 +338,14 @@ def _kit(settings: Settings, found: Found, clock: SystemClock, metrics: Metrics)
     gauges = Gauges(metrics)
     outputs.watcher = tenant_topics.look
     outputs.queued = gauges.topics_to_make
-    return Kit(
+    opener = PartitionOpener(
         settings=settings,
         identities=Identities(admin, cluster_id, (outlets.changelog, outlets.schedules), anchors),
         partitions=partitions,
         clock=clock,
-        guard=ClockGuard(settings.clock_tolerance_ms),
         tenants=tenants,
         lookups=startup.lookups(registry, settings, frames),
         outlets=outlets,
-        outputs=outputs,
         policies=Policies(settings, tenants, outputs, registry),
         metrics=gauges,
         failpoints=Failpoints(os.environ.get("BELFRY_FAILPOINT", "")),
@@ -312,7 +353,9 @@ def _kit(settings: Settings, found: Found, clock: SystemClock, metrics: Metrics)
         tenant_topics=tenant_topics,
         watch=TransactionWatch(settings, partitions, clock, gauges),
         stale_ms=topics.tombstones_kept_ms(admin, outlets.changelog) // 2,
+        leaves=group.leaves,
     )
+    return Shared(opener, ClockGuard(settings.clock_tolerance_ms), outputs)
 
 
 def _say_registry(problem: str) -> None:

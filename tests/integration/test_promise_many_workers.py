@@ -20,7 +20,7 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 from belfry.balance.owners import even
 from belfry.balance.roster import Roster, Standing
 from belfry.worker.assignor import assignor_of
-from belfry.worker.group import Group
+from belfry.worker.group import Group, Surroundings
 from belfry.worker.roster_client import follow_roster
 from tests.acceptance.harness.failover import owned
 from tests.acceptance.harness.site import Site, wait_for
@@ -40,7 +40,7 @@ class Member:
         name = f"belfry-worker-{number:04}"
         url = f"http://{name}.belfry.production.svc.cluster.local:8700"
         self.group = Group(Standing(name, "1.10.0", url, 1, f"zone-{number % 3}"))
-        self.group.holdings = self._holdings
+        self.group.connect(Surroundings(holdings=self._holdings))
         self._client = AIOKafkaConsumer(
             topic,
             bootstrap_servers=bootstrap,

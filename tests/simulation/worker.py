@@ -7,6 +7,7 @@ loses one.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,7 +19,9 @@ from belfry.balance.roster import Standing
 from belfry.settings import ClusterSettings, Settings
 from belfry.telemetry.metrics import Metrics
 from belfry.worker.group import Group as Seat
+from belfry.worker.group import Surroundings
 from belfry.worker.owners import Owners
+from belfry.worker.runner import WorkerPort
 from tests.simulation.group import Group
 from tests.simulation.machine import Machine
 from tests.simulation.stage import Stage, here
@@ -68,23 +71,28 @@ class SimWorker:
     def _run(self) -> None:
         clock: Any = self.machine
         try:
-            found = assembly._find(self._settings)
-            kit = assembly._kit(self._settings, found, clock, _METRICS)
+            found = assembly.find(self._settings)
+            seat = Seat(Standing(self.machine.name))
+            shared = assembly.share(self._settings, found, clock, _METRICS, seat)
         except KafkaException:
             # No broker: the process ends, and whoever supervises it starts it again.
             return
-        kit.failpoints = clock
-        kit.hand_over = self._hand_over
-        kit.refused = self._refused
+        opener = replace(shared.opener, failpoints=clock)
+        shared = shared._replace(opener=opener)
+        port = WorkerPort(
+            hand_over=self._hand_over,
+            refused=self._refused,
+            committed=lambda _events: None,
+            is_asked=lambda: False,
+        )
         try:
-            kit.policies.start()
-            kit.outputs.start()
-            kit.watch.start()
+            opener.policies.start()
+            shared.outputs.start()
+            opener.watch.start()
         except (KafkaException, ConnectionError):
             return
-        seat = Seat(Standing(self.machine.name))
-        seat.rejoin = self._group.rebalance
-        self.owners = owners = Owners(kit, seat)
+        self.owners = owners = Owners(opener, shared.runners(port), seat)
+        seat.connect(Surroundings(rejoin=self._group.rebalance, holdings=owners.holdings))
         owners.start()
         while not self._stopping:
             if not self.machine.cut:
@@ -93,9 +101,9 @@ class SimWorker:
                     owners.assign(told)
             here().sleep(BEAT_MS)
         owners.stop()
-        kit.policies.stop()
-        kit.outputs.stop()
-        kit.watch.stop()
+        opener.policies.stop()
+        shared.outputs.stop()
+        opener.watch.stop()
         self._group.leave(self.machine)
 
     def _hand_over(self, runner: Any, term: int, batch: Any) -> None:

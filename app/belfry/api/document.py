@@ -1,18 +1,14 @@
 """The OpenAPI document: what FastAPI cannot see for itself, and what it is to say.
 
-Answers are made as bytes and bodies are read by hand, so routes name their models here.  The
-committed copy is `docs/openapi.json`; a test compares the two.
-
-    python -m belfry.api.document > docs/openapi.json
+Answers are made as bytes and bodies are read by hand, so routes name their models here.
+`openapi.py` writes the document.
 """
 
 from __future__ import annotations
 
-import sys
 from http import HTTPStatus
 from typing import Any, Final
 
-import orjson
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel
@@ -117,20 +113,3 @@ def _models(mode: Any, kinds: tuple[type[BaseModel], ...]) -> dict[str, Any]:
     _, found = models_json_schema([(kind, mode) for kind in kinds], ref_template=REF)
     models: dict[str, Any] = found["$defs"]
     return models
-
-
-def document() -> bytes:
-    """The document of this release."""
-    from prometheus_client import CollectorRegistry
-
-    from belfry.api.app import create_app
-    from belfry.api.view import Nobody
-    from belfry.telemetry.metrics import Metrics
-
-    app = create_app(Nobody(), Metrics(CollectorRegistry()))
-    options = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE
-    return orjson.dumps(app.openapi(), option=options)
-
-
-if __name__ == "__main__":
-    sys.stdout.buffer.write(document())

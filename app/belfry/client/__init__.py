@@ -39,11 +39,12 @@ from belfry.client.errors import (
     TooLate,
     Unavailable,
 )
+from belfry.client.fired_record import FiredRecord
 from belfry.client.handlers import Handlers
 from belfry.client.listing import AckLock, Http, Scheduled
 from belfry.client.seen import Seen, SeenFile, SeenInMemory
 from belfry.client.subscriber import Handling, Subscriber
-from belfry.client.tail import Events, FiredRecord
+from belfry.client.tail import Events
 from belfry.client.verdict import Verdict
 
 __all__ = [

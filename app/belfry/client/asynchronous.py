@@ -19,9 +19,9 @@ from types import TracebackType
 from typing import Any, Final, Self, TypeVar, Unpack
 
 from belfry.client.calls import Client
+from belfry.client.fired_record import FiredRecord
 from belfry.client.listing import AckLock, Filters, Scheduled
 from belfry.client.requests import Change, Definition
-from belfry.client.tail import FiredRecord
 from belfry.client.verdict import Verdict
 
 AT_ONCE: Final = 64

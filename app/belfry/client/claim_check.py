@@ -17,7 +17,7 @@ import re
 from typing import Any, Final, NotRequired, TypedDict
 
 from belfry.client.errors import BelfryError, ClaimBroken
-from belfry.client.tail import FiredRecord
+from belfry.client.fired_record import FiredRecord
 
 ABOVE_BYTES: Final = 500_000
 CLAIM: Final = "claim-check-sha256"

@@ -25,7 +25,7 @@ from belfry.client.verdict import Verdict
 from belfry.schedules.outcomes import Outcome
 
 if TYPE_CHECKING:
-    from belfry.client.tail import FiredRecord
+    from belfry.client.fired_record import FiredRecord
 
 
 class BelfryError(Exception):

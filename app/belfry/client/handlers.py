@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
-from belfry.client.tail import FiredRecord
+from belfry.client.fired_record import FiredRecord
 
 Handler = Callable[[FiredRecord], Awaitable[Any] | Any]
 ALL: Final = "*"

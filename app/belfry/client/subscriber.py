@@ -35,10 +35,11 @@ from belfry.client.backoff import Backoff
 from belfry.client.closing import Closing
 from belfry.client.decoding import Decoder
 from belfry.client.errors import HandlerFailed
+from belfry.client.fired_record import FiredRecord
 from belfry.client.handlers import Handler, Handlers
 from belfry.client.kafka import ABSENT, Cluster, permanent
 from belfry.client.seen import Seen, SeenInMemory
-from belfry.client.tail import FiredRecord, fired_record
+from belfry.client.tail import fired_record
 
 POLL_S: Final = 0.5
 GiveUp = Callable[[FiredRecord, Exception], object]

@@ -19,10 +19,10 @@ from belfry.client import requests
 from belfry.client.asking import Asking, rejected
 from belfry.client.decoding import Decoder
 from belfry.client.errors import refusal
+from belfry.client.fired_record import FiredRecord
 from belfry.client.handlers import Handlers
 from belfry.client.listing import AckLock, Filters, Scheduled
 from belfry.client.requests import Duration, Instant, duration_ms, instant_ms
-from belfry.client.tail import FiredRecord
 from belfry.client.verdict import Verdict
 from belfry.engine.effects import Effects, Fired
 from belfry.engine.partition import PartitionEngine

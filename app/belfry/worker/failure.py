@@ -12,15 +12,13 @@ For the log, `/healthz/ready`, and whoever decides whether the worker is fit.  F
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from belfry.store.identity import Contradiction
 from belfry.telemetry.limited import LimitedLogger
+from belfry.worker.clock import SystemClock
 from belfry.worker.outcome import Aborted, Unknown
 from belfry.worker.takeover import LeftToOthers
-
-if TYPE_CHECKING:
-    from belfry.worker.clock import SystemClock
 
 PAUSE_AFTER_ERROR_S: Final = 0.5
 # How often a partition that waits for somebody's choice looks whether it was made.

@@ -12,17 +12,15 @@ before it would fire it again.  So nothing is done until it can be read, and the
 from __future__ import annotations
 
 from time import monotonic
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import structlog
 
+from belfry.settings import Settings
+from belfry.worker.clock import SystemClock
 from belfry.worker.open_transactions import Untold, open_transactions, tell, untold
-
-if TYPE_CHECKING:
-    from belfry.settings import Settings
-    from belfry.worker.clock import SystemClock
-    from belfry.worker.ownership_kit import Term
-    from belfry.worker.partition_log import PartitionLog
+from belfry.worker.partition_log import PartitionLog
+from belfry.worker.term import Term
 
 LOOK_S: Final = 0.1
 TOLD_AFTER_S: Final = 0.5

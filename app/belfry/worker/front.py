@@ -6,6 +6,7 @@ behind it as soon as the topics can be read.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from threading import Event, Thread
 from typing import Final
 
@@ -16,11 +17,12 @@ from belfry.api.parts import Open, Parts
 from belfry.client.errors import BelfryError
 from belfry.history.follower import Follower
 from belfry.schedules.policy import TenantPolicy
+from belfry.wire.lifecycle import LifecycleEvent
 from belfry.worker.directory import Directory
 from belfry.worker.group import Group
 from belfry.worker.holdings import Holdings
+from belfry.worker.opener import PartitionOpener
 from belfry.worker.owners import Owners
-from belfry.worker.ownership_kit import Kit
 from belfry.worker.policy_desk import PolicyDesk
 
 AGAIN_S: Final = 1.0
@@ -32,26 +34,32 @@ log = structlog.get_logger(__name__)
 class Front:
     """Opens the parts of HTTP, and closes them."""
 
-    def __init__(self, kit: Kit, parts: Parts, frames: Frames, group: Group) -> None:
-        settings = kit.settings
-        self._kit = kit
+    def __init__(self, opener: PartitionOpener, parts: Parts, frames: Frames, group: Group) -> None:
+        settings = opener.settings
+        self._opener = opener
         self._parts = parts
-        self._desk = Desk(settings, frames, kit.tenants.secret_of)
-        kit.verdicts = self._desk.committed
-        kit.is_asked = lambda: parts.traffic.lately(kit.clock.monotonic_ms() / 1000)
+        self._desk = Desk(settings, frames, opener.tenants.secret_of)
         self._directory = Directory(group, settings.http_advertised_url or "")
         self._history = Follower(
-            settings, frames[1], self._held, self._retention_ms, kit.clock.wall_ms
+            settings, frames[1], self._held, self._retention_ms, opener.clock.wall_ms
         )
-        self._policies = PolicyDesk(settings, kit.policies)
+        self._policies = PolicyDesk(settings, opener.policies)
         self._holdings: Holdings | None = None
         self._stopping = Event()
         self._thread = Thread(target=self._open, name="belfry-front", daemon=True)
 
+    def committed(self, events: Sequence[LifecycleEvent]) -> None:
+        """Outcomes that a partition of this worker has committed: HTTP need not read them back."""
+        self._desk.committed(events)
+
+    def is_asked(self) -> bool:
+        """Whether somebody uses the HTTP port just now."""
+        return self._parts.traffic.lately(self._opener.clock.monotonic_ms() / 1000)
+
     def start(self, owners: Owners) -> None:
         """Begin to open; returns at once."""
-        self._holdings = Holdings(owners, self._kit.tenants, self._kit.partitions)
-        self._history.start(self._kit.partitions)
+        self._holdings = Holdings(owners, self._opener.tenants, self._opener.partitions)
+        self._history.start(self._opener.partitions)
         self._thread.start()
 
     def stop(self) -> None:
@@ -65,10 +73,10 @@ class Front:
         return [] if self._holdings is None else self._holdings.held()
 
     def _retention_ms(self, tenant: bytes) -> int:
-        known = self._kit.tenants.known(tenant)
+        known = self._opener.tenants.known(tenant)
         if known is not None:
             return known.terms.policy.history_ms
-        terms = self._kit.policies.terms_of(tenant.decode(errors="replace"))
+        terms = self._opener.policies.terms_of(tenant.decode(errors="replace"))
         return HISTORY_MS if terms is None else terms.policy.history_ms
 
     def _open(self) -> None:

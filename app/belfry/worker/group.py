@@ -14,7 +14,7 @@ So a wish ends only with an answer to a standing that said it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from threading import Lock
 
 from belfry.balance.assignment import Assignment, read_answer
@@ -23,8 +23,17 @@ from belfry.balance.roster import Roster, Standing
 Holdings = Callable[[], tuple[dict[int, int], tuple[int, ...]]]
 
 
-def _nothing() -> tuple[dict[int, int], tuple[int, ...]]:
-    return {}, ()
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What a member asks before it says anything: each may be called from any thread.
+
+    `rejoin` asks the group to share its partitions anew; `holdings` gives the epochs of what is
+    owned, and what is stood by for; `keeps_heartbeat` says whether this worker keeps one.
+    """
+
+    rejoin: Callable[[], None] = lambda: None
+    holdings: Holdings = lambda: ({}, ())
+    keeps_heartbeat: Callable[[], bool] | None = None
 
 
 class Group:
@@ -41,9 +50,15 @@ class Group:
         # Whether the group has yet to hear something, and shares anew for it.
         self._wishes = False
         self.static = static
-        self.holdings: Holdings = _nothing
-        self.keeps_heartbeat: Callable[[], bool] = lambda: standing.heartbeats
-        self.rejoin: Callable[[], None] = lambda: None
+        self._surroundings = Surroundings()
+
+    def connect(self, surroundings: Surroundings) -> None:
+        """Say whom to ask, before the group is joined: its client and the owners come later."""
+        self._surroundings = surroundings
+
+    def rejoin(self) -> None:
+        """Ask the group to share its partitions anew."""
+        self._surroundings.rejoin()
 
     @property
     def worker(self) -> str:
@@ -74,8 +89,9 @@ class Group:
 
     def standing(self) -> Standing:
         """What to say at the next rebalance."""
-        owns, warm = self.holdings()
-        heartbeats = self.keeps_heartbeat()
+        owns, warm = self._surroundings.holdings()
+        keeps = self._surroundings.keeps_heartbeat
+        heartbeats = self._standing.heartbeats if keeps is None else keeps()
         with self._lock:
             self._said = replace(
                 self._standing,

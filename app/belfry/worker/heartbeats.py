@@ -61,7 +61,7 @@ class Heartbeats:
         self._problem = ""
         self._ready, self._stopping = Event(), Event()
         self.works = False
-        self.well: Callable[[], Iterable[int]] = tuple
+        self._well: Callable[[], Iterable[int]] = tuple
         self._consumer = Consumer(
             {
                 "socket.timeout.ms": 3_000,
@@ -75,8 +75,9 @@ class Heartbeats:
         )
         self._thread = Thread(target=self._run, name="belfry-heartbeats", daemon=True)
 
-    def start(self) -> None:
-        """Begin; `begun` says how it went."""
+    def start(self, well: Callable[[], Iterable[int]] = tuple) -> None:
+        """Begin; `begun` says how it went.  A heartbeat vouches for the partitions of `well`."""
+        self._well = well
         self._thread.start()
 
     def begun(self) -> bool:
@@ -141,7 +142,7 @@ class Heartbeats:
         if due and (key != NO_HEARTBEAT or not self.works):
             self._sent_ms = now_ms
             # The first one only asks whether it is taken: who keeps its own there says it again.
-            self._send(max(key, 0), Heartbeat(self._worker, frozenset(self.well())))
+            self._send(max(key, 0), Heartbeat(self._worker, frozenset(self._well())))
         quiet = any(watch.quiet_ms(now_ms) >= QUIET_MS for watch in watches.values())
         if watches and (quiet or now_ms - self._listened_ms >= LISTEN_EVERY_MS):
             self._listened_ms = now_ms

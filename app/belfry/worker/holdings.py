@@ -21,8 +21,8 @@ from belfry.schedules.tenants import Tenants
 from belfry.store.ordered_map import OrderedMap
 from belfry.worker.lease import ReadLease
 from belfry.worker.owners import Owners
-from belfry.worker.ownership_kit import Owned
 from belfry.worker.rocks import RocksMap
+from belfry.worker.term import Owned
 
 # In both states the store is the changelog up to its end, and nobody else writes to it.
 HOLDING: Final = frozenset({Ownership.TAKING_IN, Ownership.FIRING})

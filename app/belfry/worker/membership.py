@@ -168,7 +168,6 @@ def membership_app(
     assigner = ASSIGNERS[settings.assignment]
     # One only: aiokafka joins once for each, and each join is a rebalance for everybody.
     app.assignors = [assignor_of(group, assigner, homes, settings.standbys)]
-    group.rejoin = app.rejoin
     # A flow control of its own: Faust empties the queues of its own one at every rebalance.
     always = FlowControlEvent(initially_suspended=False)
     queue: Any = ThrowableQueue(maxsize=AHEAD_BATCHES, flow_control=always)

@@ -10,7 +10,7 @@ returns at once.  Three things go beyond what the group says, and the fence make
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from threading import Event, Lock, Thread
 from time import monotonic
 from typing import Final
@@ -23,9 +23,10 @@ from belfry.engine.ownership import Ownership
 from belfry.worker.failure_detector import Patience, Waits
 from belfry.worker.group import Group
 from belfry.worker.heartbeats import Heartbeats
-from belfry.worker.ownership_kit import Kit
+from belfry.worker.opener import PartitionOpener
 from belfry.worker.runner import HEARTBEAT_MS, PartitionRunner
 from belfry.worker.standby import Standby
+from belfry.worker.term import Warm
 
 LOOK_S: Final = 0.5
 STOP_S: Final = 15.0
@@ -40,11 +41,21 @@ ASK_S: Final = 1.0
 log = structlog.get_logger(__name__)
 
 
-class Owners:
-    """Runners and standbys of this worker."""
+MakeRunner = Callable[[int, Warm | None], PartitionRunner]
 
-    def __init__(self, kit: Kit, group: Group, heartbeats: Heartbeats | None = None) -> None:
-        self._kit = kit
+
+class Owners:
+    """Runners and standbys of this worker; `make_runner` makes a runner that is not started."""
+
+    def __init__(
+        self,
+        opener: PartitionOpener,
+        make_runner: MakeRunner,
+        group: Group,
+        heartbeats: Heartbeats | None = None,
+    ) -> None:
+        self._opener = opener
+        self._make_runner = make_runner
         self._heartbeats = heartbeats
         self._group = group
         self._lock = Lock()
@@ -58,9 +69,6 @@ class Owners:
         self._stopping = Event()
         self._thread = Thread(target=self._run, name="belfry-owners", daemon=True)
         self.answered = False
-        group.holdings = self._holdings
-        if heartbeats is not None:
-            heartbeats.well = self._well
 
     def start(self) -> None:
         """Begin to follow the group."""
@@ -80,7 +88,7 @@ class Owners:
             for key in ended:
                 del self._runners[key]
         for key in ended:
-            self._kit.metrics.lost(key)
+            self._opener.metrics.lost(key)
         self.answered = True
         self._changed.set()
 
@@ -120,7 +128,7 @@ class Owners:
         """Whether the thread that follows the group is there."""
         return self._thread.is_alive() or not self.answered
 
-    def _holdings(self) -> tuple[dict[int, int], tuple[int, ...]]:
+    def holdings(self) -> tuple[dict[int, int], tuple[int, ...]]:
         """Epochs of what is owned or on its way here, and what is stood by for.
 
         Who takes a partition over says so, or another rebalance would begin it anew elsewhere.
@@ -137,9 +145,9 @@ class Owners:
         warm = tuple(s.partition for s in self.standbys() if s.warm)
         return owns, warm
 
-    def _well(self) -> list[int]:
+    def well(self) -> list[int]:
         """The owned partitions whose loops come round: a heartbeat vouches for them."""
-        now_ms = self._kit.clock.monotonic_ms()
+        now_ms = self._opener.clock.monotonic_ms()
         return [
             runner.partition
             for runner in self.runners()
@@ -180,7 +188,7 @@ class Owners:
         """A runner that had no right to the partition any more has ended."""
         with self._lock:
             self._runners.pop(runner.partition, None)
-        self._kit.metrics.lost(runner.partition)
+        self._opener.metrics.lost(runner.partition)
         # Whoever fenced an owner in haste, and was fenced by it, has more patience next time.
         times, _ = self._hasty.get(runner.partition, (0, 0.0))
         if runner.early:
@@ -195,7 +203,7 @@ class Owners:
         with self._lock:
             standby = self._standbys.pop(partition, None)
         warm = None if standby is None else standby.hand_over()
-        runner = PartitionRunner(partition, self._kit, warm)
+        runner = self._make_runner(partition, warm)
         runner.rightful, runner.early = rightful, not rightful
         with self._lock:
             self._runners[partition] = runner
@@ -207,7 +215,7 @@ class Owners:
             return
         standby = self._standbys.get(partition)
         if standby is None:
-            standby = Standby(partition, self._kit, self._alarmed)
+            standby = Standby(partition, self._opener, self._alarmed)
             with self._lock:
                 self._standbys[partition] = standby
             standby.start()
@@ -229,7 +237,7 @@ class Owners:
 
         The second standby waits for the first one, and who was wrong lately waits longer.
         """
-        settings = self._kit.settings
+        settings = self._opener.settings
         if not settings.silence_limit_ms:
             return None
         times, since = self._hasty.get(partition, (0, 0.0))
@@ -268,7 +276,7 @@ class Owners:
                 "owned here by the group and fenced off: asking it", partition=ended.partition
             )
             self._group.rejoin()
-        if waited_s < self._kit.settings.session_timeout_ms / 1000:
+        if waited_s < self._opener.settings.session_timeout_ms / 1000:
             return False
         del self._ended_at[ended.partition]
         self._asked.discard(ended.partition)
@@ -297,4 +305,4 @@ class Owners:
                 continue
             with self._lock:
                 self._runners.pop(runner.partition, None)
-            self._kit.metrics.lost(runner.partition)
+            self._opener.metrics.lost(runner.partition)

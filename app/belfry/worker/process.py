@@ -1,4 +1,9 @@
-"""One worker: set-up, membership, partitions, HTTP, and an orderly end."""
+"""One worker process: joining the group, owning what it assigns, and an orderly end.
+
+assigned by the group ──► Owners ──► a runner for each partition
+a reader's batch ──► BatchChannel ──► Faust's agent (`take_in`) ──► the runner of its partition
+SIGTERM, a refusal, Faust's end ──► hand the partitions on ──► leave the group
+"""
 
 from __future__ import annotations
 
@@ -10,13 +15,15 @@ import threading
 from typing import Any, Final
 
 import structlog
+from faust.channels import Channel
 
+from belfry.firing.clock_guard import ClockGuard
 from belfry.wire.batch import SourceBatch
-from belfry.worker.group import Group
+from belfry.worker.group import Group, Surroundings
 from belfry.worker.heartbeats import Heartbeats
-from belfry.worker.membership import membership_app
+from belfry.worker.membership import MembershipApp
+from belfry.worker.opener import PartitionOpener
 from belfry.worker.owners import Owners
-from belfry.worker.ownership_kit import Kit
 from belfry.worker.runner import PartitionRunner
 from belfry.worker.self_check import SelfCheck
 
@@ -25,55 +32,99 @@ LEAVE_S: Final = 3.0
 log = structlog.get_logger(__name__)
 
 
+class StopRequest:
+    """Whether this process is to end, and why it must not run; made within its event loop."""
+
+    def __init__(self) -> None:
+        self.asked = asyncio.Event()
+        self.refusal = ""
+        self._loop = asyncio.get_running_loop()
+
+    def refused(self, reason: str) -> None:
+        """From any thread: this worker does not fit the state, so it must not run."""
+        if not self.refusal:
+            self.refusal = reason
+            log.critical("refused to start", reason=reason)
+        self._loop.call_soon_threadsafe(self.asked.set)
+
+    def on_signals(self) -> None:
+        """Let SIGTERM and SIGINT ask this process to end."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            self._loop.add_signal_handler(number, self.asked.set)
+
+
+class BatchChannel:
+    """The way of a batch from its reader's thread to the agent; made within the event loop."""
+
+    def __init__(self, batches: Channel[Any]) -> None:
+        self._batches = batches
+        self._loop = asyncio.get_running_loop()
+
+    def hand_over(self, runner: PartitionRunner, term: int, batch: SourceBatch) -> None:
+        """From a reader's thread; waits while the agent's channel is full."""
+        handed_over: Any = (runner, term, batch)
+        asyncio.run_coroutine_threadsafe(self._batches.put(handed_over), self._loop).result()
+
+
+async def take_in(batches: Any) -> None:
+    """The agent: each batch goes to the owner of its partition."""
+    async for runner, term, batch in batches:
+        runner.deliver(term, batch)
+
+
 class WorkerProcess:
     """Runs until it is asked to stop; `run` returns the exit code."""
 
-    def __init__(self, kit: Kit, group: Group) -> None:
-        self._kit = kit
+    def __init__(
+        self,
+        app: MembershipApp,
+        group: Group,
+        opener: PartitionOpener,
+        guard: ClockGuard,
+        owners: Owners,
+        stop: StopRequest,
+    ) -> None:
+        settings = opener.settings
+        self._app = app
         self._group = group
-        self._app, self._batches = membership_app(kit.settings, group, kit.partitions, take_in)
-        settings = kit.settings
-        self._heartbeats = Heartbeats(
-            group.worker,
-            kit.outlets.changelog,
-            settings.kafka_properties(),
-            f"{settings.cluster.app_id}.heartbeats",
-        )
-        self.owners = Owners(kit, group, self._heartbeats)
+        self._owners = owners
+        self._stop = stop
+        self._input = opener.outlets.schedules
+        self._hand_over_limit_s = settings.hand_over_limit_ms / 1000
         self._ending = threading.Event()
-        self.self_check = SelfCheck(kit, self.owners, group, self._ending)
-        self.asked = asyncio.Event()
-        self._loop = asyncio.get_running_loop()
-        kit.hand_over = self._hand_over
-        kit.refused = self._refused
-        kit.leaves = group.leaves
-        self._refusal = ""
+        self.self_check = SelfCheck(opener, guard, owners, group, self._ending)
         on_assigned: Any = self._assigned
-        self._app.on_partitions_assigned.connect(on_assigned)
+        app.on_partitions_assigned.connect(on_assigned)
 
     def live(self) -> bool:
         """Whether the process can still do its work."""
         return not self._app.crashed and self.self_check.live()
 
-    async def run(self) -> int:
+    async def run(self, heartbeats: Heartbeats) -> int:
         """Join the group, own what it assigns, and leave when asked to."""
-        for number in (signal.SIGTERM, signal.SIGINT):
-            self._loop.add_signal_handler(number, self.asked.set)
-        self._heartbeats.start()
-        self.owners.start()
-        self._group.keeps_heartbeat = lambda: self._heartbeats.works
-        await asyncio.to_thread(self._heartbeats.begun)
-        self._app.topics.add(self._app.topic(self._kit.outlets.schedules, acks=False))
+        self._stop.on_signals()
+        heartbeats.start(self._owners.well)
+        self._group.connect(
+            Surroundings(
+                rejoin=self._app.rejoin,
+                holdings=self._owners.holdings,
+                keeps_heartbeat=lambda: heartbeats.works,
+            )
+        )
+        self._owners.start()
+        await asyncio.to_thread(heartbeats.begun)
+        self._app.topics.add(self._app.topic(self._input, acks=False))
         await self._app.start()
         self.self_check.start()
         await self._until_asked()
         self._ending.set()
         log.info("stopping")
-        if not (self._app.crashed or self._refusal):
+        failed = self._app.crashed or bool(self._stop.refusal)
+        if not failed:
             await self._hand_on()
-        await asyncio.to_thread(self.owners.stop)
-        await asyncio.to_thread(self._heartbeats.stop)
-        code = 1 if self._app.crashed or self._refusal else 0
+        await asyncio.to_thread(self._owners.stop)
+        await asyncio.to_thread(heartbeats.stop)
+        code = 1 if self._app.crashed or self._stop.refusal else 0
         if not await self._left_group():
             log.warning("ended without the group's answer")
             sys.stdout.flush()
@@ -94,43 +145,22 @@ class WorkerProcess:
     async def _hand_on(self) -> None:
         """Give the partitions to others while they still fire here: a successor fences each.
 
-        A static member keeps its seat while it restarts, so its standbys bridge that alone.
+        A static member keeps its place in the group while it restarts, so its standbys bridge that
+        alone.
         """
         if self._group.alone or self._group.static:
             return
         self._group.leave()
-        await asyncio.to_thread(
-            self.owners.await_idle, self._kit.settings.hand_over_limit_ms / 1000
-        )
+        await asyncio.to_thread(self._owners.await_idle, self._hand_over_limit_s)
 
     async def _until_asked(self) -> None:
-        asked = asyncio.create_task(self.asked.wait())
+        asked = asyncio.create_task(self._stop.asked.wait())
         ended = asyncio.create_task(self._app.wait_until_stopped())
         _, pending = await asyncio.wait({asked, ended}, return_when=asyncio.FIRST_COMPLETED)
         for task in pending:
             task.cancel()
 
     async def _assigned(self, _app: Any, assigned: set[Any], **_: Any) -> None:
-        partitions = sorted(
-            tp.partition for tp in assigned if tp.topic == self._kit.outlets.schedules
-        )
+        partitions = sorted(tp.partition for tp in assigned if tp.topic == self._input)
         log.info("assigned", partitions=partitions)
-        self.owners.assign(partitions)
-
-    def _refused(self, reason: str) -> None:
-        """From a partition's thread: this worker does not fit the state, so it must not run."""
-        if not self._refusal:
-            self._refusal = reason
-            log.critical("refused to start", reason=reason)
-        self._loop.call_soon_threadsafe(self.asked.set)
-
-    def _hand_over(self, runner: PartitionRunner, term: int, batch: SourceBatch) -> None:
-        """From a reader's thread to the agent; waits while the agent's channel is full."""
-        handover: Any = (runner, term, batch)
-        asyncio.run_coroutine_threadsafe(self._batches.put(handover), self._loop).result()
-
-
-async def take_in(batches: Any) -> None:
-    """The agent: each batch goes to the owner of its partition."""
-    async for runner, term, batch in batches:
-        runner.deliver(term, batch)
+        self._owners.assign(partitions)

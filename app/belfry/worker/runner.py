@@ -12,6 +12,8 @@ owner before the group noticed.  It never takes over a second time.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from threading import Event as Flag
 from threading import Thread
 from typing import Final
@@ -21,19 +23,22 @@ import structlog
 from belfry.engine.effects import Effects
 from belfry.engine.ownership import Event, Ownership, after
 from belfry.engine.partition import GapInSource, PartitionEngine
+from belfry.firing.clock_guard import ClockGuard
 from belfry.wire.batch import SourceBatch
+from belfry.wire.lifecycle import LifecycleEvent
 from belfry.worker.arrivals import Arrivals
 from belfry.worker.failure import PAUSE_AFTER_ERROR_S, Failures
 from belfry.worker.ingress import RENEW_MS
-from belfry.worker.lease import Leasing
+from belfry.worker.leasing import Leasing
 from belfry.worker.mailbox import Mailbox
 from belfry.worker.missing_batch import MissingBatch
+from belfry.worker.opener import PartitionOpener
 from belfry.worker.outcome import Aborted, Fenced, Stopped, Unknown
-from belfry.worker.ownership_kit import Kit, Owned, Refused, Term
+from belfry.worker.outputs import Outputs
 from belfry.worker.pace import Pace
 from belfry.worker.reading import Reading
 from belfry.worker.rests import Rests
-from belfry.worker.standby import Warm
+from belfry.worker.term import Owned, Refused, Term, Warm
 from belfry.worker.transactions import Receipt
 
 LONGEST_WAIT_S: Final = 1.0
@@ -47,33 +52,63 @@ FLUSH_EVERY_MS: Final = 20_000
 log = structlog.get_logger(__name__)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerPort:
+    """What the loop of a partition tells its worker, and asks it; called from the loop's thread.
+
+    `hand_over` gives a batch that was read to the agent, with the runner and the number of the term
+    that it was read in; `refused` says why this worker must not run; `committed` hears of the
+    outcomes of each commit; `is_asked` says whether somebody uses the HTTP port just now.
+    """
+
+    hand_over: Callable[[PartitionRunner, int, SourceBatch], None]
+    refused: Callable[[str], None]
+    committed: Callable[[Sequence[LifecycleEvent]], None]
+    is_asked: Callable[[], bool]
+
+
 class PartitionRunner:
     """Owns one partition in a thread of its own, until stopped or fenced off."""
 
-    def __init__(self, partition: int, kit: Kit, warm: Warm | None = None) -> None:
+    def __init__(
+        self,
+        partition: int,
+        opener: PartitionOpener,
+        guard: ClockGuard,
+        outputs: Outputs,
+        worker: WorkerPort,
+        warm: Warm | None = None,
+    ) -> None:
+        settings, clock = opener.settings, opener.clock
         self.partition = partition
         self.rightful = True
         self.early = False
         self.beat_ms = HEARTBEAT_MS
         self.reading = Reading()
-        self.arrivals = Arrivals(kit.guard)
+        self.arrivals = Arrivals(guard)
         self.state = Ownership.IDLE
         self.owned: Owned | None = None
-        self._kit = kit
+        self._opener = opener
+        self._guard = guard
+        self._outputs = outputs
+        self._worker = worker
         self._warm = warm
-        self._clock = kit.clock
-        self._mail = Mailbox(kit.settings.batch_records, kit.settings.step_bytes)
+        self._clock = clock
+        self._metrics = opener.metrics
+        self._failpoint = opener.failpoints.reach
+        self._catch_up_limit_ms = settings.catch_up_limit_ms
+        self._mail = Mailbox(settings.batch_records, settings.step_bytes)
         self.leasing = Leasing(self._mail.wake)
         self._missing = MissingBatch()
         self._stopping = Flag()
-        self._pace = Pace(kit.settings.fire_chunk)
+        self._pace = Pace(settings.fire_chunk)
         self._log = log.bind(partition=partition)
-        self.failures = Failures(self._log, kit.clock)
+        self.failures = Failures(self._log, clock)
         self._thread = Thread(target=self._run, name=f"belfry-partition-{partition}", daemon=True)
         self._waiting: SourceBatch | None = None
-        self._turned_ms = kit.clock.monotonic_ms()
+        self._turned_ms = clock.monotonic_ms()
         self._swept_ms = self._beaten_ms = self._flushed_ms = 0.0
-        self._rests = Rests(kit.settings.batch_records)
+        self._rests = Rests(settings.batch_records)
 
     # -- from other threads ----------------------------------------------------------------------
 
@@ -129,7 +164,7 @@ class PartitionRunner:
                 pass
             except Refused as error:
                 self.failures.problem = str(error)
-                self._kit.refused(self.failures.problem)
+                self._worker.refused(self.failures.problem)
                 break
             except Exception as error:  # noqa: BLE001  # whatever it is, the changelog has the state
                 self.failures.ended(error)
@@ -148,14 +183,14 @@ class PartitionRunner:
         term, self._waiting = self._mail.begin_term(), None
         self._move(Event.ASSIGNED)
         self._hold_who_is_barred()
-        self._pace.begin(self._kit.outputs.topics)
+        self._pace.begin(self._outputs.topics)
         started_ms = self._clock.monotonic_ms()
         warm, self._warm = self._warm, None
-        owned = self._kit.take_over(
+        owned = self._opener.take_over(
             Term(
                 self.partition,
                 self._move if not self.rightful else self._move_while_rightful,
-                lambda batch: self._kit.hand_over(self, term, batch),
+                lambda batch: self._worker.hand_over(self, term, batch),
                 self.reading,
                 self._mail.wake,
                 self._wait_in_take_over,
@@ -179,7 +214,7 @@ class PartitionRunner:
         self._told_taken_over(started_ms, warm=warm is not None)
         self._missing.arrived(self._clock.monotonic_ms())
         owned.source.start()
-        deadline_ms = self._clock.monotonic_ms() + self._kit.settings.catch_up_limit_ms
+        deadline_ms = self._clock.monotonic_ms() + self._catch_up_limit_ms
         while not self._stopping.is_set():
             if self.state is Ownership.TAKING_IN and (
                 self._taken_in(owned) or self._clock.monotonic_ms() >= deadline_ms
@@ -194,12 +229,12 @@ class PartitionRunner:
 
         Where that is no tenant's, holding nobody mends anything, and there is no hurry.
         """
-        if self.failures.was_barred() and not self._kit.outputs.hold({}):
+        if self.failures.was_barred() and not self._outputs.hold({}):
             self._stopping.wait(PAUSE_AFTER_ERROR_S)
 
     def _told_taken_over(self, started_ms: float, *, warm: bool) -> None:
         seconds = (self._clock.monotonic_ms() - started_ms) / 1000
-        self._kit.metrics.recovered(seconds)
+        self._metrics.recovered(seconds)
         self._log.info(
             "partition taken over",
             seconds=round(seconds, 3),
@@ -227,7 +262,7 @@ class PartitionRunner:
         if self._may_fire():
             self._rests.fires(now_ms)
             effects = engine.fire_due(now_ms, self._pace.at_most)
-            self._kit.failpoints.reach("S0")
+            self._failpoint("S0")
         batch = self._ready_batch(owned)
         if batch is not None:
             effects = self._accept(owned, batch, self.arrivals.instant_ms(batch, now_ms))
@@ -241,8 +276,8 @@ class PartitionRunner:
     def _guarded_ms(self) -> int:
         """Now, by what the guard makes of a look at both clocks."""
         wall_ms, monotonic_ms = self._clock.both_ms()
-        self._kit.guard.observe(int(wall_ms), int(monotonic_ms))
-        return self._kit.guard.now_ms(int(wall_ms))
+        self._guard.observe(int(wall_ms), int(monotonic_ms))
+        return self._guard.now_ms(int(wall_ms))
 
     def _settle(self, owned: Owned, effects: Effects | None, batch: SourceBatch | None) -> None:
         events = len(effects.fired) if effects is not None else 0
@@ -256,7 +291,7 @@ class PartitionRunner:
                 return
             owned.source.taken(batch.parts)
             owned.resolver.taken()
-        if events and self._kit.is_asked() and not owned.engine.drains:
+        if events and self._worker.is_asked() and not owned.engine.drains:
             self._rests.after(events, owned.engine.next_due_ms(), self._clock.monotonic_ms())
 
     def _await_work(self, owned: Owned) -> None:
@@ -279,11 +314,11 @@ class PartitionRunner:
         longest_s = min(LONGEST_WAIT_S, self.beat_ms / 1000)
         if due_ms is None or not self._may_fire():
             return longest_s
-        now_ms = self._clock.wall_ms() - self._kit.guard.skew_ms
+        now_ms = self._clock.wall_ms() - self._guard.skew_ms
         return min(max((due_ms - now_ms) / 1000, 0.0), longest_s)
 
     def _may_fire(self) -> bool:
-        return self.state is Ownership.FIRING and self._kit.guard.may_fire
+        return self.state is Ownership.FIRING and self._guard.may_fire
 
     def _ready_batch(self, owned: Owned) -> SourceBatch | None:
         batch = self._waiting
@@ -303,10 +338,10 @@ class PartitionRunner:
             silent = now_ms - self._beaten_ms >= RENEW_MS
             return owned.engine.claim(None) if silent else effects
         every_ms = SWEEP_BEHIND_MS if owned.engine.sweeps_behind else SWEEP_EVERY_MS
-        if now_ms - self._swept_ms >= every_ms and self._kit.guard.may_fire:
+        if now_ms - self._swept_ms >= every_ms and self._guard.may_fire:
             self._swept_ms = now_ms
             effects = owned.engine.sweep(self._guarded_ms(), SWEEP_ROWS)
-        beats = now_ms - self._beaten_ms >= self.beat_ms or self._kit.guard.wants_probe(int(now_ms))
+        beats = now_ms - self._beaten_ms >= self.beat_ms or self._guard.wants_probe(int(now_ms))
         proves = self.leasing.wants_commit(owned.producer.lease)
         if beats or proves or (owned.inlets is not None and owned.inlets.wanted):
             effects = owned.engine.claim(None)
@@ -322,7 +357,7 @@ class PartitionRunner:
         started_ms = self._clock.monotonic_ms()
         lease = owned.producer.lease
         try:
-            self._kit.outputs.prepare(effects)
+            self._outputs.prepare(effects)
             leased = self.leasing.begin(owned, self._clock.monotonic_ms())
             engine.seal(owned.epoch, read_lease=leased)
             receipt = owned.producer.commit(effects)
@@ -331,14 +366,14 @@ class PartitionRunner:
             lease.aborted()
             if not error.topics:
                 self._pace.failed()
-            self._kit.outputs.hold(error.topics)
+            self._outputs.hold(error.topics)
             self.failures.rolled_back(error)
             self._stopping.wait(PAUSE_AFTER_ABORT_S)
             return False
-        self._kit.failpoints.reach("S8")
+        self._failpoint("S8")
         engine.committed(receipt.next_offset, int(receipt.acknowledged_ms))
         lease.committed()
-        self._kit.failpoints.reach("S9")
+        self._failpoint("S9")
         self._after(effects, receipt, started_ms)
         return True
 
@@ -351,17 +386,17 @@ class PartitionRunner:
         if self.owned is not None and self.owned.inlets is not None:
             self.owned.inlets.begin()
         if receipt.appended_ms is not None:
-            self._kit.guard.probed(
+            self._guard.probed(
                 int(receipt.sent_ms),
                 receipt.appended_ms,
                 int(receipt.acknowledged_ms),
                 int(receipt.acknowledged_at_ms),
             )
-        self._kit.metrics.committed(effects, (self._beaten_ms - started_ms) / 1000)
-        self._kit.verdicts(effects.lifecycle)
+        self._metrics.committed(effects, (self._beaten_ms - started_ms) / 1000)
+        self._worker.committed(effects.lifecycle)
 
     def _give_up(self) -> None:
-        self._kit.watch.forget(self.partition)
+        self._opener.given_up(self.partition)
         owned, self.owned = self.owned, None
         if owned is not None:
             owned.close()

@@ -15,9 +15,10 @@ from typing import Final
 
 import structlog
 
+from belfry.firing.clock_guard import ClockGuard
 from belfry.worker.group import Group
+from belfry.worker.opener import PartitionOpener
 from belfry.worker.owners import Owners
-from belfry.worker.ownership_kit import Kit
 
 LOOK_S: Final = 1.0
 ANSWER_S: Final = 1.0
@@ -63,12 +64,20 @@ class Fitness:
 class SelfCheck:
     """A thread that looks at this worker once a second."""
 
-    def __init__(self, kit: Kit, owners: Owners, group: Group, stopping: Event) -> None:
-        self._kit = kit
+    def __init__(
+        self,
+        opener: PartitionOpener,
+        guard: ClockGuard,
+        owners: Owners,
+        group: Group,
+        stopping: Event,
+    ) -> None:
+        self._opener = opener
+        self._guard = guard
         self._owners = owners
         self._group = group
         self._stopping = stopping
-        self._fitness = Fitness(kit.settings.unfit_limit_ms)
+        self._fitness = Fitness(opener.settings.unfit_limit_ms)
         self._thread = Thread(target=self._run, name="belfry-self-check", daemon=True)
         self.reason = ""
 
@@ -78,7 +87,7 @@ class SelfCheck:
 
     def live(self) -> bool:
         """False where only a new process helps: a thread has ended or stands still."""
-        now_ms = self._kit.clock.monotonic_ms()
+        now_ms = self._opener.clock.monotonic_ms()
         stuck = [r.partition for r in self._owners.runners() if r.turned_ms_ago(now_ms) > STUCK_MS]
         return self._owners.working and not stuck
 
@@ -90,8 +99,8 @@ class SelfCheck:
                 log.exception("the self-check failed; looking again")
 
     def _look(self) -> None:
-        now_ms = self._kit.clock.monotonic_ms()
-        self._kit.identities.look(now_ms)
+        now_ms = self._opener.clock.monotonic_ms()
+        self._opener.identities.look(now_ms)
         reason = next(self._reasons(now_ms), "")
         if self._fitness.leaves(reason, now_ms) and self._kafka_answers():
             self.reason = reason
@@ -113,17 +122,17 @@ class SelfCheck:
         return (reason for check in checks if (reason := check(now_ms)))
 
     def _disk(self, _now_ms: float) -> str:
-        left = disk_usage(self._kit.settings.data_dir).free // MIB
-        least = self._kit.settings.disk_reserve_mb
+        left = disk_usage(self._opener.settings.data_dir).free // MIB
+        least = self._opener.settings.disk_reserve_mb
         if left >= least:
             return ""
         return (
-            f"the disk of {self._kit.settings.data_dir} has {left} MiB left, {least} are needed:"
+            f"the disk of {self._opener.settings.data_dir} has {left} MiB left, {least} are needed:"
             " make room, or set BELFRY_DISK_RESERVE_MB"
         )
 
     def _clock(self, _now_ms: float) -> str:
-        guard = self._kit.guard
+        guard = self._guard
         owns = any(runner.epoch is not None for runner in self._owners.runners())
         return "" if guard.may_fire or not owns else guard.paused_because
 
@@ -141,7 +150,7 @@ class SelfCheck:
     def _kafka_answers(self) -> bool:
         """A worker that cannot reach Kafka is no worse than the others, for all it knows."""
         try:
-            self._kit.log_ends.end(self._kit.outlets.changelog, 0, ANSWER_S)
+            self._opener.log_ends.end(self._opener.outlets.changelog, 0, ANSWER_S)
         except ConnectionError:
             return False
         return True

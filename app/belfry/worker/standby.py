@@ -5,33 +5,28 @@ holes.  On promotion it hands all of it over (`Warm`): store, replay, reader and
 knows the cluster.  Then only what the owner wrote last is left to be read.
 
 Where the owner shows signs of life by agreement (`watch`), a standby that hears none for long
-enough (`failure_detector.py`) tells so and ends; whoever started it promotes it, ahead of the
-group.
+enough (`failure_detector.py`) tells so and ends; its `Owners` then promote it, ahead of the group.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from threading import Event as Flag
 from threading import Thread
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import structlog
 
 from belfry.store.identity import Contradiction
 from belfry.store.records import UnknownFormat
-from belfry.store.replay import HoleInChangelog, Replay
+from belfry.store.replay import HoleInChangelog
 from belfry.worker.failure_detector import FailureDetector, Patience
-from belfry.worker.giving_up import close_all
 from belfry.worker.heartbeat_watch import HeartbeatWatch
-from belfry.worker.partition_log import AheadOfLog, LostRange, OutOfRange, PartitionLog
+from belfry.worker.opener import PartitionOpener
+from belfry.worker.partition_log import AheadOfLog, LostRange, OutOfRange
 from belfry.worker.reading import Reading
-from belfry.worker.rocks import Damaged, RocksMap
-
-if TYPE_CHECKING:
-    from belfry.worker.ownership_kit import Kit
-    from belfry.worker.transactions import PartitionProducer
+from belfry.worker.rocks import Damaged
+from belfry.worker.term import Warm
 
 READ_RECORDS: Final = 20_000
 WAIT_S: Final = 0.1
@@ -45,30 +40,18 @@ LOOK_S: Final = 1.0
 log = structlog.get_logger(__name__)
 
 
-@dataclass(slots=True)
-class Warm:
-    """What a standby hands over: the next owner goes on with it."""
-
-    rows: RocksMap
-    replay: Replay
-    changelog: PartitionLog
-    producer: PartitionProducer
-
-    def close(self) -> None:
-        """Close all of it."""
-        close_all(self.changelog.close, self.producer.close, self.rows.close)
-
-
 class Standby:
     """Follows one partition until stopped, promoted or alarmed."""
 
-    def __init__(self, partition: int, kit: Kit, alarm: Callable[[int], None]) -> None:
+    def __init__(
+        self, partition: int, opener: PartitionOpener, alarm: Callable[[int], None]
+    ) -> None:
         self.partition = partition
         self.problem = ""
         self.silent = False
         self.reading = Reading()
-        self._kit = kit
-        self._clock = kit.clock
+        self._opener = opener
+        self._clock = opener.clock
         self._alarm = alarm
         self._watched: tuple[Patience, HeartbeatWatch | None] | None = None
         self._warm: Warm | None = None
@@ -123,7 +106,7 @@ class Standby:
                 self._drop(str(error))
             except (Damaged, HoleInChangelog, LostRange) as error:
                 self._drop(str(error))
-                self._kit.forget(self.partition, str(error))
+                self._opener.forget(self.partition, str(error))
             except UnknownFormat as error:
                 # Only another version can go on with this partition, so nothing is thrown away.
                 self._drop(str(error))
@@ -143,7 +126,7 @@ class Standby:
         self._stopping.wait(PAUSE_AFTER_ERROR_S)
 
     def _follow(self) -> None:
-        warm = self._kit.open_warm(self.partition)
+        warm = self._opener.open_warm(self.partition)
         try:
             low, end = warm.changelog.ends()
             start = warm.replay.offset if warm.replay.begun else low
@@ -184,7 +167,7 @@ class Standby:
         changes = [(m.key() or b"", m.value()) for m in messages]
         position = warm.changelog.position
         warm.replay.apply(changes, offsets, position, int(self._clock.wall_ms()))
-        self._kit.failpoints.reach("B1")
+        self._opener.failpoints.reach("B1")
         reading = self.reading
         reading.position, reading.records = position, reading.records + len(changes)
         if position >= reading.end:
@@ -197,14 +180,16 @@ class Standby:
             reading.end = max(reading.end, warm.changelog.ends()[1])
             warm.rows.flush()
             if not warm.replay.unreadable:
-                self._kit.leaves(self.partition, False)
+                self._opener.leaves(self.partition, False)
 
     def _silent(self, warm: Warm, detector: FailureDetector) -> bool:
         """Whether the owner has shown no sign of life for as long as was agreed."""
         now_ms = self._clock.monotonic_ms()
         if detector.wants_look(now_ms):
             try:
-                end = self._kit.log_ends.end(self._kit.outlets.changelog, self.partition, LOOK_S)
+                end = self._opener.log_ends.end(
+                    self._opener.outlets.changelog, self.partition, LOOK_S
+                )
             except ConnectionError:
                 detector.unanswered(self._clock.monotonic_ms())
                 return False

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from belfry.api.view import PartitionView, Readiness, StandbyView, WorkerIdentity
 from belfry.balance.roster import Roster
 from belfry.engine.ownership import Ownership
@@ -17,30 +19,39 @@ CATCHING_UP = Ownership.CATCHING_UP
 REPLAYING = Ownership.REPLAYING
 
 
+class Running(NamedTuple):
+    """The parts of a worker that has come up."""
+
+    owners: Owners
+    guard: ClockGuard
+    group: Group
+    process: WorkerProcess
+
+
 class View:
     """A worker's state; there from the first second, filled as the worker comes up."""
 
     def __init__(self, identity: WorkerIdentity, clock: SystemClock, metrics: Metrics) -> None:
         self.identity = identity
-        self.owners: Owners | None = None
-        self.guard: ClockGuard | None = None
-        self.group: Group | None = None
-        self.process: WorkerProcess | None = None
-        self.starting = "the worker starts"
+        self._running: Running | None = None
         self._clock = clock
         self._metrics = metrics
 
+    def show(self, running: Running) -> None:
+        """The worker has come up: show what it does."""
+        self._running = running
+
     def live(self) -> bool:
         """Partitions that fail start over by themselves; a thread that stands still does not."""
-        return self.process is None or self.process.live()
+        return self._running is None or self._running.process.live()
 
     def roster(self) -> Roster:
         """Who owns what, as the group told last."""
-        return Roster() if self.group is None else self.group.roster
+        return Roster() if self._running is None else self._running.group.roster
 
     def standbys(self) -> list[StandbyView]:
         """The partitions that this worker stands by for."""
-        found = [] if self.owners is None else self.owners.standbys()
+        found = [] if self._running is None else self._running.owners.standbys()
         return [
             StandbyView(s.partition, s.warm, s.reading.end - s.reading.position, s.problem)
             for s in found
@@ -48,23 +59,28 @@ class View:
 
     def readiness(self) -> Readiness:
         """Whether every owned partition fires, and what is missing where one does not."""
-        if self.owners is None or not self.owners.answered:
-            return Readiness(ready=False, problems=[self.starting], started=False)
-        assigned = self.owners.assigned()
-        views = [self._partition(runner) for runner in self.owners.runners()]
+        if self._running is None:
+            return Readiness(ready=False, problems=["the worker starts"], started=False)
+        owners, guard, _, process = self._running
+        if not owners.answered:
+            problem = "the group has not answered yet"
+            return Readiness(ready=False, problems=[problem], started=False)
+        assigned = owners.assigned()
+        views = [self._partition(runner) for runner in owners.runners()]
         problems = [] if assigned <= {view.partition for view in views} else ["taking over"]
-        if self.guard is not None and not self.guard.may_fire and assigned:
-            problems.append(f"firing is paused: {self.guard.paused_because}")
-        if self.process is not None and self.process.self_check.reason:
-            problems.append(f"unfit: {self.process.self_check.reason}")
+        if not guard.may_fire and assigned:
+            problems.append(f"firing is paused: {guard.paused_because}")
+        if process.self_check.reason:
+            problems.append(f"unfit: {process.self_check.reason}")
         ready = not problems and all(view.missing is None for view in views)
         return Readiness(ready=ready, partitions=views, problems=problems)
 
     def refresh(self) -> None:
         """Bring the gauges up to date, before they are scraped."""
-        if self.owners is None or self.guard is None:
+        if self._running is None:
             return
-        runners = self.owners.runners()
+        owners, guard, _, _ = self._running
+        runners = owners.runners()
         for view in [self._partition(runner) for runner in runners if runner.owned]:
             now_ms = self._clock.wall_ms()
             late = {why: (now_ms - due_ms) / 1000 for why, due_ms in view.oldest_due_ms.items()}
@@ -75,12 +91,12 @@ class View:
                 ingest_lag_records=view.ingest_lag_records,
             )
         # One that was given up meanwhile took its gauges away before they were set anew above.
-        still = {runner.partition for runner in self.owners.runners() if runner.owned}
+        still = {runner.partition for runner in owners.runners() if runner.owned}
         for gone in {runner.partition for runner in runners} - still:
             self._metrics.partition_lost(gone)
-        self._metrics.unread(self._unread(self.owners))
-        self._metrics.clock_skew(self.guard.skew_ms / 1000)
-        self._metrics.firing_paused(paused=not self.guard.may_fire)
+        self._metrics.unread(self._unread(owners))
+        self._metrics.clock_skew(guard.skew_ms / 1000)
+        self._metrics.firing_paused(paused=not guard.may_fire)
 
     def _unread(self, owners: Owners) -> dict[int, int]:
         """Offsets of the changelogs that take-overs and standbys have still to read."""

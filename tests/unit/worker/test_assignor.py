@@ -12,7 +12,7 @@ from belfry.balance.owners import even
 from belfry.balance.roster import Standing
 from belfry.settings import Settings
 from belfry.worker.assignor import assignor_of
-from belfry.worker.group import Group
+from belfry.worker.group import Group, Surroundings
 from belfry.worker.membership import membership_app
 from belfry.worker.process import take_in
 from belfry.worker.roster_client import roster_of
@@ -59,8 +59,8 @@ def test_what_was_added_to_the_input_has_no_standby() -> None:
 
 def test_what_is_held_stays() -> None:
     one, other = Group(Standing("one")), Group(Standing("other"))
-    one.holdings = lambda: ({5: 1, 4: 1, 3: 1}, ())
-    other.holdings = lambda: ({0: 1, 1: 1, 2: 1}, ())
+    one.connect(Surroundings(holdings=lambda: ({5: 1, 4: 1, 3: 1}, ())))
+    other.connect(Surroundings(holdings=lambda: ({0: 1, 1: 1, 2: 1}, ())))
     assert shared({"m1": one, "m2": other}) == {"m1": [3, 4, 5], "m2": [0, 1, 2]}
 
 
@@ -74,7 +74,7 @@ def test_a_dead_member_of_the_same_name_is_another_one() -> None:
 def test_who_leaves_gets_nothing_and_asks_for_a_rebalance() -> None:
     one, other = Group(Standing("one")), Group(Standing("other"))
     asked: list[bool] = []
-    one.rejoin = lambda: asked.append(one.leaving)
+    one.connect(Surroundings(rejoin=lambda: asked.append(one.leaving)))
     one.leave()
     assert asked == [True]
     assert shared({"m1": one, "m2": other})["m1"] == []

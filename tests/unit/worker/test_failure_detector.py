@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 
@@ -50,8 +51,8 @@ class Model:
         self.reads = self.looks = 0
         self.watch = HeartbeatWatch("owner", 0.0) if heartbeats else None
         self.detectors = {p: FailureDetector(p, 0.0) for p in self.partitions}
-        kit: Any = SimpleNamespace(settings=Settings(session_timeout_ms=10_000))
-        owners = Owners(kit, Group(Standing("standby")))
+        opener: Any = SimpleNamespace(settings=Settings(session_timeout_ms=10_000))
+        owners = Owners(opener, MagicMock(), Group(Standing("standby")))
         ranks = dict.fromkeys(self.partitions, rank)
         key = 0 if heartbeats else NO_HEARTBEAT
         watched = Watched("owner", partitions, key, ranks)

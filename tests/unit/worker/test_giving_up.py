@@ -12,8 +12,8 @@ from unittest.mock import MagicMock
 from confluent_kafka import Producer
 
 from belfry.worker.giving_up import close_all, give_up
-from belfry.worker.ownership_kit import Owned
 from belfry.worker.rocks import RocksMap
+from belfry.worker.term import Owned
 
 
 class Owner:

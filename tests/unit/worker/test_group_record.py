@@ -14,7 +14,7 @@ from belfry.balance.assignment import Assignment, read_answer
 from belfry.balance.owners import even
 from belfry.balance.roster import Roster, Standing, read_roster
 from belfry.worker.assignor import assignor_of
-from belfry.worker.group import Group
+from belfry.worker.group import Group, Surroundings
 from belfry.worker.roster_client import roster_of
 
 TOPIC = "belfry.schedules"
@@ -72,7 +72,7 @@ def formed(standings: list[Standing], partitions: int) -> Formed:
 def _hold(group: Group, owns: dict[int, int]) -> None:
     """It says next time that it owns these, and is warm for those that it stands by for."""
     warm = group.assignment.stands_by
-    group.holdings = lambda: (owns, warm)
+    group.connect(Surroundings(holdings=lambda: (owns, warm)))
 
 
 @pytest.mark.parametrize("partitions", [256, 1_024])

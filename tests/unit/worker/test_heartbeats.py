@@ -60,7 +60,7 @@ class Setting:
         self.heartbeats = Heartbeats("one", "changelog", {}, "belfry.heartbeats")
         self.heartbeats._clock = self.clock = Clock()  # type: ignore[assignment]
         self.broker: Any = self.heartbeats._consumer
-        self.heartbeats.well = lambda: [3, 4]
+        self.heartbeats._well = lambda: [3, 4]
 
     def pass_ms(self, ms: float) -> None:
         for _ in range(int(ms / 100)):

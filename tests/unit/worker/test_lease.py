@@ -17,12 +17,11 @@ from belfry.store.records import Manifest, decode_manifest, encode_manifest
 from belfry.worker import transactions
 from belfry.worker.lease import (
     LEASE_MS,
-    OUTWAIT_MS,
     RENEW_MS,
     WANTED_MS,
     ReadLease,
-    outwait_ms,
 )
+from belfry.worker.leasing import OUTWAIT_MS, outwait_ms
 from belfry.worker.outcome import Aborted
 from belfry.worker.silence import PROMPT_MS, Silence
 from belfry.worker.transactions import Outlets, PartitionProducer, Surroundings

@@ -14,7 +14,8 @@ from belfry.engine.ownership import Event, Ownership
 from belfry.schedules.tenant import Delivery, Level
 from belfry.schedules.tenants import Tenants
 from belfry.worker.holdings import Holdings
-from belfry.worker.lease import LEASE_MS, OUTWAIT_MS, RENEW_MS, ReadLease
+from belfry.worker.lease import LEASE_MS, RENEW_MS, ReadLease
+from belfry.worker.leasing import OUTWAIT_MS
 from belfry.worker.outcome import Fenced
 from belfry.worker.transactions import Receipt
 from tests.unit.worker.test_runner import Firing
@@ -135,8 +136,9 @@ class Successor(Owner):
         self.waits_up_to_ms = float("inf")
         self.stops = False
         self.runner.owned = None
-        kit: Any = self.runner._kit
-        kit.outputs.topics, kit.take_over = 0, self._take_over
+        opener: Any = self.runner._opener
+        outputs: Any = self.runner._outputs
+        outputs.topics, opener.take_over = 0, self._take_over
         stopping: Any = MagicMock(wait=self._wait)
         self.runner._stopping = stopping
 

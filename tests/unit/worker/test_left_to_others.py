@@ -11,7 +11,7 @@ from belfry.balance.assignment import Assignment
 from belfry.balance.roster import Standing, read_standing
 from belfry.store.ordered_map import MemoryMap
 from belfry.worker.failpoints import Failpoints
-from belfry.worker.group import Group
+from belfry.worker.group import Group, Surroundings
 from belfry.worker.reading import Reading
 from belfry.worker.takeover import LeftToOthers, TakeOver
 from tests.unit.engine.driver import T0, Driver
@@ -135,7 +135,7 @@ def group(*, others: bool = True) -> tuple[Group, list[str]]:
     asked: list[str] = []
     found = Group(Standing("w"))
     found.seated(Assignment(others=others).encode())
-    found.rejoin = lambda: asked.append("rejoin")
+    found.connect(Surroundings(rejoin=lambda: asked.append("rejoin")))
     return found, asked
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 
@@ -12,15 +13,15 @@ from belfry.balance.owners import even
 from belfry.balance.roster import BEAT_MS, Standing
 from belfry.engine.ownership import Ownership
 from belfry.worker import owners as module
-from belfry.worker.group import Group
+from belfry.worker.group import Group, Surroundings
 from belfry.worker.owners import Owners
 from belfry.worker.runner import HEARTBEAT_MS
 
 
 def test_an_assignment_takes_the_gauges_of_ended_runners_away() -> None:
     lost: list[int] = []
-    kit: Any = SimpleNamespace(metrics=SimpleNamespace(lost=lost.append))
-    owners = Owners(kit, Group(Standing("one")))
+    opener: Any = SimpleNamespace(metrics=SimpleNamespace(lost=lost.append))
+    owners = Owners(opener, MagicMock(), Group(Standing("one")))
     leases: list[tuple[int, bool]] = []
     ended: Any = SimpleNamespace(partition=3, alive=False, leasing=SimpleNamespace(allow=bool))
     going: Any = SimpleNamespace(
@@ -46,8 +47,8 @@ def test_who_takes_a_partition_over_says_so_and_who_owns_it_has_the_better_claim
         }
         return SimpleNamespace(partition=partition, epoch=epoch, **usual | but)
 
-    kit: Any = SimpleNamespace()
-    owners = Owners(kit, Group(Standing("one")))
+    opener: Any = SimpleNamespace()
+    owners = Owners(opener, MagicMock(), Group(Standing("one")))
     leases: list[tuple[int, bool]] = []
     found = [
         runner(0, 7),
@@ -57,7 +58,7 @@ def test_who_takes_a_partition_over_says_so_and_who_owns_it_has_the_better_claim
         runner(4, 7, alive=False),
     ]
     owners._runners |= {each.partition: each for each in found}
-    owns, _ = owners._holdings()
+    owns, _ = owners.holdings()
     assert owns == {0: 7, 1: module.NO_EPOCH}
     assert leases == [(partition, False) for partition in range(5)]
     late = Standing("two", owns={1: 0}).member("two")
@@ -77,8 +78,8 @@ def test_a_heartbeat_vouches_for_loops_that_come_round() -> None:
         )
 
     heartbeats: Any = SimpleNamespace()
-    kit: Any = SimpleNamespace(clock=SimpleNamespace(monotonic_ms=lambda: 10_000.0))
-    owners = Owners(kit, Group(Standing("one")), heartbeats)
+    opener: Any = SimpleNamespace(clock=SimpleNamespace(monotonic_ms=lambda: 10_000.0))
+    owners = Owners(opener, MagicMock(), Group(Standing("one")), heartbeats)
     found = [
         runner(0, 9_000.0),
         runner(1, 10_000.0 - module.HANGS_MS),
@@ -86,7 +87,7 @@ def test_a_heartbeat_vouches_for_loops_that_come_round() -> None:
         runner(3, 9_000.0, alive=False),
     ]
     owners._runners |= {each.partition: each for each in found}
-    assert heartbeats.well() == [0]
+    assert owners.well() == [0]
 
 
 @pytest.mark.parametrize(
@@ -102,7 +103,7 @@ def test_an_owner_commits_often_only_where_heartbeats_do_not_tell(
     rightful: bool, commits_for: tuple[int, ...], acknowledged: bool, often: bool
 ) -> None:
     heartbeats: Any = SimpleNamespace(acknowledged=lambda: acknowledged)
-    owners = Owners(SimpleNamespace(), Group(Standing("one")), heartbeats)  # type: ignore[arg-type]
+    owners = Owners(MagicMock(), MagicMock(), Group(Standing("one")), heartbeats)
     runner: Any = SimpleNamespace(partition=3, rightful=rightful, beat_ms=0.0)
     owners._runners[3] = runner
     owners._set_beats(Assignment(commits_for=commits_for))
@@ -116,11 +117,11 @@ def test_who_is_fenced_off_what_the_group_gave_it_asks_the_group_once(
     now = [0.0]
     monkeypatch.setattr(module, "monotonic", lambda: now[0])
     settings = SimpleNamespace(session_timeout_ms=30_000)
-    kit: Any = SimpleNamespace(settings=settings, metrics=SimpleNamespace(lost=lambda _: None))
+    opener: Any = SimpleNamespace(settings=settings, metrics=SimpleNamespace(lost=lambda _: None))
     asked: list[float] = []
     group = Group(Standing("one"))
-    group.rejoin = lambda: asked.append(now[0])
-    owners = Owners(kit, group)
+    group.connect(Surroundings(rejoin=lambda: asked.append(now[0])))
+    owners = Owners(opener, MagicMock(), group)
     owners.assign([3])
     fenced: Any = SimpleNamespace(
         partition=3, alive=False, state=Ownership.STOPPED, rightful=True, early=False

@@ -36,6 +36,11 @@ from belfry.worker.takeover import LeftToOthers
 from belfry.worker.transactions import Receipt
 
 
+def runner_of(partition: int, kit: Any) -> PartitionRunner:
+    """A runner of which one object is all that it asks."""
+    return PartitionRunner(partition, kit, kit.guard, kit.outputs, kit)
+
+
 @pytest.mark.parametrize(
     ("at_first", "at_the_fence", "fences"),
     [(True, True, True), (True, False, False), (False, False, True)],
@@ -52,7 +57,7 @@ def test_who_lost_a_partition_while_taking_it_over_fences_nobody(
         fenced.append(term.partition)
         raise Fenced("the end of this test")
 
-    kit: Any = SimpleNamespace(
+    kit = MagicMock(
         clock=SimpleNamespace(monotonic_ms=float),
         guard=ClockGuard(500),
         settings=Settings(),
@@ -60,7 +65,7 @@ def test_who_lost_a_partition_while_taking_it_over_fences_nobody(
         outputs=SimpleNamespace(topics=0),
         watch=MagicMock(),
     )
-    runner = PartitionRunner(3, kit)
+    runner = runner_of(3, kit)
     runner.rightful = at_first
     runner.start()
     assert runner.join(10)
@@ -92,7 +97,7 @@ def test_who_may_not_write_waits_before_the_partition_is_taken_over_again(
         found.append("held")
         return anybody
 
-    kit: Any = SimpleNamespace(
+    kit = MagicMock(
         clock=SimpleNamespace(monotonic_ms=float),
         guard=ClockGuard(500),
         settings=Settings(),
@@ -100,7 +105,7 @@ def test_who_may_not_write_waits_before_the_partition_is_taken_over_again(
         outputs=SimpleNamespace(hold=hold, topics=0),
         watch=MagicMock(),
     )
-    runner = PartitionRunner(3, kit)
+    runner = runner_of(3, kit)
     stopping: Any = SimpleNamespace(is_set=lambda: False, wait=found.append)
     runner._stopping = stopping
     runner.start()
@@ -143,7 +148,7 @@ def test_an_added_partition_says_its_position_again_before_it_is_forgotten() -> 
     kit.outputs.topics = 0
     kit.guard.may_fire = False
     kit.clock = SimpleNamespace(monotonic_ms=wait, wall_ms=wait, both_ms=lambda: (now.ms, now.ms))
-    runner = PartitionRunner(7, kit)
+    runner = runner_of(7, kit)
     runner.beat_ms = 1.0
     runner.start()
     assert runner.join(10)
@@ -160,7 +165,7 @@ def taking_over(now: list[float], take_over: Any) -> PartitionRunner:
     kit.clock = SimpleNamespace(
         monotonic_ms=lambda: now[0], wall_ms=lambda: now[0], both_ms=lambda: (now[0], now[0])
     )
-    return PartitionRunner(3, kit)
+    return runner_of(3, kit)
 
 
 @pytest.mark.parametrize("rolled_back", [0, 300], ids=["at once", "its claim fails for long"])
@@ -260,7 +265,7 @@ class Firing:
         )
         kit.guard.skew_ms, kit.guard.now_ms = 0.0, lambda wall_ms: wall_ms
         kit.guard.wants_probe = lambda _now_ms: False
-        self.runner = PartitionRunner(3, kit)
+        self.runner = runner_of(3, kit)
         self.runner.state, self.runner.owned = Ownership.FIRING, self.owned
         self.runner._stopping = MagicMock(wait=self._sleep)
 

@@ -1,17 +1,24 @@
-"""What a partition's loop needs of its worker, and what a take-over gives it."""
+"""Opening what a partition needs: for an owner, for a standby, and for one that only takes in.
+
+    take_over   store, producer, source and engine of a home partition, fenced and recovered
+                the same without a state, where the partition was added to the input later
+    open_warm   store, changelog and producer of a standby, where the local state ends
+
+Each term of ownership gets objects of its own, so that nothing of an earlier one can be used by
+mistake.  What was opened is closed again where a later part fails.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from belfry.engine.ownership import Event
 from belfry.engine.partition import PartitionEngine
 from belfry.engine.verdicts import Place
-from belfry.firing.clock_guard import ClockGuard
 from belfry.registry.lookups import Lookups
 from belfry.schedules.identity import Homes
 from belfry.schedules.tenants import Tenants
@@ -20,8 +27,6 @@ from belfry.store.identity import Identity
 from belfry.store.ordered_map import MemoryMap
 from belfry.store.replay import Replay
 from belfry.store.schedules import ScheduleStore
-from belfry.wire.batch import SourceBatch
-from belfry.wire.lifecycle import LifecycleEvent
 from belfry.wire.requests import RequestReader
 from belfry.wire.worker_keys import Purpose
 from belfry.worker.clock import SystemClock
@@ -29,130 +34,42 @@ from belfry.worker.evidence import Evidence
 from belfry.worker.failpoints import Failpoints
 from belfry.worker.fenced_end import FencedEnd
 from belfry.worker.gauges import Gauges
-from belfry.worker.giving_up import close_all
 from belfry.worker.identities import Identities, World
 from belfry.worker.ingress import IngressProducer, committed_position
 from belfry.worker.inlets import InletProducer, Inlets, Means
 from belfry.worker.intake_end import IntakeEnd
 from belfry.worker.local_state import LocalState, Stamp
-from belfry.worker.outcome import Unknown
-from belfry.worker.outputs import Outputs
 from belfry.worker.partition_log import LogEnds, PartitionLog
 from belfry.worker.policies import Policies
-from belfry.worker.reading import Reading
 from belfry.worker.resolver import Resolver
-from belfry.worker.rocks import NoRows, RocksMap
+from belfry.worker.rocks import NoRows
 from belfry.worker.source import SourceReader
-from belfry.worker.standby import Warm
 from belfry.worker.takeover import Recovered, TakeOver
 from belfry.worker.tenant_topics import TenantTopics
+from belfry.worker.term import Owned, Refused, Term, Warm
 from belfry.worker.transaction_watch import TransactionWatch
 from belfry.worker.transactions import Outlets, PartitionProducer, Surroundings
-
-if TYPE_CHECKING:
-    from belfry.worker.runner import PartitionRunner
-
-
-class Refused(Exception):
-    """This worker must not own the partition: state or settings do not fit."""
-
 
 MESSAGE_TIMEOUT_MS: Final = 8_000
 PROPAGATION_MS: Final = 400
 
 
-def _nobody(_runner: PartitionRunner, _term: int, _batch: SourceBatch) -> None:
-    raise AssertionError("a batch was read before the agent was there")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionOpener:
+    """Opens partitions for their owners and standbys.
 
-
-def _untold(_events: Sequence[LifecycleEvent]) -> None:
-    """Nobody waits for verdicts."""
-
-
-def _never() -> bool:
-    return False
-
-
-def _keeps(_partition: int, _unable: bool) -> bool:
-    return False
-
-
-def _unheard(reason: str) -> None:
-    raise AssertionError(f"nobody hears that this worker is refused: {reason}")
-
-
-@dataclass(slots=True)
-class Owned:
-    """All that a term of ownership holds open."""
-
-    engine: PartitionEngine
-    rows: RocksMap | NoRows
-    producer: PartitionProducer
-    source: SourceReader
-    resolver: Resolver
-    intake: IntakeEnd
-    epoch: int
-    new_settings: bytes | None
-    world: World
-    new_identity: bytes | None = None
-    inlets: Inlets | None = None
-    # Of the last manifest before this term: whose it is, and when it was appended if it says that
-    # its owner holds a read lease.
-    former_epoch: int | None = None
-    lent_ms: int | None = None
-
-    @property
-    def keeps_state(self) -> bool:
-        """Whether schedules live here: a partition that only takes requests in has no inlets."""
-        return self.inlets is not None
-
-    def kept(self) -> None:
-        """The first commit has succeeded: this owner's evidence counts from now on."""
-        if self.keeps_state:
-            self.world.owned()
-
-    def check(self) -> None:
-        """Raise where this owner cannot go on: nothing can be read, or topics are others now."""
-        if self.source.failure is not None:
-            raise self.source.failure
-        if self.world.changed:
-            raise Unknown("the changelog or the input is another topic than it was")
-
-    def close(self) -> None:
-        """Stop reading, give the producer up, close the store."""
-        self.source.ask_to_stop()
-        self.world.given_up()
-        inlets = () if self.inlets is None else (self.inlets.close,)
-        close_all(*inlets, self.source.stop, self.producer.close, self.rows.close)
-
-
-@dataclass(slots=True)
-class Term:
-    """One term of ownership, as the take-over hears of it and tells of it."""
-
-    partition: int
-    moved: Callable[[Event], None]
-    hand_over: Callable[[SourceBatch], None]
-    reading: Reading
-    woken: Callable[[], None]
-    # Waits so many seconds; raises where there is no reason to go on with the take-over.
-    wait: Callable[[float], None]
-    warm: Warm | None = None
-
-
-@dataclass(slots=True)
-class Kit:
-    """The worker's side of its partitions: settings, clock, outputs, and how to take over."""
+    `partitions` is the number of homes.  `stale_ms` is for how long a local store may have been
+    away: tombstones of the changelog are kept twice as long.  `leaves` says whether a partition
+    of which this worker cannot fire everything is left to another one (`Group.leaves`).
+    """
 
     settings: Settings
     identities: Identities
     partitions: int
     clock: SystemClock
-    guard: ClockGuard
     tenants: Tenants
     lookups: Lookups | None
     outlets: Outlets
-    outputs: Outputs
     policies: Policies
     metrics: Gauges
     failpoints: Failpoints
@@ -160,11 +77,7 @@ class Kit:
     tenant_topics: TenantTopics
     watch: TransactionWatch
     stale_ms: int
-    hand_over: Callable[[PartitionRunner, int, SourceBatch], None] = _nobody
-    refused: Callable[[str], None] = _unheard
-    leaves: Callable[[int, bool], bool] = _keeps
-    verdicts: Callable[[Sequence[LifecycleEvent]], None] = _untold
-    is_asked: Callable[[], bool] = _never
+    leaves: Callable[[int, bool], bool]
 
     def take_over(self, term: Term) -> Owned:
         """Take a partition over, up to the point where its requests are to be read."""
@@ -306,6 +219,10 @@ class Kit:
             rows = self._local(partition, here).open(changelog.holds_records)
             undo.pop_all()
         return Warm(rows, Replay(ScheduleStore(rows)), changelog, producer)
+
+    def given_up(self, partition: int) -> None:
+        """A partition is not owned here any more: its open transactions are not looked at."""
+        self.watch.forget(partition)
 
     def forget(self, partition: int, why: str) -> None:
         """Remove local state that is not to be used; nobody has it open."""

@@ -1,0 +1,79 @@
+"""A fired event as a program of its tenant gets it: the record, and what its headers say."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from belfry.client.requests import EVENT_TYPE
+from belfry.schedules.instants import parse_instant
+from belfry.wire.record import Headers
+
+
+@dataclass(frozen=True, slots=True)
+class FiredRecord:
+    """One fired event as it lies in Kafka; instants in epoch milliseconds.
+
+    `headers` are all headers, those of belfry's own among them.  For a tenant whose delivery is
+    ENVELOPE, `event` holds the fields of `FiredEvent`, and `payload` the payload within.
+    """
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp_ms: int | None
+    key: bytes | None
+    value: bytes | None
+    headers: Headers
+    event: dict[str, Any] | None = None
+
+    @property
+    def payload(self) -> bytes | None:
+        """What the user scheduled."""
+        return self.value if self.event is None else self.event["payload"]
+
+    @property
+    def tenant(self) -> str | None:
+        """Whose event it is: by the envelope, else by the name of the topic."""
+        if self.event is not None:
+            return str(self.event["tenant"])
+        _, fired, tenant = self.topic.partition("fired.")
+        return tenant if fired and tenant else None
+
+    @property
+    def event_type(self) -> str | None:
+        """Its type: the envelope's, else the CloudEvent's, else the header ``event-type``."""
+        if self.event is not None:
+            found: str | None = self.event["event_type"]
+            return found
+        return self.header("ce_type") or self.header(EVENT_TYPE)
+
+    @property
+    def fire_id(self) -> str | None:
+        """Id of the fire, the same for every attempt: deduplicate by it."""
+        return self.header("belfry-fire-id")
+
+    @property
+    def schedule_id(self) -> str | None:
+        """Id of the schedule."""
+        return self.header("belfry-schedule-id")
+
+    @property
+    def scheduled_at_ms(self) -> int | None:
+        """Nominal instant of the occurrence."""
+        text = self.header("belfry-scheduled-at")
+        try:
+            return None if text is None else parse_instant(text)
+        except ValueError:
+            return None
+
+    @property
+    def occurrence(self) -> int | None:
+        """0, 1, 2 … within one life of the schedule; -1 for one that TRIGGER asked for."""
+        text = self.header("belfry-occurrence")
+        return int(text) if text is not None and text.lstrip("-").isdecimal() else None
+
+    def header(self, name: str) -> str | None:
+        """The last header of this name as text: belfry puts its own after the user's."""
+        found = [value for header, value in self.headers if header == name and value is not None]
+        return found[-1].decode(errors="replace") if found else None

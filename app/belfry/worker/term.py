@@ -1,0 +1,105 @@
+"""What one term of ownership holds open, and what a standby hands over to the next owner.
+
+    standby ── Warm ──► take-over, told by a Term ──► Owned ──► the partition's loop, until close
+
+Several parts pass these values on: the loop (`runner.py`), the take-over (`opener.py`), standbys
+(`standby.py`).  They open nothing themselves; they close what they hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from belfry.engine.ownership import Event
+from belfry.engine.partition import PartitionEngine
+from belfry.store.replay import Replay
+from belfry.wire.batch import SourceBatch
+from belfry.worker.giving_up import close_all
+from belfry.worker.identities import World
+from belfry.worker.inlets import Inlets
+from belfry.worker.intake_end import IntakeEnd
+from belfry.worker.outcome import Unknown
+from belfry.worker.partition_log import PartitionLog
+from belfry.worker.reading import Reading
+from belfry.worker.resolver import Resolver
+from belfry.worker.rocks import NoRows, RocksMap
+from belfry.worker.source import SourceReader
+from belfry.worker.transactions import PartitionProducer
+
+
+class Refused(Exception):
+    """This worker must not own the partition: state or settings do not fit."""
+
+
+@dataclass(slots=True)
+class Warm:
+    """What a standby hands over: the next owner goes on with it."""
+
+    rows: RocksMap
+    replay: Replay
+    changelog: PartitionLog
+    producer: PartitionProducer
+
+    def close(self) -> None:
+        """Close all of it."""
+        close_all(self.changelog.close, self.producer.close, self.rows.close)
+
+
+@dataclass(slots=True)
+class Owned:
+    """All that a term of ownership holds open."""
+
+    engine: PartitionEngine
+    rows: RocksMap | NoRows
+    producer: PartitionProducer
+    source: SourceReader
+    resolver: Resolver
+    intake: IntakeEnd
+    epoch: int
+    new_settings: bytes | None
+    world: World
+    new_identity: bytes | None = None
+    inlets: Inlets | None = None
+    # Of the last manifest before this term: whose it is, and when it was appended if it says that
+    # its owner holds a read lease.
+    former_epoch: int | None = None
+    lent_ms: int | None = None
+
+    @property
+    def keeps_state(self) -> bool:
+        """Whether schedules live here: a partition that only takes requests in has no inlets."""
+        return self.inlets is not None
+
+    def kept(self) -> None:
+        """The first commit has succeeded: this owner's evidence counts from now on."""
+        if self.keeps_state:
+            self.world.owned()
+
+    def check(self) -> None:
+        """Raise where this owner cannot go on: nothing can be read, or topics are others now."""
+        if self.source.failure is not None:
+            raise self.source.failure
+        if self.world.changed:
+            raise Unknown("the changelog or the input is another topic than it was")
+
+    def close(self) -> None:
+        """Stop reading, give the producer up, close the store."""
+        self.source.ask_to_stop()
+        self.world.given_up()
+        inlets = () if self.inlets is None else (self.inlets.close,)
+        close_all(*inlets, self.source.stop, self.producer.close, self.rows.close)
+
+
+@dataclass(slots=True)
+class Term:
+    """One term of ownership, as the take-over hears of it and tells of it."""
+
+    partition: int
+    moved: Callable[[Event], None]
+    hand_over: Callable[[SourceBatch], None]
+    reading: Reading
+    woken: Callable[[], None]
+    # Waits so many seconds; raises where there is no reason to go on with the take-over.
+    wait: Callable[[float], None]
+    warm: Warm | None = None
