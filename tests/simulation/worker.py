@@ -14,10 +14,10 @@ from typing import Any, Final
 from confluent_kafka import KafkaException
 from prometheus_client import CollectorRegistry
 
-from belfry import assembly
 from belfry.balance.roster import Standing
 from belfry.settings import ClusterSettings, Settings
 from belfry.telemetry.metrics import Metrics
+from belfry.worker import cluster_start, sharing
 from belfry.worker.group import Group as Seat
 from belfry.worker.group import Surroundings
 from belfry.worker.owners import Owners
@@ -71,9 +71,9 @@ class SimWorker:
     def _run(self) -> None:
         clock: Any = self.machine
         try:
-            found = assembly.find(self._settings)
+            found = cluster_start.find(self._settings)
             seat = Seat(Standing(self.machine.name))
-            shared = assembly.share(self._settings, found, clock, _METRICS, seat)
+            shared = sharing.share(self._settings, found, clock, _METRICS, seat)
         except KafkaException:
             # No broker: the process ends, and whoever supervises it starts it again.
             return

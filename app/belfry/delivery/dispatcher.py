@@ -80,6 +80,10 @@ class Poster(Protocol):
 MakePoster = Callable[[Finished], Poster]
 
 
+def _untold(_outcome: str, _number: int) -> None:
+    """Nobody counts."""
+
+
 class Dispatcher:
     """Delivers until it is stopped; nothing that happens to it ends the process."""
 
@@ -89,13 +93,14 @@ class Dispatcher:
         places: Places,
         poster: Callable[[Finished], Poster],
         decoder: Decoder,
+        told: Told = _untold,
     ) -> None:
-        """`told` may be replaced before the start: it hears of what is counted."""
+        """`told` hears of what is counted: an outcome, and how many of it."""
         self._settings = settings
         self._places = places
         self._decoder = decoder
         self._clock = clock = SystemClock()
-        self.told: Told = lambda _outcome, _number: None
+        self._told = told
         self._results: SimpleQueue[tuple[Ticket, Work, Answer]] = SimpleQueue()
         self._posting = poster(lambda *result: self._results.put(result))
         self._stopping = Event()
@@ -274,7 +279,7 @@ class Dispatcher:
         progress = {partition: self._progress[partition] for partition in self._moved}
         journal.commit(self._records, progress)
         for name, number in self._counts.items():
-            self.told(name, number)
+            self._told(name, number)
         self._moved.clear()
         self._counts.clear()
         self._records.clear()

@@ -16,7 +16,7 @@ from belfry.client.decoding import Decoder
 from belfry.delivery.addresses import networks
 from belfry.delivery.apart import PostingApart
 from belfry.delivery.confined import BadUser, close_to_own_user, identity
-from belfry.delivery.dispatcher import Dispatcher
+from belfry.delivery.dispatcher import Dispatcher, Told
 from belfry.delivery.posting import Means, Posting
 from belfry.delivery.posts import Secrets
 from belfry.delivery.transport import HttpTransport
@@ -71,7 +71,7 @@ def _check_user(settings: Settings) -> None:
 
 
 def dispatcher_of(
-    settings: Settings, frames: Frames, registry: Registry | None, means: Means
+    settings: Settings, frames: Frames, registry: Registry | None, means: Means, told: Told
 ) -> Dispatcher:
     """A dispatcher that is not started; it takes no more work than it can have files open.
 
@@ -93,7 +93,7 @@ def dispatcher_of(
     decoder = Decoder("FiredEvent", look_in(registry), only=True)
     apart = settings.role == "deliver"
     poster = partial(PostingApart, settings) if apart else partial(Posting, means)
-    return Dispatcher(settings, places, poster, decoder)
+    return Dispatcher(settings, places, poster, decoder, told)
 
 
 def _files() -> int:
@@ -124,15 +124,19 @@ class DeliveryView:
 
     def __init__(self, identity: WorkerIdentity) -> None:
         self.identity = identity
-        self.dispatcher: Dispatcher | None = None
+        self._dispatcher: Dispatcher | None = None
+
+    def show(self, dispatcher: Dispatcher) -> None:
+        """Show what this dispatcher does."""
+        self._dispatcher = dispatcher
 
     def live(self) -> bool:
         """A dispatcher starts over by itself; a thread that ended does not."""
-        return self.dispatcher is None or self.dispatcher.alive
+        return self._dispatcher is None or self._dispatcher.alive
 
     def readiness(self) -> Readiness:
         """Whether the group has given it its share."""
-        ready = self.dispatcher is not None and self.dispatcher.ready
+        ready = self._dispatcher is not None and self._dispatcher.ready
         problems = [] if ready else ["the group that delivers has not answered yet"]
         return Readiness(ready=ready, problems=problems, started=ready)
 

@@ -65,7 +65,10 @@ class Tenants:
         delivery: Delivery,
         level: Level,
         guard: AbstractContextManager[Any] | None = None,
+        signing: Signing | None = None,
+        most_unknown: int | None = None,
     ) -> None:
+        """`most_unknown`: most tenants without a policy that may have topics; None: any number."""
         self._fired_prefix = fired_prefix
         self.names = TopicNames(fired_prefix.removesuffix("fired."))
         self._delivery = delivery
@@ -78,11 +81,10 @@ class Tenants:
         # Tenants that were met, by what Kafka's metrics call their topics.
         self._alike: dict[str, frozenset[str]] = {}
         self.snapshot = Snapshot({}, {}, frozenset())
-        self.signing = Signing()
+        self.signing = signing or Signing()
         self.terms_of: Callable[[str], Terms | None] = _nobody
         self._look_at = MET
-        # How many tenants without a policy may have output topics; None for any number.
-        self.most_unknown: int | None = None
+        self.most_unknown = most_unknown
         self._any_crowded_out = False
 
     def of(self, name: str) -> Tenant:

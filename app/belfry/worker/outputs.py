@@ -12,18 +12,13 @@ No partition waits while a topic is made, and nobody makes many at once (`topic_
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from threading import Event, Lock, Thread
 from time import monotonic
 from typing import Any, Final
 
 import structlog
-from confluent_kafka import KafkaException, TopicCollection
-from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its own re-exports
-    AclOperation,
-    AdminClient,
-    ConfigResource,
-)
+from confluent_kafka.admin import AdminClient
 
 from belfry.engine.effects import Effects
 from belfry.registry.client import Registry
@@ -32,16 +27,13 @@ from belfry.schedules.tenants import Found, Tenants
 from belfry.settings import Settings
 from belfry.worker.envelopes import Envelopes, is_framed
 from belfry.worker.outcome import Aborted, TopicGone
+from belfry.worker.output_state import FIRST_PAUSE_S, OutputState
+from belfry.worker.topic_questions import ADMIN_S, largest_records, not_writable
 from belfry.worker.topic_queue import CROWDED_OUT, TO_MAKE, TopicQueue, make_topics
 
 LOOK_S: Final = 5.0
-FIRST_PAUSE_S: Final = 1.0
-LONGEST_PAUSE_S: Final = 60.0
-ADMIN_S: Final = 10.0
-TOPICS_AT_ONCE: Final = 500
 OFFLINE: Final = "a partition of its topic has no leader"
 BARRED: Final = "belfry may not write to its topic: allow it the operation WRITE"
-BATCH_OVERHEAD_BYTES: Final = 1024
 MAKE_S: Final = 0.1
 
 log = structlog.get_logger(__name__)
@@ -50,7 +42,15 @@ log = structlog.get_logger(__name__)
 class Outputs:
     """Knows which tenants' topics can be written to; used by all partitions' threads."""
 
-    def __init__(self, settings: Settings, tenants: Tenants, registry: Registry | None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        tenants: Tenants,
+        registry: Registry | None,
+        watcher: Callable[[Mapping[str, Any]], None] | None = None,
+        queued: Callable[[int], None] | None = None,
+    ) -> None:
+        """`watcher` hears of all topics that there are, `queued` how many are yet to be made."""
         self._settings = settings
         self._tenants = tenants
         self._envelopes = Envelopes(settings, registry)
@@ -59,10 +59,7 @@ class Outputs:
         self._partitions: dict[str, int] = {}
         self._leaderless: set[str] = set()
         self._noted: set[str] = set()
-        self._ready: set[str] = set()
-        # Topics whose tenants are all ready.
-        self._open: set[str] = set()
-        self._retry: dict[str, tuple[float, float]] = {}
+        self._state = OutputState()
         self._lock = Lock()
         self._stopping = Event()
         self._queue = TopicQueue(settings.new_topics_per_second)
@@ -70,8 +67,8 @@ class Outputs:
         self._look_at = 0.0
         self._thread = Thread(target=self._run, name="belfry-outputs", daemon=True)
         self._maker = Thread(target=self._make, name="belfry-topics", daemon=True)
-        self.queued: Callable[[int], None] = lambda _queued: None
-        self.watcher: Callable[[Mapping[str, Any]], None] = lambda _topics: None
+        self._queued = queued or (lambda _topics: None)
+        self._watcher = watcher or (lambda _topics: None)
 
     def start(self) -> None:
         """Look at the topics that exist, and go on looking."""
@@ -101,13 +98,13 @@ class Outputs:
     def prepare(self, effects: Effects) -> None:
         """Make sure of the topics of a step's tenants; Aborted if it fires to one that is not."""
         if effects.unframed:
-            self._ready -= effects.unframed
+            self._state.unready(effects.unframed)
             self._make_ready(effects.unframed)
             raise Aborted("the schema id of an envelope was not known yet", {})
         topics = {fired[0] for fired in effects.fired}
-        if topics <= self._open and effects.tenants <= self._ready:
+        if self._state.covers(topics, effects.tenants):
             return
-        closed = topics - self._open
+        closed = self._state.closed(topics)
         names = {tenant.name for topic in closed for tenant in self._tenants.on(topic)}
         self._make_ready(names | effects.tenants)
         self._refuse_unfit(effects.tenants)
@@ -117,7 +114,7 @@ class Outputs:
         refused |= self._tenants.names.reserved((each.name, each.topic) for each in firing)
         if refused:
             raise Aborted("output topics cannot be written to", refused)
-        self._open.update(tenant.topic for tenant in firing)
+        self._state.open(tenant.topic for tenant in firing)
 
     def _refuse_unfit(self, names: Iterable[str]) -> None:
         """Whose topic collides with one that was there first, or for whose there is no room.
@@ -141,7 +138,7 @@ class Outputs:
         """
         if not topics:
             self._look()
-            topics = dict.fromkeys(self._barred(self._open), BARRED)
+            topics = dict.fromkeys(not_writable(self._admin, self._state.opened()), BARRED)
         anybody = False
         for topic, reason in topics.items():
             for tenant in self._tenants.on(topic):
@@ -163,17 +160,17 @@ class Outputs:
         if reason:
             # It is held from the very change on: nothing is made of the two that do not fit.
             found["held"] = reason
-        self._open -= {topic, before.topic}
+        self._state.close({topic, before.topic})
         tenant = self._tenants.follow(terms, **found)
         if reason:
             self._hold(tenant, reason)
         elif (tenant.topic, tenant.delivery) != (before.topic, before.delivery):
-            self._ready.discard(tenant.name)
+            self._state.unready([tenant.name])
             self._make_ready([tenant.name])
 
     def _make_ready(self, names: Iterable[str]) -> None:
         with self._lock:
-            fresh = [name for name in names if name not in self._ready]
+            fresh = self._state.fresh(names)
             topics = {name: self._tenants.of(name).topic for name in fresh}
             absent = [name for name in fresh if topics[name] not in self._partitions]
             offline = [name for name in absent if topics[name] in self._leaderless]
@@ -182,7 +179,9 @@ class Outputs:
             problems |= self._want({name: topics[name] for name in absent})
             self._describe([topics[name] for name in fresh if name not in problems])
             again = [name for name in fresh if self._tenants.of(name).held]
-            barred = self._barred({topics[name] for name in again if name not in problems})
+            barred = not_writable(
+                self._admin, {topics[name] for name in again if name not in problems}
+            )
             problems |= {name: BARRED for name in again if topics[name] in barred}
         self._settle(topics, problems)
 
@@ -197,7 +196,7 @@ class Outputs:
             reason, found = problems.get(name, ""), Found()
             enveloped = tenant.delivery is Delivery.ENVELOPE
             if not reason and enveloped and not is_framed(tenant, tenant.topic):
-                if self._pauses(name):
+                if self._state.pauses(name, monotonic()):
                     # It is held, and its requests must not ask the registry with every step.
                     continue
                 found["envelope_head"], reason = self._envelopes.head(tenant.topic)
@@ -224,7 +223,7 @@ class Outputs:
         if topic in self._queue:
             return TO_MAKE
         tenant = self._tenants.of(name)
-        if tenant.held not in ("", CROWDED_OUT) and self._pauses(name):
+        if tenant.held not in ("", CROWDED_OUT) and self._state.pauses(name, monotonic()):
             return tenant.held
         if tenant.collides_with is not None:
             return f"its topic collides with that of {tenant.collides_with}"
@@ -246,7 +245,7 @@ class Outputs:
                 self.make_some()
             except Exception as error:  # noqa: BLE001  # the cluster is away: the next round tells
                 log.warning("output topics not made", reason=str(error))
-            self.queued(len(self._queue))
+            self._queued(len(self._queue))
             if not len(self._queue):
                 self._wanted.clear()
             self._stopping.wait(MAKE_S)
@@ -262,7 +261,7 @@ class Outputs:
             self._queue.done(topic)
         failed = problems.keys() - self._partitions.keys()
         self._tenants.note_topics((), failed)
-        self._noted -= failed
+        self._noted = self._noted - failed
         self._describe([topic for topic in topics if topic not in problems])
         waited = [tenant for topic in topics for tenant in self._tenants.on(topic)]
         self._settle(
@@ -275,65 +274,33 @@ class Outputs:
 
     def _there(self, partitions: dict[str, int]) -> None:
         """Topics that were made just now."""
-        self._partitions.update(partitions)
+        # Other threads go through what there was: it is replaced, never changed.
+        self._partitions = {**self._partitions, **partitions}
         self._tenants.note_topics(partitions)
-        self._noted |= partitions.keys()
+        self._noted = self._noted | partitions.keys()
 
-    def _describe(self, topics: list[str]) -> None:
+    def _describe(self, topics: Iterable[str]) -> None:
         """Learn how large a record each topic takes."""
-        for some in _shares(topics):
-            resources = [ConfigResource("topic", topic) for topic in some]
-            findings: list[tuple[Tenant, Found]] = []
-            for resource, answer in self._admin.describe_configs(resources).items():
-                try:
-                    limit = int(answer.result(ADMIN_S)["max.message.bytes"].value)
-                except (KafkaException, TimeoutError) as error:
-                    log.warning("topic not described", topic=resource.name, reason=repr(error))
-                    continue
-                found: Found = {"max_record_bytes": limit - BATCH_OVERHEAD_BYTES}
-                findings += [(tenant, found) for tenant in self._tenants.on(resource.name)]
-            self._tenants.note(findings)
-
-    def _barred(self, topics: Iterable[str]) -> set[str]:
-        """Those of these topics that belfry may not write to."""
-        barred: set[str] = set()
-        for some in _shares(topics):
-            answers = self._admin.describe_topics(
-                TopicCollection(some), include_authorized_operations=True, request_timeout=ADMIN_S
-            )
-            for topic, answer in answers.items():
-                try:
-                    allowed = answer.result(ADMIN_S).authorized_operations
-                except (KafkaException, TimeoutError) as error:
-                    log.warning("topic not described", topic=topic, reason=repr(error))
-                    continue
-                if allowed is not None and AclOperation.WRITE not in allowed:
-                    barred.add(topic)
-        return barred
-
-    def _pauses(self, name: str) -> bool:
-        """Whether a tenant is held, and it is not yet time to try again."""
-        return self._retry.get(name, (0.0, 0.0))[0] > monotonic()
+        findings = [
+            (tenant, Found(max_record_bytes=largest))
+            for topic, largest in largest_records(self._admin, topics)
+            for tenant in self._tenants.on(topic)
+        ]
+        self._tenants.note(findings)
 
     def _hold(self, tenant: Tenant, reason: str) -> None:
         self._tenants.note([(tenant, self._kept_back(tenant, reason))])
 
     def _kept_back(self, tenant: Tenant, reason: str) -> Found:
-        self._ready.discard(tenant.name)
-        self._open.discard(tenant.topic)
-        if reason == TO_MAKE:
-            # Whoever makes it tells what became of it.
-            return {"held": reason}
-        _, pause = self._retry.get(tenant.name, (0.0, FIRST_PAUSE_S / 2))
-        pause = min(pause * 2, LONGEST_PAUSE_S)
-        self._retry[tenant.name] = (monotonic() + pause, pause)
-        if tenant.held in ("", TO_MAKE):
+        # The thread that makes a topic tells what became of it: that needs no other look.
+        made = reason == TO_MAKE
+        self._state.keep_back(tenant.name, tenant.topic, None if made else monotonic())
+        if not made and tenant.held in ("", TO_MAKE):
             log.warning("tenant held: its events wait", tenant=tenant.name, reason=reason)
         return {"held": reason}
 
     def _let_go(self, tenant: Tenant) -> Found:
-        self._ready.add(tenant.name)
-        self._retry.pop(tenant.name, None)
+        self._state.let_go(tenant.name)
         if not tenant.held:
             return {}
         if tenant.held != TO_MAKE:
@@ -348,8 +315,7 @@ class Outputs:
                 if monotonic() - looked >= LOOK_S:
                     looked = monotonic()
                     self._look()
-                due = [name for name, (at, _) in self._retry.items() if at <= monotonic()]
-                if due:
+                if due := self._state.due(monotonic()):
                     self._look()
                     self._make_ready(due)
             except Exception as error:  # noqa: BLE001  # the cluster is away: the next look tells
@@ -358,7 +324,7 @@ class Outputs:
     def _look(self) -> None:
         """Learn which tenants' topics exist, and notice those that went."""
         topics = self._admin.list_topics(timeout=ADMIN_S).topics
-        self.watcher(topics)
+        self._watcher(topics)
         moved = self._tenants.moved_topics()
         mine = {
             name: topic
@@ -385,14 +351,7 @@ class Outputs:
         self._describe(list(new))
         for topic in lost:
             for tenant in self._tenants.on(topic):
-                self._ready.discard(tenant.name)
+                self._state.unready([tenant.name])
                 if topic in self._leaderless:
                     self._hold(tenant, OFFLINE)
-            self._open.discard(topic)
-
-
-def _shares(topics: Iterable[str]) -> Iterator[list[str]]:
-    """These topics, as many at a time as a broker tells of within the time for an answer."""
-    asked = sorted(set(topics))
-    for start in range(0, len(asked), TOPICS_AT_ONCE):
-        yield asked[start : start + TOPICS_AT_ONCE]
+            self._state.close([topic])

@@ -24,9 +24,10 @@ from belfry.worker.failure_detector import Patience, Waits
 from belfry.worker.group import Group
 from belfry.worker.heartbeats import Heartbeats
 from belfry.worker.opener import PartitionOpener
-from belfry.worker.runner import HEARTBEAT_MS, PartitionRunner
+from belfry.worker.runner import PartitionRunner
 from belfry.worker.standby import Standby
 from belfry.worker.term import Warm
+from belfry.worker.upkeep import HEARTBEAT_MS
 
 LOOK_S: Final = 0.5
 STOP_S: Final = 15.0
@@ -257,7 +258,7 @@ class Owners:
         often_ms = float(beat_ms(len(runners)))
         for runner in runners:
             heard = lost or runner.partition in told.commits_for or not runner.rightful
-            runner.beat_ms = often_ms if heard else HEARTBEAT_MS
+            runner.upkeep.beat_ms = often_ms if heard else HEARTBEAT_MS
 
     def _may_restart(self, ended: PartitionRunner) -> bool:
         """Whether a partition that ended by itself is to be tried again.

@@ -28,7 +28,6 @@ from belfry.wire.batch import SourceBatch
 from belfry.wire.lifecycle import LifecycleEvent
 from belfry.worker.arrivals import Arrivals
 from belfry.worker.failure import PAUSE_AFTER_ERROR_S, Failures
-from belfry.worker.ingress import RENEW_MS
 from belfry.worker.leasing import Leasing
 from belfry.worker.mailbox import Mailbox
 from belfry.worker.missing_batch import MissingBatch
@@ -40,14 +39,10 @@ from belfry.worker.reading import Reading
 from belfry.worker.rests import Rests
 from belfry.worker.term import Owned, Refused, Term, Warm
 from belfry.worker.transactions import Receipt
+from belfry.worker.upkeep import Upkeep
 
 LONGEST_WAIT_S: Final = 1.0
-SWEEP_ROWS: Final = 500
-SWEEP_EVERY_MS: Final = 1_000
-SWEEP_BEHIND_MS: Final = 100
-HEARTBEAT_MS: Final = 30_000.0
 PAUSE_AFTER_ABORT_S: Final = 0.05
-FLUSH_EVERY_MS: Final = 20_000
 
 log = structlog.get_logger(__name__)
 
@@ -83,7 +78,6 @@ class PartitionRunner:
         self.partition = partition
         self.rightful = True
         self.early = False
-        self.beat_ms = HEARTBEAT_MS
         self.reading = Reading()
         self.arrivals = Arrivals(guard)
         self.state = Ownership.IDLE
@@ -99,6 +93,7 @@ class PartitionRunner:
         self._catch_up_limit_ms = settings.catch_up_limit_ms
         self._mail = Mailbox(settings.batch_records, settings.step_bytes)
         self.leasing = Leasing(self._mail.wake)
+        self.upkeep = Upkeep(guard, self.leasing)
         self._missing = MissingBatch()
         self._stopping = Flag()
         self._pace = Pace(settings.fire_chunk)
@@ -107,7 +102,6 @@ class PartitionRunner:
         self._thread = Thread(target=self._run, name=f"belfry-partition-{partition}", daemon=True)
         self._waiting: SourceBatch | None = None
         self._turned_ms = clock.monotonic_ms()
-        self._swept_ms = self._beaten_ms = self._flushed_ms = 0.0
         self._rests = Rests(settings.batch_records)
 
     # -- from other threads ----------------------------------------------------------------------
@@ -266,7 +260,7 @@ class PartitionRunner:
         batch = self._ready_batch(owned)
         if batch is not None:
             effects = self._accept(owned, batch, self.arrivals.instant_ms(batch, now_ms))
-        effects = self._chores(owned, effects, self._clock.monotonic_ms())
+        effects = self.upkeep.add_to(owned, effects, self._clock.monotonic_ms(), self._guarded_ms)
         if effects is None or effects.empty or self._commit(engine, effects):
             self._settle(owned, effects, batch)
 
@@ -311,7 +305,7 @@ class PartitionRunner:
 
     def _due_in_s(self, owned: Owned) -> float:
         due_ms = owned.engine.next_due_ms()
-        longest_s = min(LONGEST_WAIT_S, self.beat_ms / 1000)
+        longest_s = min(LONGEST_WAIT_S, self.upkeep.beat_ms / 1000)
         if due_ms is None or not self._may_fire():
             return longest_s
         now_ms = self._clock.wall_ms() - self._guard.skew_ms
@@ -331,24 +325,6 @@ class PartitionRunner:
             return owned.engine.accept(batch, now_ms)
         except GapInSource as error:
             raise Unknown(f"a batch is missing: {error}") from error
-
-    def _chores(self, owned: Owned, effects: Effects | None, now_ms: float) -> Effects | None:
-        """Sweep now and then; a manifest every half minute, or beat, proves clock and fence."""
-        if not owned.keeps_state:
-            silent = now_ms - self._beaten_ms >= RENEW_MS
-            return owned.engine.claim(None) if silent else effects
-        every_ms = SWEEP_BEHIND_MS if owned.engine.sweeps_behind else SWEEP_EVERY_MS
-        if now_ms - self._swept_ms >= every_ms and self._guard.may_fire:
-            self._swept_ms = now_ms
-            effects = owned.engine.sweep(self._guarded_ms(), SWEEP_ROWS)
-        beats = now_ms - self._beaten_ms >= self.beat_ms or self._guard.wants_probe(int(now_ms))
-        proves = self.leasing.wants_commit(owned.producer.lease)
-        if beats or proves or (owned.inlets is not None and owned.inlets.wanted):
-            effects = owned.engine.claim(None)
-        if now_ms - self._flushed_ms >= FLUSH_EVERY_MS:
-            self._flushed_ms = now_ms
-            owned.rows.flush()
-        return effects
 
     def _commit(self, engine: PartitionEngine, effects: Effects) -> bool:
         """Make a step true; False if it was rolled back and is to be done again."""
@@ -378,9 +354,9 @@ class PartitionRunner:
         return True
 
     def _after(self, effects: Effects, receipt: Receipt, started_ms: float) -> None:
-        self._beaten_ms = self._clock.monotonic_ms()
-        fired = len(effects.fired)
-        self._pace.committed(fired, self._beaten_ms - started_ms)
+        now_ms = self._clock.monotonic_ms()
+        self.upkeep.committed(now_ms)
+        self._pace.committed(len(effects.fired), now_ms - started_ms)
         self.failures.committed()
         self.leasing.appended_ms = receipt.appended_ms
         if self.owned is not None and self.owned.inlets is not None:
@@ -392,7 +368,7 @@ class PartitionRunner:
                 int(receipt.acknowledged_ms),
                 int(receipt.acknowledged_at_ms),
             )
-        self._metrics.committed(effects, (self._beaten_ms - started_ms) / 1000)
+        self._metrics.committed(effects, (now_ms - started_ms) / 1000)
         self._worker.committed(effects.lifecycle)
 
     def _give_up(self) -> None:

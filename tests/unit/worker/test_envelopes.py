@@ -104,12 +104,14 @@ class Site:
 
     def pause_ends(self) -> None:
         """What the thread does when it is time to try again."""
-        self.outputs._retry = {name: (0.0, pause) for name, (_, pause) in self.pauses.items()}
+        self.outputs._state._retry = {
+            name: (0.0, pause) for name, (_, pause) in self.pauses.items()
+        }
         self.outputs._make_ready(list(self.pauses))
 
     @property
     def pauses(self) -> dict[str, tuple[float, float]]:
-        return self.outputs._retry
+        return self.outputs._state._retry
 
 
 @pytest.fixture

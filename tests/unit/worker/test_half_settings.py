@@ -97,7 +97,7 @@ def test_a_certificate_is_tried(tmp_path: Path) -> None:
 def test_the_worker_does_not_start_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("signal.signal", lambda *_: None)
     monkeypatch.setattr("belfry.telemetry.logs.configure", lambda _: None)
-    monkeypatch.setattr(assembly, "HttpServer", None)
+    monkeypatch.setattr(assembly, "server_of", None)
     with capture_logs() as told:
         assert assembly.run_worker(Settings(claims="signed")) == 1
     assert [each["event"] for each in told] == ["refused to start"]

@@ -34,7 +34,7 @@ class Owner(Firing):
         self.lease = self.owned.producer.lease
         self.sealed: list[bool] = []
         self.engine.seal.side_effect = lambda _epoch, *, read_lease: self.sealed.append(read_lease)
-        self.runner._beaten_ms = self.now_ms
+        self.runner.upkeep.committed(self.now_ms)
         owners: Any = SimpleNamespace(runner=lambda _partition: self.runner)
         tenants = Tenants("fired.", Delivery.PAYLOAD, Level.OUTCOMES)
         self.holdings = Holdings(owners, tenants, 4)
@@ -195,8 +195,8 @@ def test_who_has_waited_for_a_lease_tells_no_more_of_it() -> None:
     owner = Successor([(1_000.0, True)], 6, 1_100.0)
     owner.takes_over()
     assert owner.now_ms == 1_000.0 + OUTWAIT_MS
-    owner.runner._beaten_ms = 0.0
-    owner.runner.beat_ms = 1.0
+    owner.runner.upkeep.committed(0.0)
+    owner.runner.upkeep.beat_ms = 1.0
     owner.runner._step(owner.owned)
     assert owner.sealed == [True, False]
 

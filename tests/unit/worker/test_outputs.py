@@ -16,11 +16,8 @@ from belfry.schedules.tenants import Tenants
 from belfry.settings import Settings
 from belfry.worker import outputs
 from belfry.worker.outcome import Aborted, TopicGone
-from belfry.worker.outputs import (
-    BATCH_OVERHEAD_BYTES,
-    TOPICS_AT_ONCE,
-    Outputs,
-)
+from belfry.worker.outputs import Outputs
+from belfry.worker.topic_questions import BATCH_OVERHEAD_BYTES, TOPICS_AT_ONCE
 from belfry.worker.topic_queue import AT_ONCE, CROWDED_OUT, TO_MAKE, TopicQueue
 from tests.unit.engine.driver import HOUR, T0, Driver
 

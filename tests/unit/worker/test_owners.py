@@ -15,7 +15,7 @@ from belfry.engine.ownership import Ownership
 from belfry.worker import owners as module
 from belfry.worker.group import Group, Surroundings
 from belfry.worker.owners import Owners
-from belfry.worker.runner import HEARTBEAT_MS
+from belfry.worker.upkeep import HEARTBEAT_MS
 
 
 def test_an_assignment_takes_the_gauges_of_ended_runners_away() -> None:
@@ -104,10 +104,12 @@ def test_an_owner_commits_often_only_where_heartbeats_do_not_tell(
 ) -> None:
     heartbeats: Any = SimpleNamespace(acknowledged=lambda: acknowledged)
     owners = Owners(MagicMock(), MagicMock(), Group(Standing("one")), heartbeats)
-    runner: Any = SimpleNamespace(partition=3, rightful=rightful, beat_ms=0.0)
+    runner: Any = SimpleNamespace(
+        partition=3, rightful=rightful, upkeep=SimpleNamespace(beat_ms=0.0)
+    )
     owners._runners[3] = runner
     owners._set_beats(Assignment(commits_for=commits_for))
-    assert runner.beat_ms == (BEAT_MS if often else HEARTBEAT_MS)
+    assert runner.upkeep.beat_ms == (BEAT_MS if often else HEARTBEAT_MS)
 
 
 def test_who_is_fenced_off_what_the_group_gave_it_asks_the_group_once(
@@ -124,7 +126,12 @@ def test_who_is_fenced_off_what_the_group_gave_it_asks_the_group_once(
     owners = Owners(opener, MagicMock(), group)
     owners.assign([3])
     fenced: Any = SimpleNamespace(
-        partition=3, alive=False, state=Ownership.STOPPED, rightful=True, early=False
+        partition=3,
+        alive=False,
+        state=Ownership.STOPPED,
+        rightful=True,
+        early=False,
+        upkeep=SimpleNamespace(beat_ms=0.0),
     )
     owners._runners[3] = fenced
     monkeypatch.setattr(owners, "_stand_by", lambda *_, **__: None)

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from belfry.assembly import only_one_in
 from belfry.cli.backup import _write
 from belfry.devstack.lock import locked
+from belfry.worker.data_folder import only_one_in
 from belfry.worker.private_files import close_to_others
 from belfry.worker.rocks import RocksMap
 

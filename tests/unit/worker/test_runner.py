@@ -149,7 +149,7 @@ def test_an_added_partition_says_its_position_again_before_it_is_forgotten() -> 
     kit.guard.may_fire = False
     kit.clock = SimpleNamespace(monotonic_ms=wait, wall_ms=wait, both_ms=lambda: (now.ms, now.ms))
     runner = runner_of(7, kit)
-    runner.beat_ms = 1.0
+    runner.upkeep.beat_ms = 1.0
     runner.start()
     assert runner.join(10)
     assert not runner.failures.problem

@@ -1,0 +1,67 @@
+"""Setting the HTTP port up: who verifies callers, what the port bears, and its server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from urllib.parse import urlsplit
+
+from fastapi import FastAPI
+
+from belfry.api.access import Gate, Verifier
+from belfry.api.keys import ApiKeys
+from belfry.api.limits import Limits
+from belfry.api.oidc import Provider, Tokens
+from belfry.api.room import Room
+from belfry.api.server import HttpServer, Manner
+from belfry.settings import Settings
+
+
+def gate_of(settings: Settings, now_ms: Callable[[], float]) -> Gate:
+    """Who verifies callers; nobody where nothing is configured."""
+    verifiers: list[Verifier] = []
+    if settings.http_api_keys or settings.http_api_keys_file:
+        given = settings.http_api_keys
+        listed = None if given is None else given.get_secret_value()
+        keys = ApiKeys(listed, settings.http_api_keys_file, now_ms)
+        verifiers.append(keys)
+    if settings.oidc_issuer:
+        provider = Provider(
+            settings.oidc_issuer,
+            settings.oidc_audience,
+            settings.oidc_jwks_url,
+            settings.oidc_tenants_claim,
+            settings.oidc_roles_claim,
+        )
+        verifiers.append(Tokens(provider))
+    return Gate(verifiers)
+
+
+def limits_of(settings: Settings) -> Limits:
+    """What the port bears: names that it answers to, sizes, rates."""
+    reached = urlsplit(settings.http_advertised_url or "").hostname or settings.http_host
+    return Limits(
+        hosts=frozenset(name.lower() for name in (reached, *settings.http_allowed_hosts)),
+        origins=frozenset(settings.http_allowed_origins),
+        body_bytes=settings.http_body_bytes,
+        bulk_bytes=settings.http_bulk_bytes,
+        bodies_bytes=settings.http_bodies_bytes,
+        under_way=settings.http_under_way,
+        per_second=settings.http_requests_per_second,
+        failures_per_second=settings.http_failures_per_second,
+    )
+
+
+def server_of(app: FastAPI, settings: Settings, *, guarded: bool) -> HttpServer:
+    """The server of the port, not started; `guarded` says that callers are asked who they are."""
+    certificate, key = settings.http_tls_certificate, settings.http_tls_key
+    tls = (certificate, key) if certificate and key else None
+    proxies = settings.http_proxies
+    room = Room(settings.http_connections, settings.http_connections_per_address, proxies)
+    return HttpServer(
+        app,
+        settings.http_host,
+        settings.http_port,
+        tls=tls,
+        guarded=guarded,
+        manner=Manner(proxies, room),
+    )

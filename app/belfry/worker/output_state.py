@@ -1,0 +1,92 @@
+"""Who may fire to which topics, and when those that are held are tried again.
+
+    ready tenant ── kept back ──► held, tried again after 1 s, 2 s, 4 s … 60 s ── let go ──► ready
+
+A step asks once (`covers`), from its partition's thread.  Threads that look at topics change it.
+Each method holds the lock for as long as it takes, and no longer: nobody waits for a broker here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
+from threading import Lock
+from typing import Final
+
+FIRST_PAUSE_S: Final = 1.0
+LONGEST_PAUSE_S: Final = 60.0
+
+
+class OutputState:
+    """Ready tenants, open topics (all of whose tenants are ready), and pauses; for all threads.
+
+    Instants and pauses are seconds of one monotonic clock.
+    """
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._ready: set[str] = set()
+        self._open: set[str] = set()
+        self._retry: dict[str, tuple[float, float]] = {}
+
+    def covers(self, topics: AbstractSet[str], tenants: AbstractSet[str]) -> bool:
+        """Whether all of these topics are open and all of these tenants ready."""
+        with self._lock:
+            return topics <= self._open and tenants <= self._ready
+
+    def closed(self, topics: AbstractSet[str]) -> AbstractSet[str]:
+        """Those of these topics that are not open."""
+        with self._lock:
+            return topics - self._open
+
+    def opened(self) -> list[str]:
+        """All open topics."""
+        with self._lock:
+            return list(self._open)
+
+    def open(self, topics: Iterable[str]) -> None:
+        """All tenants of these topics are ready."""
+        with self._lock:
+            self._open.update(topics)
+
+    def close(self, topics: Iterable[str]) -> None:
+        """Some tenant of these topics may not be ready any more."""
+        with self._lock:
+            self._open.difference_update(topics)
+
+    def fresh(self, names: Iterable[str]) -> list[str]:
+        """Those of these tenants that are not ready."""
+        with self._lock:
+            return [name for name in names if name not in self._ready]
+
+    def unready(self, names: Iterable[str]) -> None:
+        """Look at these tenants again before they fire."""
+        with self._lock:
+            self._ready.difference_update(names)
+
+    def let_go(self, name: str) -> None:
+        """A tenant is ready."""
+        with self._lock:
+            self._ready.add(name)
+            self._retry.pop(name, None)
+
+    def keep_back(self, name: str, topic: str, now_s: float | None) -> None:
+        """A tenant is held; tried again after a pause from `now_s` on, None: somebody will tell."""
+        with self._lock:
+            self._ready.discard(name)
+            self._open.discard(topic)
+            if now_s is None:
+                return
+            _, pause_s = self._retry.get(name, (0.0, FIRST_PAUSE_S / 2))
+            pause_s = min(pause_s * 2, LONGEST_PAUSE_S)
+            self._retry[name] = (now_s + pause_s, pause_s)
+
+    def pauses(self, name: str, now_s: float) -> bool:
+        """Whether a tenant is held, and it is not yet time to try again."""
+        with self._lock:
+            return self._retry.get(name, (0.0, 0.0))[0] > now_s
+
+    def due(self, now_s: float) -> list[str]:
+        """Tenants that are to be tried again."""
+        with self._lock:
+            return [name for name, (at_s, _) in self._retry.items() if at_s <= now_s]
