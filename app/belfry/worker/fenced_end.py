@@ -11,6 +11,7 @@ before it would fire it again.  So nothing is done until it can be read, and the
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from time import monotonic
 from typing import Final
 
@@ -20,7 +21,7 @@ from belfry.settings import Settings
 from belfry.worker.clock import SystemClock
 from belfry.worker.open_transactions import Untold, open_transactions, tell, untold
 from belfry.worker.partition_log import PartitionLog
-from belfry.worker.term import Term
+from belfry.worker.reading import Reading
 
 LOOK_S: Final = 0.1
 TOLD_AFTER_S: Final = 0.5
@@ -32,16 +33,26 @@ log = structlog.get_logger(__name__)
 class FencedEnd:
     """Asks for the end of one changelog after the fence, as often as it takes."""
 
-    def __init__(self, settings: Settings, clock: SystemClock, term: Term) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        clock: SystemClock,
+        partition: int,
+        reading: Reading,
+        wait: Callable[[float], None],
+    ) -> None:
+        """`reading` shows what is waited for; `wait` lets so many seconds pass."""
         self._settings = settings
         self._clock = clock
-        self._term = term
-        self._log = log.bind(partition=term.partition)
+        self._partition = partition
+        self._reading = reading
+        self._wait = wait
+        self._log = log.bind(partition=partition)
 
     def __call__(self, changelog: PartitionLog) -> int:
         """The end of the log, once nothing is hidden before it.
 
-        Raises what `Term.wait` raises where there is no reason to wait any longer.
+        Raises what `wait` raises where there is no reason to wait any longer.
         """
         began = told = None
         try:
@@ -52,22 +63,22 @@ class FencedEnd:
                 if now - began >= TOLD_AFTER_S and (told is None or now - told >= TOLD_EVERY_S):
                     told = now
                     self._tell(changelog.topic, stable, end)
-                self._term.wait(LOOK_S if told is None else 1.0)
+                self._wait(LOOK_S if told is None else 1.0)
         finally:
-            self._term.reading.held_by = ""
+            self._reading.held_by = ""
         if told is not None:
             self._log.warning("the changelog can be read to its end again", end=end)
         return end
 
     def _tell(self, topic: str, stable: int, end: int) -> None:
-        place = (topic, self._term.partition)
+        place = (topic, self._partition)
         properties = self._settings.kafka_properties()
         try:
             found = open_transactions(properties, [place])
             told = tell(found, place, self._settings, self._clock.wall_ms())
         except Untold as error:
             told = untold(error, place, self._settings)
-        self._term.reading.held_by = (
+        self._reading.held_by = (
             f"nothing fires: a transaction that is open in {topic}/{place[1]} from offset {stable}"
             f" on hides what was committed up to {end}; held by {told.who}; to do: {told.to_do}"
         )

@@ -14,12 +14,12 @@ from rocksdict import DbClosedError
 
 from belfry.api.holdings import NotHeld
 from belfry.engine.ownership import Ownership
+from belfry.engine.read_lease import ReadLease
 from belfry.schedules.identity import Homes
 from belfry.schedules.policy import TenantPolicy
 from belfry.schedules.tenant import Level, Tenant
 from belfry.schedules.tenants import Tenants
 from belfry.store.ordered_map import OrderedMap
-from belfry.worker.lease import ReadLease
 from belfry.worker.owners import Owners
 from belfry.worker.rocks import RocksMap
 from belfry.worker.term import Owned

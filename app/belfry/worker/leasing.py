@@ -1,6 +1,6 @@
 """What the owner of a partition does about read leases, from term to term.
 
-An owner may answer reads for `LEASE_MS` after each commit (`lease.py`).  So a successor changes
+An owner may answer reads for `LEASE_MS` after each commit (`engine/read_lease.py`).  So a successor changes
 nothing until its predecessor's lease is over for certain (`outwait`), and an owner lets its own one
 end before the group moves partitions, so that no successor has to wait.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from belfry.worker.lease import ReadLease
+from belfry.engine.read_lease import ReadLease
 from belfry.worker.term import Owned
 
 # Longer than the lease: brokers' clocks differ, and a successor judges by their append times.

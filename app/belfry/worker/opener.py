@@ -14,7 +14,6 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
 
 from belfry.engine.ownership import Event
 from belfry.engine.partition import PartitionEngine
@@ -29,6 +28,7 @@ from belfry.store.replay import Replay
 from belfry.store.schedules import ScheduleStore
 from belfry.wire.requests import RequestReader
 from belfry.wire.worker_keys import Purpose
+from belfry.worker.client_properties import consumer_properties, producer_properties
 from belfry.worker.clock import SystemClock
 from belfry.worker.evidence import Evidence
 from belfry.worker.failpoints import Failpoints
@@ -49,9 +49,6 @@ from belfry.worker.tenant_topics import TenantTopics
 from belfry.worker.term import Owned, Refused, Term, Warm
 from belfry.worker.transaction_watch import TransactionWatch
 from belfry.worker.transactions import Outlets, PartitionProducer, Surroundings
-
-MESSAGE_TIMEOUT_MS: Final = 8_000
-PROPAGATION_MS: Final = 400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +128,7 @@ class PartitionOpener:
         """
         partition = term.partition
         with ExitStack() as undo:
-            properties = self._producer_properties(f"ingress.{partition}")
+            properties = producer_properties(self.settings, f"ingress.{partition}")
             producer = IngressProducer(properties, partition, self._surroundings())
             undo.callback(producer.close)
             term.moved(Event.CAUGHT_UP)
@@ -141,7 +138,7 @@ class PartitionOpener:
             engine = self._engine(partition, ScheduleStore(MemoryMap()), reader)
             source = self._log(self.outlets.schedules, partition)
             undo.callback(source.close)
-            group = self._consumer_properties() | {"group.id": producer.group}
+            group = consumer_properties(self.settings) | {"group.id": producer.group}
             kept = committed_position(group, self.outlets.schedules, partition)
             engine.begin_at(source.ends()[0] if kept is None else kept)
             source.seek(engine.position)
@@ -171,12 +168,12 @@ class PartitionOpener:
 
     def _inlets(self, term: Term) -> Inlets:
         """Readers of the topics of tenants that live at a partition."""
-        properties = self._producer_properties(f"inlets.{term.partition}")
+        properties = producer_properties(self.settings, f"inlets.{term.partition}")
         means = Means(
             self.tenant_topics,
             self.tenants,
             lambda: InletProducer(properties, term.partition, self._surroundings()),
-            self._consumer_properties(),
+            consumer_properties(self.settings),
             self.clock,
             self.metrics,
             self.settings.step_bytes,
@@ -199,7 +196,7 @@ class PartitionOpener:
                 term.reading,
                 self.failpoints,
                 term.moved,
-                FencedEnd(self.settings, self.clock, term),
+                FencedEnd(self.settings, self.clock, term.partition, term.reading, term.wait),
             )
             begun = None if warm is None else (warm.rows, warm.replay)
             leaves = partial(self.leaves, term.partition)
@@ -235,7 +232,7 @@ class PartitionOpener:
 
     def _producer(self, partition: int) -> PartitionProducer:
         return PartitionProducer(
-            self._producer_properties(str(partition)), partition, self._surroundings()
+            producer_properties(self.settings, str(partition)), partition, self._surroundings()
         )
 
     def _engine(
@@ -250,7 +247,7 @@ class PartitionOpener:
         return PartitionEngine(place, store, reader, self.tenants, self.settings.step_bytes)
 
     def _log(self, topic: str, partition: int) -> PartitionLog:
-        return PartitionLog(self._consumer_properties(), topic, partition)
+        return PartitionLog(consumer_properties(self.settings), topic, partition)
 
     def _surroundings(self) -> Surroundings:
         return Surroundings(self.outlets, self.clock, self.failpoints)
@@ -265,37 +262,3 @@ class PartitionOpener:
                 f" has {mine.decode()}. Give all workers of one belfry the same settings."
             )
         return None
-
-    def _producer_properties(self, role: str) -> dict[str, Any]:
-        settings = self.settings
-        return {
-            # A commit sends at once what is left.  What leaves before it leaves in many requests:
-            # each of them holds the records of one partition.
-            "linger.ms": 1_000,
-            "batch.size": 1_000_000,
-            "compression.type": "lz4",
-            **settings.kafka_properties(),
-            "transactional.id": f"{settings.cluster.app_id}.{role}",
-            "transaction.timeout.ms": settings.transaction_timeout_ms,
-            # Shorter than a commit waits: a record that cannot be sent rolls its step back.
-            "message.timeout.ms": MESSAGE_TIMEOUT_MS,
-            # A topic that is gone shows at once, instead of after the time-out above; one that
-            # belfry creates is waited for before it is used.
-            "topic.metadata.propagation.max.ms": PROPAGATION_MS,
-            "partitioner": "murmur2_random",
-            # Each topic has its own limit, which is checked when a request is accepted.
-            "message.max.bytes": 100_000_000,
-            "queue.buffering.max.messages": 1_000_000,
-            # A step with more than this waits until some of it has been sent.
-            "queue.buffering.max.kbytes": 64 * 1024,
-        }
-
-    def _consumer_properties(self) -> dict[str, Any]:
-        return {
-            "fetch.wait.max.ms": 100,
-            # A full queue keeps the next fetch back: by default for a second, which was what a
-            # partition with much to read waited for.  Looked at often, it may be small.
-            "queued.max.messages.kbytes": 2 * 1024,
-            "fetch.queue.backoff.ms": 5,
-            **self.settings.kafka_properties(),
-        }

@@ -15,13 +15,13 @@ from typing import Any, Final
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from belfry.engine.effects import Effects, Fired
+from belfry.engine.read_lease import ReadLease
 from belfry.schedules.identity import partition_of
 from belfry.wire.lifecycle import encode_lifecycle, headers_of
 from belfry.worker.clock import SystemClock
 from belfry.worker.failpoints import Failpoints
 from belfry.worker.full_queue import produce_in_time, produce_rows
 from belfry.worker.giving_up import PURGED, give_up
-from belfry.worker.lease import ReadLease
 from belfry.worker.loose import LooseProducer
 from belfry.worker.outcome import Aborted, Fenced, TopicGone, Unknown
 

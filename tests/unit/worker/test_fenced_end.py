@@ -53,9 +53,8 @@ class Waits:
 
 def ask(waits: Waits, changelog: Changelog) -> int:
     clock: Any = SimpleNamespace(wall_ms=lambda: 100_000.0)
-    term: Any = waits
     log: Any = changelog
-    return FencedEnd(Settings(), clock, term)(log)
+    return FencedEnd(Settings(), clock, waits.partition, waits.reading, waits.wait)(log)
 
 
 def test_an_end_that_all_can_read_is_taken_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

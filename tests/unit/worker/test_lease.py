@@ -13,14 +13,14 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from belfry.engine.effects import Effects
-from belfry.store.records import Manifest, decode_manifest, encode_manifest
-from belfry.worker import transactions
-from belfry.worker.lease import (
+from belfry.engine.read_lease import (
     LEASE_MS,
     RENEW_MS,
     WANTED_MS,
     ReadLease,
 )
+from belfry.store.records import Manifest, decode_manifest, encode_manifest
+from belfry.worker import transactions
 from belfry.worker.leasing import OUTWAIT_MS, outwait_ms
 from belfry.worker.outcome import Aborted
 from belfry.worker.silence import PROMPT_MS, Silence

@@ -11,10 +11,10 @@ import pytest
 from belfry.api.holdings import NotHeld
 from belfry.engine.effects import Effects
 from belfry.engine.ownership import Event, Ownership
+from belfry.engine.read_lease import LEASE_MS, RENEW_MS, ReadLease
 from belfry.schedules.tenant import Delivery, Level
 from belfry.schedules.tenants import Tenants
 from belfry.worker.holdings import Holdings
-from belfry.worker.lease import LEASE_MS, RENEW_MS, ReadLease
 from belfry.worker.leasing import OUTWAIT_MS
 from belfry.worker.outcome import Fenced
 from belfry.worker.transactions import Receipt

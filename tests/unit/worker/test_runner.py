@@ -15,6 +15,7 @@ import pytest
 from belfry.engine.effects import Effects
 from belfry.engine.ownership import Event, Ownership
 from belfry.engine.partition import PartitionEngine
+from belfry.engine.read_lease import ReadLease
 from belfry.engine.verdicts import Place
 from belfry.firing.clock_guard import ClockGuard
 from belfry.schedules.identity import Homes
@@ -27,7 +28,6 @@ from belfry.wire.batch import SourceBatch
 from belfry.wire.requests import RequestReader
 from belfry.worker.failure import PAUSE_AFTER_ERROR_S, PAUSE_LEFT_S
 from belfry.worker.ingress import RENEW_MS
-from belfry.worker.lease import ReadLease
 from belfry.worker.outcome import Aborted, Fenced, Unknown
 from belfry.worker.owners import HANGS_MS
 from belfry.worker.rests import FEW, REST_MS
