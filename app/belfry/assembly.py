@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 import structlog
@@ -53,11 +53,12 @@ from belfry.schedules.identity import Homes
 from belfry.schedules.outcomes import Outcome
 from belfry.schedules.tenant import Delivery, Level, Signing
 from belfry.schedules.tenants import Tenants
-from belfry.settings import Settings
+from belfry.settings import DeliverySettings, ServerSettings, Settings
 from belfry.telemetry import logs
 from belfry.telemetry.metrics import Metrics
 from belfry.wire.worker_keys import Purpose
 from belfry.worker import topics
+from belfry.worker.agreement import Agreement, Statements, compare_at_start
 from belfry.worker.anchors import Anchors
 from belfry.worker.clock import SystemClock
 from belfry.worker.cluster_checks import check_at_start
@@ -80,6 +81,7 @@ from belfry.worker.transactions import Outlets
 from belfry.worker.view import View
 
 M_ARENA_MAX = -8  # of malloc.h
+_Kind = TypeVar("_Kind", bound=ServerSettings)
 
 log = structlog.get_logger("belfry")
 
@@ -88,8 +90,8 @@ class RefusedToStart(Exception):
     """The worker must not run as it is configured; the message says what to do."""
 
 
-def run_worker(settings: Settings) -> int:
-    """Run one worker until it is asked to stop; returns the exit code."""
+def run_worker(settings: DeliverySettings) -> int:
+    """Run a worker, or with settings of deliveries alone a dispatcher; returns the exit code."""
     # Until the event loop is there and takes the signal over, a stop is simply the end.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     logs.configure(settings)
@@ -109,7 +111,7 @@ def run_worker(settings: Settings) -> int:
     except (HalfConfigured, BadKeys, BadWebhookSettings) as error:
         log.critical("refused to start", reason=str(error))
         return 1
-    alone = settings.role == "deliver"
+    alone = not isinstance(settings, Settings)
     limits = _limits(settings)
     app = create_app(delivering if alone else view, metrics, (), parts, limits)
     health = create_health_app(delivering if alone else view, metrics, limits.hosts)
@@ -123,7 +125,7 @@ def run_worker(settings: Settings) -> int:
             registry, frames = found.registry, found.frames
             dispatcher = delivering.dispatcher = dispatcher_of(settings, frames, registry, means)
             dispatcher.told = metrics.delivered
-            if alone:
+            if not isinstance(settings, Settings):
                 return asyncio.run(deliver_until_asked(dispatcher))
             kit = _kit(settings, found, clock, metrics)
             group = _group(settings, name, reached)
@@ -144,19 +146,19 @@ def _spare_memory() -> None:
             mallopt(M_ARENA_MAX, 2)
 
 
-def _quiet(settings: Settings) -> Settings:
+def _quiet(settings: _Kind) -> _Kind:
     """librdkafka writes to standard error by itself; what matters reaches belfry's own log."""
     return settings.model_copy(update={"kafka": {"log_level": 2, **settings.kafka}})
 
 
-def _configured(settings: Settings, clock: SystemClock) -> tuple[Parts, Means]:
+def _configured(settings: DeliverySettings, clock: SystemClock) -> tuple[Parts, Means]:
     """What HTTP and deliveries stand on; raises where the settings mean nothing, or half."""
     refuse_half_settings(settings)
     parts = Parts(_gate(settings, clock), settings.worker_keys(Purpose.FORWARD), clock.wall_ms)
     return parts, means_of(settings, clock)
 
 
-def _gate(settings: Settings, clock: SystemClock) -> Gate:
+def _gate(settings: ServerSettings, clock: SystemClock) -> Gate:
     """Who verifies callers; nobody where nothing is configured."""
     verifiers: list[Verifier] = []
     if settings.http_api_keys or settings.http_api_keys_file:
@@ -176,7 +178,7 @@ def _gate(settings: Settings, clock: SystemClock) -> Gate:
     return Gate(verifiers)
 
 
-def _limits(settings: Settings) -> Limits:
+def _limits(settings: ServerSettings) -> Limits:
     reached = urlsplit(settings.http_advertised_url or "").hostname or settings.http_host
     return Limits(
         hosts=frozenset(name.lower() for name in (reached, *settings.http_allowed_hosts)),
@@ -190,7 +192,7 @@ def _limits(settings: Settings) -> Limits:
     )
 
 
-def _server(app: FastAPI, settings: Settings, *, guarded: bool) -> HttpServer:
+def _server(app: FastAPI, settings: ServerSettings, *, guarded: bool) -> HttpServer:
     certificate, key = settings.http_tls_certificate, settings.http_tls_key
     tls = (certificate, key) if certificate and key else None
     proxies = settings.http_proxies
@@ -249,7 +251,7 @@ class Found(NamedTuple):
     frames: startup.Frames
 
 
-def _find(settings: Settings) -> Found:
+def _find(settings: DeliverySettings) -> Found:
     faults = Faults()
     reporting: dict[str, Any] = {**settings.kafka_properties(), "error_cb": faults}
     admin = AdminClient(reporting)
@@ -297,7 +299,13 @@ def _kit(settings: Settings, found: Found, clock: SystemClock, metrics: Metrics)
     outputs.queued = gauges.topics_to_make
     return Kit(
         settings=settings,
-        identities=Identities(admin, cluster_id, (outlets.changelog, outlets.schedules), anchors),
+        identities=Identities(
+            admin,
+            cluster_id,
+            (outlets.changelog, outlets.schedules),
+            anchors,
+            Statements(admin, settings).keep,
+        ),
         partitions=partitions,
         clock=clock,
         guard=ClockGuard(settings.clock_tolerance_ms),
@@ -312,6 +320,7 @@ def _kit(settings: Settings, found: Found, clock: SystemClock, metrics: Metrics)
         tenant_topics=tenant_topics,
         watch=TransactionWatch(settings, partitions, clock, gauges),
         stale_ms=topics.tombstones_kept_ms(admin, outlets.changelog) // 2,
+        agreement=Agreement(settings),
     )
 
 
@@ -334,7 +343,7 @@ def _await_cluster(admin: AdminClient, faults: Faults) -> str:
             time.sleep(1)
 
 
-def _topics(admin: AdminClient, settings: Settings) -> None:
+def _topics(admin: AdminClient, settings: DeliverySettings) -> None:
     if settings.create_topics:
         created = topics.create(admin, settings)
         if created:
@@ -345,7 +354,7 @@ def _topics(admin: AdminClient, settings: Settings) -> None:
             f"topics are missing: {', '.join(absent)}. Run `belfry topics create`, or let the"
             " worker create them (BELFRY_CREATE_TOPICS=true)."
         )
-    refusal = check_at_start(admin, settings)
+    refusal = check_at_start(admin, settings) or compare_at_start(admin, settings)
     if refusal:
         raise RefusedToStart(refusal)
 

@@ -112,6 +112,7 @@ def bench(
     from belfry.bench.plan import Plan
     from belfry.bench.report import Spread, lines
     from belfry.bench.sweep import curve, repeat
+    from belfry.settings import Settings
 
     plan = Plan(
         bench=str(which),
@@ -129,12 +130,13 @@ def bench(
         common_topic=common_topic,
     )
     session.admin()
+    settings = session.settings_of(Settings, {})
     text = session.printer.output is Output.TEXT
     each_run = session.printer.output is Output.JSONL
     values = tuple(int(value) for value in steps.split(",") if value)
     for step, varied in curve(plan, sweep, values) if which is Bench.CURVE else [(plan, None)]:
         results: list[Result] = []
-        for result in repeat(session.settings, step, runs):
+        for result in repeat(settings, step, runs):
             results.append(replace(result, varied=varied))
             if text:
                 print(lines(result, step))

@@ -16,6 +16,7 @@ from belfry.registry.lookups import Lookups
 from belfry.schedules.identity import Homes
 from belfry.schedules.tenants import Tenants
 from belfry.settings import Settings
+from belfry.store import keys
 from belfry.store.identity import Identity
 from belfry.store.ordered_map import MemoryMap
 from belfry.store.replay import Replay
@@ -24,6 +25,7 @@ from belfry.wire.batch import SourceBatch
 from belfry.wire.lifecycle import LifecycleEvent
 from belfry.wire.requests import RequestReader
 from belfry.wire.worker_keys import Purpose
+from belfry.worker.agreement import Agreement
 from belfry.worker.clock import SystemClock
 from belfry.worker.evidence import Evidence
 from belfry.worker.failpoints import Failpoints
@@ -51,10 +53,6 @@ from belfry.worker.transactions import Outlets, PartitionProducer, Surroundings
 
 if TYPE_CHECKING:
     from belfry.worker.runner import PartitionRunner
-
-
-class Refused(Exception):
-    """This worker must not own the partition: state or settings do not fit."""
 
 
 MESSAGE_TIMEOUT_MS: Final = 8_000
@@ -95,6 +93,7 @@ class Owned:
     new_settings: bytes | None
     world: World
     new_identity: bytes | None = None
+    new_statement: bytes | None = None
     inlets: Inlets | None = None
     # Of the last manifest before this term: whose it is, and when it was appended if it says that
     # its owner holds a read lease.
@@ -160,6 +159,7 @@ class Kit:
     tenant_topics: TenantTopics
     watch: TransactionWatch
     stale_ms: int
+    agreement: Agreement
     hand_over: Callable[[PartitionRunner, int, SourceBatch], None] = _nobody
     refused: Callable[[str], None] = _unheard
     leaves: Callable[[int, bool], bool] = _keeps
@@ -182,7 +182,8 @@ class Kit:
             undo.callback(recovered.rows.close)
             # Asked after the fence: the former owner knew no policy that this one does not.
             self.policies.catch_up()
-            new_settings = self._agree(recovered.settings)
+            new_settings = self.agreement.cluster(recovered.settings)
+            new_statement = self.agreement.statement(recovered.store.named(keys.STATEMENT_KEY))
             reader = RequestReader()
             engine = self._engine(partition, recovered.store, reader)
             if recovered.manifest is None:
@@ -205,6 +206,7 @@ class Kit:
             new_settings,
             World(self.identities, partition, recovered.identity),
             recovered.new_identity,
+            new_statement,
             self._inlets(term),
             None if recovered.manifest is None else recovered.manifest.owner_epoch,
             recovered.lent_ms,
@@ -337,17 +339,6 @@ class Kit:
 
     def _surroundings(self) -> Surroundings:
         return Surroundings(self.outlets, self.clock, self.failpoints)
-
-    def _agree(self, kept: bytes | None) -> bytes | None:
-        mine = self.settings.cluster_fingerprint()
-        if kept is None:
-            return mine
-        if kept != mine:
-            raise Refused(
-                f"cluster settings differ: the state was kept with {kept.decode()}, this worker"
-                f" has {mine.decode()}. Give all workers of one belfry the same settings."
-            )
-        return None
 
     def _producer_properties(self, role: str) -> dict[str, Any]:
         settings = self.settings

@@ -22,6 +22,7 @@ from belfry.engine.effects import Effects
 from belfry.engine.ownership import Event, Ownership, after
 from belfry.engine.partition import GapInSource, PartitionEngine
 from belfry.wire.batch import SourceBatch
+from belfry.worker.agreement import Refused
 from belfry.worker.arrivals import Arrivals
 from belfry.worker.failure import PAUSE_AFTER_ERROR_S, Failures
 from belfry.worker.ingress import RENEW_MS
@@ -29,7 +30,7 @@ from belfry.worker.lease import Leasing
 from belfry.worker.mailbox import Mailbox
 from belfry.worker.missing_batch import MissingBatch
 from belfry.worker.outcome import Aborted, Fenced, Stopped, Unknown
-from belfry.worker.ownership_kit import Kit, Owned, Refused, Term
+from belfry.worker.ownership_kit import Kit, Owned, Term
 from belfry.worker.pace import Pace
 from belfry.worker.reading import Reading
 from belfry.worker.rests import Rests
@@ -168,7 +169,8 @@ class PartitionRunner:
         engine = owned.engine
         # The claim is also the first measurement of the clock, which needs a look at it before.
         self._guarded_ms()
-        while not self._commit(engine, engine.claim(owned.new_settings, owned.new_identity)):
+        new = owned.new_settings, owned.new_identity, owned.new_statement
+        while not self._commit(engine, engine.claim(*new)):
             if self._stopping.wait(PAUSE_AFTER_ERROR_S):
                 raise Stopped
             self._comes_round()

@@ -83,7 +83,7 @@ def test_the_worker_gets_its_options_as_settings(monkeypatch: pytest.MonkeyPatch
     assembly.run_worker = run_worker  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "belfry.assembly", assembly)
     arguments = "worker --data-dir here --http-port 0 --no-create-topics --log-level debug"
-    assert main([*arguments.split(), "--bootstrap-servers", "b:1", "-X", "a.b=c"]) == 7
+    assert main([*arguments.split(), "--bootstrap-servers", "b:1", "-X", "client.id=c"]) == 7
     assert seen[0].data_dir == Path("here")
     assert (seen[0].http_port, seen[0].create_topics, seen[0].log_level) == (0, False, "debug")
-    assert seen[0].kafka_properties() == {"bootstrap.servers": "b:1", "a.b": "c"}
+    assert seen[0].kafka_properties() == {"bootstrap.servers": "b:1", "client.id": "c"}
