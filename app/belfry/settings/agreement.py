@@ -61,7 +61,7 @@ AGREED: Final[Mapping[str, Agreed]] = {
         Rule.TOGETHER, "a worker refuses what another one signs with a secret that it lacks"
     ),
     "http_worker_secret_also": Agreed(
-        Rule.TOGETHER, "with the first one: each worker believes what the others sign"
+        Rule.TOGETHER, "beside the first one: each worker believes what the others sign"
     ),
     "claims": Agreed(
         Rule.ROLLING, "an unsigned request is accepted by one, and refused by another"
@@ -70,7 +70,7 @@ AGREED: Final[Mapping[str, Agreed]] = {
         Rule.ROLLING, "a tenant without a policy is served by one, and refused by another"
     ),
     "unknown_tenants_most": Agreed(
-        Rule.ROLLING, "the same for those beyond the most, whom each owner refuses"
+        Rule.ROLLING, "a tenant beyond the most is served by one, and refused by another"
     ),
     "default_delivery": Agreed(Rule.ROLLING, "events of one tenant have the form of their owner's"),
     "lifecycle": Agreed(Rule.ROLLING, "an outcome is told by one owner, and not by another"),
@@ -82,10 +82,22 @@ AGREED: Final[Mapping[str, Agreed]] = {
     "registry_subjects": Agreed(
         Rule.ROLLING, "schemas of one topic are kept under two names; records can be read by both"
     ),
+    "registry_wait_ms": Agreed(
+        Rule.ROLLING,
+        "a request whose schema is told late waits at one, and is refused by another",
+    ),
+    "registry_lookups_per_minute": Agreed(
+        Rule.ROLLING, "a request with one unknown schema more is refused by one, and not by another"
+    ),
+    "catch_up_limit_ms": Agreed(
+        Rule.ROLLING, "after it events fire although a cancel of them may lie unread"
+    ),
     "assignment": Agreed(
         Rule.ROLLING, "whoever leads the group decides, so shares move when another one leads"
     ),
-    "standbys": Agreed(Rule.ROLLING, "the same: the leader's number counts"),
+    "standbys": Agreed(
+        Rule.ROLLING, "whoever leads the group decides, so their number changes with the leader"
+    ),
     "webhook_secrets": Agreed(
         Rule.ROLLING, "on all that deliver: a receiver refuses what is signed with another secret"
     ),
@@ -111,8 +123,7 @@ OWN: Final[Mapping[str, tuple[str, ...]]] = {
     "its patience: Kafka fences owners whatever it is": (
         *("session_timeout_ms", "heartbeat_interval_ms", "transaction_timeout_ms"),
         *("silence_limit_ms", "hand_over_limit_ms", "unfit_limit_ms", "disk_reserve_mb"),
-        *("catch_up_limit_ms", "clock_tolerance_ms", "registry_wait_ms"),
-        "registry_lookups_per_minute",
+        "clock_tolerance_ms",
     ),
     "its port's own; behind one address give all the same": (
         *("http_api_keys", "http_api_keys_file", "http_allowed_hosts", "http_allowed_origins"),
@@ -150,6 +161,7 @@ def statement(settings: DeliverySettings) -> dict[str, Any]:
     said: dict[str, Any] = {
         "schema_registry_url": settings.schema_registry_url is not None,
         "registry_subjects": settings.registry_subjects,
+        "registry_wait_ms": settings.registry_wait_ms,
         WORKER_SECRET: [_digest(settings, each) for each in settings.worker_secrets()],
     }
     if isinstance(settings, WorkerSettings):
@@ -159,6 +171,8 @@ def statement(settings: DeliverySettings) -> dict[str, Any]:
             "unknown_tenants_most": settings.unknown_tenants_most,
             "default_delivery": settings.default_delivery,
             "lifecycle": settings.lifecycle,
+            "registry_lookups_per_minute": settings.registry_lookups_per_minute,
+            "catch_up_limit_ms": settings.catch_up_limit_ms,
             "assignment": settings.assignment,
             "standbys": settings.standbys,
         }

@@ -50,6 +50,12 @@ class AgreedSettings(BaseModel):
         description="Tenants on the shared topic: trusted, unless a policy names a secret; or all"
         " have to sign.",
     )
+    registry_lookups_per_minute: int = Field(
+        60, ge=1, le=100_000, description="Fruitless schema lookups that a tenant may cause."
+    )
+    catch_up_limit_ms: int = Field(
+        30_000, ge=0, le=600_000, description="Longest wait for waiting requests before firing."
+    )
     assignment: Literal["even", "hash"] = Field(
         "even", description="How owners are chosen: by weight, moving little, or by hash."
     )

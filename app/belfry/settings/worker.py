@@ -55,12 +55,6 @@ class WorkerSettings(DeliverySettings, AgreedSettings):
     fire_chunk: int = Field(
         10_000, ge=1, le=50_000, description="Most events fired by one transaction."
     )
-    catch_up_limit_ms: int = Field(
-        30_000, ge=0, le=600_000, description="Longest wait for waiting requests before firing."
-    )
     clock_tolerance_ms: int = Field(
         500, ge=10, le=60_000, description="Clock step or skew beyond which firing pauses."
-    )
-    registry_lookups_per_minute: int = Field(
-        60, ge=1, le=100_000, description="Fruitless schema lookups that a tenant may cause."
     )
