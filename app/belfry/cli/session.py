@@ -113,10 +113,13 @@ class Session:
 
         return self.settings_of(CommandSettings, {})
 
-    def settings_of(self, kind: type[_Kind], options: Mapping[str, Any]) -> _Kind:
+    def settings_of(
+        self, kind: type[_Kind], options: Mapping[str, Any], *, all_names: bool = True
+    ) -> _Kind:
         """Those of a process, with its own options on top; None stands for "not given".
 
-        Wrong names and wrong values are told at once, all of them.
+        Wrong names and wrong values are told at once, all of them; without `all_names` only the
+        values of this class, for what is read before it is known which process it is.
         """
         from tomllib import TOMLDecodeError
 
@@ -130,7 +133,7 @@ class Session:
         known = {key: value for key, value in common.items() if key in kind.model_fields}
         given = {key: value for key, value in {**known, **options}.items() if value is not None}
         try:
-            return _made(kind, given, _unknown(kafka))
+            return _made(kind, given, _unknown(kafka) if all_names else "")
         except TOMLDecodeError as error:
             raise WrongUse(f"the settings file is no TOML: {error}.") from None
 

@@ -112,7 +112,7 @@ def worker(
     from belfry.assembly import run_worker
     from belfry.settings import DeliverySettings, RoleSettings, Settings
 
-    found = session.settings_of(RoleSettings, {"role": role}).role
+    found = session.settings_of(RoleSettings, {"role": role}, all_names=False).role
     kind = DeliverySettings if found == Role.DELIVER.value else Settings
     options = {
         "role": role,
