@@ -87,8 +87,8 @@ def test_another_secret_is_refused_beside_others_and_changed_in_rounds(site: Sit
         stranger = site.worker(HTTP_WORKER_SECRET=NEW)
         wait_for("a start that is refused", lambda: refused(stranger), 60)
         said = stranger.said()
-        assert "BELFRY_HTTP_WORKER_SECRET is secrets" in said
-        assert "here, and was kept as secrets" in said
+        assert "BELFRY_HTTP_WORKER_SECRET is a secret of digest" in said
+        assert "here, and was kept as a secret of digest" in said
         assert "three rounds" not in said
         assert "docs/workers.md" in said
         assert OLD not in said

@@ -241,9 +241,9 @@ def _agree(name: str, kept: Any, mine: Any) -> bool:
 
 def _shown(name: str, value: Any) -> str:
     if name == WORKER_SECRET:
-        return "secrets " + " and ".join(map(str, value)) if value else "no secret"
+        return f"a secret of digest {' and '.join(map(str, value))}" if value else "no secret"
     if name == "webhook_secrets":
-        return f"secrets {value}" if value else "no secrets"
+        return f"secrets of digest {value}" if value else "no secrets"
     if name == "schema_registry_url":
         return "set" if value else "not set"
     return str(value) if isinstance(value, str | int) else encode(value)

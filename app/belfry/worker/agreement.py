@@ -110,8 +110,8 @@ def kept_statements(
 
 def compare_at_start(admin: AdminClient, settings: DeliverySettings) -> str:
     """Say in what this worker differs; why it must not start beside others, empty where it may."""
-    cluster = admin.list_topics(timeout=REACH_S)
-    homes = range(len(cluster.topics[settings.topic("changelog")].partitions))
+    changelog = admin.list_topics(timeout=REACH_S).topics.get(settings.topic("changelog"))
+    homes = range(0 if changelog is None else len(changelog.partitions))
     try:
         kept = kept_statements(admin, settings, homes)
     except ConnectionError as error:

@@ -34,7 +34,9 @@ def test_two_secrets() -> None:
     one, other = (statement(Settings(http_worker_secret=each)) for each in (OLD, NEW))
     (found,) = judge({0: one, 1: other}, 2)
     assert found.status is Status.PROBLEM
-    assert found.detail.startswith("BELFRY_HTTP_WORKER_SECRET differs between owners: secrets ")
+    assert found.detail.startswith(
+        "BELFRY_HTTP_WORKER_SECRET differs between owners: a secret of digest "
+    )
     assert OLD not in found.detail
 
 

@@ -120,7 +120,7 @@ def test_secrets_agree_where_each_believes_what_the_other_signs(
 
 
 def test_no_secret_is_said() -> None:
-    given = {"http_worker_secret": OLD, "webhook_secrets": {"main": NEW}}
+    given: dict[str, Any] = {"http_worker_secret": OLD, "webhook_secrets": {"main": NEW}}
     text = encode(statement(Settings(**given)))
     assert OLD not in text
     assert NEW not in text

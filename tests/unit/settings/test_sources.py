@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import BaseModel, ValidationError
@@ -161,8 +162,9 @@ def test_a_process_reads_what_concerns_it_from_what_all_of_them_share(
 
 
 def test_an_argument_that_a_process_does_not_have_is_refused() -> None:
+    of_a_command: dict[str, Any] = {"http_url": "http://w"}
     with pytest.raises(ValidationError, match="http_url"):
-        Settings(http_url="http://w")
+        Settings(**of_a_command)
 
 
 def test_settings_are_values() -> None:

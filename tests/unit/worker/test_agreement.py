@@ -86,7 +86,7 @@ def test_another_secret_is_refused_beside_others(admin: Any) -> None:
     keep(admin, 0, 1, http_worker_secret=OLD)
     admin.members = ["one", "other"]
     refusal, said = started(admin, http_worker_secret=NEW, lifecycle="ALL")
-    assert refusal.startswith("settings differ: BELFRY_HTTP_WORKER_SECRET is secrets ")
+    assert refusal.startswith("settings differ: BELFRY_HTTP_WORKER_SECRET is a secret of digest ")
     assert "and 2 run" in refusal
     assert OLD not in refusal
     assert NEW not in refusal
