@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 import sys
+from typing import TypeVar
 
 import structlog
 from prometheus_client import CollectorRegistry
@@ -30,7 +31,7 @@ from belfry.delivery.setup import (
     means_of,
 )
 from belfry.schedules.outcomes import Outcome
-from belfry.settings import Settings
+from belfry.settings import DeliverySettings, ServerSettings, Settings
 from belfry.telemetry import logs
 from belfry.telemetry.metrics import Metrics
 from belfry.wire.worker_keys import Purpose
@@ -49,11 +50,13 @@ from belfry.worker.runner import WorkerPort
 from belfry.worker.sharing import Shared, share
 from belfry.worker.view import Running, View
 
+_Kind = TypeVar("_Kind", bound=ServerSettings)
+
 log = structlog.get_logger("belfry")
 
 
-def run_worker(settings: Settings) -> int:
-    """Run one worker until it is asked to stop; returns the exit code."""
+def run_worker(settings: DeliverySettings) -> int:
+    """Run a worker, or with settings of deliveries alone a dispatcher; returns the exit code."""
     # Until the event loop is there and takes the signal over, a stop is simply the end.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     logs.configure(settings)
@@ -73,7 +76,7 @@ def run_worker(settings: Settings) -> int:
     except (HalfConfigured, BadKeys, BadWebhookSettings) as error:
         log.critical("refused to start", reason=str(error))
         return 1
-    alone = settings.role == "deliver"
+    alone = not isinstance(settings, Settings)
     limits = limits_of(settings)
     app = create_app(delivering if alone else view, metrics, (), parts, limits)
     health = create_health_app(delivering if alone else view, metrics, limits.hosts)
@@ -87,7 +90,7 @@ def run_worker(settings: Settings) -> int:
             registry, frames = found.registry, found.frames
             dispatcher = dispatcher_of(settings, frames, registry, means, metrics.delivered)
             delivering.show(dispatcher)
-            if alone:
+            if not isinstance(settings, Settings):
                 return asyncio.run(deliver_until_asked(dispatcher))
             group = _group(settings, name, reached)
             shared = share(settings, found, clock, metrics, group)
@@ -100,12 +103,12 @@ def run_worker(settings: Settings) -> int:
         server.stop()
 
 
-def _quiet(settings: Settings) -> Settings:
+def _quiet(settings: _Kind) -> _Kind:
     """librdkafka writes to standard error by itself; what matters reaches belfry's own log."""
     return settings.model_copy(update={"kafka": {"log_level": 2, **settings.kafka}})
 
 
-def _configured(settings: Settings, clock: SystemClock) -> tuple[Parts, Means]:
+def _configured(settings: DeliverySettings, clock: SystemClock) -> tuple[Parts, Means]:
     """What HTTP and deliveries stand on; raises where the settings mean nothing, or half."""
     refuse_half_settings(settings)
     parts = Parts(

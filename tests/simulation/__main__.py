@@ -71,9 +71,20 @@ def _run(seeds: Iterable[int], only: str | None, stop: bool) -> int:
 
 def _show(scenario: str, seed: int, problems: list[str]) -> None:
     print(f"scenario {scenario}, seed {seed}: {len(problems)} findings")
-    for problem in list(dict.fromkeys(problems))[:MOST_SHOWN]:
+    for problem in _varied(problems)[:MOST_SHOWN]:
         print(f"    {problem}")
     print(f"    again: make simulate SEEDS=1 FIRST={seed} ONLY={scenario}", flush=True)
+
+
+def _varied(problems: list[str]) -> list[str]:
+    """Each problem once: the first of each kind before the second ones."""
+    times: Counter[str] = Counter()
+    ranked: list[tuple[int, str]] = []
+    for problem in dict.fromkeys(problems):
+        kind = problem.partition(" ")[0]
+        times[kind] += 1
+        ranked.append((times[kind], problem))
+    return [problem for _, problem in sorted(ranked, key=lambda each: each[0])]
 
 
 if __name__ == "__main__":

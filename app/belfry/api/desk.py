@@ -28,7 +28,7 @@ from belfry.client.kafka import Cluster
 from belfry.client.verdict import Verdict
 from belfry.engine.effects import Fired
 from belfry.schedules.identity import partition_of
-from belfry.settings import Settings
+from belfry.settings import SharedSettings
 from belfry.wire import catalogue
 from belfry.wire.claims import signature
 from belfry.wire.lifecycle import LifecycleEvent
@@ -61,7 +61,7 @@ class Desk:
     """Writes requests and hands out verdicts; `ask` belongs to one event loop."""
 
     def __init__(
-        self, settings: Settings, frames: Frames, secret_of: Callable[[str], bytes]
+        self, settings: SharedSettings, frames: Frames, secret_of: Callable[[str], bytes]
     ) -> None:
         """`frames` are what stands before a request and before a lifecycle event.
 
@@ -168,7 +168,7 @@ class Desk:
         self._producer.flush(1)
 
 
-def _producer(settings: Settings) -> Producer:
+def _producer(settings: SharedSettings) -> Producer:
     return Producer(
         {
             "acks": "all",

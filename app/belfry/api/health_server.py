@@ -13,7 +13,7 @@ from starlette.types import ASGIApp
 
 from belfry.api.room import Room
 from belfry.api.server import HttpAddressError, HttpServer, Manner
-from belfry.settings import Settings
+from belfry.settings import ServerSettings
 
 BEYOND: Final = 1_000
 MOST_CONNECTIONS: Final = 200
@@ -26,7 +26,7 @@ log = structlog.get_logger(__name__)
 class Ports:
     """The API's port and the one for health; `start` and `stop` are called once each."""
 
-    def __init__(self, http: HttpServer, health: ASGIApp, settings: Settings) -> None:
+    def __init__(self, http: HttpServer, health: ASGIApp, settings: ServerSettings) -> None:
         """`health` answers beside the API; it asks nobody who they are."""
         self._http = http
         self._app = health

@@ -13,10 +13,10 @@ from belfry.api.limits import Limits
 from belfry.api.oidc import Provider, Tokens
 from belfry.api.room import Room
 from belfry.api.server import HttpServer, Manner
-from belfry.settings import Settings
+from belfry.settings import ServerSettings
 
 
-def gate_of(settings: Settings, now_ms: Callable[[], float]) -> Gate:
+def gate_of(settings: ServerSettings, now_ms: Callable[[], float]) -> Gate:
     """Who verifies callers; nobody where nothing is configured."""
     verifiers: list[Verifier] = []
     if settings.http_api_keys or settings.http_api_keys_file:
@@ -36,7 +36,7 @@ def gate_of(settings: Settings, now_ms: Callable[[], float]) -> Gate:
     return Gate(verifiers)
 
 
-def limits_of(settings: Settings) -> Limits:
+def limits_of(settings: ServerSettings) -> Limits:
     """What the port bears: names that it answers to, sizes, rates."""
     reached = urlsplit(settings.http_advertised_url or "").hostname or settings.http_host
     return Limits(
@@ -51,7 +51,7 @@ def limits_of(settings: Settings) -> Limits:
     )
 
 
-def server_of(app: FastAPI, settings: Settings, *, guarded: bool) -> HttpServer:
+def server_of(app: FastAPI, settings: ServerSettings, *, guarded: bool) -> HttpServer:
     """The server of the port, not started; `guarded` says that callers are asked who they are."""
     certificate, key = settings.http_tls_certificate, settings.http_tls_key
     tls = (certificate, key) if certificate and key else None

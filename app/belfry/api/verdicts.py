@@ -21,7 +21,7 @@ from belfry.client.answers import VERDICTS
 from belfry.client.decoding import Decoder
 from belfry.client.kafka import Cluster, headers_of
 from belfry.client.verdict import Verdict
-from belfry.settings import Settings
+from belfry.settings import SharedSettings
 from belfry.wire.lifecycle import LifecycleEvent, asked_in, generation_in, record_of
 
 POLL_S: Final = 0.1
@@ -65,7 +65,7 @@ class Awaited:
 class VerdictReader:
     """Reads the tail of the lifecycle topic in a thread; settles the futures of a loop."""
 
-    def __init__(self, cluster: Cluster, settings: Settings, head: bytes) -> None:
+    def __init__(self, cluster: Cluster, settings: SharedSettings, head: bytes) -> None:
         self._cluster = cluster
         self._topic = settings.topic("lifecycle")
         self._head = head

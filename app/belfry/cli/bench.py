@@ -12,6 +12,7 @@ from belfry.cli.shown import Output
 
 if TYPE_CHECKING:
     from belfry.bench.result import Result
+    from belfry.settings import Settings
 
 
 class Kind(StrEnum):
@@ -134,7 +135,7 @@ def bench(
     values = tuple(int(value) for value in steps.split(",") if value)
     for step, varied in curve(plan, sweep, values) if which is Bench.CURVE else [(plan, None)]:
         results: list[Result] = []
-        for result in repeat(session.settings, step, runs):
+        for result in repeat(_of_worker(session), step, runs):
             results.append(replace(result, varied=varied))
             if text:
                 print(lines(result, step))
@@ -142,3 +143,9 @@ def bench(
                 print(results[-1].line())
         spread = Spread(results)
         print(spread.text() if text else spread.median().line())
+
+
+def _of_worker(session: Session) -> Settings:
+    from belfry.settings import Settings
+
+    return session.settings_of(Settings, {})

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from belfry.cli.check import Check, Status
 
 if TYPE_CHECKING:
-    from belfry.settings import Settings
+    from belfry.settings import SharedSettings
 
 ASK_S: Final = 5.0
 SILENT_S: Final = 90.0
@@ -38,7 +38,7 @@ class Ownership(NamedTuple):
     silent_s: Mapping[int, float]
 
 
-def group_checks(admin: Any, settings: Settings) -> Iterator[Check]:
+def group_checks(admin: Any, settings: SharedSettings) -> Iterator[Check]:
     """One line for each worker, and one for each thing that is wrong."""
     from confluent_kafka import KafkaException
 
@@ -86,7 +86,7 @@ def _wrong(found: Ownership) -> Iterator[Check]:
             yield Check("group", Status.PROBLEM, detail, cure)
 
 
-def _ownership(admin: Any, settings: Settings) -> Ownership:
+def _ownership(admin: Any, settings: SharedSettings) -> Ownership:
     group = settings.cluster.app_id
     asked = admin.describe_consumer_groups([group], request_timeout=ASK_S)
     described = asked[group].result()

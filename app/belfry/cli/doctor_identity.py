@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 from belfry.cli.check import Check, Status
 
 if TYPE_CHECKING:
-    from belfry.settings import Settings
+    from belfry.settings import SharedSettings
     from belfry.store.identity import Contradiction, Identity
 
 TO_DO = "belfry recover, which names the choices (docs/recovery.md)"
 
 
-def identity_checks(admin: Any, cluster: Any, settings: Settings) -> Iterator[Check]:
+def identity_checks(admin: Any, cluster: Any, settings: SharedSettings) -> Iterator[Check]:
     """Whether each partition's state belongs to these topics, as its anchor says."""
     from belfry.worker.anchors import Anchors
     from belfry.worker.identities import Identities

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from belfry.cli.check import Check, Status
 
 if TYPE_CHECKING:
-    from belfry.settings import Settings
+    from belfry.settings import SharedSettings
     from belfry.worker.open_transactions import OpenTransaction, Where
 
 ASK_S: Final = 5.0
@@ -28,7 +28,7 @@ HARM: Final = {
 }
 
 
-def transaction_checks(admin: Any, settings: Settings) -> Iterator[Check]:
+def transaction_checks(admin: Any, settings: SharedSettings) -> Iterator[Check]:
     """One line for each partition that somebody holds back, or one that says that nobody does."""
     from confluent_kafka import KafkaException
 
@@ -57,7 +57,7 @@ def transaction_checks(admin: Any, settings: Settings) -> Iterator[Check]:
 
 
 def judge(
-    place: Where, found: list[OpenTransaction], settings: Settings, now_ms: float
+    place: Where, found: list[OpenTransaction], settings: SharedSettings, now_ms: float
 ) -> Iterator[Check]:
     """What the first open transaction of a partition means."""
     from belfry.worker.open_transactions import tell
@@ -74,7 +74,7 @@ def judge(
     yield Check("transactions", status, f"{HARM[name]}: {told.who}.", told.to_do)
 
 
-def _places(admin: Any, settings: Settings) -> list[Where]:
+def _places(admin: Any, settings: SharedSettings) -> list[Where]:
     topics = admin.list_topics(timeout=ASK_S).topics
     there = [topic for name in HARM if (topic := settings.topic(name)) in topics]
     return [(topic, each) for topic in there for each in sorted(topics[topic].partitions)]

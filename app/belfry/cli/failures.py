@@ -91,9 +91,9 @@ def _known(error: Exception) -> tuple[str, int] | None:
     from pydantic_settings import SettingsError
 
     if isinstance(error, ValidationError):
-        return _setting(error), Exit.USAGE
+        return setting_text(error), Exit.USAGE
     if isinstance(error, SettingsError):
-        return _unparsed(error), Exit.USAGE
+        return unparsed_text(error), Exit.USAGE
     return _of_client(error) or _of_kafka(error) or _of_registry(error)
 
 
@@ -128,12 +128,13 @@ def _of_registry(error: Exception) -> tuple[str, int] | None:
     return None
 
 
-def _setting(error: ValidationError) -> str:
+def setting_text(error: ValidationError) -> str:
+    """All that is wrong with the values of settings; no secret is shown."""
     lines = [_one_setting(each) for each in error.errors()]
     return "; ".join(lines) + "."
 
 
-def _unparsed(error: Exception) -> str:
+def unparsed_text(error: Exception) -> str:
     """A setting of several values that is no JSON; its text may be a secret, so it is not shown."""
     found = re.search(r'field "(\w+)"', str(error))
     if found is None:
@@ -156,6 +157,6 @@ def _one_setting(problem: Any) -> str:
 
 
 def _input(setting: str, given: object) -> str:
-    from belfry.settings import may_hold_secrets
+    from belfry.settings.names import may_hold_secrets
 
     return "a value that is not shown" if may_hold_secrets(setting) else repr(given)

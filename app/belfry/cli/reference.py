@@ -57,7 +57,8 @@ A refusal (exit codes 3, 4, and 1 with a code) prints its verdict in these forms
 Options win over `BELFRY_*` variables, and these over `belfry.toml` in the working directory (or the
 file that `BELFRY_CONFIG_FILE` names). `-X sasl.username=me` and `BELFRY_KAFKA__SASL_USERNAME=me`
 say the same; `BELFRY_CLUSTER__TOPIC_PREFIX` leads to a belfry whose topics do not begin with
-`belfry.`.
+`belfry.`. A name that no process of belfry knows is refused with the nearest one, exit code 2
+([settings.md](settings.md#names-that-nobody-knows)).
 
 ## Instants and durations
 

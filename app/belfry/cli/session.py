@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from enum import StrEnum
 from functools import cached_property, wraps
-from typing import TYPE_CHECKING, Annotated, Any, Final, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar, get_type_hints
 
 import typer
 
@@ -26,11 +26,12 @@ if TYPE_CHECKING:
 
     from belfry.client import Client
     from belfry.client.kafka import Cluster
-    from belfry.settings import Settings
+    from belfry.settings import CommandSettings, RoleSettings, SharedSettings
 
 BOOTSTRAP: Final = "bootstrap.servers"
 
 Command = Callable[..., int | None]
+_Kind = TypeVar("_Kind", bound="SharedSettings | RoleSettings")
 
 
 class Names(StrEnum):
@@ -106,15 +107,21 @@ class Session:
         return self._given.get(Names.HTTP_URL) is not None
 
     @cached_property
-    def settings(self) -> Settings:
+    def settings(self) -> CommandSettings:
         """Settings from options, environment and file."""
-        return self.settings_with({})
+        from belfry.settings import CommandSettings
 
-    def settings_with(self, options: Mapping[str, Any]) -> Settings:
-        """The same with a command's own options on top; None stands for "not given"."""
+        return self.settings_of(CommandSettings, {})
+
+    def settings_of(
+        self, kind: type[_Kind], options: Mapping[str, Any], *, all_names: bool = True
+    ) -> _Kind:
+        """Those of a process, with its own options on top; None stands for "not given".
+
+        Wrong names and wrong values are told at once, all of them; without `all_names` only the
+        values of this class, for what is read before it is known which process it is.
+        """
         from tomllib import TOMLDecodeError
-
-        from belfry.settings import Settings
 
         kafka = _properties(self._given.get(Names.PROPERTIES) or [])
         names = (Names.BOOTSTRAP_SERVERS, Names.HTTP_URL, Names.SCHEMA_REGISTRY_URL)
@@ -123,9 +130,10 @@ class Session:
         common[Names.BOOTSTRAP_SERVERS] = common[Names.BOOTSTRAP_SERVERS] or by_property
         # Variables cannot hold dots; to win over them, a property has to be named as they are.
         common["kafka"] = {key.replace(".", "_"): value for key, value in kafka.items()}
-        everything = {**common, **options}
+        known = {key: value for key, value in common.items() if key in kind.model_fields}
+        given = {key: value for key, value in {**known, **options}.items() if value is not None}
         try:
-            return Settings(**{k: v for k, v in everything.items() if v is not None})
+            return _made(kind, given, _unknown(kafka) if all_names else "")
         except TOMLDecodeError as error:
             raise WrongUse(f"the settings file is no TOML: {error}.") from None
 
@@ -159,6 +167,37 @@ class Session:
             own_topics=settings.own_topics,
             secrets=plain(settings.secrets),
         )
+
+
+def _unknown(properties: Mapping[str, str]) -> str:
+    """What is wrong with the names of settings, wherever they were given."""
+    import os
+    import tomllib
+
+    from belfry.settings.names import unknown_names
+    from belfry.settings.sources import config_file
+
+    path = config_file()
+    file = tomllib.loads(path.read_text("utf-8")) if path.is_file() else {}
+    return unknown_names(os.environ, file, properties)
+
+
+def _made(kind: type[_Kind], given: Mapping[str, Any], unknown: str) -> _Kind:
+    """The settings, where nothing is wrong; what is wrong with names comes first."""
+    from pydantic import ValidationError
+    from pydantic_settings import SettingsError
+
+    from belfry.cli.failures import setting_text, unparsed_text
+
+    try:
+        made = kind(**given)
+    except ValidationError as error:
+        raise WrongUse(f"{unknown} {setting_text(error)}".strip()) from None
+    except SettingsError as error:
+        raise WrongUse(f"{unknown} {unparsed_text(error)}".strip()) from None
+    if unknown:
+        raise WrongUse(unknown)
+    return made
 
 
 def _properties(given: list[str]) -> dict[str, str]:

@@ -110,16 +110,17 @@ def worker(
     gracefully: it finishes its transactions, and others take over at once.
     """
     from belfry.assembly import run_worker
+    from belfry.settings import DeliverySettings, RoleSettings, Settings
 
-    settings = session.settings_with(
-        {
-            "role": role,
-            "data_dir": data_dir,
-            "http_host": http_host,
-            "http_port": http_port,
-            "create_topics": create_topics,
-            "log_level": log_level,
-            "log_format": log_format,
-        }
-    )
-    return run_worker(settings)
+    found = session.settings_of(RoleSettings, {"role": role}, all_names=False).role
+    kind = DeliverySettings if found == Role.DELIVER.value else Settings
+    options = {
+        "role": role,
+        "data_dir": data_dir,
+        "http_host": http_host,
+        "http_port": http_port,
+        "create_topics": create_topics,
+        "log_level": log_level,
+        "log_format": log_format,
+    }
+    return run_worker(session.settings_of(kind, options))

@@ -28,7 +28,7 @@ from belfry.delivery.inbox import Inbox
 from belfry.delivery.poster import read_frame
 from belfry.delivery.posting import Finished, Ticket
 from belfry.delivery.work import Work
-from belfry.settings import Settings, plain
+from belfry.settings import DeliverySettings, plain
 
 STOP_S: Final = 5.0
 PAUSE_S: Final = 1.0
@@ -43,7 +43,7 @@ log = structlog.get_logger(__name__)
 class PostingApart:
     """Posts what it is handed, as `Posting` does; `finished` is called from a thread of its own."""
 
-    def __init__(self, settings: Settings, finished: Finished) -> None:
+    def __init__(self, settings: DeliverySettings, finished: Finished) -> None:
         self._orders = orjson.dumps(
             {
                 "networks": settings.webhook_private_networks,

@@ -35,7 +35,7 @@ from belfry.delivery.work import (
     follow_up,
     work_of,
 )
-from belfry.settings import Settings
+from belfry.settings import DeliverySettings
 from belfry.telemetry.limited import LimitedLogger
 from belfry.worker.clock import SystemClock
 from belfry.worker.partition_log import headers_of
@@ -89,7 +89,7 @@ class Dispatcher:
 
     def __init__(
         self,
-        settings: Settings,
+        settings: DeliverySettings,
         places: Places,
         poster: Callable[[Finished], Poster],
         decoder: Decoder,

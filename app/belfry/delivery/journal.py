@@ -26,7 +26,7 @@ from confluent_kafka import (
 
 from belfry.delivery.progress import Progress
 from belfry.delivery.work import Produced
-from belfry.settings import Settings
+from belfry.settings import DeliverySettings
 from belfry.worker.client_properties import MESSAGE_TIMEOUT_MS
 
 INIT_S: Final = 30.0
@@ -41,7 +41,7 @@ _PASSING: Final = {KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaErr
 class Journal:
     """A member of the group that delivers, used by one thread alone."""
 
-    def __init__(self, settings: Settings, on_assign: Any, on_revoke: Any) -> None:
+    def __init__(self, settings: DeliverySettings, on_assign: Any, on_revoke: Any) -> None:
         """`on_assign` gets {partition: Progress}, `on_revoke` nothing."""
         self._topic = settings.topic("deliveries")
         self._on_assign, self._on_revoke = on_assign, on_revoke
@@ -129,7 +129,7 @@ class Journal:
         self._on_revoke()
 
 
-def _producer_properties(settings: Settings) -> dict[str, Any]:
+def _producer_properties(settings: DeliverySettings) -> dict[str, Any]:
     own = _own_id(settings.data_dir)
     return {
         "linger.ms": 5,
@@ -143,7 +143,7 @@ def _producer_properties(settings: Settings) -> dict[str, Any]:
     }
 
 
-def _consumer_properties(settings: Settings) -> dict[str, Any]:
+def _consumer_properties(settings: DeliverySettings) -> dict[str, Any]:
     return {
         "fetch.wait.max.ms": 100,
         "queued.max.messages.kbytes": 16 * 1024,

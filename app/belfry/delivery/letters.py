@@ -13,7 +13,7 @@ from belfry.client.decoding import Decoder
 from belfry.delivery.answers import Again
 from belfry.delivery.work import NotADelivery, Places, Work, retry, work_of
 from belfry.registry.subjects import look_in, open_registry
-from belfry.settings import Settings
+from belfry.settings import SharedSettings
 from belfry.wire import framing
 from belfry.wire.record import Headers
 from belfry.wire.worker_keys import Purpose, first
@@ -33,7 +33,7 @@ class Letter(NamedTuple):
     reason: str
 
 
-def letters(settings: Settings) -> Iterator[Letter]:
+def letters(settings: SharedSettings) -> Iterator[Letter]:
     """All that lies in the topic of what was given up, partition by partition.
 
     Records that never were deliveries are left out.  Raises ConnectionError and KafkaException.
@@ -55,7 +55,7 @@ def letters(settings: Settings) -> Iterator[Letter]:
         )
 
 
-def records(settings: Settings, topic: str) -> Iterator[Any]:
+def records(settings: SharedSettings, topic: str) -> Iterator[Any]:
     """All committed records of a topic, partition by partition; none where it is not there."""
     for partition in partitions(settings, topic):
         log = PartitionLog(settings.kafka_properties(), topic, partition)
@@ -68,14 +68,14 @@ def records(settings: Settings, topic: str) -> Iterator[Any]:
             log.close()
 
 
-def partitions(settings: Settings, topic: str) -> list[int]:
+def partitions(settings: SharedSettings, topic: str) -> list[int]:
     """The partitions of a topic; none where it is not there."""
     admin = AdminClient(settings.kafka_properties())
     known = admin.list_topics(timeout=REACH_S).topics.get(topic)
     return [] if known is None else sorted(known.partitions)
 
 
-def replay(settings: Settings, given: Iterable[Letter], now_ms: int) -> int:
+def replay(settings: SharedSettings, given: Iterable[Letter], now_ms: int) -> int:
     """Have these delivered again, from their first attempt on; how many.
 
     Each is a request like that of a retry, so it may be asked for as often as one likes.  Raises

@@ -24,7 +24,7 @@ from belfry.delivery.work import Places
 from belfry.registry.client import Registry
 from belfry.registry.startup import Frames
 from belfry.registry.subjects import look_in
-from belfry.settings import Settings, plain
+from belfry.settings import DeliverySettings, plain
 from belfry.wire.worker_keys import Purpose, first
 from belfry.worker.clock import SystemClock
 from belfry.worker.memory import look_for_cycles_rarely
@@ -39,7 +39,7 @@ class BadWebhookSettings(ValueError):
     """Settings of deliveries that mean nothing; the message says which."""
 
 
-def means_of(settings: Settings, clock: SystemClock) -> Means:
+def means_of(settings: DeliverySettings, clock: SystemClock) -> Means:
     """What posting needs; `BadWebhookSettings` names a setting that means nothing."""
     try:
         allowed = networks(settings.webhook_private_networks)
@@ -54,7 +54,7 @@ def means_of(settings: Settings, clock: SystemClock) -> Means:
     return Means(lambda: HttpTransport(clock, allowed), secrets, clock, per_host)
 
 
-def _check_user(settings: Settings) -> None:
+def _check_user(settings: DeliverySettings) -> None:
     """`BadWebhookSettings` where posting could not run as the user that is named."""
     if settings.webhook_user is None:
         return
@@ -71,7 +71,7 @@ def _check_user(settings: Settings) -> None:
 
 
 def dispatcher_of(
-    settings: Settings, frames: Frames, registry: Registry | None, means: Means, told: Told
+    settings: DeliverySettings, frames: Frames, registry: Registry | None, means: Means, told: Told
 ) -> Dispatcher:
     """A dispatcher that is not started; it takes no more work than it can have files open.
 

@@ -22,7 +22,7 @@ from belfry.delivery.progress import Progress
 from belfry.delivery.work import NotADelivery, Work, work_of
 from belfry.registry.subjects import look_in, open_registry
 from belfry.schedules.deliveries import RETRIES
-from belfry.settings import Settings
+from belfry.settings import SharedSettings
 from belfry.worker.partition_log import headers_of
 
 # By how much the clocks of those who fire and those who deliver may differ.
@@ -42,7 +42,7 @@ class Seen(NamedTuple):
     ended: bool
 
 
-def unended(settings: Settings, before_ms: int) -> Iterator[Letter]:
+def unended(settings: SharedSettings, before_ms: int) -> Iterator[Letter]:
     """Deliveries that have no end, of events that fired before an instant (epoch ms).
 
     Raises ConnectionError and KafkaException.
@@ -75,7 +75,7 @@ def _judge(seen: Seen, told: Ends, latest: dict[tuple[str, int], Letter]) -> Non
         latest[name] = Letter(seen.work, seen.at_ms, RETRYING, reason)
 
 
-def _progress(settings: Settings) -> dict[int, Progress]:
+def _progress(settings: SharedSettings) -> dict[int, Progress]:
     """What the group of dispatchers is done with, by partition."""
     topic, group = settings.topic("deliveries"), f"{settings.cluster.app_id}.deliver"
     asked = [TopicPartition(topic, partition) for partition in partitions(settings, topic)]
@@ -90,7 +90,7 @@ def _progress(settings: Settings) -> dict[int, Progress]:
     return {each.partition: Progress(each.offset, each.metadata or "") for each in found}
 
 
-def _ends(settings: Settings) -> Ends:
+def _ends(settings: SharedSettings) -> Ends:
     """When deliveries were last told to have ended."""
     decoder = Decoder("LifecycleEvent", look_in(open_registry(settings)), only=True)
     ends: Ends = {}
@@ -103,7 +103,7 @@ def _ends(settings: Settings) -> Ends:
     return ends
 
 
-def _seen(settings: Settings, progress: dict[int, Progress]) -> Iterator[Seen]:
+def _seen(settings: SharedSettings, progress: dict[int, Progress]) -> Iterator[Seen]:
     """All deliveries, as far as their records are kept."""
     decoder = Decoder("FiredEvent", look_in(open_registry(settings)), only=True)
     for message in records(settings, settings.topic("deliveries")):

@@ -103,16 +103,21 @@ class PartitionEngine:
         self.manifest = NO_MANIFEST._replace(position=position)
         self._position = position
 
-    def claim(self, settings: bytes | None, identity: bytes | None = None) -> Effects:
+    def claim(
+        self, settings: bytes | None, identity: bytes | None = None, statement: bytes | None = None
+    ) -> Effects:
         """The first step of an owner: a manifest of its own, and what of these is not kept yet."""
-        if identity is not None:
-            self._effects.rows[keys.IDENTITY_KEY] = identity
-            self._store.set_named(keys.IDENTITY_KEY, identity)
-        if settings is not None:
-            self._effects.rows[keys.SETTINGS_KEY] = settings
-            self._store.set_named(keys.SETTINGS_KEY, settings)
-            if not self._zones.under_way:
-                self._zones.settle(self._effects)
+        given = {
+            keys.IDENTITY_KEY: identity,
+            keys.SETTINGS_KEY: settings,
+            keys.STATEMENT_KEY: statement,
+        }
+        for key, row in given.items():
+            if row is not None:
+                self._effects.rows[key] = row
+                self._store.set_named(key, row)
+        if settings is not None and not self._zones.under_way:
+            self._zones.settle(self._effects)
         self._effects.moved = True
         return self._effects
 

@@ -33,7 +33,7 @@ from belfry.client.kafka import Cluster
 from belfry.history.backlog import Backlog
 from belfry.history.book import Book, Note
 from belfry.history.layout import HOUR_MS
-from belfry.settings import Settings
+from belfry.settings import ServerSettings
 from belfry.wire.lifecycle import Headline, encode_record, headline
 from belfry.worker.rocks import Damaged, RocksMap, wipe
 
@@ -57,7 +57,7 @@ class Follower:
 
     def __init__(
         self,
-        settings: Settings,
+        settings: ServerSettings,
         head: bytes,
         held: Callable[[], list[int]],
         retention_ms: Callable[[bytes], int],

@@ -15,7 +15,7 @@ from belfry.registry.answers import RegistryError, RegistryUnreachableError
 from belfry.registry.client import Registry
 from belfry.registry.lookups import Lookups
 from belfry.registry.subjects import CARRIED, check_all, publish_all, subject_for
-from belfry.settings import Settings
+from belfry.settings import ServerSettings
 from belfry.wire import catalogue, framing
 from belfry.wire.requests import Reading, Reference, reading_of
 
@@ -40,7 +40,7 @@ WITHOUT: Final = Frames(
 
 def frames(
     registry: Registry,
-    settings: Settings,
+    settings: ServerSettings,
     tell: Tell,
     sleep: Callable[[float], object] = time.sleep,
 ) -> Frames:
@@ -65,7 +65,7 @@ def frames(
     return Frames(*(bare if each is None else framing.prefix(each) for each, bare in made))
 
 
-def lookups(registry: Registry | None, settings: Settings, written: Frames) -> Lookups | None:
+def lookups(registry: Registry | None, settings: ServerSettings, written: Frames) -> Lookups | None:
     """Who asks for the schemas of requests; that which workers write with needs no asking."""
     if registry is None:
         return None
@@ -77,7 +77,7 @@ def lookups(registry: Registry | None, settings: Settings, written: Frames) -> L
 
 
 def _published(
-    registry: Registry, settings: Settings, tell: Tell, sleep: Callable[[float], object]
+    registry: Registry, settings: ServerSettings, tell: Tell, sleep: Callable[[float], object]
 ) -> dict[str, int]:
     tries = max(1, int(settings.registry_wait_ms / 1000 / AGAIN_S))
     for _ in range(tries - 1):

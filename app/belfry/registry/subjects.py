@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from belfry.registry.client import Registry
 from belfry.registry.naming import subject_of
-from belfry.settings import Settings, property_name
+from belfry.settings import SharedSettings, property_name
 
 Look = Callable[[int | bytes], Any]
 
@@ -23,17 +23,17 @@ CARRIED: Final = {
 }
 
 
-def subject_for(settings: Settings, short: str, name: str) -> str:
+def subject_for(settings: SharedSettings, short: str, name: str) -> str:
     """Subject of one of belfry's topics by the strategy of the settings."""
     return subject_of(settings.topic(short), name, settings.registry_subjects)
 
 
-def subjects(settings: Settings) -> dict[str, str]:
+def subjects(settings: SharedSettings) -> dict[str, str]:
     """Subjects that a belfry of these settings needs, and the name of the schema of each."""
     return {subject_for(settings, short, name): name for short, name in CARRIED.items()}
 
 
-def open_registry(settings: Settings) -> Registry | None:
+def open_registry(settings: SharedSettings) -> Registry | None:
     """The configured registry, or None where there is none."""
     if settings.schema_registry_url is None:
         return None
@@ -41,7 +41,7 @@ def open_registry(settings: Settings) -> Registry | None:
     return Registry(settings.schema_registry_url, properties)
 
 
-def publish_all(registry: Registry, settings: Settings) -> dict[str, int]:
+def publish_all(registry: Registry, settings: SharedSettings) -> dict[str, int]:
     """Register all of our schemas; gives the id of each subject.
 
     Raises `RegistryError` at the first subject that could not be registered.
@@ -51,7 +51,7 @@ def publish_all(registry: Registry, settings: Settings) -> dict[str, int]:
     }
 
 
-def check_all(registry: Registry, settings: Settings) -> list[str]:
+def check_all(registry: Registry, settings: SharedSettings) -> list[str]:
     """What is wrong with the registry's subjects, as sentences; empty where all is fine."""
     return [
         problem
@@ -60,7 +60,7 @@ def check_all(registry: Registry, settings: Settings) -> list[str]:
     ]
 
 
-def fired_event_id(registry: Registry, settings: Settings, topic: str) -> int | None:
+def fired_event_id(registry: Registry, settings: SharedSettings, topic: str) -> int | None:
     """Schema id to write `FiredEvent` to an envelope tenant's topic with.
 
     Where belfry may not register, and nobody did for this topic, the id that the deliveries topic

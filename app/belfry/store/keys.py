@@ -57,6 +57,7 @@ AWAITED_PREFIX: Final = b"\0a"
 AWAITED_END: Final = b"\0b"
 MANIFEST_PREFIX: Final = b"\0m"
 SETTINGS_KEY: Final = b"\0s"
+STATEMENT_KEY: Final = b"\0t"
 MANIFEST_SLOTS: Final = 4096
 
 

@@ -401,7 +401,17 @@ def decode_awaited(record: bytes) -> Awaited:
 
 def encode_zones(version: str) -> bytes:
     """The record of the time zone data by which a partition's instants were found."""
-    return bytes((FORMAT, ZONES)) + version.encode()
+    return encode_text(version)
+
+
+def encode_text(text: str) -> bytes:
+    """A record that is a text; its key says what of."""
+    return bytes((FORMAT, ZONES)) + text.encode()
+
+
+def text_of(record: bytes) -> str:
+    """The text of such a record."""
+    return record[2:].decode()
 
 
 def check_format(record: bytes) -> int:

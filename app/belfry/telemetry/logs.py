@@ -19,7 +19,7 @@ import orjson
 import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
-from belfry.settings import Settings
+from belfry.settings import ServerSettings
 
 SECRET_NAME: Final = re.compile(r"password|passwd|secret|token|credential|api_?key", re.IGNORECASE)
 BLOT: Final = "***"
@@ -36,7 +36,7 @@ CHATTY_LIBRARIES: Final = (
 )
 
 
-def configure(settings: Settings, stream: TextIO | None = None) -> None:
+def configure(settings: ServerSettings, stream: TextIO | None = None) -> None:
     """Send the log lines of this process to `stream` (default: standard error)."""
     target = stream or sys.stderr
     structlog.configure(

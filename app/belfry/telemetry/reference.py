@@ -15,7 +15,18 @@ from typing import Any, Final, Literal, Union, get_args, get_origin
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from belfry.settings import ClusterSettings, Settings
+from belfry.settings import (
+    ClusterSettings,
+    CommandSettings,
+    DeliverySettings,
+    ServerSettings,
+    Settings,
+    SharedSettings,
+)
+from belfry.settings.agreement import AGREED, OWN, Rule
+from belfry.settings.cluster import AgreedSettings
+from belfry.settings.names import OTHERS
+from belfry.settings.sources import variable
 from belfry.telemetry.metrics import FAMILIES
 
 _NOTE: Final = "<!-- Made from the code by `make docs`; edit the code. -->"
@@ -33,22 +44,51 @@ the variable has two underscores.  Variables win over the file.
 `BELFRY_KAFKA__<property>` gives any librdkafka property to every Kafka client: upper case, dots as
 underscores, such as `BELFRY_KAFKA__SECURITY_PROTOCOL=SASL_SSL`.
 
-## Process settings
+All processes may share one environment and one file; each reads what concerns it:
 
-Each worker has its own.
+| process | its settings |
+|---|---|
+| `belfry worker` | all but those of commands |
+| `belfry worker --role deliver` | every process, workers and dispatchers, deliveries |
+| other commands | every process, commands |
 
-| setting | default | allowed | meaning |
-|---|---|---|---|
-{process}
+## Names that nobody knows
 
-## Cluster settings
+A process ends at once, with exit code 2, where it is given a name that no process of belfry knows:
+a variable `BELFRY_…`, a key of the file, or a property of librdkafka (`BELFRY_KAFKA__…`, the table
+`kafka`, `-X`) or of the schema registry's client.  The message lists all of them, each with the
+nearest name that is known.  Left alone are variables `BELFRY_SECRET_…`, which policies name, what
+Kubernetes sets for a service of that name (`BELFRY_SERVICE_HOST`, `BELFRY_PORT=tcp://…`), and what
+is no setting: {others}.
 
-Equal on all workers of one belfry; they are stored with the state and compared at start.
+## Equal on all workers
 
-| setting | default | allowed | meaning |
-|---|---|---|---|
-{cluster}
+The last column says whether a setting has to be equal on all workers of one belfry, and why:
+
+| column | where workers differ |
+|---|---|
+| yes, fixed | A worker that differs from the state does not start; the value never changes. |
+| yes, together | A worker that differs does not start beside others that run. |
+| yes, rolling | A worker that differs says so in its log, with both values, and goes on. |
+| no | Each worker has its own. |
+
+How each kind is changed, and where differences show, says
+[workers.md](workers.md#settings-that-workers-share).
+
+{sections}
 """
+
+# Each section has what a class adds to those that it is made of.
+_SECTIONS: Final[Mapping[str, tuple[type[BaseModel], ...]]] = {
+    "Every process": (SharedSettings,),
+    "Every process: which belfry it is": (ClusterSettings,),
+    "Workers and dispatchers": (ServerSettings, SharedSettings),
+    "Workers and dispatchers: deliveries": (DeliverySettings, ServerSettings),
+    "Workers: what they share": (AgreedSettings,),
+    "Workers: what each has for itself": (Settings, DeliverySettings, AgreedSettings),
+    "Commands": (CommandSettings, SharedSettings),
+}
+_RULES: Final = {Rule.FIXED: "fixed", Rule.TOGETHER: "together", Rule.ROLLING: "rolling"}
 
 _METRICS_PAGE: Final = """\
 # Metrics
@@ -66,9 +106,9 @@ No label holds a schedule id or a tenant.
 
 def settings_page() -> str:
     """The page of all settings: name, default, what is allowed, what it means."""
-    process = "\n".join(_settings_rows(Settings, "BELFRY_"))
-    cluster = "\n".join(_settings_rows(ClusterSettings, "BELFRY_CLUSTER__"))
-    return _SETTINGS_PAGE.format(note=_NOTE, process=process, cluster=cluster)
+    sections = "\n\n".join(_section(*each) for each in _SECTIONS.items())
+    others = ", ".join(f"`{name}`" for name in sorted(OTHERS))
+    return _SETTINGS_PAGE.format(note=_NOTE, others=others, sections=sections)
 
 
 def metrics_page() -> str:
@@ -92,12 +132,34 @@ def write_pages(directory: Path) -> None:
         (directory / name).write_text(page(), encoding="utf-8")
 
 
-def _settings_rows(settings: type[BaseModel], prefix: str) -> Iterator[str]:
+def _section(title: str, classes: tuple[type[BaseModel], ...]) -> str:
+    """The settings that the first class adds to the others."""
+    settings, *others = classes
+    known = {name for each in others for name in each.model_fields}
+    columns = ["setting", "default", "allowed", "meaning", "equal on all workers"]
+    if settings is CommandSettings:
+        columns.pop()
+    rows = [columns, *(row[: len(columns)] for row in _settings_rows(settings, known))]
+    lines = [f"| {' | '.join(row)} |" for row in rows]
+    lines.insert(1, "|---" * len(columns) + "|")
+    return f"## {title}\n\n" + "\n".join(lines)
+
+
+def _settings_rows(settings: type[BaseModel], known: set[str]) -> Iterator[list[str]]:
+    below = "cluster." if settings is ClusterSettings else ""
     for name, info in settings.model_fields.items():
-        if name == "cluster":
-            continue
-        variable = f"{prefix}{name.upper()}" + ("__…" if _origin(info) is dict else "")
-        yield f"| `{variable}` | {_default(info)} | {_allowed(info)} | {info.description} |"
+        if name != "cluster" and name not in known:
+            shown = variable(below + name) + ("__…" if _origin(info) is dict else "")
+            meaning = info.description or ""
+            yield [f"`{shown}`", _default(info), _allowed(info), meaning, _equal(below + name)]
+
+
+def _equal(name: str) -> str:
+    """Whether a setting has to be equal on all workers, and why."""
+    if name in AGREED:
+        rule, why = AGREED[name]
+        return f"yes, {_RULES[rule]}: {why}"
+    return next((f"no: {why}" for why, names in OWN.items() if name in names), "")
 
 
 def _origin(info: FieldInfo) -> Any:

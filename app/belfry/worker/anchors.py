@@ -16,20 +16,17 @@ does not have keeps no anchor for them: that is said, and the other anchors are 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
 
-from confluent_kafka import (
-    ConsumerGroupTopicPartitions,
-    KafkaError,
-    KafkaException,
-    TopicPartition,
-)
 from confluent_kafka.admin import AdminClient
 
-from belfry.settings import Settings
+from belfry.settings import SharedSettings
 from belfry.store.identity import Identity, identity_of, identity_text
+from belfry.worker.offset_notes import OffsetNotes
 
-ANSWER_S: Final = 5.0
+
+def anchor_group(settings: SharedSettings) -> str:
+    """The group without members that keeps what is said of each partition's state."""
+    return f"{settings.cluster.app_id}.identity"
 
 
 class SomeNotKept(ConnectionError):
@@ -43,10 +40,10 @@ class SomeNotKept(ConnectionError):
 class Anchors:
     """Reads and writes anchors; ConnectionError where the cluster does not answer."""
 
-    def __init__(self, admin: AdminClient, settings: Settings) -> None:
-        self._admin = admin
+    def __init__(self, admin: AdminClient, settings: SharedSettings) -> None:
         self._topic = settings.topic("tenants")
-        self.group = f"{settings.cluster.app_id}.identity"
+        self.group = anchor_group(settings)
+        self._notes = OffsetNotes(admin, self.group, self._topic)
 
     def read(self, partition: int) -> Identity | None:
         """The identity that was kept last, or None for none."""
@@ -54,23 +51,8 @@ class Anchors:
 
     def _read(self, partitions: Iterable[int]) -> dict[int, Identity]:
         """The identities that were kept last, of those partitions that have one."""
-        asked: Any = ConsumerGroupTopicPartitions(
-            self.group, [TopicPartition(self._topic, partition) for partition in partitions]
-        )
-        try:
-            answers = self._admin.list_consumer_group_offsets([asked], request_timeout=ANSWER_S)
-            found = answers[self.group].result(ANSWER_S).topic_partitions
-        except (KafkaException, TimeoutError) as error:
-            raise ConnectionError(f"group {self.group}: {error}") from error
-        unknown = KafkaError.UNKNOWN_TOPIC_OR_PART
-        for each in found:
-            if each.error is not None and each.error.code() != unknown:
-                raise ConnectionError(f"group {self.group}: {each.error.str()}")
-        return {
-            each.partition: identity_of(each.metadata)
-            for each in found
-            if each.error is None and each.offset >= 0 and each.metadata
-        }
+        kept = self._notes.read(partitions)
+        return {partition: identity_of(text) for partition, text in kept.items()}
 
     def write(self, identities: Mapping[int, Identity]) -> dict[int, Identity]:
         """Keep the identities of these partitions; never one of an earlier generation.
@@ -84,24 +66,14 @@ class Anchors:
             for partition, identity in identities.items()
             if partition in kept and kept[partition].generation > identity.generation
         }
-        told = [
-            TopicPartition(self._topic, partition, 0, metadata=identity_text(identity))
+        told = {
+            partition: identity_text(identity)
             for partition, identity in identities.items()
             if partition not in newer
-        ]
-        failed = self._alter(told) if told else {}
+        }
+        failed = self._notes.write(told) if told else {}
         if failed:
             first = min(failed)
             why = f"group {self.group}, partition {first} of {self._topic}: {failed[first]}"
             raise SomeNotKept(why, frozenset(identities.keys() - failed.keys()))
         return newer
-
-    def _alter(self, told: list[TopicPartition]) -> dict[int, str]:
-        """Commit these; why some were refused, by partition."""
-        given: Any = ConsumerGroupTopicPartitions(self.group, told)
-        try:
-            answers = self._admin.alter_consumer_group_offsets([given], request_timeout=ANSWER_S)
-            written = answers[self.group].result(ANSWER_S).topic_partitions
-        except (KafkaException, TimeoutError) as error:
-            raise ConnectionError(f"group {self.group}: {error}") from error
-        return {each.partition: each.error.str() for each in written if each.error is not None}

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from belfry.settings import Settings
+from belfry.settings import SharedSettings
 from belfry.wire import catalogue
 from belfry.worker.topics import wanted_topics
 
@@ -82,7 +82,7 @@ FIRED: Final = Channel(
 
 def document() -> dict[str, Any]:
     """The document as plain values."""
-    settings = Settings.model_construct()
+    settings = SharedSettings.model_construct()
     specs = {spec.name: spec for spec in wanted_topics(settings, REPLICATION_OF)}
     channels = {
         short: _channel(settings.topic(short), channel, _topic(specs[settings.topic(short)]))

@@ -12,7 +12,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its own re-
     ResourceType,
 )
 
-from belfry.settings import Settings
+from belfry.settings import SharedSettings
 from belfry.worker import topics
 from belfry.worker.broker_features import (
     METADATA,
@@ -35,7 +35,7 @@ class Brokers(NamedTuple):
     told: str
 
 
-def check_at_start(admin: AdminClient, settings: Settings) -> str:
+def check_at_start(admin: AdminClient, settings: SharedSettings) -> str:
     """Say what endangers a promise; why a worker must not start, empty where it may."""
     found = topics.problems(admin, settings)
     refused = [each for each in found if each.fatal and each.refuses]
@@ -49,7 +49,7 @@ def check_at_start(admin: AdminClient, settings: Settings) -> str:
     return ""
 
 
-def look_at_brokers(admin: AdminClient, settings: Settings) -> Brokers:
+def look_at_brokers(admin: AdminClient, settings: SharedSettings) -> Brokers:
     """Compare each broker; what the cluster does not tell is among the problems, unchecked."""
     cluster = admin.list_topics(timeout=REACH_S)
     names = sorted(str(number) for number in cluster.brokers)
@@ -117,7 +117,7 @@ def _configs(
     return found
 
 
-def _has_lone_partitions(cluster: Any, settings: Settings) -> bool:
+def _has_lone_partitions(cluster: Any, settings: SharedSettings) -> bool:
     """Whether a partition of the changelog has one replica alone."""
     topic = cluster.topics.get(settings.topic("changelog"))
     return topic is not None and any(len(p.replicas) == 1 for p in topic.partitions.values())

@@ -17,8 +17,9 @@ from belfry.client.kafka import CHECK_SECURITY, Faults
 from belfry.registry import startup
 from belfry.registry.client import Registry
 from belfry.registry.subjects import open_registry
-from belfry.settings import Settings
+from belfry.settings import DeliverySettings
 from belfry.worker import topics
+from belfry.worker.agreement import compare_at_start
 from belfry.worker.cluster_checks import check_at_start
 from belfry.worker.data_folder import RefusedToStart
 
@@ -34,7 +35,7 @@ class Found(NamedTuple):
     frames: startup.Frames
 
 
-def find(settings: Settings) -> Found:
+def find(settings: DeliverySettings) -> Found:
     """Look at the cluster, once a broker answers; RefusedToStart where it does not suit."""
     faults = Faults()
     reporting: dict[str, Any] = {**settings.kafka_properties(), "error_cb": faults}
@@ -67,7 +68,7 @@ def _await_cluster(admin: AdminClient, faults: Faults) -> str:
             time.sleep(1)
 
 
-def _topics(admin: AdminClient, settings: Settings) -> None:
+def _topics(admin: AdminClient, settings: DeliverySettings) -> None:
     if settings.create_topics:
         created = topics.create(admin, settings)
         if created:
@@ -78,7 +79,7 @@ def _topics(admin: AdminClient, settings: Settings) -> None:
             f"topics are missing: {', '.join(absent)}. Run `belfry topics create`, or let the"
             " worker create them (BELFRY_CREATE_TOPICS=true)."
         )
-    refusal = check_at_start(admin, settings)
+    refusal = check_at_start(admin, settings) or compare_at_start(admin, settings)
     if refusal:
         raise RefusedToStart(refusal)
 

@@ -16,7 +16,7 @@ from pydantic import SecretStr
 
 from belfry.api.guard import is_loopback
 from belfry.registry.addresses import UNREADABLE, is_readable
-from belfry.settings import Settings
+from belfry.settings import DeliverySettings, Settings
 from belfry.worker.security import BadSecurity, group_client_security
 
 # Settings whose absence is something else than an empty value.
@@ -35,14 +35,14 @@ class HalfConfigured(ValueError):
     """A worker must not start with its settings; the message says why."""
 
 
-def refuse_half_settings(settings: Settings) -> None:
+def refuse_half_settings(settings: DeliverySettings) -> None:
     """Let whole configurations pass; raises `HalfConfigured`."""
     why = half_settings(settings)
     if why:
         raise HalfConfigured(why)
 
 
-def half_settings(settings: Settings) -> str:
+def half_settings(settings: DeliverySettings) -> str:
     """Why a worker must not start with these settings, all of it; empty where it may.
 
     Reads the certificates and keys that are named, if there are any.
@@ -61,9 +61,9 @@ def half_settings(settings: Settings) -> str:
     return " ".join(found)
 
 
-def _empty(settings: Settings) -> Iterator[str]:
+def _empty(settings: DeliverySettings) -> Iterator[str]:
     for name in _NEVER_EMPTY:
-        value: Any = getattr(settings, name)
+        value: Any = getattr(settings, name, None)
         if isinstance(value, SecretStr):
             value = value.get_secret_value()
         # An empty path is the working directory.
@@ -74,25 +74,29 @@ def _empty(settings: Settings) -> Iterator[str]:
             )
 
 
-def _kafka(settings: Settings) -> Iterator[str]:
+def _kafka(settings: DeliverySettings) -> Iterator[str]:
     try:
         group_client_security(settings.kafka_properties())
     except BadSecurity as error:
         yield f"{error} Properties of Kafka's clients are given as BELFRY_KAFKA__<PROPERTY>."
 
 
-def _registry(settings: Settings) -> Iterator[str]:
+def _registry(settings: DeliverySettings) -> Iterator[str]:
     if settings.schema_registry_url is not None and not is_readable(settings.schema_registry_url):
         yield UNREADABLE
 
 
-def _signing(settings: Settings) -> Iterator[str]:
+def _signing(settings: DeliverySettings) -> Iterator[str]:
     if settings.http_worker_secret_also and not settings.http_worker_secret:
         yield (
             "BELFRY_HTTP_WORKER_SECRET_ALSO is set, and BELFRY_HTTP_WORKER_SECRET is not: the first"
             " is a second secret, for a change of secrets. Set the one that workers sign with."
         )
-    if settings.claims == "signed" and not settings.http_worker_secret:
+    if (
+        isinstance(settings, Settings)
+        and settings.claims == "signed"
+        and not settings.http_worker_secret
+    ):
         yield (
             "BELFRY_CLAIMS is signed, and BELFRY_HTTP_WORKER_SECRET is not set: workers write"
             " requests themselves (retries of deliveries, what comes over HTTP), and have to sign"
@@ -101,7 +105,7 @@ def _signing(settings: Settings) -> Iterator[str]:
         )
 
 
-def _callers(settings: Settings) -> Iterator[str]:
+def _callers(settings: DeliverySettings) -> Iterator[str]:
     given = [name for name in _OIDC if name in settings.model_fields_set]
     if given and not settings.oidc_issuer:
         yield (
@@ -120,7 +124,7 @@ def _callers(settings: Settings) -> Iterator[str]:
         )
 
 
-def _certificate(settings: Settings) -> Iterator[str]:
+def _certificate(settings: DeliverySettings) -> Iterator[str]:
     certificate, key = settings.http_tls_certificate, settings.http_tls_key
     if (certificate is None) != (key is None):
         given = "http_tls_certificate" if key is None else "http_tls_key"

@@ -6,6 +6,7 @@ for the ids, and once in a while somebody looks whether they still are what owne
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from threading import Lock
 from typing import Any, Final
@@ -32,13 +33,22 @@ class Identities:
     """The ids of cluster, changelog and input; and the anchors of what is owned here."""
 
     def __init__(
-        self, admin: AdminClient, cluster_id: str, topics: tuple[str, str], anchors: Anchors
+        self,
+        admin: AdminClient,
+        cluster_id: str,
+        topics: tuple[str, str],
+        anchors: Anchors,
+        beside: Callable[[Iterable[int]], None] | None = None,
     ) -> None:
-        """`topics` are the changelog and the input, by name."""
+        """`topics` are the changelog and the input, by name.
+
+        `beside` is called with the partitions whose anchors were written: more may be kept there.
+        """
         self._admin = admin
         self._cluster_id = cluster_id
         self._topics = topics
         self.anchors = anchors
+        self._beside = beside
         self.recoveries = Recoveries()
         self._lock = Lock()
         self._owned: dict[int, Identity] = {}
@@ -121,6 +131,8 @@ class Identities:
                 partition=partition, generation=kept.generation,
             )  # fmt: skip
         self._written(due)
+        if self._beside is not None:
+            self._beside(due)
 
     def _written(self, anchors: dict[int, Identity]) -> None:
         with self._lock:

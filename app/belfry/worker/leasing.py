@@ -1,8 +1,8 @@
 """What the owner of a partition does about read leases, from term to term.
 
-An owner may answer reads for `LEASE_MS` after each commit (`engine/read_lease.py`).  So a successor changes
-nothing until its predecessor's lease is over for certain (`outwait`), and an owner lets its own one
-end before the group moves partitions, so that no successor has to wait.
+An owner may answer reads for `LEASE_MS` after each commit (`engine/read_lease.py`).  So a successor
+changes nothing until its predecessor's lease is over for certain (`outwait`), and an owner lets its
+own one end before the group moves partitions, so that no successor has to wait.
 """
 
 from __future__ import annotations

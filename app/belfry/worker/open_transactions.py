@@ -19,7 +19,7 @@ from aiokafka.client import AIOKafkaClient
 from aiokafka.errors import KafkaError
 from aiokafka.structs import TopicPartition
 
-from belfry.settings import Settings
+from belfry.settings import SharedSettings
 from belfry.worker.security import group_client_security
 from belfry.worker.transaction_requests import (
     DescribeProducers,
@@ -102,7 +102,9 @@ class Told(NamedTuple):
     to_do: str
 
 
-def tell(found: Sequence[OpenTransaction], place: Where, settings: Settings, now_ms: float) -> Told:
+def tell(
+    found: Sequence[OpenTransaction], place: Where, settings: SharedSettings, now_ms: float
+) -> Told:
     """The first of the open transactions of a partition in words; `found` may be empty."""
     if not found:
         return untold("no producer has a transaction open there any more", place, settings)
@@ -120,7 +122,7 @@ def tell(found: Sequence[OpenTransaction], place: Where, settings: Settings, now
     )
 
 
-def untold(why: object, place: Where, settings: Settings) -> Told:
+def untold(why: object, place: Where, settings: SharedSettings) -> Told:
     """What can be said where the brokers do not tell who it is."""
     topic, partition = place
     return Told(

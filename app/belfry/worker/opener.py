@@ -22,12 +22,14 @@ from belfry.registry.lookups import Lookups
 from belfry.schedules.identity import Homes
 from belfry.schedules.tenants import Tenants
 from belfry.settings import Settings
+from belfry.store import keys
 from belfry.store.identity import Identity
 from belfry.store.ordered_map import MemoryMap
 from belfry.store.replay import Replay
 from belfry.store.schedules import ScheduleStore
 from belfry.wire.requests import RequestReader
 from belfry.wire.worker_keys import Purpose
+from belfry.worker.agreement import Agreement
 from belfry.worker.client_properties import consumer_properties, producer_properties
 from belfry.worker.clock import SystemClock
 from belfry.worker.evidence import Evidence
@@ -46,7 +48,7 @@ from belfry.worker.rocks import NoRows
 from belfry.worker.source import SourceReader
 from belfry.worker.takeover import Recovered, TakeOver
 from belfry.worker.tenant_topics import TenantTopics
-from belfry.worker.term import Owned, Refused, Term, Warm
+from belfry.worker.term import Owned, Term, Warm
 from belfry.worker.transaction_watch import TransactionWatch
 from belfry.worker.transactions import Outlets, PartitionProducer, Surroundings
 
@@ -75,6 +77,7 @@ class PartitionOpener:
     watch: TransactionWatch
     stale_ms: int
     leaves: Callable[[int, bool], bool]
+    agreement: Agreement
 
     def take_over(self, term: Term) -> Owned:
         """Take a partition over, up to the point where its requests are to be read."""
@@ -92,7 +95,8 @@ class PartitionOpener:
             undo.callback(recovered.rows.close)
             # Asked after the fence: the former owner knew no policy that this one does not.
             self.policies.catch_up()
-            new_settings = self._agree(recovered.settings)
+            new_settings = self.agreement.cluster(recovered.settings)
+            new_statement = self.agreement.statement(recovered.store.named(keys.STATEMENT_KEY))
             reader = RequestReader()
             engine = self._engine(partition, recovered.store, reader)
             if recovered.manifest is None:
@@ -115,6 +119,7 @@ class PartitionOpener:
             new_settings,
             World(self.identities, partition, recovered.identity),
             recovered.new_identity,
+            new_statement,
             self._inlets(term),
             None if recovered.manifest is None else recovered.manifest.owner_epoch,
             recovered.lent_ms,
@@ -251,14 +256,3 @@ class PartitionOpener:
 
     def _surroundings(self) -> Surroundings:
         return Surroundings(self.outlets, self.clock, self.failpoints)
-
-    def _agree(self, kept: bytes | None) -> bytes | None:
-        mine = self.settings.cluster_fingerprint()
-        if kept is None:
-            return mine
-        if kept != mine:
-            raise Refused(
-                f"cluster settings differ: the state was kept with {kept.decode()}, this worker"
-                f" has {mine.decode()}. Give all workers of one belfry the same settings."
-            )
-        return None

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from confluent_kafka import KafkaException, Producer
 
-from belfry.settings import Settings
+from belfry.settings import SharedSettings
 from belfry.store import keys
 from belfry.store.identity import encode_identity
 from belfry.store.records import Manifest, encode_manifest
@@ -33,7 +33,7 @@ Change = tuple[bytes, bytes | None]
 class Writer:
     """Writes recoveries of one partition; fences on entry."""
 
-    def __init__(self, settings: Settings, partition: int) -> None:
+    def __init__(self, settings: SharedSettings, partition: int) -> None:
         self._settings = settings
         self._topic = settings.topic("changelog")
         self._partition = partition

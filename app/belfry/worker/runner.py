@@ -26,6 +26,7 @@ from belfry.engine.partition import GapInSource, PartitionEngine
 from belfry.firing.clock_guard import ClockGuard
 from belfry.wire.batch import SourceBatch
 from belfry.wire.lifecycle import LifecycleEvent
+from belfry.worker.agreement import Refused
 from belfry.worker.arrivals import Arrivals
 from belfry.worker.failure import PAUSE_AFTER_ERROR_S, Failures
 from belfry.worker.leasing import Leasing
@@ -37,7 +38,7 @@ from belfry.worker.outputs import Outputs
 from belfry.worker.pace import Pace
 from belfry.worker.reading import Reading
 from belfry.worker.rests import Rests
-from belfry.worker.term import Owned, Refused, Term, Warm
+from belfry.worker.term import Owned, Term, Warm
 from belfry.worker.transactions import Receipt
 from belfry.worker.upkeep import Upkeep
 
@@ -197,7 +198,8 @@ class PartitionRunner:
         engine = owned.engine
         # The claim is also the first measurement of the clock, which needs a look at it before.
         self._guarded_ms()
-        while not self._commit(engine, engine.claim(owned.new_settings, owned.new_identity)):
+        new = owned.new_settings, owned.new_identity, owned.new_statement
+        while not self._commit(engine, engine.claim(*new)):
             if self._stopping.wait(PAUSE_AFTER_ERROR_S):
                 raise Stopped
             self._comes_round()

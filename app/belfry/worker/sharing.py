@@ -15,6 +15,7 @@ from belfry.settings import Settings
 from belfry.telemetry.metrics import Metrics
 from belfry.wire.worker_keys import Purpose
 from belfry.worker import topics
+from belfry.worker.agreement import Agreement, Statements
 from belfry.worker.anchors import Anchors
 from belfry.worker.clock import SystemClock
 from belfry.worker.cluster_start import Found, homes
@@ -96,7 +97,9 @@ def share(
     anchors = Anchors(admin, settings)
     opener = PartitionOpener(
         settings=settings,
-        identities=Identities(admin, cluster_id, (changelog, requests), anchors),
+        identities=Identities(
+            admin, cluster_id, (changelog, requests), anchors, Statements(admin, settings).keep
+        ),
         partitions=partitions,
         clock=clock,
         tenants=tenants,
@@ -110,5 +113,6 @@ def share(
         watch=TransactionWatch(settings, partitions, clock, gauges),
         stale_ms=topics.tombstones_kept_ms(admin, changelog) // 2,
         leaves=group.leaves,
+        agreement=Agreement(settings),
     )
     return Shared(opener, ClockGuard(settings.clock_tolerance_ms), outputs)

@@ -28,10 +28,6 @@ from belfry.worker.source import SourceReader
 from belfry.worker.transactions import PartitionProducer
 
 
-class Refused(Exception):
-    """This worker must not own the partition: state or settings do not fit."""
-
-
 @dataclass(slots=True)
 class Warm:
     """What a standby hands over: the next owner goes on with it."""
@@ -60,6 +56,7 @@ class Owned:
     new_settings: bytes | None
     world: World
     new_identity: bytes | None = None
+    new_statement: bytes | None = None
     inlets: Inlets | None = None
     # Of the last manifest before this term: whose it is, and when it was appended if it says that
     # its owner holds a read lease.

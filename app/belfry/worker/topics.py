@@ -20,7 +20,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its own re-
     ResourceType,
 )
 
-from belfry.settings import Settings
+from belfry.settings import SharedSettings
 from belfry.worker.topic_rules import Problem, problems_of, unread
 
 REPLICATION: Final = 3
@@ -75,7 +75,7 @@ class TopicSpec(NamedTuple):
     config: dict[str, str]
 
 
-def wanted_topics(settings: Settings, brokers: int) -> list[TopicSpec]:
+def wanted_topics(settings: SharedSettings, brokers: int) -> list[TopicSpec]:
     """All topics that do not belong to one tenant, for a cluster of so many brokers."""
     return [
         _spec(settings.topic(name), settings.cluster.partitions, brokers, config)
@@ -83,12 +83,12 @@ def wanted_topics(settings: Settings, brokers: int) -> list[TopicSpec]:
     ]
 
 
-def output_topic_spec(settings: Settings, topic: str, brokers: int) -> TopicSpec:
+def output_topic_spec(settings: SharedSettings, topic: str, brokers: int) -> TopicSpec:
     """A topic that a tenant's events come out on."""
     return _spec(topic, settings.cluster.partitions, brokers, _DELETE)
 
 
-def tenant_topic_spec(settings: Settings, tenant: str, brokers: int) -> TopicSpec:
+def tenant_topic_spec(settings: SharedSettings, tenant: str, brokers: int) -> TopicSpec:
     """The input topic of one tenant's own: one partition keeps all of its requests in order.
 
     What it takes still fits the shared topic with the headers that the hand-over adds.
@@ -104,7 +104,7 @@ def _spec(name: str, partitions: int, brokers: int, config: dict[str, str]) -> T
     return TopicSpec(name, partitions, replication, {**config, **in_sync})
 
 
-def missing(admin: AdminClient, settings: Settings) -> list[TopicSpec]:
+def missing(admin: AdminClient, settings: SharedSettings) -> list[TopicSpec]:
     """Topics that `create` would create; raises KafkaException when no broker answers."""
     cluster = admin.list_topics(timeout=REACH_S)
     wanted = wanted_topics(settings, len(cluster.brokers))
@@ -112,7 +112,7 @@ def missing(admin: AdminClient, settings: Settings) -> list[TopicSpec]:
 
 
 def missing_of_tenants(
-    admin: AdminClient, settings: Settings, tenants: list[str]
+    admin: AdminClient, settings: SharedSettings, tenants: list[str]
 ) -> list[TopicSpec]:
     """Input topics of these tenants' own that are not there yet."""
     cluster = admin.list_topics(timeout=REACH_S)
@@ -120,7 +120,7 @@ def missing_of_tenants(
     return [spec for spec in wanted if spec.name not in cluster.topics]
 
 
-def create(admin: AdminClient, settings: Settings) -> list[str]:
+def create(admin: AdminClient, settings: SharedSettings) -> list[str]:
     """Create what is missing; the names of what was created.
 
     Raises KafkaException where the cluster refuses.
@@ -179,7 +179,7 @@ def _usable(topic: Any) -> bool:
     )
 
 
-def problems(admin: AdminClient, settings: Settings) -> list[Problem]:
+def problems(admin: AdminClient, settings: SharedSettings) -> list[Problem]:
     """What is wrong with the topics that exist; raises KafkaException when no broker answers."""
     cluster = admin.list_topics(timeout=REACH_S)
     wanted = wanted_topics(settings, len(cluster.brokers))
@@ -206,7 +206,7 @@ def problems(admin: AdminClient, settings: Settings) -> list[Problem]:
     return found + partition_problems(settings.topic("schedules"), changelog, counts)
 
 
-def _of_tenants(settings: Settings, topics: Iterable[str]) -> dict[str, str]:
+def _of_tenants(settings: SharedSettings, topics: Iterable[str]) -> dict[str, str]:
     """Topics of tenants, and of which kind each is; some hundreds at most."""
     kinds = {settings.topic(f"{kind}."): kind for kind in ("fired", "schedules")}
     found = {

@@ -18,7 +18,7 @@ from typing import Any, Final
 import structlog
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-from belfry.settings import Settings
+from belfry.settings import SharedSettings
 from belfry.telemetry.limited import LimitedLogger
 from belfry.worker.clock import SystemClock
 from belfry.worker.gauges import Gauges
@@ -55,7 +55,9 @@ log = structlog.get_logger(__name__)
 class TransactionWatch:
     """A thread that looks at the partitions that this worker reads."""
 
-    def __init__(self, settings: Settings, homes: int, clock: SystemClock, metrics: Gauges) -> None:
+    def __init__(
+        self, settings: SharedSettings, homes: int, clock: SystemClock, metrics: Gauges
+    ) -> None:
         """`homes` is the changelog's number of partitions; the input may have more."""
         self._settings = settings
         self._homes = homes

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -15,6 +17,21 @@ from belfry.cli.shown import Output
 @pytest.fixture(autouse=True)
 def _alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Settings of the workers that were started; each ends with code 7."""
+    seen: list[Any] = []
+
+    def run_worker(settings: Any) -> int:
+        seen.append(settings)
+        return 7
+
+    assembly = ModuleType("belfry.assembly")
+    assembly.run_worker = run_worker  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "belfry.assembly", assembly)
+    return seen
 
 
 def test_options_behind_the_command_win_and_properties_add_up() -> None:
@@ -69,21 +86,54 @@ def test_a_file_that_is_no_toml_is_wrong_use(capsys: pytest.CaptureFixture[str])
     assert "no TOML" in capsys.readouterr().err
 
 
-def test_the_worker_gets_its_options_as_settings(monkeypatch: pytest.MonkeyPatch) -> None:
-    import sys
-    from types import ModuleType
+def test_all_wrong_names_and_values_are_told_at_once(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], started: list[Any]
+) -> None:
+    Path("belfry.toml").write_text("fire_chunks = 1\n")
+    monkeypatch.setenv("BELFRY_BATCH_RECORD", "5")
+    monkeypatch.setenv("BELFRY_KAFKA__SASL_USRNAME", "hunter2")
+    monkeypatch.setenv("BELFRY_STANDBYS", "many")
+    assert main(["worker", "-X", "sasl.pasword=hunter2"]) == 2
+    said = capsys.readouterr().err
+    assert started == []
+    assert said.count("\n") == 1
+    for each in (
+        "BELFRY_BATCH_RECORD is no setting of belfry's: did you mean BELFRY_BATCH_RECORDS?",
+        "fire_chunks in the settings file is no setting of belfry's: did you mean fire_chunk?",
+        "did you mean BELFRY_KAFKA__SASL_USERNAME?",
+        "-X sasl.pasword is no property of librdkafka: did you mean sasl.password?",
+        "setting standbys (BELFRY_STANDBYS) is 'many'",
+    ):
+        assert each in said
+    assert "hunter2" not in said
 
-    seen: list[Any] = []
 
-    def run_worker(settings: Any) -> int:
-        seen.append(settings)
-        return 7
+@pytest.mark.parametrize(
+    "arguments", [["worker"], ["worker", "--role", "deliver"], ["topics", "check"]]
+)
+def test_no_process_starts_with_a_name_that_nobody_knows(
+    arguments: list[str], monkeypatch: pytest.MonkeyPatch, started: list[Any]
+) -> None:
+    monkeypatch.setenv("BELFRY_NO_SUCH", "1")
+    assert main(arguments) == 2
+    assert started == []
 
-    assembly = ModuleType("belfry.assembly")
-    assembly.run_worker = run_worker  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "belfry.assembly", assembly)
+
+def test_a_dispatcher_gets_the_settings_of_deliveries_alone(
+    monkeypatch: pytest.MonkeyPatch, started: list[Any]
+) -> None:
+    monkeypatch.setenv("BELFRY_ROLE", "deliver")
+    monkeypatch.setenv("BELFRY_FIRE_CHUNK", "7")
+    assert main(["worker", "--http-url", "http://w"]) == 7
+    assert type(started[0]).__name__ == "DeliverySettings"
+    assert main(["worker", "--role", "all"]) == 7
+    assert started[1].fire_chunk == 7
+
+
+def test_the_worker_gets_its_options_as_settings(started: list[Any]) -> None:
     arguments = "worker --data-dir here --http-port 0 --no-create-topics --log-level debug"
-    assert main([*arguments.split(), "--bootstrap-servers", "b:1", "-X", "a.b=c"]) == 7
+    assert main([*arguments.split(), "--bootstrap-servers", "b:1", "-X", "client.id=c"]) == 7
+    seen = started
     assert seen[0].data_dir == Path("here")
     assert (seen[0].http_port, seen[0].create_topics, seen[0].log_level) == (0, False, "debug")
-    assert seen[0].kafka_properties() == {"bootstrap.servers": "b:1", "a.b": "c"}
+    assert seen[0].kafka_properties() == {"bootstrap.servers": "b:1", "client.id": "c"}

@@ -91,6 +91,22 @@ def test_ids_are_looked_at_before_an_anchor_is_written() -> None:
     assert cluster.asked == ["ids", "anchors", "ids"]
 
 
+def test_what_is_kept_beside_an_anchor_is_written_with_it() -> None:
+    cluster = Cluster()
+    admin: Any = cluster
+    beside: list[list[int]] = []
+    anchors = Anchors(admin, Settings())
+    identities = Identities(
+        admin, "cluster-a", TOPICS, anchors, lambda partitions: beside.append(list(partitions))
+    )
+    identities.look(1_000.0)
+    assert beside == []
+    identities.owned(0, identities.seen)
+    identities.look(1_000.0)
+    identities.look(2_000.0)
+    assert beside == [[0]]
+
+
 def test_no_anchor_says_of_topics_that_are_gone_that_they_are_there() -> None:
     cluster = Cluster()
     identities = cluster.identities()

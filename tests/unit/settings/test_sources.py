@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 from pydantic_settings import SettingsError
 
 from belfry.cli.failures import tell
-from belfry.settings import ClusterSettings, Settings, plain, property_name
+from belfry.settings import (
+    ClusterSettings,
+    CommandSettings,
+    DeliverySettings,
+    Settings,
+    plain,
+    property_name,
+)
+from belfry.settings.cluster import AgreedSettings
 
 
 @pytest.fixture(autouse=True)
@@ -99,8 +108,9 @@ def test_a_secret_that_is_not_accepted_is_not_shown(
     name: str, value: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv(f"BELFRY_{name}", value)
+    kind = CommandSettings if name == "SECRETS" else Settings
     with pytest.raises((ValidationError, SettingsError)) as refused:
-        Settings()
+        kind()
     assert tell(refused.value) == 2
     said = capsys.readouterr().err
     assert f"BELFRY_{name}" in said
@@ -127,15 +137,34 @@ def test_settings_show_no_secret() -> None:
         http_worker_secret=secret,
         http_worker_secret_also=secret,
         http_api_keys=secret,
-        http_token=secret,
-        secrets={"mail": secret},
         webhook_secrets={"mail": secret},
         kafka={"sasl.password": secret},
         registry={"basic.auth.user.info": f"u:{secret}"},
         schema_registry_url=f"http://u:{secret}@registry",
     )
-    assert "hunter2" not in f"{settings!r} {settings} {[settings]}"
-    assert plain(settings.secrets) == {"mail": secret}
+    command = CommandSettings(http_token=secret, secrets={"mail": secret})
+    assert "hunter2" not in f"{settings!r} {settings} {[settings]} {command!r} {command}"
+    assert plain(command.secrets) == {"mail": secret}
+
+
+def test_a_process_reads_what_concerns_it_from_what_all_of_them_share(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "belfry.toml").write_text('fire_chunk = 7\nhttp_url = "http://w"\n')
+    monkeypatch.setenv("BELFRY_BATCH_RECORDS", "no number")
+    monkeypatch.setenv("BELFRY_OWN_TOPICS", "true")
+    command = CommandSettings()
+    assert (command.http_url, command.own_topics) == ("http://w", True)
+    assert not hasattr(command, "fire_chunk")
+    assert not hasattr(DeliverySettings(), "batch_records")
+    with pytest.raises(ValidationError, match="batch_records"):
+        Settings()
+
+
+def test_an_argument_that_a_process_does_not_have_is_refused() -> None:
+    of_a_command: dict[str, Any] = {"http_url": "http://w"}
+    with pytest.raises(ValidationError, match="http_url"):
+        Settings(**of_a_command)
 
 
 def test_settings_are_values() -> None:
@@ -151,8 +180,8 @@ def test_the_fingerprint_knows_every_cluster_setting() -> None:
     assert Settings(http_port=1).cluster_fingerprint() == plain
 
 
-@pytest.mark.parametrize("settings", [Settings, ClusterSettings])
-def test_every_setting_has_a_sentence(settings: type[Settings | ClusterSettings]) -> None:
+@pytest.mark.parametrize("settings", [Settings, CommandSettings, AgreedSettings, ClusterSettings])
+def test_every_setting_has_a_sentence(settings: type[BaseModel]) -> None:
     for name, info in settings.model_fields.items():
         if name != "cluster":
             assert info.description, name

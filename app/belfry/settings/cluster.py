@@ -1,0 +1,64 @@
+"""What workers of one belfry have to agree on, because it decides what becomes of a request.
+
+`ClusterSettings` never change in the life of a belfry: state lies under these names and numbers.
+`AgreedSettings` may change, by a restart of the workers one by one.  `agreement.py` says of each
+setting whether it has to be equal and why, and compares.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, Field
+
+
+class ClusterSettings(BaseModel):
+    """What is fixed for the life of a belfry."""
+
+    topic_prefix: str = Field(
+        "belfry.",
+        pattern=r"^[A-Za-z0-9._-]{1,60}$",
+        description="Put before every topic name; two belfrys on one Kafka differ in it.",
+    )
+    app_id: str = Field(
+        "belfry",
+        pattern=r"^[A-Za-z0-9._-]{1,60}$",
+        description="Consumer group, and the stem of every transactional id.",
+    )
+    partitions: int = Field(
+        4, ge=1, le=1024, description="Partitions of a topic that belfry creates."
+    )
+
+
+class AgreedSettings(BaseModel):
+    """What workers agree on, and may change together."""
+
+    default_delivery: Literal["PAYLOAD", "ENVELOPE"] = Field(
+        "PAYLOAD", description="Delivery of tenants that have no policy of their own."
+    )
+    lifecycle: Literal["ALL", "OUTCOMES", "FAILURES"] = Field(
+        "FAILURES", description="Which lifecycle records tenants without a policy get."
+    )
+    unknown_tenants: Literal["open", "closed"] = Field(
+        "open", description="Tenants without a policy: served with the defaults, or refused."
+    )
+    unknown_tenants_most: int = Field(
+        1_000, ge=0, le=1_000_000, description="Most output topics of tenants without a policy."
+    )
+    claims: Literal["trusted", "signed"] = Field(
+        "trusted",
+        description="Tenants on the shared topic: trusted, unless a policy names a secret; or all"
+        " have to sign.",
+    )
+    registry_lookups_per_minute: int = Field(
+        60, ge=1, le=100_000, description="Fruitless schema lookups that a tenant may cause."
+    )
+    catch_up_limit_ms: int = Field(
+        30_000, ge=0, le=600_000, description="Longest wait for waiting requests before firing."
+    )
+    assignment: Literal["even", "hash"] = Field(
+        "even", description="How owners are chosen: by weight, moving little, or by hash."
+    )
+    standbys: int = Field(
+        1, ge=0, le=5, description="Workers that stand by for each partition, where there are any."
+    )

@@ -1,0 +1,47 @@
+"""Settings of what posts fired events over HTTP: a worker does, or a dispatcher beside it.
+
+`belfry worker --role deliver` runs a dispatcher alone.  It owns no schedules, so it has these
+settings and no others.  A worker has them too, because it delivers unless its role says otherwise.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, SecretStr
+
+from belfry.settings.shared import ServerSettings
+from belfry.settings.sources import Sourced
+
+Role = Literal["all", "schedule", "deliver"]
+ROLE_SAYS = "What this worker does: fires schedules, delivers over HTTP, or both."
+
+
+class RoleSettings(Sourced):
+    """What is read first, because it says which settings the process has."""
+
+    role: Role = Field("all", description=ROLE_SAYS)
+
+
+class DeliverySettings(ServerSettings):
+    """Settings of a dispatcher."""
+
+    role: Role = Field("all", description=ROLE_SAYS)
+    webhook_secrets: dict[str, SecretStr] = Field(
+        default_factory=dict,
+        description="Signing secrets by name, whsec_...; a name tenant/... is that tenant's alone.",
+    )
+    webhook_private_networks: list[str] = Field(
+        default_factory=list,
+        description="Networks (CIDR) that HTTP targets may lie in besides public ones.",
+    )
+    webhook_user: str | None = Field(
+        None,
+        description="User that the process that posts runs as; for --role deliver started as root.",
+    )
+    webhook_in_flight: int = Field(
+        5_000, ge=16, le=50_000, description="Most deliveries under way at the same time."
+    )
+    webhook_per_host: int = Field(
+        64, ge=1, le=10_000, description="Most posts to one host at the same time."
+    )

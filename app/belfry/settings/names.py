@@ -1,0 +1,179 @@
+"""Names that no process of belfry knows: all of them are found at start, with the nearest ones.
+
+    BELFRY_BATCH_RECORD=500      a variable       did you mean BELFRY_BATCH_RECORDS?
+    [cluster] partition = 4      a key            did you mean cluster.partitions?
+    -X sasl.usrname=me           a property       did you mean sasl.username?
+
+Processes share environments and files, so a name that another process knows is fine.  A setting
+that is misspelt and passed over leaves its default in force, and nobody notices.  No message shows
+a value, which may be a secret.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from difflib import get_close_matches
+from typing import Any, Final, get_origin
+
+import orjson
+from pydantic.fields import FieldInfo
+
+from belfry.settings.cluster import ClusterSettings
+from belfry.settings.commands import CommandSettings
+from belfry.settings.delivery import DeliverySettings
+from belfry.settings.properties import (
+    REGISTRY_PROPERTIES,
+    is_kafka_property,
+    kafka_properties,
+    property_name,
+)
+from belfry.settings.sources import CONFIG_FILE, NESTED, PREFIX, is_secret, variable
+from belfry.settings.worker import WorkerSettings
+
+PROCESSES: Final = (WorkerSettings, DeliverySettings, CommandSettings)
+# Former names of settings, and what they are called now.  A name stays here for good.
+RENAMED: Final[dict[str, str]] = {}
+# Variables that are no settings: where the file lies, and what tests and benchmarks say.
+OTHERS: Final = frozenset(
+    {CONFIG_FILE, "BELFRY_CACHE_DIR", "BELFRY_FAILPOINT", "BELFRY_BENCH_LOG_LEVEL"}
+)
+# Policies name variables that begin so, and nobody else knows their names.
+OF_POLICIES: Final = "BELFRY_SECRET_"
+# What Kubernetes tells each container of a service that is called belfry, or belfry-something.
+_OF_KUBERNETES: Final = re.compile(
+    r"_SERVICE_HOST$|_SERVICE_PORT(_[A-Z0-9_]+)?$|_PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?$"
+)
+_ADDRESS: Final = re.compile(r"(tcp|udp|sctp)://")
+_ALLOWED: Final = (
+    "Allowed are the settings of docs/settings.md, and behind BELFRY_KAFKA__ and -X the properties"
+    " of librdkafka. Correct each name, or leave it out."
+)
+
+
+def known_settings() -> dict[str, FieldInfo]:
+    """The settings of all processes, by name."""
+    return {name: info for each in PROCESSES for name, info in each.model_fields.items()}
+
+
+def may_hold_secrets(name: str) -> bool:
+    """Whether a setting's value is shown to nobody, in whole or in part."""
+    return is_secret(known_settings().get(name))
+
+
+def unknown_names(
+    environment: Mapping[str, str], file: Mapping[str, Any], options: Iterable[str]
+) -> str:
+    """What is wrong with the names, all of it, and what to do; empty where each is known.
+
+    `file` is the parsed TOML file; `options` are the names of properties given by ``-X``.
+    """
+    found = [
+        *_variables(environment),
+        *_keys(file),
+        *(told for name in options if (told := _property(f"-X {name}", name))),
+    ]
+    return " ".join([*found, _ALLOWED]) if found else ""
+
+
+def _variables(environment: Mapping[str, str]) -> Iterator[str]:
+    known = known_settings()
+    for given, value in sorted(environment.items()):
+        name = given.upper()
+        if not name.startswith(PREFIX) or _is_of_others(name, value):
+            continue
+        setting, nested, key = name.removeprefix(PREFIX).lower().partition(NESTED)
+        told = ""
+        if setting not in known or (nested and not _has_keys(known[setting], setting)):
+            told = _unknown(given, name, _all_variables(), PREFIX)
+        elif nested:
+            told = _nested(given, setting, key)
+        elif setting in ("cluster", "kafka", "registry"):
+            yield from _in_table(given, setting, _parsed(value))
+        if told:
+            yield told
+
+
+def _is_of_others(name: str, value: str) -> bool:
+    if name in OTHERS or name.startswith(OF_POLICIES) or _OF_KUBERNETES.search(name):
+        return True
+    return name.endswith("_PORT") and _ADDRESS.match(value) is not None
+
+
+def _keys(file: Mapping[str, Any]) -> Iterator[str]:
+    known = known_settings()
+    for given, value in file.items():
+        if given not in known:
+            yield _unknown(f"{given} in the settings file", given, known, "")
+        elif given in ("cluster", "kafka", "registry"):
+            yield from _in_table(f"{given} in the settings file", given, value)
+
+
+def _in_table(given: str, setting: str, table: Any) -> Iterator[str]:
+    if isinstance(table, Mapping):
+        for key in table:
+            told = _nested(f"{key} of {given}", setting, str(key))
+            if told:
+                yield told
+
+
+def _nested(given: str, setting: str, key: str) -> str:
+    """What is wrong with a key below a setting; below some, any name may stand."""
+    if setting == "cluster" and key not in ClusterSettings.model_fields:
+        if _is_variable(given):
+            return _unknown(given, given.upper(), _all_variables(), PREFIX)
+        return _unknown(given, key, ClusterSettings.model_fields, "")
+    if setting == "kafka":
+        return _property(given, key)
+    if setting == "registry" and property_name(key) not in REGISTRY_PROPERTIES:
+        near = _near_property(given, key, REGISTRY_PROPERTIES)
+        return f"{given} is no property of the schema registry's client: {near}"
+    return ""
+
+
+def _is_variable(given: str) -> bool:
+    return given.upper().startswith(PREFIX)
+
+
+def _property(given: str, key: str) -> str:
+    if is_kafka_property(property_name(key)):
+        return ""
+    return f"{given} is no property of librdkafka: {_near_property(given, key, kafka_properties())}"
+
+
+def _near_property(given: str, key: str, known: Iterable[str]) -> str:
+    """The nearest property, written as the given one is."""
+    if not _is_variable(given):
+        return _near(property_name(key), known)
+    before = given[: -len(key)]
+    return _near(given, [before + name.replace(".", "_").upper() for name in known])
+
+
+def _unknown(given: str, name: str, known: Iterable[str], prefix: str) -> str:
+    former = name.removeprefix(prefix).lower().replace(NESTED, ".")
+    if former in RENAMED:
+        now = RENAMED[former]
+        return f"{given} is called {variable(now) if prefix else now} now."
+    return f"{given} is no setting of belfry's: {_near(name, known)}"
+
+
+def _near(name: str, known: Iterable[str]) -> str:
+    near = get_close_matches(name, list(known), n=1)
+    return f"did you mean {near[0]}?" if near else "nothing known is called alike."
+
+
+def _has_keys(info: FieldInfo, setting: str) -> bool:
+    return setting == "cluster" or get_origin(info.annotation) is dict
+
+
+def _all_variables() -> list[str]:
+    below = [f"cluster.{name}" for name in ClusterSettings.model_fields]
+    return [*map(variable, [*known_settings(), *below]), *sorted(OTHERS)]
+
+
+def _parsed(value: str) -> Any:
+    """A variable that holds a table as JSON; what is none is told where it is read."""
+    try:
+        return orjson.loads(value)
+    except orjson.JSONDecodeError:
+        return None

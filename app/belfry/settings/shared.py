@@ -1,0 +1,218 @@
+"""What every process of belfry has: the way to Kafka and the registry, and which belfry it is.
+
+`SharedSettings` are those of all processes; `ServerSettings` add what the long-running ones have,
+the workers and the dispatchers: a port, a data directory, a log.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
+
+import orjson
+from pydantic import AfterValidator, Field, SecretStr
+
+from belfry.settings.cluster import ClusterSettings
+from belfry.settings.properties import property_name
+from belfry.settings.sources import Sourced
+from belfry.wire.worker_keys import Keys, Purpose, keys_of
+
+LEAST_SECRET: Final = 16
+
+
+def _long_enough(secret: SecretStr) -> SecretStr:
+    size = len(secret.get_secret_value())
+    if size < LEAST_SECRET:
+        raise ValueError(f"it has {size} characters; {LEAST_SECRET} or more are needed")
+    return secret
+
+
+WorkerSecret = Annotated[SecretStr, AfterValidator(_long_enough)]
+
+
+class SharedSettings(Sourced):
+    """What every process has; commands need no more than this and an address of a worker."""
+
+    bootstrap_servers: str = Field(
+        "127.0.0.1:9092", min_length=1, description="Kafka brokers, host:port, comma-separated."
+    )
+    kafka: dict[str, Any] = Field(
+        default_factory=dict,
+        repr=False,
+        description="Any librdkafka property, given to every client.",
+    )
+    schema_registry_url: str | None = Field(
+        None,
+        repr=False,
+        description="Confluent-compatible schema registry; none: single-object encoding.",
+    )
+    registry: dict[str, str] = Field(
+        default_factory=dict,
+        repr=False,
+        description="Further properties of the schema registry's client.",
+    )
+    registry_auto_register: bool = Field(
+        False, description="Register belfry's own schemas at start (`belfry dev` does)."
+    )
+    registry_subjects: Literal["TOPIC", "RECORD", "TOPIC_RECORD"] = Field(
+        "TOPIC", description="Strategy by which subjects are named."
+    )
+    cluster: ClusterSettings = Field(default_factory=lambda: ClusterSettings())
+    http_worker_secret: WorkerSecret | None = Field(
+        None,
+        description="What workers sign with for one another; needed with API keys.",
+    )
+    http_worker_secret_also: WorkerSecret | None = Field(
+        None,
+        description="A second secret that is believed as well, while the first is changed.",
+    )
+    session_timeout_ms: int = Field(
+        10_000, ge=1_000, le=300_000, description="Silence after which the group drops a worker."
+    )
+    transaction_timeout_ms: int = Field(
+        10_000, ge=1_000, le=900_000, description="After it the broker aborts an open transaction."
+    )
+
+    def kafka_properties(self) -> dict[str, Any]:
+        """Properties that every librdkafka client of this process starts from."""
+        given = {property_name(key): value for key, value in self.kafka.items()}
+        return {"bootstrap.servers": self.bootstrap_servers, **given}
+
+    def worker_keys(self, purpose: Purpose) -> Keys:
+        """What workers sign with for a purpose: the first key signs, all of them verify."""
+        return keys_of(self.worker_secrets(), purpose)
+
+    def worker_secrets(self) -> tuple[bytes, ...]:
+        """The workers' secrets: the first one signs, all of them are believed."""
+        secrets = (self.http_worker_secret, self.http_worker_secret_also)
+        return tuple(each.get_secret_value().encode() for each in secrets if each)
+
+    def topic(self, name: str) -> str:
+        """Full name of one of belfry's topics: ``schedules`` gives ``belfry.schedules``."""
+        return self.cluster.topic_prefix + name
+
+    def cluster_fingerprint(self) -> bytes:
+        """Cluster settings as canonical JSON, to be stored with the state and compared."""
+        return orjson.dumps(self.cluster.model_dump(), option=orjson.OPT_SORT_KEYS)
+
+
+class ServerSettings(SharedSettings):
+    """What workers and dispatchers have: a data directory, an HTTP port, a log."""
+
+    data_dir: Path = Field(
+        Path(".belfry/worker"), description="State of this worker; one directory per worker."
+    )
+    worker_name: str = Field(
+        "",
+        pattern=r"^[A-Za-z0-9._-]{0,100}$",
+        description="Name of this worker, as others see it; none: the id of a static member, else"
+        " host and process id.",
+    )
+    group_instance_id: str | None = Field(
+        None,
+        pattern=r"^[A-Za-z0-9._-]{1,200}$",
+        description="Static membership: a worker that is back within a session keeps its share.",
+    )
+    create_topics: bool = Field(True, description="Create the topics that are missing at start.")
+    heartbeat_interval_ms: int = Field(
+        300,
+        ge=100,
+        le=60_000,
+        description="How often a worker says that it lives, and hears who comes and goes.",
+    )
+    registry_wait_ms: int = Field(
+        10_000, ge=0, le=600_000, description="Longest wait for answers of the schema registry."
+    )
+    http_host: str = Field(
+        "127.0.0.1",
+        description="Address of the HTTP port; loopback only until authentication is configured.",
+    )
+    http_port: int = Field(8700, ge=0, le=65535, description="HTTP port; 0 takes any free one.")
+    health_host: str = Field(
+        "127.0.0.1", description="Address of the port for health and metrics; nobody is asked who."
+    )
+    health_port: int | None = Field(
+        None,
+        ge=0,
+        le=65535,
+        description="Port for health and metrics alone; none: http_port and 1000, if it is free.",
+    )
+    http_advertised_url: str | None = Field(
+        None,
+        pattern=r"^https?://[^/\s]+$",
+        description="Address under which other workers reach this one; none: host and port.",
+    )
+    http_api_keys: SecretStr | None = Field(
+        None, description="API keys as a JSON list, as `belfry api-key` prints them."
+    )
+    http_api_keys_file: Path | None = Field(
+        None, description="The same in a file, which is read again when it changes."
+    )
+    http_allowed_hosts: list[str] = Field(
+        default_factory=list, description="Host names by which callers reach this worker."
+    )
+    http_allowed_origins: list[str] = Field(
+        default_factory=list, description="Origins of web pages that may ask this worker."
+    )
+    http_tls_certificate: Path | None = Field(
+        None, description="PEM file of the port's certificate chain; none: plain HTTP."
+    )
+    http_tls_key: Path | None = Field(None, description="PEM file of the certificate's key.")
+    http_plaintext: Literal["refused", "allowed"] = Field(
+        "refused",
+        description="Keys and tokens over plain HTTP from other machines: allowed where a proxy in"
+        " front ends TLS.",
+    )
+    http_body_bytes: int = Field(
+        1_100_000, ge=1_000, le=100_000_000, description="Largest body of a request."
+    )
+    http_bulk_bytes: int = Field(
+        16_000_000, ge=1_000, le=1_000_000_000, description="Largest body of JSON lines."
+    )
+    http_bodies_bytes: int = Field(
+        256_000_000,
+        ge=1_000_000,
+        le=100_000_000_000,
+        description="Bodies of all requests under way, in bytes.",
+    )
+    http_under_way: int = Field(
+        1_000, ge=1, le=100_000, description="Most HTTP requests at the same time."
+    )
+    http_connections: int = Field(
+        2_000, ge=10, le=100_000, description="Most connections to the HTTP port."
+    )
+    http_connections_per_address: int = Field(
+        500, ge=1, le=100_000, description="The same from one address, unless it is a proxy's."
+    )
+    http_requests_per_second: float = Field(
+        5_000,
+        ge=1,
+        le=1_000_000,
+        description="Requests of one caller a second; each of JSON lines counts.",
+    )
+    http_failures_per_second: float = Field(
+        20, ge=1, le=1_000_000, description="Tokens a second of one address that are not known."
+    )
+    http_proxies: list[str] = Field(
+        default_factory=list,
+        description="Addresses or networks of proxies whose X-Forwarded-For names the caller.",
+    )
+    oidc_issuer: str | None = Field(
+        None, description="OpenID provider whose bearer tokens are taken."
+    )
+    oidc_audience: str = Field("belfry", description="Whom the provider's tokens are for.")
+    oidc_jwks_url: str | None = Field(
+        None, description="Where the provider's keys lie; none: as its discovery document says."
+    )
+    oidc_tenants_claim: str = Field(
+        "belfry_tenants", description="Claim that lists the tenants of a token."
+    )
+    oidc_roles_claim: str = Field(
+        "belfry_roles", description="Claim that lists its roles: read, schedule, admin, operate."
+    )
+    log_format: Literal["auto", "console", "json"] = Field(
+        "auto", description="console for people, json for machines; auto looks at the terminal."
+    )
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        "info", description="Least severe level that is written."
+    )

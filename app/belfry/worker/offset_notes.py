@@ -1,0 +1,65 @@
+"""Short texts that Kafka keeps for each partition: the metadata of offsets of a group.
+
+The group has no members, and the offsets mean nothing.  Kafka keeps such a text elsewhere than the
+records of the topic, and anybody who may look at the group can read all of them with one question.
+It is forgotten some days after it was last written (`offsets.retention.minutes`), or when its topic
+is deleted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from confluent_kafka import (
+    ConsumerGroupTopicPartitions,
+    KafkaError,
+    KafkaException,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient
+
+ANSWER_S: Final = 5.0
+
+
+class OffsetNotes:
+    """Reads and writes a group's texts; ConnectionError where the cluster does not answer."""
+
+    def __init__(self, admin: AdminClient, group: str, topic: str) -> None:
+        self._admin = admin
+        self._topic = topic
+        self.group = group
+
+    def read(self, partitions: Iterable[int]) -> dict[int, str]:
+        """The texts of those partitions that have one."""
+        asked: Any = ConsumerGroupTopicPartitions(
+            self.group, [TopicPartition(self._topic, partition) for partition in partitions]
+        )
+        try:
+            answers = self._admin.list_consumer_group_offsets([asked], request_timeout=ANSWER_S)
+            found = answers[self.group].result(ANSWER_S).topic_partitions
+        except (KafkaException, TimeoutError) as error:
+            raise ConnectionError(f"group {self.group}: {error}") from error
+        unknown = KafkaError.UNKNOWN_TOPIC_OR_PART
+        for each in found:
+            if each.error is not None and each.error.code() != unknown:
+                raise ConnectionError(f"group {self.group}: {each.error.str()}")
+        return {
+            each.partition: each.metadata
+            for each in found
+            if each.error is None and each.offset >= 0 and each.metadata
+        }
+
+    def write(self, texts: Mapping[int, str]) -> dict[int, str]:
+        """Keep these texts; why some were refused, by partition."""
+        told = [
+            TopicPartition(self._topic, partition, 0, metadata=text)
+            for partition, text in texts.items()
+        ]
+        given: Any = ConsumerGroupTopicPartitions(self.group, told)
+        try:
+            answers = self._admin.alter_consumer_group_offsets([given], request_timeout=ANSWER_S)
+            written = answers[self.group].result(ANSWER_S).topic_partitions
+        except (KafkaException, TimeoutError) as error:
+            raise ConnectionError(f"group {self.group}: {error}") from error
+        return {each.partition: each.error.str() for each in written if each.error is not None}
