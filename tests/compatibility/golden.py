@@ -144,6 +144,7 @@ RICH: dict[str, dict[str, Any]] = {
         "former_spreads": [1, 4],
         "removed": True,
         "signing_secret_ref": "env:PAYMENTS_SECRET",
+        "secret_refs": ["env:BELFRY_SECRET_PAYMENTS_API", "file:payments/api-key"],
     },
 }
 CASES = {"minimal": MINIMAL, "rich": RICH}

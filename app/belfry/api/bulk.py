@@ -19,6 +19,7 @@ from starlette.responses import Response
 
 from belfry.api import shapes, writing
 from belfry.api.bodies import ScheduleBody
+from belfry.api.credentials import warning_of
 from belfry.api.incoming import LINES
 from belfry.api.parsing import read_json
 from belfry.api.problems import Problem
@@ -74,7 +75,9 @@ async def _create(line: bytes, tenant: str, writes: Writes, wait: bool) -> bytes
         told = {"schedule_id": schedule_id, "outcome": None, "code": "internal_error"}
         told["detail"] = "The worker failed to answer; its log holds the reason."
         return _line(HTTPStatus.INTERNAL_SERVER_ERROR, told)
-    return _line(writing.status_of(verdict), shapes.verdict(verdict))
+    told = shapes.verdict(verdict)
+    warning = warning_of(fields)
+    return _line(writing.status_of(verdict), {**told, "warning": warning} if warning else told)
 
 
 def _line(status: int, told: dict[str, Any]) -> bytes:

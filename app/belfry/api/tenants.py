@@ -23,6 +23,7 @@ from starlette.responses import Response
 from belfry.api.access import Principal, Role, forbidden
 from belfry.api.bodies import Strict
 from belfry.api.callers import Callers
+from belfry.api.credentials import warned_of_policy
 from belfry.api.document import body_of, problems, with_answer
 from belfry.api.names import TenantName
 from belfry.api.parsing import parsed
@@ -172,7 +173,7 @@ def _setting(routes: APIRouter, parts: Parts, callers: Callers, turn: asyncio.Lo
         async with turn:
             after = await _written(write)
             await _followed(lambda: policies.policy(tenant) == after)
-        return _sent(asdict(after))
+        return warned_of_policy(_sent(asdict(after)), after.http_targets)
 
 
 def _removing(routes: APIRouter, parts: Parts, callers: Callers, turn: asyncio.Lock) -> None:
