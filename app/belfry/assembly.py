@@ -34,6 +34,7 @@ from belfry.api.parts import Parts
 from belfry.api.room import Room
 from belfry.api.server import HttpAddressError, HttpServer, Manner
 from belfry.api.view import WorkerIdentity
+from belfry.audit.setup import AuditLog
 from belfry.balance.roster import Standing
 from belfry.client.kafka import CHECK_SECURITY, Faults
 from belfry.delivery.dispatcher import Dispatcher
@@ -95,17 +96,14 @@ def run_worker(settings: Settings) -> int:
     logs.configure(settings)
     settings = _quiet(settings)
     _spare_memory()
-    metrics = Metrics(CollectorRegistry())
-    metrics.expect(str(outcome) for outcome in Outcome)
+    metrics = _metrics()
     clock = SystemClock()
-    # A static member comes back to the seat that the last roster gave it, so it keeps its name.
-    own_name = settings.worker_name or settings.group_instance_id
-    name = own_name or f"{socket.gethostname()}-{os.getpid()}"
-    identity = WorkerIdentity(name, settings.cluster.app_id, int(clock.wall_ms()))
+    identity = _identity(settings, clock)
     view = View(identity, clock, metrics)
     delivering = DeliveryView(identity)
     try:
-        parts, means = _configured(settings, clock)
+        audit = AuditLog(settings, identity.worker_id, metrics.audited, clock.wall_ms)
+        parts, means = _configured(settings, clock, audit)
     except (HalfConfigured, BadKeys, BadWebhookSettings) as error:
         log.critical("refused to start", reason=str(error))
         return 1
@@ -121,12 +119,13 @@ def run_worker(settings: Settings) -> int:
             settings = settings.model_copy(update={"http_advertised_url": reached})
             found = _find(settings)
             registry, frames = found.registry, found.frames
+            audit.start(frames.audit, registry)
             dispatcher = delivering.dispatcher = dispatcher_of(settings, frames, registry, means)
             dispatcher.told = metrics.delivered
             if alone:
                 return asyncio.run(deliver_until_asked(dispatcher))
             kit = _kit(settings, found, clock, metrics)
-            group = _group(settings, name, reached)
+            group = _group(settings, identity.worker_id, reached)
             front = Front(kit, parts, (frames.request, frames.lifecycle), group)
             return asyncio.run(_run(kit, view, front, group, dispatcher))
     except (RefusedToStart, HttpAddressError) as error:
@@ -134,6 +133,20 @@ def run_worker(settings: Settings) -> int:
         return 1
     finally:
         server.stop()
+        audit.stop()
+
+
+def _metrics() -> Metrics:
+    metrics = Metrics(CollectorRegistry())
+    metrics.expect(str(outcome) for outcome in Outcome)
+    return metrics
+
+
+def _identity(settings: Settings, clock: SystemClock) -> WorkerIdentity:
+    # A static member comes back to the seat that the last roster gave it, so it keeps its name.
+    own_name = settings.worker_name or settings.group_instance_id
+    name = own_name or f"{socket.gethostname()}-{os.getpid()}"
+    return WorkerIdentity(name, settings.cluster.app_id, int(clock.wall_ms()))
 
 
 def _spare_memory() -> None:
@@ -149,10 +162,11 @@ def _quiet(settings: Settings) -> Settings:
     return settings.model_copy(update={"kafka": {"log_level": 2, **settings.kafka}})
 
 
-def _configured(settings: Settings, clock: SystemClock) -> tuple[Parts, Means]:
+def _configured(settings: Settings, clock: SystemClock, audit: AuditLog) -> tuple[Parts, Means]:
     """What HTTP and deliveries stand on; raises where the settings mean nothing, or half."""
     refuse_half_settings(settings)
-    parts = Parts(_gate(settings, clock), settings.worker_keys(Purpose.FORWARD), clock.wall_ms)
+    keys = settings.worker_keys(Purpose.FORWARD)
+    parts = Parts(_gate(settings, clock), keys, clock.wall_ms, audit.trail)
     return parts, means_of(settings, clock)
 
 

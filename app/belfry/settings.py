@@ -24,8 +24,6 @@ from pydantic_settings import (
 from belfry.wire.worker_keys import Keys, Purpose, keys_of
 
 KAFKA_ENV_PREFIX = "BELFRY_KAFKA__"
-
-
 NOT_SHOWN: Final = "**********"
 LEAST_SECRET: Final = 16
 
@@ -153,6 +151,9 @@ class Settings(BaseSettings):
     )
     http_api_keys_file: Path | None = Field(
         None, description="The same in a file, which is read again when it changes."
+    )
+    audit: Literal["all", "policies", "none"] = Field(
+        "all", description="What the audit log holds; policies: no changes of schedules."
     )
     http_allowed_hosts: list[str] = Field(
         default_factory=list, description="Host names by which callers reach this worker."

@@ -18,6 +18,7 @@ from starlette.staticfiles import StaticFiles
 from belfry import __version__
 from belfry.api import problems
 from belfry.api.access import Gate
+from belfry.api.audited import Audited
 from belfry.api.callers import Callers
 from belfry.api.cluster import cluster_routes
 from belfry.api.document import describe
@@ -65,6 +66,8 @@ def create_app(
     # The last one added is the first one met.
     app.add_middleware(Express, callers=callers, calls=plain_calls(parts, reads, callers))
     app.add_middleware(Guard, limits=limits, traffic=parts.traffic)
+    # Before all others, so that it sees what they refuse.
+    app.add_middleware(Audited, trail=parts.trail, now_ms=parts.now_ms)
     problems.install(app)
     app.state.routers = (
         health_routes(view, metrics, callers.sees_all),

@@ -276,8 +276,7 @@ def _changing(routes: APIRouter, writes: Writes, callers: Callers) -> None:
         _caller: Principal = callers.who(Role.SCHEDULE),
     ) -> Response:
         """Create a schedule, or replace what it says."""
-        version = expected_version(conditions.if_match)
-        new = must_be_new(conditions.if_none_match)
+        version, new = expected_version(conditions.if_match), must_be_new(conditions.if_none_match)
         fields = (await parsed(request, DefinitionBody)).fields()
         if version is not None:
             fields["expected_version"] = version

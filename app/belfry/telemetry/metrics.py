@@ -63,6 +63,12 @@ FAMILIES: Final = (
         ("outcome",),
     ),
     Family(
+        "belfry_audit_events_total",
+        "counter",
+        "Events of the audit log, by what became of them: written, or lost.",
+        ("outcome",),
+    ),
+    Family(
         "belfry_fire_lateness_seconds",
         "histogram",
         "Time from the due instant of an event to the instant it was fired.",
@@ -161,6 +167,9 @@ class Metrics:
         self._deliveries = self._make(Counter, "belfry_deliveries_total")
         for outcome in ("DELIVERED", "RETRIED", "FAILED"):
             self._deliveries.labels(outcome)
+        self._audit = self._make(Counter, "belfry_audit_events_total")
+        for outcome in ("written", "lost"):
+            self._audit.labels(outcome)
         self._lateness = BulkHistogram(
             *_described("belfry_fire_lateness_seconds"), LATENESS_BOUNDS_MS
         )
@@ -203,6 +212,10 @@ class Metrics:
     def delivered(self, outcome: str, count: int) -> None:
         """Count attempts at deliveries that one transaction told of."""
         self._deliveries.labels(outcome).inc(count)
+
+    def audited(self, outcome: str, count: int) -> None:
+        """Count events of the audit log: ``written`` or ``lost``."""
+        self._audit.labels(outcome).inc(count)
 
     def fired(self, lateness_ms: Sequence[int]) -> None:
         """Count the events of one committed transaction, each with its lateness."""
