@@ -9,7 +9,7 @@ authorizer log says who wrote there.
 The group's position moves once Kafka has confirmed what was noted.  So a change is noted at least
 once: twice where a worker ends in between, under the same offset.  A partition is read from its
 beginning, since a change is told by what stood before; what lies before the position is only
-remembered.  Where the group has no position yet, it begins with what is written from now on.
+remembered.  Where the group has no position, which is so once, all policies that stand are noted.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from threading import Event, Thread
 from typing import Any, Final
 
 import structlog
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 
 from belfry.audit.changes import changes_of
 from belfry.audit.trail import Trail
@@ -108,22 +108,10 @@ class PolicyLog:
 
     def _assigned(self, consumer: Consumer, places: list[TopicPartition]) -> None:
         for place in consumer.committed(places, REQUEST_S):
-            begin = place.offset
-            if begin < 0:
-                begin = self._start_at_the_end(consumer, place)
-            self._begin[place.partition] = begin
+            self._begin[place.partition] = max(0, place.offset)
             self._policies[place.partition] = {}
         begun = [TopicPartition(each.topic, each.partition, OFFSET_BEGINNING) for each in places]
         consumer.assign(begun)
-
-    def _start_at_the_end(self, consumer: Consumer, place: TopicPartition) -> int:
-        """Remember that all there is by now is not noted; the offset that comes next."""
-        ends = consumer.get_watermark_offsets(place, REQUEST_S, cached=False)
-        if ends is None:
-            raise KafkaException(f"{place.topic}: no answer within {REQUEST_S:g} s")
-        at = TopicPartition(place.topic, place.partition, ends[1])
-        consumer.commit(offsets=[at], asynchronous=False)
-        return int(ends[1])
 
     def _revoked(self, _consumer: Consumer, places: list[TopicPartition]) -> None:
         for place in places:
