@@ -173,6 +173,7 @@ def _configured(settings: Settings, clock: SystemClock, audit: AuditLog) -> tupl
 def _gate(settings: Settings, clock: SystemClock) -> Gate:
     """Who verifies callers; nobody where nothing is configured."""
     verifiers: list[Verifier] = []
+    keys = None
     if settings.http_api_keys or settings.http_api_keys_file:
         given = settings.http_api_keys
         listed = None if given is None else given.get_secret_value()
@@ -187,7 +188,7 @@ def _gate(settings: Settings, clock: SystemClock) -> Gate:
             settings.oidc_roles_claim,
         )
         verifiers.append(Tokens(provider))
-    return Gate(verifiers)
+    return Gate(verifiers, keys)
 
 
 def _limits(settings: Settings) -> Limits:

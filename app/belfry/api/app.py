@@ -26,6 +26,8 @@ from belfry.api.express import Express
 from belfry.api.guard import Guard
 from belfry.api.health import health_routes
 from belfry.api.history import history_routes
+from belfry.api.key_metrics import figures_of
+from belfry.api.key_routes import key_routes
 from belfry.api.limits import Limits
 from belfry.api.parts import Parts
 from belfry.api.previews import preview_routes
@@ -54,6 +56,7 @@ def create_app(
     parts = parts or Parts(Gate(), (), _now_ms)
     callers = Callers(parts, limits.per_second, limits.failures_per_second)
     reads = Reads(parts)
+    metrics.api_keys(figures_of(parts.gate.keys, parts.now_ms))
     # FastAPI's own documentation pages load scripts from elsewhere; /openapi.json stays.
     app = FastAPI(
         title="belfry",
@@ -76,6 +79,7 @@ def create_app(
         schedule_routes(parts, reads, callers),
         tenant_routes(parts, callers),
         preview_routes(parts, callers),
+        key_routes(view, parts, parts.gate.keys, callers),
         *more,
     )
     for routes in app.state.routers:

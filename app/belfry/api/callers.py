@@ -90,6 +90,7 @@ class Callers:
             raise _too_quick(detail, "too_many_failures", wait_s)
         principal = await self._parts.gate.admit(shown)
         self._failures.worked(address, shown)
+        self._parts.gate.used(principal, address)
         self._slow_down(request, principal)
         return principal
 
