@@ -20,6 +20,7 @@ from belfry.api.parts import Parts
 from belfry.api.server import HttpAddressError
 from belfry.api.setup import gate_of, limits_of, server_of
 from belfry.api.view import WorkerIdentity
+from belfry.audit.setup import AuditLog
 from belfry.balance.roster import Standing
 from belfry.delivery.dispatcher import Dispatcher
 from belfry.delivery.posting import Means
@@ -62,17 +63,14 @@ def run_worker(settings: DeliverySettings) -> int:
     logs.configure(settings)
     settings = _quiet(settings)
     spare_memory()
-    metrics = Metrics(CollectorRegistry())
-    metrics.expect(str(outcome) for outcome in Outcome)
+    metrics = _metrics()
     clock = SystemClock()
-    # A static member comes back to the seat that the last roster gave it, so it keeps its name.
-    own_name = settings.worker_name or settings.group_instance_id
-    name = own_name or f"{socket.gethostname()}-{os.getpid()}"
-    identity = WorkerIdentity(name, settings.cluster.app_id, int(clock.wall_ms()))
+    identity = _identity(settings, clock)
     view = View(identity, clock, metrics)
     delivering = DeliveryView(identity)
     try:
-        parts, means = _configured(settings, clock)
+        audit = AuditLog(settings, identity.worker_id, metrics.audited, clock.wall_ms)
+        parts, means = _configured(settings, clock, audit)
     except (HalfConfigured, BadKeys, BadWebhookSettings) as error:
         log.critical("refused to start", reason=str(error))
         return 1
@@ -88,11 +86,12 @@ def run_worker(settings: DeliverySettings) -> int:
             settings = settings.model_copy(update={"http_advertised_url": reached})
             found = find(settings)
             registry, frames = found.registry, found.frames
+            audit.start(frames.audit, registry)
             dispatcher = dispatcher_of(settings, frames, registry, means, metrics.delivered)
             delivering.show(dispatcher)
             if not isinstance(settings, Settings):
                 return asyncio.run(deliver_until_asked(dispatcher))
-            group = _group(settings, name, reached)
+            group = _group(settings, identity.worker_id, reached)
             shared = share(settings, found, clock, metrics, group)
             front = Front(shared.opener, parts, (frames.request, frames.lifecycle), group)
             return asyncio.run(_run(shared, view, front, group, dispatcher))
@@ -101,6 +100,20 @@ def run_worker(settings: DeliverySettings) -> int:
         return 1
     finally:
         server.stop()
+        audit.stop()
+
+
+def _metrics() -> Metrics:
+    metrics = Metrics(CollectorRegistry())
+    metrics.expect(str(outcome) for outcome in Outcome)
+    return metrics
+
+
+def _identity(settings: DeliverySettings, clock: SystemClock) -> WorkerIdentity:
+    # A static member comes back to the seat that the last roster gave it, so it keeps its name.
+    own_name = settings.worker_name or settings.group_instance_id
+    name = own_name or f"{socket.gethostname()}-{os.getpid()}"
+    return WorkerIdentity(name, settings.cluster.app_id, int(clock.wall_ms()))
 
 
 def _quiet(settings: _Kind) -> _Kind:
@@ -108,12 +121,13 @@ def _quiet(settings: _Kind) -> _Kind:
     return settings.model_copy(update={"kafka": {"log_level": 2, **settings.kafka}})
 
 
-def _configured(settings: DeliverySettings, clock: SystemClock) -> tuple[Parts, Means]:
+def _configured(
+    settings: DeliverySettings, clock: SystemClock, audit: AuditLog
+) -> tuple[Parts, Means]:
     """What HTTP and deliveries stand on; raises where the settings mean nothing, or half."""
     refuse_half_settings(settings)
-    parts = Parts(
-        gate_of(settings, clock.wall_ms), settings.worker_keys(Purpose.FORWARD), clock.wall_ms
-    )
+    keys = settings.worker_keys(Purpose.FORWARD)
+    parts = Parts(gate_of(settings, clock.wall_ms), keys, clock.wall_ms, audit.trail)
     return parts, means_of(settings, clock)
 
 

@@ -20,7 +20,7 @@ LINK: Final = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
 FENCE: Final = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 HEADING: Final = re.compile(r"^#+ (.+)$", re.MULTILINE)
 GROUPS: Final = frozenset(
-    {"topics", "schema", "schedule", "tenant", "events", "deliveries", "bench"}
+    {"topics", "schema", "schedule", "tenant", "events", "deliveries", "bench", "audit", "api-key"}
 )
 
 

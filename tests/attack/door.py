@@ -89,6 +89,7 @@ class Door:
         known = [ApiKeys(json.dumps(entries), None, lambda: float(NOW_MS))] if keys else []
         parts = Parts(Gate(known), (), lambda: float(NOW_MS))
         self.holdings, self.desk = Holdings(), Desk()
+        self.trail = parts.trail
         if opened:
             fakes: Any = (self.desk, self.holdings, None, None, None)
             parts.open(Open(*fakes))

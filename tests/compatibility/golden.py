@@ -51,6 +51,7 @@ MINIMAL: dict[str, dict[str, Any]] = {
     },
     "LifecycleEvent": {"tenant": "demo", "schedule_id": "a", "at": NOON},
     "TenantPolicy": {"tenant": "demo"},
+    "AuditEvent": {"at": NOON, "action": "schedule.create"},
 }
 RICH: dict[str, dict[str, Any]] = {
     "ScheduleRequest": {
@@ -144,6 +145,33 @@ RICH: dict[str, dict[str, Any]] = {
         "former_spreads": [1, 4],
         "removed": True,
         "signing_secret_ref": "env:PAYMENTS_SECRET",
+        "secret_refs": ["env:BELFRY_SECRET_PAYMENTS_API", "file:payments/api-key"],
+    },
+    "AuditEvent": {
+        "at": NOON,
+        "action": "policy.set",
+        "result": "DONE",
+        "via": "topic",
+        "caller": "payments-deploy",
+        "role": "operate",
+        "source_address": "2001:db8::1",
+        "tenant": "payments.eu",
+        "object": "order/4711/é",
+        "status": 200,
+        "outcome": "UPDATED",
+        "code": "none",
+        "request_id": "r-1",
+        "trace_id": "0f" * 16,
+        "worker": "worker-1",
+        "count": 2**40,
+        "objects": [
+            {"id": "a", "outcome": "ACCEPTED", "code": None},
+            {"id": "é", "outcome": None, "code": "bad_cron"},
+        ],
+        "changes": [{"field": "paused", "before": "false", "after": None}],
+        "source_topic": "belfry.tenants",
+        "source_partition": 3,
+        "source_offset": 2**40,
     },
 }
 CASES = {"minimal": MINIMAL, "rich": RICH}

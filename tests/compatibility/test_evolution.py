@@ -71,6 +71,7 @@ def test_a_field_with_a_default_may_go(name: str) -> None:
         ("TenantPolicy", "guarantee"),
         ("TenantPolicy", "lifecycle"),
         ("TenantPolicy", "misfire"),
+        ("AuditEvent", "result"),
     ],
 )
 def test_a_new_symbol_reads_as_unknown_and_old_symbols_as_ever(name: str, field: str) -> None:

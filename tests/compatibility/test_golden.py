@@ -11,6 +11,7 @@ from fastavro import parse_schema, schemaless_reader
 
 from belfry.schedules.outcomes import Outcome
 from belfry.wire import catalogue
+from belfry.wire.audit import audit_of, encode_audit
 from belfry.wire.catalogue import RecordReader
 from belfry.wire.fired import FiredEvent, encode_fired
 from belfry.wire.lifecycle import LifecycleEvent, encode_lifecycle
@@ -74,6 +75,10 @@ def test_the_encoders_of_the_wire_write_what_the_schema_writes(case: str) -> Non
     life = {"outcome": "UNKNOWN", **records["LifecycleEvent"]}
     event = LifecycleEvent(**{**life, "outcome": Outcome(life["outcome"])})
     assert encode_lifecycle(event) == written(catalogue.schema("LifecycleEvent"), life)
+    audit = catalogue.own_reader("AuditEvent").read(
+        written(catalogue.schema("AuditEvent"), records["AuditEvent"])
+    )
+    assert encode_audit(audit_of(audit)) == written(catalogue.schema("AuditEvent"), audit)
     policy = records["TenantPolicy"]
     targets = tuple(map(http_target, policy.get("http_targets", ())))
     hosts = tuple(policy.get("allowed_hosts", ()))

@@ -10,11 +10,15 @@ import uuid
 from collections import Counter
 from collections.abc import Iterator
 from functools import partial
+from itertools import count
 from typing import Any, Final
 
 import pytest
 from standardwebhooks.webhooks import Webhook
 
+from belfry.client.kafka import Cluster
+from belfry.client.tenants import TenantPolicies
+from belfry.schedules.policy import TenantPolicy
 from tests.acceptance.harness.reading import Record, lifecycle_of
 from tests.acceptance.harness.receiver import Received, Receiver
 from tests.acceptance.harness.site import Site, now_ms, wait_for
@@ -24,6 +28,7 @@ pytestmark = pytest.mark.slow
 KILLS: Final = int(os.environ.get("KILLS", "3"))
 WORKERS: Final = "what the workers share"
 SECRET: Final = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+API_KEY: Final = "sk-0123456789abcdef"
 
 
 @pytest.fixture
@@ -36,10 +41,13 @@ def receiver() -> Iterator[Receiver]:
 def site(kafka: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """A belfry whose worker fires and delivers, to this machine as well."""
     name = f"hooks-{uuid.uuid4().hex[:8]}"
+    secrets = tmp_path_factory.mktemp("secrets")
+    (secrets / "api-key").write_text(API_KEY)
     with Site(
         kafka,
         name,
         tmp_path_factory.mktemp("hooks"),
+        SECRETS_DIR=str(secrets),
         LIFECYCLE="ALL",
         WEBHOOK_SECRETS=json.dumps({"main": SECRET}),
         WEBHOOK_PRIVATE_NETWORKS='["127.0.0.0/8"]',
@@ -257,3 +265,38 @@ def more_than(receiver: Receiver, number: int) -> bool:
 
 def distinct(received: list[Received]) -> set[str]:
     return {each.id for each in received}
+
+
+def test_a_secret_of_a_header_reaches_its_host_and_lies_in_no_topic(
+    site: Site, receiver: Receiver
+) -> None:
+    """Also in a retry, which is a schedule; and another tenant that names it gets nothing."""
+    refs, hosts = ("file:api-key",), ("127.0.0.1",)
+    policies = TenantPolicies(Cluster(site.bootstrap), site.prefix)
+    policies.put(
+        TenantPolicy("keyed", lifecycle="ALL", allowed_hosts=hosts, secret_refs=refs),
+        TenantPolicy("thief", lifecycle="ALL", allowed_hosts=hosts),
+    )
+    headers = [{"name": "authorization", "value": "Bearer ${file:api-key}"}]
+    target = hook(receiver.url("/flaky/1"), headers=headers, secret_ref=None)
+
+    tries = count()
+
+    def taken() -> bool:
+        # A policy is in effect within two seconds; until then the request is refused.
+        name = f"k{next(tries)}"
+        site.ask("keyed", "a", at=now_ms(), payload=b"p", http_targets=[target], request_id=name)
+        return bool(site.outcome(name)["outcome"] == "ACCEPTED")
+
+    wait_for("the policy", taken)
+    site.ask("thief", "b", at=now_ms(), payload=b"p", http_targets=[target], request_id="t")
+    assert site.outcome("t")["code"] == "target_not_allowed"
+    (end,) = wait_ends(site, "keyed", 1)["a"]
+    assert (end["outcome"], end["attempt"]) == ("DELIVERED", 2)
+    assert [each.headers["authorization"] for each in receiver.received] == [
+        f"Bearer {API_KEY}"
+    ] * 2
+    for short in ("schedules", "changelog", "deliveries", "lifecycle", "undelivered", "tenants"):
+        for record in site.read(site.topic(short)):
+            assert API_KEY.encode() not in (record.value or b"")
+            assert API_KEY not in str(record.headers)

@@ -15,11 +15,12 @@ Where neither is configured, the port opens on loopback only and whoever reaches
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from http import HTTPStatus
 from typing import Final, Protocol
 
+from belfry.api.key_uses import KeyRow
 from belfry.api.problems import Problem
 
 CHALLENGE: Final = {"www-authenticate": 'Bearer realm="belfry"'}
@@ -43,13 +44,15 @@ class Principal:
     """A caller: a name for logs and rates, the tenants it is bound to, and its highest role.
 
     A tenant is a name, or the beginning of names followed by ``*``.  `per_second` are the calls
-    that it may make; None: as many as all others.
+    that it may make; None: as many as all others.  `key` is the digest of the API key that it
+    showed, and no part of who it is.
     """
 
     name: str
     tenants: tuple[str, ...]
     role: Role
     per_second: float | None = None
+    key: str | None = field(default=None, compare=False, repr=False)
 
     @property
     def reaches_all(self) -> bool:
@@ -89,16 +92,37 @@ class Verifier(Protocol):
         """
 
 
+class Keys(Protocol):
+    """A list of API keys that knows how each is used."""
+
+    def used(self, principal: Principal, address: str) -> None:
+        """A caller was admitted from this address."""
+
+    def rows(self) -> list[KeyRow]:
+        """All keys, with how each was used on this worker."""
+
+
 class Gate:
     """Asks the verifiers in turn; without any, everybody may do everything."""
 
-    def __init__(self, verifiers: Iterable[Verifier] = ()) -> None:
+    def __init__(self, verifiers: Iterable[Verifier] = (), keys: Keys | None = None) -> None:
+        """`keys` are told of uses, and shown."""
         self._verifiers = tuple(verifiers)
+        self._keys = keys
 
     @property
     def is_open(self) -> bool:
         """Whether nobody is asked who they are."""
         return not self._verifiers
+
+    def used(self, principal: Principal, address: str) -> None:
+        """A caller was admitted from this address."""
+        if self._keys is not None:
+            self._keys.used(principal, address)
+
+    def keys(self) -> list[KeyRow]:
+        """All API keys; none where there is no list of them."""
+        return [] if self._keys is None else self._keys.rows()
 
     async def admit(self, authorization: str | None) -> Principal:
         """Who an `Authorization` header stands for; raises `Problem`."""

@@ -18,6 +18,7 @@ from starlette.staticfiles import StaticFiles
 from belfry import __version__
 from belfry.api import problems
 from belfry.api.access import Gate
+from belfry.api.audited import Audited
 from belfry.api.callers import Callers
 from belfry.api.cluster import cluster_routes
 from belfry.api.document import describe
@@ -25,6 +26,8 @@ from belfry.api.express import Express
 from belfry.api.guard import Guard
 from belfry.api.health import health_routes
 from belfry.api.history import history_routes
+from belfry.api.key_metrics import figures_of
+from belfry.api.key_routes import key_routes
 from belfry.api.limits import Limits
 from belfry.api.parts import Parts
 from belfry.api.previews import preview_routes
@@ -53,6 +56,7 @@ def create_app(
     parts = parts or Parts(Gate(), (), _now_ms)
     callers = Callers(parts, limits.per_second, limits.failures_per_second)
     reads = Reads(parts)
+    metrics.api_keys(figures_of(parts.gate.keys, parts.now_ms))
     # FastAPI's own documentation pages load scripts from elsewhere; /openapi.json stays.
     app = FastAPI(
         title="belfry",
@@ -65,6 +69,8 @@ def create_app(
     # The last one added is the first one met.
     app.add_middleware(Express, callers=callers, calls=plain_calls(parts, reads, callers))
     app.add_middleware(Guard, limits=limits, traffic=parts.traffic)
+    # Before all others, so that it sees what they refuse.
+    app.add_middleware(Audited, trail=parts.trail, now_ms=parts.now_ms)
     problems.install(app)
     app.state.routers = (
         health_routes(view, metrics, callers.sees_all),
@@ -73,6 +79,7 @@ def create_app(
         schedule_routes(parts, reads, callers),
         tenant_routes(parts, callers),
         preview_routes(parts, callers),
+        key_routes(view, parts, parts.gate.keys, callers),
         *more,
     )
     for routes in app.state.routers:

@@ -19,7 +19,9 @@ from starlette.responses import Response
 
 from belfry.api import shapes, writing
 from belfry.api.bodies import ScheduleBody
+from belfry.api.credentials import warning_of
 from belfry.api.incoming import LINES
+from belfry.api.notes import note
 from belfry.api.parsing import read_json
 from belfry.api.problems import Problem
 from belfry.api.writing import Writes, request_fields
@@ -50,6 +52,7 @@ async def create_many(
             f"{len(lines)} lines are more than one request takes: send at most {MOST_LINES}.",
             "too_many_lines",
         )
+    note().many = True
     # The request itself has been counted as one.
     charge(max(0, len(lines) - 1))
     answers: list[bytes] = []
@@ -67,14 +70,18 @@ async def _create(line: bytes, tenant: str, writes: Writes, wait: bool) -> bytes
         fields = request_fields(tenant, schedule_id, "CREATE", body.fields())
         verdict = writing.created(await writes.carry_out(fields, wait=wait))
     except Problem as problem:
+        note().became(schedule_id or "", None, problem.more["code"])
         told: dict[str, Any] = {"schedule_id": schedule_id, "outcome": None, **problem.more}
         return _line(problem.status_code, {**told, "detail": str(problem.detail)})
     except Exception as error:  # a fault in one line; the others may be written
         log.exception("A line of a request failed.", exc_info=error)
+        note().became(schedule_id or "", None, "internal_error")
         told = {"schedule_id": schedule_id, "outcome": None, "code": "internal_error"}
         told["detail"] = "The worker failed to answer; its log holds the reason."
         return _line(HTTPStatus.INTERNAL_SERVER_ERROR, told)
-    return _line(writing.status_of(verdict), shapes.verdict(verdict))
+    told = shapes.verdict(verdict)
+    warning = warning_of(fields)
+    return _line(writing.status_of(verdict), {**told, "warning": warning} if warning else told)
 
 
 def _line(status: int, told: dict[str, Any]) -> bytes:

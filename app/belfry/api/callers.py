@@ -10,6 +10,7 @@ from fastapi import Depends, Request, Security
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from belfry.api.access import Principal, Role, check
+from belfry.api.notes import note
 from belfry.api.parts import Parts
 from belfry.api.peers import FORWARDED, Target
 from belfry.api.problems import Problem
@@ -51,6 +52,7 @@ class Callers:
             if problem.status_code == HTTPStatus.UNAUTHORIZED:
                 self._failures.failed(_address(request), self._parts.now_ms())
             raise
+        note().comes_from(principal.name, str(principal.role))
         tenant = request.path_params.get("tenant")
         check(principal, role, None if tenant is None else unquote(tenant))
         return principal
@@ -76,7 +78,10 @@ class Callers:
             claim = self._parts.passport.read(forwarded, Target.without_body(request))
             if not self._parts.passport.signs:
                 self._slow_down(request, claim.principal)
-            return claim.on(await request.body())
+            principal = claim.on(await request.body())
+            # Of a worker that is believed; what is not signed may come from anybody.
+            note().forwarded = self._parts.passport.signs
+            return principal
         shown = request.headers.get("authorization")
         address = _address(request)
         wait_s = self._failures.wait_s(address, shown, self._parts.now_ms())
@@ -85,6 +90,7 @@ class Callers:
             raise _too_quick(detail, "too_many_failures", wait_s)
         principal = await self._parts.gate.admit(shown)
         self._failures.worked(address, shown)
+        self._parts.gate.used(principal, address)
         self._slow_down(request, principal)
         return principal
 
@@ -92,6 +98,7 @@ class Callers:
         return _address(request) if self._parts.gate.is_open else principal.name
 
     def _slow_down(self, request: Request, principal: Principal) -> None:
+        note().comes_from(principal.name, str(principal.role))
         name = self._name(request, principal)
         wait_s = self._rate.take(name, self._parts.now_ms(), principal.per_second)
         if wait_s > 0:

@@ -25,13 +25,14 @@ from belfry.api.names import ScheduleName, TenantName
 from belfry.api.parts import Parts
 from belfry.api.reading import Reads
 from belfry.api.schedules import SCHEDULE
-from belfry.api.shapes import masked_url, moment
+from belfry.api.shapes import moment
 from belfry.api.spans import HistoryQuery, HistorySpan, SpanQuery, cursor_to
 from belfry.history import counters
 from belfry.history.book import Page, page
 from belfry.history.layout import Place, after
 from belfry.history.source import History
 from belfry.schedules.identity import partition_of
+from belfry.schedules.masking import masked_url
 from belfry.schedules.outcomes import Outcome
 from belfry.schedules.tenant import WRITTEN, Level
 from belfry.store.keys import schedule_key

@@ -21,10 +21,12 @@ import structlog
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError
 
 from belfry.api.access import Principal, Role
+from belfry.api.key_uses import KeyRow, KeyUses, id_of
 from belfry.schedules.instants import parse_instant
 
 PREFIX: Final = "belfry_"
 LOOK_MS: Final = 1_000
+WARN_MS: Final = 3_600_000
 
 log = structlog.get_logger(__name__)
 
@@ -43,7 +45,8 @@ class KeyEntry(BaseModel):
 
     def principal(self) -> Principal:
         """Whom the key stands for."""
-        return Principal(self.name, tuple(self.tenants), self.role, self.requests_per_second)
+        rate = self.requests_per_second
+        return Principal(self.name, tuple(self.tenants), self.role, rate, self.sha256)
 
     def expires_ms(self) -> int | None:
         """When it ends, epoch ms."""
@@ -92,19 +95,46 @@ class ApiKeys:
         self._looked_ms = 0.0
         self._stamp: tuple[int, int] | None = None
         self._filed: _Known = {}
+        self._warned_ms: float | None = None
+        self.uses = KeyUses()
         if path is not None:
             self._read(path)
+        self._warn()
 
     async def principal(self, token: str) -> Principal | None:
         """Who a key stands for, or None."""
         if not token.startswith(PREFIX):
             return None
         self._look()
+        self._warn()
         found = self._filed.get(wanted := digest(token)) or self._given.get(wanted)
         if found is None:
             return None
         principal, expires_ms = found
-        return principal if expires_ms is None or self._now_ms() < expires_ms else None
+        if expires_ms is None or self._now_ms() < expires_ms:
+            return principal
+        self.uses.refused(wanted)
+        return None
+
+    def used(self, principal: Principal, address: str) -> None:
+        """A caller was admitted from this address by what it showed."""
+        if principal.key is not None:
+            self.uses.used(principal.key, address, self._now_ms())
+
+    def rows(self) -> list[KeyRow]:
+        """All keys of the list, with how each was used on this worker; quick."""
+        known = {**self._given, **self._filed}
+        return [
+            self.uses.row(each, _row(each, principal, expires_ms))
+            for each, (principal, expires_ms) in known.items()
+        ]
+
+    def _warn(self) -> None:
+        """Look now and then whether a key ends soon."""
+        now_ms = self._now_ms()
+        if self._warned_ms is None or not 0 <= now_ms - self._warned_ms < WARN_MS:
+            self._warned_ms = now_ms
+            self.uses.warn(self.rows(), now_ms)
 
     def _look(self) -> None:
         if self._path is None or self._now_ms() - self._looked_ms < LOOK_MS:
@@ -123,5 +153,12 @@ class ApiKeys:
             if stamp != self._stamp:
                 self._filed = read_keys(path.read_bytes(), str(path))
                 self._stamp = stamp
+                self.uses.keep({*self._given, *self._filed})
+                self._warned_ms = None
         except OSError as error:
             raise BadKeys(f"{path} cannot be read: {error.strerror}") from None
+
+
+def _row(digest_: str, principal: Principal, expires_ms: int | None) -> KeyRow:
+    name, role, tenants = principal.name, str(principal.role), principal.tenants
+    return KeyRow(id_of(digest_), name, role, tenants, expires_ms)

@@ -18,6 +18,7 @@ from belfry.api.limits import Traffic
 from belfry.api.peers import Passport, Peers
 from belfry.api.policies import Policies
 from belfry.api.problems import Problem
+from belfry.audit.trail import Trail
 from belfry.history.source import History
 from belfry.wire.worker_keys import Keys
 
@@ -38,8 +39,15 @@ class Open:
 class Parts:
     """Gate and peers from the first second, the rest once the worker is connected."""
 
-    def __init__(self, gate: Gate, keys: Keys, now_ms: Callable[[], float]) -> None:
-        """`keys` are what workers sign forwarded requests with."""
+    def __init__(
+        self,
+        gate: Gate,
+        keys: Keys,
+        now_ms: Callable[[], float],
+        trail: Trail | None = None,
+    ) -> None:
+        """`keys` are what workers sign forwarded requests with; `trail` leads to the audit log."""
+        self.trail = trail or Trail()
         self.gate = gate
         self.now_ms = now_ms
         self.traffic = Traffic()

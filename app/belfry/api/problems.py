@@ -20,6 +20,7 @@ from starlette.responses import Response
 from starlette.routing import Match
 
 from belfry.api.nearest import unknown_name
+from belfry.api.notes import note
 
 MEDIA_TYPE: Final = "application/problem+json"
 
@@ -42,6 +43,7 @@ class Problem(HTTPException):
 
     def response(self, instance: str) -> Response:
         """The problem document."""
+        note().problem(self.status_code, self.more["code"])
         document = {
             "type": "about:blank",
             "title": HTTPStatus(self.status_code).phrase,

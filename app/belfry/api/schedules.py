@@ -17,6 +17,7 @@ from belfry.api.bodies import DefinitionBody, ScheduleBody
 from belfry.api.bulk import Charge, create_many, is_many
 from belfry.api.callers import Callers
 from belfry.api.conditions import expected_version, must_be_new
+from belfry.api.credentials import warned
 from belfry.api.document import body_of, bulk_answer, problems, with_answer
 from belfry.api.dry_runs import DryRuns
 from belfry.api.express import Calls
@@ -138,7 +139,7 @@ async def _created(
     body = await parsed(request, ScheduleBody)
     fields = request_fields(tenant, body.schedule_id, "CREATE", body.fields())
     verdict = await writes.carry_out(fields, wait=wait)
-    return writing.answer(writing.created(verdict), request.url.path)
+    return warned(writing.answer(writing.created(verdict), request.url.path), fields)
 
 
 def _listing(routes: APIRouter, lists: Lists, callers: Callers) -> None:
@@ -275,14 +276,14 @@ def _changing(routes: APIRouter, writes: Writes, callers: Callers) -> None:
         _caller: Principal = callers.who(Role.SCHEDULE),
     ) -> Response:
         """Create a schedule, or replace what it says."""
-        version = expected_version(conditions.if_match)
-        new = must_be_new(conditions.if_none_match)
+        version, new = expected_version(conditions.if_match), must_be_new(conditions.if_none_match)
         fields = (await parsed(request, DefinitionBody)).fields()
         if version is not None:
             fields["expected_version"] = version
         asked = request_fields(tenant, schedule_id, "CREATE" if new else "UPSERT", fields)
         verdict = await writes.carry_out(asked, wait=asking.waits)
-        return writing.answer(verdict, request.url.path, conditional=new or version is not None)
+        conditional = new or version is not None
+        return warned(writing.answer(verdict, request.url.path, conditional=conditional), asked)
 
     @routes.delete(
         SCHEDULE,

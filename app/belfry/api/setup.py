@@ -19,6 +19,7 @@ from belfry.settings import ServerSettings
 def gate_of(settings: ServerSettings, now_ms: Callable[[], float]) -> Gate:
     """Who verifies callers; nobody where nothing is configured."""
     verifiers: list[Verifier] = []
+    keys = None
     if settings.http_api_keys or settings.http_api_keys_file:
         given = settings.http_api_keys
         listed = None if given is None else given.get_secret_value()
@@ -33,7 +34,7 @@ def gate_of(settings: ServerSettings, now_ms: Callable[[], float]) -> Gate:
             settings.oidc_roles_claim,
         )
         verifiers.append(Tokens(provider))
-    return Gate(verifiers)
+    return Gate(verifiers, keys)
 
 
 def limits_of(settings: ServerSettings) -> Limits:

@@ -17,6 +17,7 @@ from belfry.api.access import Principal, Role
 from belfry.client.verdict import Verdict
 from belfry.schedules.identity import generation_of
 from belfry.schedules.instants import format_instant
+from belfry.schedules.masking import masked_target
 from belfry.schedules.rule import Rule, decode_rule, has_targets, targets_in
 from belfry.schedules.targets import records_in
 from belfry.store.lock_lookup import Lock
@@ -24,7 +25,6 @@ from belfry.store.lookup import Standing
 from belfry.store.readable import why_unreadable_rule
 from belfry.store.records import CLOSES_GROUP, CLOSES_OWN, KIND_CODES, Pending, decode_headers
 
-MASK: Final = "***"
 KINDS: Final = {code: kind for kind, code in KIND_CODES.items()}
 
 
@@ -279,24 +279,6 @@ def masked_for(caller: Principal, standing: Standing) -> dict[str, Any]:
     if caller.may(Role.SCHEDULE) or row is None or not has_targets(row.extra):
         return {}
     return {"http_targets": [masked_target(each) for each in records_in(targets_in(row.extra))]}
-
-
-def masked_target(target: dict[str, Any]) -> dict[str, Any]:
-    """A target without what may be a credential: values of headers, and the query of its URL."""
-    found = {**target, "url": masked_url(target["url"])}
-    if target.get("headers"):
-        # A schedule's are objects, a policy's are pairs.
-        found["headers"] = [
-            {**each, "value": MASK} if isinstance(each, dict) else [each[0], MASK]
-            for each in target["headers"]
-        ]
-    return found
-
-
-def masked_url(url: str) -> str:
-    """An address whose query, if it has one, is not shown."""
-    path, mark, _ = url.partition("?")
-    return path + mark + (MASK if mark else "")
 
 
 def verdict(given: Verdict) -> dict[str, Any]:

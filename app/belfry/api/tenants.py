@@ -23,16 +23,18 @@ from starlette.responses import Response
 from belfry.api.access import Principal, Role, forbidden
 from belfry.api.bodies import Strict
 from belfry.api.callers import Callers
+from belfry.api.credentials import warned_of_policy
 from belfry.api.document import body_of, problems, with_answer
 from belfry.api.names import TenantName
+from belfry.api.notes import note
 from belfry.api.parsing import parsed
 from belfry.api.parts import RETRY_SOON, Parts
 from belfry.api.policies import Policies
 from belfry.api.problems import Problem
 from belfry.api.queries import Known
-from belfry.api.shapes import masked_target
 from belfry.client.errors import Unavailable
 from belfry.client.tenants import BadPolicy, changed, removal_problem
+from belfry.schedules.masking import masked_target
 from belfry.schedules.policy import TenantPolicy
 from belfry.schedules.policy_rights import PLATFORMS, TENANTS, platform_changes
 
@@ -165,6 +167,7 @@ def _setting(routes: APIRouter, parts: Parts, callers: Callers, turn: asyncio.Lo
             before = _stands(policies, caller, tenant)
             used = before is not None or policies.is_used(tenant)
             after = changed(before or TenantPolicy(tenant), given, used=used)
+            note().policy(before, after)
             check_rights(caller, before or TenantPolicy(tenant), after, shares=query.share_topic)
             policies.put(after, share_topic=query.share_topic)
             return after
@@ -172,7 +175,7 @@ def _setting(routes: APIRouter, parts: Parts, callers: Callers, turn: asyncio.Lo
         async with turn:
             after = await _written(write)
             await _followed(lambda: policies.policy(tenant) == after)
-        return _sent(asdict(after))
+        return warned_of_policy(_sent(asdict(after)), after.http_targets)
 
 
 def _removing(routes: APIRouter, parts: Parts, callers: Callers, turn: asyncio.Lock) -> None:
@@ -193,10 +196,12 @@ def _removing(routes: APIRouter, parts: Parts, callers: Callers, turn: asyncio.L
             before = stands or TenantPolicy(tenant)
             if query.cancel_pending:
                 gone = changed(before, {"removed": True}, used=True)
+                note().policy(stands, gone)
                 check_rights(caller, before, gone)
                 await _written(lambda: policies.put(gone))
                 await _followed(lambda: policies.policy(tenant) == gone)
             else:
+                note().policy(stands, None)
                 _check_removal(tenant, stands)
                 check_rights(caller, before, TenantPolicy(tenant))
                 await _written(lambda: policies.remove(tenant))

@@ -26,6 +26,7 @@ from starlette.responses import Response
 
 from belfry.api import shapes
 from belfry.api.desk import NotWritten, NoVerdict, TooLarge
+from belfry.api.notes import note
 from belfry.api.parts import RETRY_SOON, Parts
 from belfry.api.problems import Problem
 from belfry.api.reading import Reads
@@ -73,6 +74,13 @@ class Writes:
         What a worker is sure to refuse is written as well: a request with an id has one record,
         whichever way it came.
         """
+        noted = note()
+        noted.asked(fields["schedule_id"], fields["request_id"])
+        verdict = await self._carried_out(fields, wait=wait)
+        noted.became(verdict.schedule_id, verdict.outcome, verdict.code)
+        return verdict
+
+    async def _carried_out(self, fields: dict[str, Any], *, wait: bool) -> Verdict:
         parts = self._parts.ready
         home = parts.holdings.home_of(fields["tenant"], fields["schedule_id"])
         try:

@@ -1,14 +1,19 @@
-"""``belfry api-key``: a new key for HTTP, and the entry that lets it in."""
+"""``belfry api-key``: a new key for HTTP and the entry that lets it in, and how keys are used."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from belfry.cli.help import Group, Program
 from belfry.cli.session import Session, with_session
+from belfry.cli.shown import plain
+
+if TYPE_CHECKING:
+    from typer._click import Context
 
 
 class KeyRole(StrEnum):
@@ -37,20 +42,64 @@ GivenRole = Annotated[
 ]
 
 
+class _WithNew(Group):
+    """A group whose command may be left out: `belfry api-key orders` means `api-key new orders`."""
+
+    def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
+        """Put the command in where none is named."""
+        if args and args[0] not in self.commands and args[0] not in ctx.help_option_names:
+            args = ["new", *args]
+        return super().parse_args(ctx, args)
+
+
 def register(app: typer.Typer) -> None:
-    """Add the command to the program."""
-    app.command("api-key")(with_session(api_key))
+    """Add the commands to the program."""
+    group = Program()
+    group.command("new")(with_session(new))
+    group.command("list")(with_session(list_))
+    app.add_typer(
+        group, name="api-key", cls=_WithNew, help="Keys for the HTTP port: a new one, or a list."
+    )
 
 
-def api_key(
-    session: Session, name: Name, *, tenant: Tenants, role: GivenRole = KeyRole.READ
-) -> None:
+def list_(session: Session) -> None:
+    """List the API keys of the workers: when each ends, and when it was used last.
+
+    Asks a worker (--http-url, with a key of the role operate for all tenants), which asks the
+    others. Uses count since the workers started. No key is shown: the first column is the beginning
+    of its SHA-256, as the list has it.
+    """
+    from belfry.cli.remote import Remote
+
+    found = Remote(session).get("/v1/keys")
+    for name in found["silent"]:
+        session.printer.note(f"Worker {name} did not answer: its uses are missing.")
+    if not found["keys"]:
+        session.printer.note("The workers have no list of API keys.")
+    session.printer.many((each, key_text(each, found["workers"])) for each in found["keys"])
+
+
+def key_text(key: Mapping[str, Any], workers: int) -> str:
+    """A key in a line for people; `workers` are those that answered."""
+    last, end = key["last_used_at"], key["expires_at"]
+    used = f"used {key['uses']} times, last {last} from {key['last_used_from']}" if last else ""
+    parts = [
+        f"{key['id']}  {key['name']}  {key['role']}  {','.join(key['tenants'])}",
+        f"{key['state']} until {end}" if end else "valid",
+        used or "not used since the workers started",
+        f"refused {key['refused']} times after its end" if key["refused"] else "",
+        f"known to {key['workers']} of {workers} workers" if key["workers"] != workers else "",
+    ]
+    return plain("  ".join(each for each in parts if each))
+
+
+def new(session: Session, name: Name, *, tenant: Tenants, role: GivenRole = KeyRole.READ) -> None:
     """Make a key for the HTTP port, and the entry to be added to its list.
 
     Nothing is stored: give the key to the caller, and put the entry into the JSON list of
     BELFRY_HTTP_API_KEYS_FILE, which workers read again when it changes. Example:
 
-    belfry api-key orders --tenant orders --role schedule
+    belfry api-key new orders --tenant orders --role schedule
     """
     from belfry.api.keys import digest, new_key
 

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from belfry.worker.topic_rules import Problem
 
 SKEW: Final = "belfry_clock_skew_seconds"
+KEYS: Final = "belfry_api_keys"
+KEY_STATES: Final = ("valid", "expiring", "expired")
 
 
 def register(app: typer.Typer) -> None:
@@ -170,12 +172,34 @@ def _worker(session: Session) -> Iterator[Check]:
     else:
         detail = f"The worker at {url} is not ready (HTTP {status}): {answer[:300]}"
         yield Check("worker", Status.PROBLEM, detail, "wait for it, or read its log")
-    yield _clock(url)
+    code, page = fetch(f"{url}/metrics")
+    metrics = page if code == 200 else ""
+    yield _clock(url, metrics)
+    yield from keys_checks(metrics)
 
 
-def _clock(url: str) -> Check:
-    status, text = fetch(f"{url}/metrics")
-    skew_s = skew(text) if status == 200 else None
+def keys_checks(metrics: str) -> Iterator[Check]:
+    """Whether an API key of the worker's list ends soon; nothing where there is no list."""
+    found = {state: int(figure(metrics, f'{KEYS}{{state="{state}"}}') or 0) for state in KEY_STATES}
+    if not any(found.values()):
+        return
+    told = ", ".join(f"{number} {state}" for state, number in found.items() if number)
+    detail = f"API keys of the worker's list: {told}."
+    if found["expiring"]:
+        to_do = "belfry api-key list names them; make new ones, and move their callers"
+        yield Check("api keys", Status.RISK, f"{detail} Some expire within 14 days.", to_do)
+    else:
+        yield Check("api keys", Status.OK, detail)
+
+
+def figure(metrics: str, series: str) -> float | None:
+    """The value of a series on a page of metrics, or None where there is none."""
+    line = next((each for each in metrics.splitlines() if each.startswith(series + " ")), None)
+    return None if line is None else float(line.rpartition(" ")[2])
+
+
+def _clock(url: str, metrics: str) -> Check:
+    skew_s = skew(metrics)
     if skew_s is None:
         return Check("clock", Status.SKIPPED, f"{url}/metrics shows no {SKEW}.")
     detail = f"The worker's clock differs from the broker's by {skew_s * 1000:.0f} ms."

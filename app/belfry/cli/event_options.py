@@ -71,6 +71,16 @@ Webhooks = Annotated[
         rich_help_panel=EVENT,
     ),
 ]
+WebhookHeaders = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--webhook-header",
+        metavar="NAME=VALUE",
+        help="Header of what is posted, where ${env:BELFRY_SECRET_NAME} and ${file:PATH} stand for"
+        " secrets of the process that delivers; repeatable.",
+        rich_help_panel=EVENT,
+    ),
+]
 WebhookSecret = Annotated[
     str | None,
     typer.Option(
@@ -94,6 +104,7 @@ class Event:
     event_type: EventType = None
     webhook: Webhooks = None
     webhook_secret: WebhookSecret = None
+    webhook_header: WebhookHeaders = None
 
     def arguments(self) -> dict[str, Any]:
         """What the client's `schedule` takes."""
@@ -105,10 +116,27 @@ class Event:
             # The headers are what was typed, and nothing else.
             "tell_type": False,
             "headers": [_header(each) for each in self.header or ()],
-            "http_targets": [
-                {"url": url, "secret_ref": self.webhook_secret} for url in self.webhook or ()
-            ],
+            "http_targets": self._targets(),
         }
+
+    def warning(self) -> str | None:
+        """What to tell of headers that seem to hold a credential as it is, or None."""
+        from belfry.schedules.header_secrets import literal_credentials, literal_warning
+
+        return literal_warning(literal_credentials(self._webhook_headers()))
+
+    def _targets(self) -> list[dict[str, Any]]:
+        """The targets that were typed: all of them sign and are told the same."""
+        headers = [{"name": name, "value": value} for name, value in self._webhook_headers()]
+        if headers and not self.webhook:
+            raise WrongUse("--webhook-header belongs to what is posted: give --webhook URL too.")
+        return [
+            {"url": url, "secret_ref": self.webhook_secret, "headers": headers}
+            for url in self.webhook or ()
+        ]
+
+    def _webhook_headers(self) -> list[tuple[str, str]]:
+        return [_pair("--webhook-header", each) for each in self.webhook_header or ()]
 
     def _payload(self) -> bytes | None:
         text, path = self.payload, self.payload_file
@@ -123,7 +151,12 @@ class Event:
 
 
 def _header(given: str) -> tuple[str, bytes]:
+    name, value = _pair("--header", given)
+    return name, os.fsencode(value)
+
+
+def _pair(option: str, given: str) -> tuple[str, str]:
     name, equals, value = given.partition("=")
     if not equals or not name:
-        raise WrongUse(f"--header {given!r} is no header: give NAME=VALUE, such as color=green.")
-    return name, os.fsencode(value)
+        raise WrongUse(f"{option} {given!r} is no header: give NAME=VALUE, such as color=green.")
+    return name, value

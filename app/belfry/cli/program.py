@@ -9,6 +9,7 @@ import typer
 from belfry import __version__
 from belfry.cli import (
     api_key,
+    audit,
     backup,
     bench,
     deliveries,
@@ -39,7 +40,7 @@ def program() -> typer.Typer:
     app.callback()(root_options(belfry))
     for commands in (
         *(dev, worker, schedule, events, deliveries, tenant, topics, schema),
-        *(doctor, top, backup, recover, api_key, bench),
+        *(doctor, audit, top, backup, recover, api_key, bench),
     ):
         commands.register(app)
     return app

@@ -84,6 +84,9 @@ def create(
     options: Any = {name: value for name, value in said.items() if value is not None}
     action: Any = "CREATE" if create_only else "UPSERT"
     options |= asking.arguments() | {"action": action}
+    warning = event.warning()
+    if warning is not None:
+        session.printer.note(f"Warning: {warning}.")
     _ask(session, lambda client: client.schedule(tenant, schedule_id, **options))
 
 

@@ -74,7 +74,19 @@ def set_(
     else:
         found = [_with(policies, tenant or "", _fields(field or []))]
     policies.put(*found, share_topic=share_topic)
+    _warn(session, found)
     session.printer.many((shown(each), line(each)) for each in found)
+
+
+def _warn(session: Session, policies: list[TenantPolicy]) -> None:
+    """Say which policies hold credentials that everybody who reads the topic can read."""
+    from belfry.schedules.header_secrets import literal_credentials, literal_warning
+
+    for policy in policies:
+        pairs = [pair for target in policy.http_targets for pair in target.headers]
+        warning = literal_warning(literal_credentials(pairs))
+        if warning is not None:
+            session.printer.note(f"Warning: {policy.tenant}: {warning}.")
 
 
 def get(session: Session, tenant: Name) -> None:

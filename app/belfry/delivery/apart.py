@@ -27,6 +27,7 @@ from belfry.delivery.confined import command, environment, identity
 from belfry.delivery.inbox import Inbox
 from belfry.delivery.poster import read_frame
 from belfry.delivery.posting import Finished, Ticket
+from belfry.delivery.references import References
 from belfry.delivery.work import Work
 from belfry.settings import DeliverySettings, plain
 
@@ -43,7 +44,11 @@ log = structlog.get_logger(__name__)
 class PostingApart:
     """Posts what it is handed, as `Posting` does; `finished` is called from a thread of its own."""
 
-    def __init__(self, settings: DeliverySettings, finished: Finished) -> None:
+    def __init__(
+        self, settings: DeliverySettings, references: References, finished: Finished
+    ) -> None:
+        """`references` are read here: the other process has no variables, and maybe no files."""
+        self._references = references
         self._orders = orjson.dumps(
             {
                 "networks": settings.webhook_private_networks,
@@ -69,12 +74,13 @@ class PostingApart:
 
     def hand_in(self, pieces: list[tuple[Ticket, Work]]) -> None:
         """Work to be done; returns at once, whether or not the other process reads."""
+        works = [self._references.handed_over(work) for _, work in pieces]
         with self._lock:
             numbered = []
-            for piece in pieces:
+            for piece, work in zip(pieces, works, strict=True):
                 self._number += 1
                 self._under_way[self._number] = piece
-                numbered.append((self._number, piece[1]))
+                numbered.append((self._number, work))
             self._inbox.put(pickle.dumps(numbered))
 
     def drop(self) -> None:

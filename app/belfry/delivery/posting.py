@@ -30,8 +30,10 @@ import uvloop
 from belfry.delivery.answers import Answer, End, best
 from belfry.delivery.hosts import Hosts
 from belfry.delivery.posts import NoSecret, Secrets, post_of
+from belfry.delivery.references import NOWHERE, References
 from belfry.delivery.transport import Transport
 from belfry.delivery.work import Work
+from belfry.schedules.header_secrets import reach_problem
 from belfry.schedules.targets import HttpTarget, allowed
 from belfry.worker.clock import SystemClock
 
@@ -63,6 +65,7 @@ class Means:
     secrets: Secrets
     clock: SystemClock
     per_host: int
+    references: References = NOWHERE
 
 
 class _Loop(uvloop.Loop):
@@ -193,6 +196,9 @@ class Posting:
         if not allowed(target.host, work.state.hosts):
             reason = f"host {target.host!r} is none that the tenant's policy allows"
             return Answer(End.FINAL, target.url, "target_not_allowed", reason)
+        why = reach_problem(target.headers, work.state.refs, work.state.hosts)
+        if why is not None:
+            return Answer(End.FINAL, target.url, "target_not_allowed", why)
         name = urlsplit(target.url).netloc.lower()
         room = self._room.get(name)
         if room is None:
@@ -212,7 +218,8 @@ class Posting:
             reason = f"{name} did not answer {host.failures} times in a row"
             return Answer(End.POSTPONED, target.url, "host_silent", reason, closed_until_ms)
         try:
-            post = post_of(work, target, self._means.secrets, now_ms)
+            means = self._means
+            post = post_of(work, target, means.secrets, now_ms, means.references.value)
         except NoSecret as error:
             return Answer(End.AGAIN, target.url, "no_secret", str(error))
         assert self._transport is not None, "work is begun after the transport was made"

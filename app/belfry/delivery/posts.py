@@ -10,7 +10,7 @@ from __future__ import annotations
 import hmac
 from base64 import b64decode, b64encode
 from binascii import Error as BinasciiError
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final
@@ -80,13 +80,26 @@ def signature(keys: Iterable[bytes], message_id: str, timestamp: str, body: byte
     return " ".join(f"v1,{b64encode(digest).decode()}" for digest in digests)
 
 
-def post_of(work: Work, target: HttpTarget, secrets: Secrets, now_ms: int) -> Post:
-    """The request for one attempt at a target; `NoSecret` where it cannot be signed."""
+Fill = Callable[[Work, str], str]
+
+
+def _as_it_is(_work: Work, value: str) -> str:
+    return value
+
+
+def post_of(
+    work: Work, target: HttpTarget, secrets: Secrets, now_ms: int, fill: Fill = _as_it_is
+) -> Post:
+    """The request for one attempt at a target; `NoSecret` where it cannot be signed.
+
+    `fill` puts secrets in the place of references, in headers of the target alone: those of the
+    event are its sender's words.
+    """
     event = work.event
     body, timestamp = event.payload or b"", str(now_ms // 1000)
     headers = {name.lower(): value for name, value in _carried(work)}
     headers.setdefault("content-type", "application/octet-stream")
-    headers |= {name.lower(): value for name, value in target.headers}
+    headers |= {name.lower(): fill(work, value) for name, value in target.headers}
     headers |= {
         "user-agent": f"belfry/{__version__}",
         "webhook-id": event.fire_id,

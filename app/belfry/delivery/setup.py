@@ -19,6 +19,7 @@ from belfry.delivery.confined import BadUser, close_to_own_user, identity
 from belfry.delivery.dispatcher import Dispatcher, Told
 from belfry.delivery.posting import Means, Posting
 from belfry.delivery.posts import Secrets
+from belfry.delivery.references import References
 from belfry.delivery.transport import HttpTransport
 from belfry.delivery.work import Places
 from belfry.registry.client import Registry
@@ -28,6 +29,7 @@ from belfry.settings import DeliverySettings, plain
 from belfry.wire.worker_keys import Purpose, first
 from belfry.worker.clock import SystemClock
 from belfry.worker.memory import look_for_cycles_rarely
+from belfry.worker.secrets import SecretPlaces
 
 # Files that are no connections of deliveries.
 OTHER_FILES: Final = 512
@@ -51,7 +53,14 @@ def means_of(settings: DeliverySettings, clock: SystemClock) -> Means:
         raise BadWebhookSettings(f"BELFRY_WEBHOOK_SECRETS: {error}") from None
     _check_user(settings)
     per_host = settings.webhook_per_host
-    return Means(lambda: HttpTransport(clock, allowed), secrets, clock, per_host)
+    transport = partial(HttpTransport, clock, allowed)
+    return Means(transport, secrets, clock, per_host, references_of(settings))
+
+
+def references_of(settings: DeliverySettings) -> References:
+    """Secrets of targets' headers, from the places of this process."""
+    signed = bool(settings.worker_keys(Purpose.DELIVERIES))
+    return References(SecretPlaces(settings.secrets_dir), trusted=signed)
 
 
 def _check_user(settings: DeliverySettings) -> None:
@@ -92,7 +101,11 @@ def dispatcher_of(
     settings = settings.model_copy(update={"webhook_in_flight": in_flight})
     decoder = Decoder("FiredEvent", look_in(registry), only=True)
     apart = settings.role == "deliver"
-    poster = partial(PostingApart, settings) if apart else partial(Posting, means)
+    poster = (
+        partial(PostingApart, settings, references_of(settings))
+        if apart
+        else partial(Posting, means)
+    )
     return Dispatcher(settings, places, poster, decoder, told)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 from urllib.parse import urlsplit
 from zlib import crc32
@@ -40,13 +41,17 @@ class NotADelivery(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """One attempt that is to be made; `value` is the event as it lies in the record."""
+    """One attempt that is to be made; `value` is the event as it lies in the record.
+
+    `secrets` are those of its targets' headers, by reference, for the process that only posts.
+    """
 
     key: bytes
     value: bytes
     event: FiredEvent
     headers: Headers
     state: DeliveryState
+    secrets: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def lane(self) -> tuple[bytes, int]:

@@ -21,7 +21,7 @@ from belfry.schedules.identity import expected_in, generation_of
 from belfry.schedules.outcomes import Outcome
 from belfry.schedules.rejections import PASSING, Rejection
 from belfry.schedules.request import KEEPING, Request, may_be_kept
-from belfry.schedules.rule_checks import host_problem
+from belfry.schedules.rule_checks import reach_of_targets_problem
 from belfry.schedules.tenant import Tenant
 from belfry.schedules.tenants import StepTenants
 from belfry.schedules.transitions import TABLE, State
@@ -180,7 +180,8 @@ class Intake:
         if tenant.crowded_out and request["action"] in KEEPING:
             return _crowded_out(tenant)
         if request["http_targets"] and request["action"] in KEEPING:
-            problem = host_problem(request["http_targets"], tenant.terms.policy)
+            policy = tenant.terms.policy
+            problem = reach_of_targets_problem(request["http_targets"], policy)
             if problem is not None:
                 return problem
         if not tenant.limited:

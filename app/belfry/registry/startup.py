@@ -29,12 +29,15 @@ class Frames(NamedTuple):
     request: bytes
     lifecycle: bytes
     deliveries: bytes
+    audit: bytes = framing.single_object("AuditEvent")
 
 
+WRITTEN: Final = ("schedules", "lifecycle", "deliveries", "audit")
 WITHOUT: Final = Frames(
     framing.single_object("ScheduleRequest"),
     framing.single_object("LifecycleEvent"),
     framing.single_object("FiredEvent"),
+    framing.single_object("AuditEvent"),
 )
 
 
@@ -49,7 +52,7 @@ def frames(
     `tell` gets each problem as a sentence.  Raises `RegistryError` where a worker may register and
     the registry refuses, or does not answer for as long as the settings wait.
     """
-    wanted = {short: CARRIED[short] for short in ("schedules", "lifecycle", "deliveries")}
+    wanted = {short: CARRIED[short] for short in WRITTEN}
     subjects = {short: subject_for(settings, short, name) for short, name in wanted.items()}
     if settings.registry_auto_register:
         ids = _published(registry, settings, tell, sleep)

@@ -19,6 +19,7 @@ CARRIED: Final = {
     "schedules": "ScheduleRequest",
     "lifecycle": "LifecycleEvent",
     "tenants": "TenantPolicy",
+    "audit": "AuditEvent",
     "deliveries": "FiredEvent",
 }
 

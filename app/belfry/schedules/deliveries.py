@@ -19,6 +19,7 @@ from zlib import crc32
 
 import orjson
 
+from belfry.schedules.header_secrets import references_of
 from belfry.schedules.policy import TenantPolicy
 from belfry.schedules.targets import (
     MAX_TARGETS,
@@ -65,7 +66,8 @@ class UnknownDelivery(ValueError):
 class DeliveryState:
     """One delivery: `number` tells those of a fire apart, `tell` asks for DELIVERED to be told.
 
-    One that `acks` acknowledges the fire when it arrives: something waits for it.
+    One that `acks` acknowledges the fire when it arrives: something waits for it.  `refs` are the
+    secrets that its targets name and that the tenant's policy allowed when the event fired.
     """
 
     targets: tuple[HttpTarget, ...]
@@ -79,6 +81,7 @@ class DeliveryState:
     hosts: tuple[str, ...] = ()
     tell: bool = False
     acks: bool = False
+    refs: tuple[str, ...] = ()
 
     def next_attempt(self) -> DeliveryState:
         """The state of the attempt that follows."""
@@ -134,7 +137,14 @@ def _first(number: int, targets: tuple[HttpTarget, ...], policy: TenantPolicy) -
         max_ms=_given(policy.retry_max_ms, LONGEST_MS),
         age_ms=_given(policy.retry_max_age_ms, MAX_AGE_MS),
         hosts=policy.allowed_hosts,
+        refs=_refs(targets, policy),
     )
+
+
+def _refs(targets: Sequence[HttpTarget], policy: TenantPolicy) -> tuple[str, ...]:
+    """The secrets that these targets name, as far as the policy allows it."""
+    named = dict.fromkeys(ref for target in targets for ref in references_of(target.headers))
+    return tuple(ref for ref in named if ref in policy.secret_refs)
 
 
 def _given(value: int | None, default: int) -> int:
@@ -146,6 +156,8 @@ def encode_state(state: DeliveryState) -> bytes:
     record: dict[str, Any] = {"v": FORMAT, **asdict(state)}
     if not state.acks:
         del record["acks"]
+    if not state.refs:
+        del record["refs"]
     record["targets"] = orjson.Fragment(encode_targets(state.targets))
     return orjson.dumps(record)
 
@@ -159,14 +171,19 @@ def decode_state(encoded: bytes) -> DeliveryState:
         record = orjson.loads(encoded)
         if record.pop("v") != FORMAT:
             raise UnknownDelivery("another format")
-        targets, hosts = targets_from(record.pop("targets")), record.pop("hosts")
-        state = DeliveryState(targets, hosts=tuple(hosts), **record)
-        if type(hosts) is not list or not set(map(type, hosts)) <= {str}:
-            raise UnknownDelivery("hosts are no list of texts")
+        targets = targets_from(record.pop("targets"))
+        hosts, refs = _texts(record.pop("hosts")), _texts(record.pop("refs", []))
+        state = DeliveryState(targets, hosts=hosts, refs=refs, **record)
         _check(state)
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise UnknownDelivery(f"{HEADER} is no delivery's: {encoded[:60]!r} ({error})") from None
     return state
+
+
+def _texts(given: Any) -> tuple[str, ...]:
+    if type(given) is not list or not set(map(type, given)) <= {str}:
+        raise UnknownDelivery("hosts or refs are no list of texts")
+    return tuple(given)
 
 
 def _check(state: DeliveryState) -> None:

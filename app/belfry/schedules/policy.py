@@ -12,6 +12,12 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Final, Literal
 
+from belfry.schedules.header_secrets import (
+    MOST_REFERENCES,
+    SECRET_ENV_PREFIX,
+    named_problem,
+    reach_problem,
+)
 from belfry.schedules.request import YEARS_100_MS, tenant_problem
 from belfry.schedules.targets import MAX_TARGETS, HttpTarget, allowed, problems_of
 
@@ -19,8 +25,6 @@ TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
 MAX_SPREAD: Final = 1024
 MAX_FORMER: Final = 8
 SECRET_REF: Final = re.compile(r"(env:[A-Za-z_][A-Za-z0-9_]*|file:.+)")
-# Variables of a worker that a policy may name.
-SECRET_ENV_PREFIX: Final = "BELFRY_SECRET_"  # noqa: S105
 
 MOST_RATE: Final = 1_000_000_000
 # Less than one in eleven days is none.
@@ -76,6 +80,7 @@ class TenantPolicy:
     former_spreads: tuple[int, ...] = ()
     removed: bool = False
     signing_secret_ref: str | None = None
+    secret_refs: tuple[str, ...] = ()
 
 
 def problems(policy: TenantPolicy) -> list[str]:
@@ -85,6 +90,7 @@ def problems(policy: TenantPolicy) -> list[str]:
         *_bad_symbols(policy),
         *_bad_numbers(policy),
         *_bad_targets(policy),
+        *_bad_secret_refs(policy),
     ]
 
 
@@ -184,3 +190,20 @@ def _bad_targets(policy: TenantPolicy) -> list[str]:
         if target.host and not allowed(target.host, policy.allowed_hosts)
     ]
     return found
+
+
+def _bad_secret_refs(policy: TenantPolicy) -> list[str]:
+    """References that the tenant's targets may name in headers, and those of its own targets."""
+    refs = policy.secret_refs
+    found = [why for each in refs if (why := named_problem(each)) is not None]
+    if len(refs) > MOST_REFERENCES:
+        found.append(f"{len(refs)} secret_refs; at most {MOST_REFERENCES} are allowed.")
+    if refs and not policy.allowed_hosts:
+        found.append(
+            "secret_refs without allowed_hosts would let targets send secrets to every host: list"
+            " the hosts that may get them."
+        )
+    reached = (
+        reach_problem(target.headers, refs, policy.allowed_hosts) for target in policy.http_targets
+    )
+    return found + [why for why in reached if why is not None]

@@ -44,6 +44,7 @@ SET_BY: Final[dict[str, Setter]] = {
     "former_spreads": Setter.PLATFORM,
     "removed": Setter.PLATFORM,
     "signing_secret_ref": Setter.PLATFORM,
+    "secret_refs": Setter.PLATFORM,
 }
 TENANTS: Final = tuple(name for name, setter in SET_BY.items() if setter is Setter.TENANT)
 PLATFORMS: Final = tuple(name for name, setter in SET_BY.items() if setter is Setter.PLATFORM)

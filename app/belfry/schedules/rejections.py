@@ -43,7 +43,7 @@ CODES: Final = {
     "no_group": "A serial event has no group that could wait for it.",
     "bad_ack_timeout": "The acknowledgement's time-out is not positive, or longer than a year.",
     "bad_target": "An HTTP target cannot be posted to as it is written.",
-    "target_not_allowed": "The tenant's policy does not allow the host of an HTTP target.",
+    "target_not_allowed": "The tenant's policy does not allow a target's host or secret.",
     "bad_standing": "An imported schedule's standing contradicts its rule.",
     "version_used_up": "The schedule was changed more often than its version counts.",
     "never_fires": "The rule has no instant from now on.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from belfry.schedules.header_secrets import reach_problem
 from belfry.schedules.policy import TenantPolicy
 from belfry.schedules.rejections import Rejection
 from belfry.schedules.request import YEAR_MS, YEARS_100_MS, Request, instant_problem
@@ -88,8 +89,10 @@ def targets_problem(request: Request) -> Rejection | None:
     return None if found is None else Rejection("bad_target", found)
 
 
-def host_problem(targets: list[dict[str, Any]], policy: TenantPolicy) -> Rejection | None:
-    """Why a tenant's policy does not allow the hosts of these targets, or None."""
+def reach_of_targets_problem(
+    targets: list[dict[str, Any]], policy: TenantPolicy
+) -> Rejection | None:
+    """Why a tenant's policy does not allow the hosts or the secrets of these targets, or None."""
     for target in map(target_of, targets):
         if not allowed(target.host, policy.allowed_hosts):
             return Rejection(
@@ -98,6 +101,9 @@ def host_problem(targets: list[dict[str, Any]], policy: TenantPolicy) -> Rejecti
                 f" {policy.tenant} allows ({', '.join(policy.allowed_hosts)[:MAX_SHOWN]}): use one"
                 " of those, or ask for it in allowed_hosts.",
             )
+        why = reach_problem(target.headers, policy.secret_refs, policy.allowed_hosts)
+        if why is not None:
+            return Rejection("target_not_allowed", why)
     return None
 
 

@@ -17,6 +17,8 @@ from typing import Any, Final, Literal
 
 import orjson
 
+from belfry.schedules.header_secrets import syntax_problem
+
 Strategy = Literal["ALL", "FIRST_AVAILABLE", "ROUND_ROBIN", "UNKNOWN"]
 STRATEGIES: Final[tuple[Strategy, ...]] = ("ALL", "FIRST_AVAILABLE", "ROUND_ROBIN")
 
@@ -150,12 +152,14 @@ def _is_ipv6(text: str) -> bool:
 def _bad_headers(target: HttpTarget) -> list[str]:
     if len(target.headers) > MAX_HEADERS:
         return [f"A target has {len(target.headers)} headers; at most {MAX_HEADERS} are allowed."]
-    return [
+    found = [
         f"Header {name[:60]!r} of a target is not allowed: a name of letters, digits and - that is"
         " not belfry's or the connection's own, and a value of printable ASCII."
         for name, value in target.headers
         if not fit_header(name, value)
     ]
+    unread = (syntax_problem(name, value) for name, value in target.headers)
+    return found + [why for why in unread if why is not None]
 
 
 def fit_header(name: str, value: str) -> bool:

@@ -35,6 +35,7 @@ INTERNAL: Final = frozenset(
         "undelivered",
         "tenants",
         "changelog",
+        "audit",
         # Names of groups and positions, so that no topic is taken for what they are about.
         "client",
         "deliver",

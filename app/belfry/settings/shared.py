@@ -148,6 +148,9 @@ class ServerSettings(SharedSettings):
     http_api_keys_file: Path | None = Field(
         None, description="The same in a file, which is read again when it changes."
     )
+    audit: Literal["all", "policies", "none"] = Field(
+        "all", description="What the audit log holds; policies: no changes of schedules."
+    )
     http_allowed_hosts: list[str] = Field(
         default_factory=list, description="Host names by which callers reach this worker."
     )

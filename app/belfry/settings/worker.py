@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from pydantic import Field
 
 from belfry.settings.cluster import AgreedSettings
@@ -20,10 +18,6 @@ class WorkerSettings(DeliverySettings, AgreedSettings):
         "",
         pattern=r"^[A-Za-z0-9._-]{0,100}$",
         description="Where this worker runs; standbys are put into another rack.",
-    )
-    secrets_dir: Path = Field(
-        Path("/etc/belfry"),
-        description="Folder of the files that policies may name as places of secrets.",
     )
     new_topics_per_second: float = Field(
         10, ge=0.1, le=1_000, description="Output topics of new tenants that are made a second."

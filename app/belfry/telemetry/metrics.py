@@ -10,7 +10,7 @@ live as long as the process.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeVar
 
 from prometheus_client import (
@@ -24,6 +24,7 @@ from prometheus_client import (
 
 from belfry import __version__
 from belfry.telemetry.bulk import BulkHistogram
+from belfry.telemetry.key_metrics import KeyFigures, KeyMetrics
 
 # A millisecond to ten minutes; what waits longer shows in the oldest due instant.
 LATENESS_BOUNDS_MS: Final = (
@@ -32,6 +33,9 @@ LATENESS_BOUNDS_MS: Final = (
 )
 TRANSACTION_BOUNDS: Final = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10)
 RECOVERY_BOUNDS: Final = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
+
+
+KEY_STATES: Final = ("valid", "expiring", "expired")
 
 
 class Family(NamedTuple):
@@ -61,6 +65,36 @@ FAMILIES: Final = (
         "counter",
         "Attempts at HTTP deliveries, by what followed: DELIVERED, RETRIED or FAILED.",
         ("outcome",),
+    ),
+    Family(
+        "belfry_audit_events_total",
+        "counter",
+        "Events of the audit log, by what became of them: written, or lost.",
+        ("outcome",),
+    ),
+    Family(
+        "belfry_api_keys",
+        "gauge",
+        "API keys of the list, by state: valid, expiring (within 14 days) or expired.",
+        ("state",),
+    ),
+    Family(
+        "belfry_api_key_expiry_timestamp_seconds",
+        "gauge",
+        "When a key of the list ends, by the beginning of its digest; absent where it does not.",
+        ("key",),
+    ),
+    Family(
+        "belfry_api_key_last_use_timestamp_seconds",
+        "gauge",
+        "When a key was shown to this worker last; absent where it was not.",
+        ("key",),
+    ),
+    Family(
+        "belfry_api_key_uses_total",
+        "counter",
+        "Requests to this worker that showed a key, and were let in.",
+        ("key",),
     ),
     Family(
         "belfry_fire_lateness_seconds",
@@ -161,6 +195,12 @@ class Metrics:
         self._deliveries = self._make(Counter, "belfry_deliveries_total")
         for outcome in ("DELIVERED", "RETRIED", "FAILED"):
             self._deliveries.labels(outcome)
+        self._audit = self._make(Counter, "belfry_audit_events_total")
+        for outcome in ("written", "lost"):
+            self._audit.labels(outcome)
+        meanings = {family.name: family.meaning for family in FAMILIES}
+        self._keys = KeyMetrics(meanings, KEY_STATES)
+        registry.register(self._keys)
         self._lateness = BulkHistogram(
             *_described("belfry_fire_lateness_seconds"), LATENESS_BOUNDS_MS
         )
@@ -203,6 +243,14 @@ class Metrics:
     def delivered(self, outcome: str, count: int) -> None:
         """Count attempts at deliveries that one transaction told of."""
         self._deliveries.labels(outcome).inc(count)
+
+    def audited(self, outcome: str, count: int) -> None:
+        """Count events of the audit log: ``written`` or ``lost``."""
+        self._audit.labels(outcome).inc(count)
+
+    def api_keys(self, figures: Callable[[], list[KeyFigures]]) -> None:
+        """Show API keys as `figures` tells them at each look."""
+        self._keys.figures = figures
 
     def fired(self, lateness_ms: Sequence[int]) -> None:
         """Count the events of one committed transaction, each with its lateness."""

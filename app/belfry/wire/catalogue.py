@@ -27,7 +27,7 @@ from fastavro.schema import to_parsing_canonical_form
 Schema = dict[str, Any]
 
 NAMESPACE: Final = "io.belfry"
-_NAMES: Final = ("ScheduleRequest", "FiredEvent", "LifecycleEvent", "TenantPolicy")
+_NAMES: Final = ("ScheduleRequest", "FiredEvent", "LifecycleEvent", "TenantPolicy", "AuditEvent")
 
 
 class MalformedError(ValueError):

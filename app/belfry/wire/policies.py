@@ -22,6 +22,7 @@ __all__ = [
 ]
 
 NAME: Final = "TenantPolicy"
+_LISTS: Final = ("allowed_hosts", "former_spreads", "secret_refs")
 
 
 def encode_policy(policy: TenantPolicy) -> bytes:
@@ -41,7 +42,9 @@ def decode_policy(body: bytes, reader: RecordReader | None = None) -> TenantPoli
 def policy_of(record: dict[str, Any]) -> TenantPolicy:
     """A policy from a decoded record."""
     targets = tuple(map(http_target, record["http_targets"]))
-    lists = {name: tuple(record[name]) for name in ("allowed_hosts", "former_spreads")}
+    lists = {
+        name: tuple(record[name]) for name in ("allowed_hosts", "former_spreads", "secret_refs")
+    }
     return TenantPolicy(**{**record, "http_targets": targets, **lists})
 
 

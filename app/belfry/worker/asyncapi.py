@@ -70,6 +70,13 @@ CHANNELS: Final = {
         users_send=False,
         messages=("FiredEvent",),
     ),
+    "audit": Channel(
+        "Audit log",
+        "Who asked for which change, or for what it has no right to, and what became of it. Key ="
+        " tenant.",
+        users_send=False,
+        messages=("AuditEvent",),
+    ),
 }
 FIRED: Final = Channel(
     "Fired events of a tenant",

@@ -17,7 +17,7 @@ import stat
 from pathlib import Path
 from typing import Final
 
-from belfry.schedules.policy import SECRET_ENV_PREFIX
+from belfry.schedules.header_secrets import SECRET_ENV_PREFIX
 
 LEAST_BYTES: Final = 16
 MOST_BYTES: Final = 4096

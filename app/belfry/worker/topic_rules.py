@@ -76,6 +76,13 @@ LEASTS: Final = (
         "what was refused or given up is gone before somebody looks at it",
     ),
     Least(
+        "retention.ms",
+        frozenset({"audit"}),
+        0,
+        30 * DAY_MS,
+        "who changed what is forgotten before somebody asks",
+    ),
+    Least(
         "delete.retention.ms",
         _LOG,
         600_000,
@@ -99,7 +106,7 @@ LEASTS: Final = (
     ),
 )
 # Kept whole by compaction, or for as long as `retention.ms` says: no other bound may cut in.
-_UNBOUNDED: Final = frozenset({"schedules", "deliveries", "lifecycle"})
+_UNBOUNDED: Final = frozenset({"schedules", "deliveries", "lifecycle", "audit"})
 
 
 def problems_of(

@@ -47,6 +47,7 @@ _CONFIGS: Final[dict[str, dict[str, str]]] = {
     "lifecycle": {**_DELETE, "retention.ms": str(7 * _DAY_MS)},
     "deliveries": {**_DELETE, "retention.ms": str(7 * _DAY_MS)},
     "undelivered": {**_DELETE, "retention.ms": str(14 * _DAY_MS)},
+    "audit": {**_DELETE, "retention.ms": str(90 * _DAY_MS)},
     "tenants": {"cleanup.policy": "compact"},
     "changelog": {
         "cleanup.policy": "compact",

@@ -142,6 +142,7 @@ OTHERS: dict[str, object] = {
     "former_spreads": [2],
     "removed": True,
     "signing_secret_ref": "env:BELFRY_SECRET_X",
+    "secret_refs": ["env:BELFRY_SECRET_X"],
 }
 
 

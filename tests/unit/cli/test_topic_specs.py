@@ -36,6 +36,7 @@ def test_the_topics_of_the_contract() -> None:
         "x.lifecycle": "delete",
         "x.deliveries": "delete",
         "x.undelivered": "delete",
+        "x.audit": "delete",
         "x.tenants": "compact",
         "x.changelog": "compact",
     }

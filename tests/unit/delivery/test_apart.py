@@ -23,11 +23,13 @@ from belfry.delivery.answers import Answer, End
 from belfry.delivery.apart import PostingApart
 from belfry.delivery.poster import read_frame, write_frame
 from belfry.delivery.posting import Ticket
+from belfry.delivery.references import NOWHERE, References
 from belfry.delivery.work import Work
 from belfry.schedules.deliveries import DeliveryState
 from belfry.schedules.targets import HttpTarget
 from belfry.settings import Settings
 from belfry.wire.fired import FiredEvent
+from belfry.worker.secrets import SecretPlaces
 from tests.acceptance.harness.receiver import Receiver
 from tests.acceptance.harness.site import wait_for
 
@@ -53,7 +55,7 @@ def posting(results: Results, monkeypatch: pytest.MonkeyPatch) -> Iterator[Posti
     monkeypatch.setenv("BELFRY_KAFKA", '{"sasl.password": "of-kafka"}')
     monkeypatch.setenv("CLOUD_SECRET_KEY", "of-a-cloud")
     settings = Settings(webhook_private_networks=["127.0.0.0/8"], webhook_secrets={"main": SECRET})
-    posting = PostingApart(settings, lambda *result: results.put(result))
+    posting = PostingApart(settings, NOWHERE, lambda *result: results.put(result))
     posting.start()
     yield posting
     posting.stop()
@@ -217,3 +219,25 @@ def test_it_ends_with_who_started_it() -> None:
             child.wait(1.0)
         child.stdin.close()
         assert child.wait(WAIT_S) == 0
+
+
+def test_it_posts_the_secrets_of_headers_that_its_parent_read(
+    results: Results, receiver: Receiver, tmp_path: Path
+) -> None:
+    (tmp_path / "key").write_text("sk-0123456789abcdef")
+    settings = Settings(webhook_private_networks=["127.0.0.0/8"])
+    references = References(SecretPlaces(tmp_path), trusted=True)
+    posting = PostingApart(settings, references, lambda *result: results.put(result))
+    posting.start()
+    headers = (("authorization", "Bearer ${file:key}"),)
+    target = HttpTarget(receiver.url("/ok"), headers=headers)
+    state = DeliveryState((target,), hosts=(target.host,), refs=("file:key",))
+    given = replace(work(""), state=state)
+    try:
+        posting.hand_in([(Ticket(0, 0, 1), given)])
+        _, came_back, answer = results.get(timeout=WAIT_S)
+    finally:
+        posting.stop()
+    assert answer.end is End.DELIVERED
+    assert receiver.received[0].headers["authorization"] == "Bearer sk-0123456789abcdef"
+    assert not came_back.secrets

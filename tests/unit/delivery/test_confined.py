@@ -12,6 +12,7 @@ import pytest
 
 from belfry.delivery import apart, confined
 from belfry.delivery.apart import PostingApart
+from belfry.delivery.references import NOWHERE
 from belfry.delivery.setup import BadWebhookSettings, means_of
 from belfry.settings import Settings
 from belfry.worker.clock import SystemClock
@@ -89,9 +90,9 @@ def test_it_runs_as_the_user_that_is_named(monkeypatch: pytest.MonkeyPatch) -> N
     settings = Settings(webhook_user=SOMEBODY)
     if os.geteuid() != 0:
         with pytest.raises(confined.BadUser, match="as root"):
-            PostingApart(settings, lambda *_: None)
+            PostingApart(settings, NOWHERE, lambda *_: None)
         return
-    posting = PostingApart(settings, lambda *_: None)
+    posting = PostingApart(settings, NOWHERE, lambda *_: None)
     posting._open()
     try:
         status = Path(f"/proc/{posting._child.pid}/status").read_text()

@@ -49,7 +49,8 @@ def test_a_worker_that_may_publishes_and_waits_for_a_registry_that_starts() -> N
     told: list[str] = []
     slept: list[float] = []
     found = frames(Moody(2), settings(auto=True), told.append, slept.append)
-    subjects = "mine.schedules-value", "mine.lifecycle-value", "mine.deliveries-value"
+    topics = ("schedules", "lifecycle", "deliveries", "audit")
+    subjects = [f"mine.{topic}-value" for topic in topics]
     assert found == Frames(*(framing.prefix(len(subject)) for subject in subjects))
     assert told == ["away", "away"]
     assert slept == [1.0, 1.0]

@@ -40,6 +40,7 @@ def test_subjects_follow_the_topics() -> None:
         "mine.schedules-value": "ScheduleRequest",
         "mine.lifecycle-value": "LifecycleEvent",
         "mine.tenants-value": "TenantPolicy",
+        "mine.audit-value": "AuditEvent",
         "mine.deliveries-value": "FiredEvent",
     }
 
@@ -58,7 +59,7 @@ def test_subjects_follow_the_strategy(strategy: Strategy, subject: str) -> None:
     registry = Ids({})
     assert fired_event_id(registry, chosen, "mine.fired.demo") == 50
     assert list(registry.ids) == [subject]
-    assert len(subjects(chosen)) == 4
+    assert len(subjects(chosen)) == 5
 
 
 def test_a_registry_is_opened_where_one_is_configured() -> None:

@@ -25,6 +25,7 @@ MINIMAL: dict[str, dict[str, Any]] = {
     },
     "LifecycleEvent": {"tenant": "demo", "schedule_id": "a", "at": 1},
     "TenantPolicy": {"tenant": "demo"},
+    "AuditEvent": {"at": 1, "action": "schedule.create"},
 }
 FIELDS = {
     "ScheduleRequest": (
@@ -45,7 +46,12 @@ FIELDS = {
         "tenant output_topic delivery cloudevents guarantee spread lifecycle misfire look_back_ms"
         " max_pending max_requests_per_second max_fires_per_second priority history_ms paused"
         " http_targets retry_max_attempts retry_initial_ms retry_max_ms retry_max_age_ms"
-        " allowed_hosts former_spreads removed signing_secret_ref"
+        " allowed_hosts former_spreads removed signing_secret_ref secret_refs"
+    ),
+    "AuditEvent": (
+        "at action result via caller role source_address tenant object status outcome code"
+        " request_id trace_id worker count objects changes source_topic source_partition"
+        " source_offset"
     ),
 }
 EVERY = pytest.mark.parametrize("name", catalogue.names())

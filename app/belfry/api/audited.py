@@ -1,0 +1,178 @@
+"""What of HTTP goes to the audit log: each change that is asked for, and each refusal.
+
+One place, in front of all others, sees every request with its answer, so no route can forget to
+tell.  What only the inside knows (the caller, the verdict, which fields of a policy change) is put
+down on the request's `Note` by whoever knows it.
+
+    PUT    /v1/tenants/{tenant}                            policy.set
+    DELETE /v1/tenants/{tenant}                            policy.remove
+    POST   /v1/tenants/{tenant}/schedules                  schedule.create, or schedule.create_many
+    PUT    /v1/tenants/{tenant}/schedules/{id}             schedule.put
+    DELETE /v1/tenants/{tenant}/schedules/{id}             schedule.cancel
+    POST   /v1/tenants/{tenant}/schedules/{id}/{action}    schedule.pause, .resume, .trigger …
+    any other method that may change something             its name in lower case
+    what changes nothing, and was refused                  read
+
+A request that another worker forwarded, and signed, was noted there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, MutableMapping
+from dataclasses import replace
+from http import HTTPStatus
+from typing import Any, Final, NamedTuple
+from urllib.parse import unquote
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from belfry.api.notes import NOTE, Note
+from belfry.audit.trail import Trail
+from belfry.wire.audit import AuditEvent, Result
+
+MOST_OBJECTS: Final = 500
+CHANGES_NOTHING: Final = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
+READ: Final = "read"
+# What a caller of no right, or of too many calls, is answered.
+REFUSALS: Final = frozenset(
+    {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.TOO_MANY_REQUESTS}
+)
+_TENANT: Final = re.compile(r"/v1/tenants/([^/]+)(?:/(.*))?", re.DOTALL)
+_SCHEDULE: Final = re.compile(r"schedules/(.+)", re.DOTALL)
+_ACTION: Final = re.compile(r"(.+)/(pause|resume|trigger|ack|dry-run)", re.DOTALL)
+_TRACE: Final = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}.*")
+_PREVIEW: Final = "/v1/preview"
+_BY_METHOD: Final = {"PUT": "schedule.put", "DELETE": "schedule.cancel"}
+_OF_POLICY: Final = {"PUT": "policy.set", "DELETE": "policy.remove"}
+
+
+class Asked(NamedTuple):
+    """What a request is about."""
+
+    action: str
+    tenant: str | None = None
+    object: str | None = None
+
+
+def asked_by(method: str, path: str) -> Asked:
+    """What a request of this method to this path, as it was written, is about."""
+    found = _TENANT.fullmatch(path)
+    tenant = None if found is None else unquote(found[1])
+    if method in CHANGES_NOTHING or path == _PREVIEW:
+        return Asked(READ, tenant)
+    if found is None or tenant is None:
+        return Asked(method.lower())
+    rest = found[2]
+    if rest is None and method in _OF_POLICY:
+        return Asked(_OF_POLICY[method], tenant, tenant)
+    if rest == "schedules" and method == "POST":
+        return Asked("schedule.create", tenant)
+    named = _SCHEDULE.fullmatch(rest or "")
+    if named is not None:
+        return _of_schedule(method, tenant, named[1])
+    return Asked(method.lower(), tenant)
+
+
+def _of_schedule(method: str, tenant: str, named: str) -> Asked:
+    acts = _ACTION.fullmatch(named) if method == "POST" else None
+    if acts is not None:
+        return Asked(f"schedule.{acts[2]}", tenant, unquote(acts[1]))
+    return Asked(_BY_METHOD.get(method, method.lower()), tenant, unquote(named))
+
+
+class Audited:
+    """ASGI middleware: notes changes and refusals in the trail."""
+
+    def __init__(self, app: ASGIApp, trail: Trail, now_ms: Callable[[], float]) -> None:
+        """Stand in front of `app`."""
+        self._app = app
+        self._trail = trail
+        self._now_ms = now_ms
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        known, status = Note(), HTTPStatus.INTERNAL_SERVER_ERROR.value
+
+        async def told(message: MutableMapping[str, Any]) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        token = NOTE.set(known)
+        try:
+            await self._app(scope, receive, told)
+        finally:
+            NOTE.reset(token)
+            self._book(scope, known, status)
+
+    def _book(self, scope: Scope, known: Note, status: int) -> None:
+        if known.forwarded:
+            return
+        verdicts = any(each.outcome for each in known.objects)
+        refused = status in REFUSALS and not verdicts
+        if not refused and (scope["method"] in CHANGES_NOTHING or scope["path"] == _PREVIEW):
+            return
+        asked = asked_by(scope["method"], _path(scope))
+        if not refused and "." not in asked.action and status >= HTTPStatus.BAD_REQUEST:
+            # Nothing is there that could have been changed.
+            return
+        event = _event(scope, known, asked, (status, int(self._now_ms())))
+        if refused:
+            self._trail.refused(replace(event, result="REFUSED"))
+            return
+        for each in _parts(event, known):
+            self._trail.note(each)
+
+
+def _event(scope: Scope, known: Note, asked: Asked, when: tuple[int, int]) -> AuditEvent:
+    """The event of a request; `when` are its status and the instant of the answer."""
+    status, at = when
+    headers = Headers(scope=scope)
+    client = scope.get("client")
+    trace = _TRACE.fullmatch(headers.get("traceparent", "")[:100])
+    return AuditEvent(
+        at=at,
+        action="schedule.create_many" if known.many else asked.action,
+        result=_result(status),
+        caller=known.caller,
+        role=known.role,
+        source_address=client[0] if client else None,
+        tenant=asked.tenant,
+        object=asked.object,
+        status=status,
+        code=known.code if known.coded == status else None,
+        request_id=known.request or headers.get("x-request-id"),
+        trace_id=None if trace is None else trace[1],
+        changes=known.changes,
+    )
+
+
+def _parts(event: AuditEvent, known: Note) -> Iterator[AuditEvent]:
+    """The events of one request: one, or some where it is about many schedules."""
+    if known.many and known.objects:
+        for start in range(0, len(known.objects), MOST_OBJECTS):
+            yield replace(event, objects=tuple(known.objects[start : start + MOST_OBJECTS]))
+        return
+    if known.objects:
+        (only,) = known.objects
+        code = event.code or only.code
+        event = replace(event, object=only.id, outcome=only.outcome, code=code)
+    yield event
+
+
+def _result(status: int) -> Result:
+    if status < HTTPStatus.BAD_REQUEST:
+        return "DONE"
+    return "REJECTED" if status < HTTPStatus.INTERNAL_SERVER_ERROR else "FAILED"
+
+
+def _path(scope: Scope) -> str:
+    """The path as it was written: names in it are decoded one by one."""
+    raw: bytes = scope.get("raw_path") or scope["path"].encode(errors="replace")
+    return raw.decode("ascii", "replace")

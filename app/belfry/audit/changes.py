@@ -1,0 +1,37 @@
+"""What a change of a policy sets to another value: names of fields, and values that may be told."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, fields
+from typing import Any
+
+import orjson
+
+from belfry.schedules.masking import masked_target
+from belfry.schedules.policy import TenantPolicy
+from belfry.wire.audit import Change
+
+
+def changes_of(before: TenantPolicy | None, after: TenantPolicy | None) -> tuple[Change, ...]:
+    """Fields in which two policies differ, in the schema's order; None stands for no policy.
+
+    A policy that begins or ends tells what differs from the defaults.  Values of targets' headers
+    and queries of their addresses are masked: they may be credentials.
+    """
+    tenant = (before or after or TenantPolicy("")).tenant
+    old, new = before or TenantPolicy(tenant), after or TenantPolicy(tenant)
+    return tuple(
+        Change(
+            each.name,
+            None if before is None else _shown(each.name, getattr(old, each.name)),
+            None if after is None else _shown(each.name, getattr(new, each.name)),
+        )
+        for each in fields(TenantPolicy)
+        if getattr(old, each.name) != getattr(new, each.name)
+    )
+
+
+def _shown(name: str, value: Any) -> str:
+    if name == "http_targets":
+        value = [masked_target(asdict(target)) for target in value]
+    return orjson.dumps(value).decode()

@@ -1,0 +1,186 @@
+"""Notes each change of a policy that lies in `belfry.tenants`, whoever wrote it.
+
+Over HTTP the caller is known.  Whoever may write to the topic (`belfry tenant set` does) shows
+itself to Kafka alone, so the log says what has changed and where the record lies, and Kafka's own
+authorizer log says who wrote there.
+
+    workers ── consumer group <app id>.audit ── each partition of belfry.tenants is one worker's
+
+The group's position moves once Kafka has confirmed what was noted.  So a change is noted at least
+once: twice where a worker ends in between, under the same offset.  A partition is read from its
+beginning, since a change is told by what stood before; what lies before the position is only
+remembered.  Where the group has no position, which is so once, all policies that stand are noted.
+"""
+
+from __future__ import annotations
+
+from threading import Event, Thread
+from typing import Any, Final
+
+import structlog
+from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
+
+from belfry.audit.changes import changes_of
+from belfry.audit.trail import Trail
+from belfry.audit.writer import audit_producer, key_of
+from belfry.client.decoding import Decoder
+from belfry.client.kafka import headers_of
+from belfry.schedules.policy import TenantPolicy
+from belfry.settings import DeliverySettings
+from belfry.wire.audit import AuditEvent, bounded, encode_audit
+from belfry.wire.policies import policy_of
+
+READ_RECORDS: Final = 1_000
+WAIT_S: Final = 0.5
+REQUEST_S: Final = 10.0
+CONFIRM_S: Final = 30.0
+AGAIN_S: Final = 1.0
+
+log = structlog.get_logger(__name__)
+
+
+class NotConfirmed(Exception):
+    """Kafka has not confirmed all that was noted: the same changes are noted once more."""
+
+
+class PolicyLog:
+    """The thread that follows the topic; `start` and `stop` are called once each."""
+
+    def __init__(
+        self, settings: DeliverySettings, decoder: Decoder, frame: bytes, trail: Trail
+    ) -> None:
+        """`frame` stands before each record; `trail` says who this worker is, and counts."""
+        self._settings = settings
+        self._decoder = decoder
+        self._frame = frame
+        self._trail = trail
+        self._worker = trail.worker or ""
+        self._policies: dict[int, dict[str, TenantPolicy | None]] = {}
+        # The first offset of each partition that has not been noted.
+        self._begin: dict[int, int] = {}
+        self._stopping = Event()
+        self._thread = Thread(target=self._run, name="belfry-policy-log", daemon=True)
+
+    def start(self) -> None:
+        """Begin to follow."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Follow no more."""
+        self._stopping.set()
+        if self._thread.is_alive():
+            self._thread.join(CONFIRM_S)
+
+    # -- the thread ------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                self._follow()
+            except Exception as error:  # noqa: BLE001  # the cluster is away: from the position on
+                log.warning("changes of policies are not noted yet", reason=str(error))
+                self._stopping.wait(AGAIN_S)
+
+    def _follow(self) -> None:
+        properties = self._settings.kafka_properties()
+        producer, consumer = audit_producer(properties), self._consumer()
+        try:
+            consumer.subscribe(
+                [self._settings.topic("tenants")],
+                on_assign=self._assigned,
+                on_revoke=self._revoked,
+            )
+            while not self._stopping.is_set():
+                messages = consumer.consume(READ_RECORDS, WAIT_S)
+                self._note(producer, consumer, [each for each in messages if not each.error()])
+        finally:
+            consumer.close()
+
+    def _consumer(self) -> Consumer:
+        return Consumer(
+            {
+                **self._settings.kafka_properties(),
+                "group.id": f"{self._settings.cluster.app_id}.audit",
+                "client.id": f"belfry-audit-{self._worker}",
+                "enable.auto.commit": False,
+                "isolation.level": "read_committed",
+                "auto.offset.reset": "earliest",
+            }
+        )
+
+    def _assigned(self, consumer: Consumer, places: list[TopicPartition]) -> None:
+        for place in consumer.committed(places, REQUEST_S):
+            self._begin[place.partition] = max(0, place.offset)
+            self._policies[place.partition] = {}
+        begun = [TopicPartition(each.topic, each.partition, OFFSET_BEGINNING) for each in places]
+        consumer.assign(begun)
+
+    def _revoked(self, _consumer: Consumer, places: list[TopicPartition]) -> None:
+        for place in places:
+            self._policies.pop(place.partition, None)
+            self._begin.pop(place.partition, None)
+
+    def _note(self, producer: Any, consumer: Consumer, messages: list[Any]) -> None:
+        """Note what is new, and move the position once Kafka has confirmed it."""
+        events: list[AuditEvent] = []
+        ends: dict[int, int] = {}
+        for message in messages:
+            event = self._event(message)
+            if event is not None:
+                events.append(event)
+                ends[message.partition()] = message.offset() + 1
+        if not events:
+            return
+        self._write(producer, events)
+        topic = self._settings.topic("tenants")
+        offsets = [TopicPartition(topic, each, end) for each, end in ends.items()]
+        consumer.commit(offsets=offsets, asynchronous=False)
+        self._begin.update(ends)
+        self._trail.counted("written", len(events))
+
+    def _event(self, message: Any) -> AuditEvent | None:
+        """The event of a record of the topic; None where it has been noted before."""
+        partition, offset, value = message.partition(), message.offset(), message.value()
+        name = (message.key() or b"").decode(errors="replace")
+        record = None if value is None else self._decoder.record(value, headers_of(message))
+        after = None if record is None else policy_of(record)
+        known = self._policies[partition]
+        before = known.pop(name, None)
+        if after is not None:
+            known[name] = after
+        if offset < self._begin[partition]:
+            return None
+        unreadable = value is not None and after is None
+        return bounded(
+            AuditEvent(
+                at=max(0, message.timestamp()[1]),
+                action="policy.removed" if value is None else "policy.written",
+                result="UNKNOWN" if unreadable else "DONE",
+                via="topic",
+                tenant=name,
+                object=name,
+                code="unreadable" if unreadable else None,
+                worker=self._worker,
+                changes=() if unreadable else changes_of(before, after),
+                source_topic=message.topic(),
+                source_partition=partition,
+                source_offset=offset,
+            )
+        )
+
+    def _write(self, producer: Any, events: list[AuditEvent]) -> None:
+        """Write events; raises `NotConfirmed` where one of them is not."""
+        failed: list[str] = []
+        topic = self._settings.topic("audit")
+
+        def told(error: Any, _message: object) -> None:
+            if error is not None:
+                failed.append(error.str())
+
+        for event in events:
+            value = self._frame + encode_audit(event)
+            producer.produce(topic, value, key_of(event), on_delivery=told)
+            producer.poll(0)
+        left = producer.flush(CONFIRM_S)
+        if failed or left:
+            raise NotConfirmed(failed[0] if failed else f"{left} events were not confirmed in time")

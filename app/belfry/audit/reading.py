@@ -1,0 +1,116 @@
+"""Reads the audit log: what lies in the topic since an instant, and what comes from now on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any, Final
+
+from confluent_kafka import OFFSET_END, TopicPartition
+
+from belfry.client.decoding import Decoder
+from belfry.client.kafka import Cluster, headers_of, permanent
+from belfry.wire.audit import AuditEvent, audit_of
+
+NO_GROUP: Final = "belfry-reads-without-a-group"
+POLL_S: Final = 0.5
+REQUEST_S: Final = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which events are wanted; None stands for all."""
+
+    tenant: str | None = None
+    caller: str | None = None
+    result: str | None = None
+    since_ms: int | None = None
+
+    def takes(self, event: AuditEvent) -> bool:
+        """Whether an event is one of these."""
+        given = (self.tenant, self.caller, self.result)
+        found = (event.tenant, event.caller, event.result)
+        since_ms = 0 if self.since_ms is None else self.since_ms
+        return event.at >= since_ms and all(
+            want in (None, have) for want, have in zip(given, found, strict=True)
+        )
+
+
+class AuditReader:
+    """Events of the topic in the order of its partitions; belongs to one thread."""
+
+    def __init__(self, cluster: Cluster, topic: str, decoder: Decoder) -> None:
+        self._cluster = cluster
+        self._topic = topic
+        self._decoder = decoder
+
+    def listed(self, wanted: Wanted) -> list[AuditEvent]:
+        """Events that lie in the topic now, the oldest first."""
+        found: list[AuditEvent] = []
+        with closing(self._cluster.consumer(NO_GROUP)) as consumer:
+            ends = self._ends(consumer)
+            places = self._begin(consumer, wanted.since_ms)
+            left = {each.partition for each in places if each.offset < ends[each.partition]}
+            consumer.assign(places)
+            while left:
+                found += self._read(consumer, wanted)
+                position = consumer.position(places)
+                left -= {each.partition for each in position if _at_end(each, ends)}
+        return sorted(found, key=lambda event: event.at)
+
+    def followed(self, wanted: Wanted) -> Iterator[AuditEvent | None]:
+        """Events as they come, from `since_ms` on or from now on; None where none came lately."""
+        with closing(self._cluster.consumer(NO_GROUP)) as consumer:
+            if wanted.since_ms is None:
+                consumer.assign(self._cluster.ends(consumer, self._topic))
+            else:
+                consumer.assign(self._begin(consumer, wanted.since_ms))
+            while True:
+                found = self._read(consumer, wanted)
+                yield from found or (None,)
+
+    def _read(self, consumer: Any, wanted: Wanted) -> list[AuditEvent]:
+        found = []
+        for message in consumer.consume(1_000, POLL_S):
+            error = message.error()
+            if error is not None:
+                if permanent(error):
+                    raise self._cluster.unavailable(error)
+                continue
+            event = self._event(message)
+            if event is not None and wanted.takes(event):
+                found.append(event)
+        return found
+
+    def _event(self, message: Any) -> AuditEvent | None:
+        value = message.value()
+        record = None if value is None else self._decoder.record(value, headers_of(message))
+        return None if record is None else audit_of(record)
+
+    def _begin(self, consumer: Any, since_ms: int | None) -> list[TopicPartition]:
+        """Where events of an instant and later begin in each partition."""
+        ends = self._ends(consumer)
+        asked = [TopicPartition(self._topic, each, max(0, since_ms or 0)) for each in ends]
+        found = consumer.offsets_for_times(asked, timeout=REQUEST_S)
+        return [
+            TopicPartition(
+                each.topic,
+                each.partition,
+                ends[each.partition] if each.offset == OFFSET_END else each.offset,
+            )
+            for each in found
+        ]
+
+    def _ends(self, consumer: Any) -> dict[int, int]:
+        partitions = self._cluster.partitions(consumer, self._topic)
+        return {
+            each: consumer.get_watermark_offsets(
+                TopicPartition(self._topic, each), REQUEST_S, cached=False
+            )[1]
+            for each in partitions
+        }
+
+
+def _at_end(place: TopicPartition, ends: dict[int, int]) -> bool:
+    return place.offset >= ends[place.partition]

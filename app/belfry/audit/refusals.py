@@ -1,0 +1,113 @@
+"""Refusals, kept from flooding the log: the first few of a kind in full, then one sum per interval.
+
+    |-- interval ------------------|-- interval ----
+    r r r . . . . . . . . . . . .  S(12) r r ...
+    in full    counted only        "count: 12"
+
+A kind is who was refused (a caller, or an address of which no caller is known), by which status and
+code.  There are only so many kinds in an interval; what comes beyond them counts as one kind.
+Callers and strangers have rooms of their own, so that a flood of made-up tokens from many addresses
+hides no caller that reaches for what is not its own.
+
+Whatever comes, at most ``2 * (most + 1) * (first + 1)`` events leave in an interval.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final, NamedTuple
+
+from belfry.wire.audit import AuditEvent
+
+FIRST: Final = 3
+MOST_KINDS: Final = 200
+INTERVAL_MS: Final = 60_000
+
+
+class Kind(NamedTuple):
+    """What refusals are summed up by; `known` where the caller is."""
+
+    known: bool
+    who: str
+    status: int
+    code: str
+
+
+class _Sum:
+    """Refusals of one kind within one interval."""
+
+    __slots__ = ("event", "held_back", "since_ms", "written")
+
+    def __init__(self, event: AuditEvent, since_ms: int) -> None:
+        self.event = event
+        self.since_ms = since_ms
+        self.written = 0
+        self.held_back = 0
+
+
+class Refusals:
+    """Lets the first refusals of a kind through and sums the others up; belongs to one lock."""
+
+    def __init__(
+        self, first: int = FIRST, most_kinds: int = MOST_KINDS, interval_ms: int = INTERVAL_MS
+    ) -> None:
+        self._first = first
+        self._most = most_kinds
+        self._interval_ms = interval_ms
+        self._sums: dict[Kind, _Sum] = {}
+        self._kinds = {True: 0, False: 0}
+
+    def take(self, event: AuditEvent) -> AuditEvent | None:
+        """The event, if it is written in full; None where it was only counted."""
+        kind = self._kind(event)
+        found = self._sums.get(kind)
+        if found is None:
+            found = self._sums[kind] = _Sum(event, event.at)
+            self._kinds[kind.known] += 1
+        if found.written < self._first:
+            found.written += 1
+            return event
+        found.held_back += 1
+        return None
+
+    def over(self, now_ms: int, *, ending: bool = False) -> list[AuditEvent]:
+        """Sums of the intervals that are over by now; all of them where this is the end."""
+        done = [
+            (kind, each)
+            for kind, each in self._sums.items()
+            # A clock that was set back must not keep a sum for as long.
+            if ending or not 0 <= now_ms - each.since_ms < self._interval_ms
+        ]
+        for kind, _ in done:
+            del self._sums[kind]
+            self._kinds[kind.known] -= 1
+        return [_summary(kind, each, now_ms) for kind, each in done if each.held_back]
+
+    def _kind(self, event: AuditEvent) -> Kind:
+        known = bool(event.caller)
+        who = event.caller if known else event.source_address or ""
+        kind = Kind(known, who, event.status or 0, event.code or "")
+        if kind in self._sums or self._kinds[known] < self._most:
+            return kind
+        return Kind(known, "", 0, "")
+
+
+def _summary(kind: Kind, found: _Sum, now_ms: int) -> AuditEvent:
+    """One event for many: what they have in common, and how many they were."""
+    shared = found.event if kind.status else replace(found.event, status=None, code=None)
+    mixed = None if kind.status else "others"
+    return replace(
+        shared,
+        at=now_ms,
+        action="refusals",
+        caller=kind.who if kind.known else "",
+        role=shared.role if kind.who else None,
+        source_address=kind.who if kind.who and not kind.known else None,
+        tenant=None,
+        object=None,
+        request_id=None,
+        trace_id=None,
+        outcome=mixed,
+        count=found.held_back,
+        changes=(),
+    )

@@ -1,0 +1,139 @@
+"""Writes the audit log: one thread and one producer of a worker, beside everything else.
+
+Kafka may be away for a while: events wait in the producer, and behind it in the trail, until they
+are written or there is no room.  What Kafka has not confirmed in `CONFIRM_MS` is lost, and told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from threading import Event, Thread
+from typing import Any, Final
+
+import structlog
+from confluent_kafka import KafkaError, Producer
+
+from belfry.audit.trail import Trail
+from belfry.wire.audit import AuditEvent, encode_audit
+
+TAKE: Final = 500
+TURN_S: Final = 0.1
+CONFIRM_MS: Final = 120_000
+STOP_S: Final = 5.0
+
+log = structlog.get_logger(__name__)
+
+
+def key_of(event: AuditEvent) -> bytes | None:
+    """Events of one tenant keep their order; those of none go anywhere."""
+    return event.tenant.encode(errors="replace") if event.tenant else None
+
+
+def audit_producer(properties: dict[str, Any]) -> Producer:
+    """A producer for the log: it writes nothing twice, and all replicas have what it confirms."""
+    return Producer(
+        {
+            "linger.ms": 20,
+            **properties,
+            "acks": "all",
+            "enable.idempotence": True,
+            "message.timeout.ms": CONFIRM_MS,
+        }
+    )
+
+
+class AuditWriter:
+    """Takes events from the trail and writes them; `start` and `stop` are called once each."""
+
+    def __init__(
+        self,
+        trail: Trail,
+        place: tuple[str, bytes],
+        producer: Callable[[], Any],
+        now_ms: Callable[[], float],
+    ) -> None:
+        """`place` is the topic, and what stands before each record."""
+        self._trail = trail
+        self._topic, self._frame = place
+        self._make = producer
+        self._now_ms = now_ms
+        self._stopping = Event()
+        self._unsent: list[AuditEvent] = []
+        self._under_way: dict[int, AuditEvent] = {}
+        self._number = 0
+        self._thread = Thread(target=self._run, name="belfry-audit", daemon=True)
+
+    def start(self) -> None:
+        """Begin to write."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Write what is there, for a few seconds; what is left by then is told as lost."""
+        self._stopping.set()
+        self._trail.arrived.set()
+        if self._thread.is_alive():
+            self._thread.join(STOP_S + 2)
+
+    # -- the thread ------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        producer = self._make()
+        while not self._stopping.is_set():
+            self._trail.arrived.wait(TURN_S)
+            self._trail.arrived.clear()
+            try:
+                self._turn(producer)
+            except Exception:  # whatever it is, the log goes on
+                log.exception("the audit log stumbled")
+        self._end(producer)
+
+    def _turn(self, producer: Any, *, ending: bool = False) -> bool:
+        """Hand events to the producer; whether some may be left."""
+        producer.poll(0)
+        events = self._unsent or self._trail.take(TAKE, int(self._now_ms()), ending=ending)
+        self._unsent = []
+        for place, event in enumerate(events):
+            if not self._sent(producer, event):
+                self._unsent = events[place:]
+                producer.poll(TURN_S)
+                return True
+        if len(events) == TAKE:
+            self._trail.arrived.set()
+        return bool(events)
+
+    def _sent(self, producer: Any, event: AuditEvent) -> bool:
+        """Whether the producer took the event; one that can never be written is told as lost."""
+        self._number += 1
+        number = self._number
+        try:
+            value = self._frame + encode_audit(event)
+            self._under_way[number] = event
+            producer.produce(
+                self._topic, value, key_of(event), on_delivery=partial(self._told, number)
+            )
+        except BufferError:
+            del self._under_way[number]
+            return False
+        except Exception as error:  # noqa: BLE001  # an event that cannot be written stops no other
+            self._under_way.pop(number, None)
+            self._trail.lost(event, str(error))
+        return True
+
+    def _told(self, number: int, error: KafkaError | None, _message: object) -> None:
+        event = self._under_way.pop(number)
+        if error is None:
+            self._trail.counted("written", 1)
+        else:
+            self._trail.lost(event, error.str())
+
+    def _end(self, producer: Any) -> None:
+        deadline_ms = self._now_ms() + STOP_S * 1000
+        while self._turn(producer, ending=True) and self._now_ms() < deadline_ms:
+            pass
+        left_s = max(0.0, (deadline_ms - self._now_ms()) / 1000)
+        producer.flush(left_s)
+        events = [*self._under_way.values(), *self._unsent]
+        events += self._trail.take(1_000_000, int(self._now_ms()), ending=True)
+        for event in events:
+            self._trail.lost(event, "the worker stopped before Kafka confirmed it")

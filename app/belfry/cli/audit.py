@@ -1,0 +1,172 @@
+"""``belfry audit``: who asked for which change, and what became of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import asdict
+from time import monotonic, time
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from belfry.cli.help import Program
+from belfry.cli.options import seconds
+from belfry.cli.session import Session, with_session
+from belfry.cli.shown import instant_json, plain
+from belfry.schedules.instants import parse_duration, parse_instant
+
+if TYPE_CHECKING:
+    from belfry.audit.reading import AuditReader, Wanted
+    from belfry.wire.audit import AuditEvent
+
+DAY: Final = "24h"
+
+
+def _since(text: str) -> int:
+    """An instant, or how long ago: epoch milliseconds."""
+    try:
+        return int(time() * 1000) - parse_duration(text)
+    except ValueError:
+        return parse_instant(text)
+
+
+Tenant = Annotated[
+    str | None, typer.Option("--tenant", metavar="TENANT", help="Only what is about this tenant.")
+]
+Caller = Annotated[
+    str | None,
+    typer.Option("--caller", metavar="NAME", help="Only of this key, or subject of a token."),
+]
+Refused = Annotated[
+    bool, typer.Option("--refused", help="Only what was refused for lack of right or by a limit.")
+]
+Since = Annotated[
+    int,
+    typer.Option(
+        "--since",
+        parser=_since,
+        metavar="WHEN",
+        help="From then on: 2h, 7d, or an instant in RFC 3339.",
+    ),
+]
+FollowedSince = Annotated[
+    int | None,
+    typer.Option(
+        "--since",
+        parser=_since,
+        metavar="WHEN",
+        help="Begin then: 2h, 7d, or an instant in RFC 3339.  [default: now]",
+    ),
+]
+Max = Annotated[
+    int | None, typer.Option("--max", "-n", min=1, metavar="N", help="End after so many events.")
+]
+Timeout = Annotated[
+    float | None,
+    typer.Option(
+        "--timeout", parser=seconds, metavar="SECONDS", help="End after so long.  [default: never]"
+    ),
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the program."""
+    group = Program()
+    group.command("list")(with_session(list_))
+    group.command("tail")(with_session(tail))
+    app.add_typer(group, name="audit", help="Who asked for which change: list, tail.")
+
+
+def list_(
+    session: Session,
+    *,
+    tenant: Tenant = None,
+    caller: Caller = None,
+    refused: Refused = False,
+    since: Since = DAY,  # type: ignore[assignment]  # typer parses it
+) -> None:
+    """List the audit log since a while ago, the oldest first.
+
+    Each line says when, who, what, and what became of it. Example:
+
+    belfry audit list --tenant payments --since 7d
+    """
+    found = _reader(session).listed(_wanted(tenant, caller, refused, since))
+    if not found:
+        session.printer.note("Nothing of the kind is in the audit log.")
+    session.printer.many((shown(each), line(each)) for each in found)
+
+
+def tail(
+    session: Session,
+    *,
+    tenant: Tenant = None,
+    caller: Caller = None,
+    refused: Refused = False,
+    since: FollowedSince = None,
+    max_: Max = None,
+    timeout: Timeout = None,
+) -> None:
+    """Show the audit log as it grows; Ctrl-C ends it."""
+    wanted = _wanted(tenant, caller, refused, since)
+    events = _until(_reader(session).followed(wanted), max_, timeout)
+    try:
+        session.printer.many((shown(each), line(each)) for each in events)
+    except KeyboardInterrupt:
+        return
+
+
+def _wanted(tenant: str | None, caller: str | None, refused: bool, since: int | None) -> Wanted:
+    from belfry.audit.reading import Wanted
+
+    return Wanted(tenant, caller, "REFUSED" if refused else None, since)
+
+
+def _reader(session: Session) -> AuditReader:
+    from belfry.audit.reading import AuditReader
+    from belfry.client.decoding import Decoder
+    from belfry.registry.subjects import look_in, open_registry
+
+    settings = session.settings
+    decoder = Decoder("AuditEvent", look_in(open_registry(settings)), only=True)
+    return AuditReader(session.cluster(), settings.topic("audit"), decoder)
+
+
+def _until(
+    events: Iterator[AuditEvent | None], most: int | None, timeout_s: float | None
+) -> Iterator[AuditEvent]:
+    deadline = None if timeout_s is None else monotonic() + timeout_s
+    came = 0
+    with closing(events):  # type: ignore[type-var]  # a generator
+        for event in events:
+            if event is not None:
+                came += 1
+                yield event
+            if came == most or (deadline is not None and monotonic() > deadline):
+                return
+
+
+def shown(event: AuditEvent) -> dict[str, Any]:
+    """An event for programs: the schema's names, and what is not there left out."""
+    found = {name: value for name, value in asdict(event).items() if value not in (None, (), "")}
+    return {**found, "at": instant_json(event.at)}
+
+
+def line(event: AuditEvent) -> str:
+    """An event in a line for people."""
+    who = event.caller or ("?" if event.via == "http" else event.via)
+    what = "/".join(each for each in (event.tenant, event.object) if each)
+    parts = [
+        f"{instant_json(event.at)}  {event.result:8}  {event.action:16}  {who}",
+        what if event.tenant != event.object else event.tenant or "",
+        str(event.status or ""),
+        event.outcome or "",
+        event.code or "",
+        f"x{event.count}" if event.count > 1 else "",
+        f"{len(event.objects)} schedules" if event.objects else "",
+        "  ".join(f"{each.field}: {each.before} -> {each.after}" for each in event.changes),
+        f"from {event.source_address}" if event.source_address else "",
+    ]
+    # Ids, names and paths are others' words.
+    return plain("  ".join(each for each in parts if each))

@@ -1,0 +1,111 @@
+"""`AuditEvent`: the record that says who asked for a change, and what became of it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Final, Literal
+
+from belfry.wire import catalogue
+from belfry.wire.catalogue import RecordReader
+
+NAME: Final = "AuditEvent"
+LONGEST_TEXT: Final = 300
+LONGEST_VALUE: Final = 4_000
+
+Result = Literal["UNKNOWN", "DONE", "REFUSED", "REJECTED", "FAILED"]
+
+
+@dataclass(frozen=True, slots=True)
+class Object:
+    """One schedule of a request of many."""
+
+    id: str
+    outcome: str | None = None
+    code: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One field of a policy that changed; values as JSON, masked where they may be credentials."""
+
+    field: str
+    before: str | None = None
+    after: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditEvent:
+    """Fields of the schema, in its order; `at` in epoch milliseconds."""
+
+    at: int
+    action: str
+    result: Result = "UNKNOWN"
+    via: str = "http"
+    caller: str = ""
+    role: str | None = None
+    source_address: str | None = None
+    tenant: str | None = None
+    object: str | None = None
+    status: int | None = None
+    outcome: str | None = None
+    code: str | None = None
+    request_id: str | None = None
+    trace_id: str | None = None
+    worker: str | None = None
+    count: int = 1
+    objects: tuple[Object, ...] = ()
+    changes: tuple[Change, ...] = ()
+    source_topic: str | None = None
+    source_partition: int | None = None
+    source_offset: int | None = None
+
+
+_TEXTS: Final = (
+    *("action", "caller", "role", "source_address", "tenant", "object", "outcome", "code"),
+    *("request_id", "trace_id", "worker", "source_topic"),
+)
+
+
+def bounded(event: AuditEvent) -> AuditEvent:
+    """The event with texts that can be written and are no longer than they may be.
+
+    A refused caller says what it likes: its path may hold anything, and as much of it as fits.
+    """
+    texts = {
+        name: _cut(value, LONGEST_TEXT)
+        for name in _TEXTS
+        if (value := getattr(event, name)) is not None
+    }
+    objects = tuple(replace(each, id=_cut(each.id, LONGEST_TEXT)) for each in event.objects)
+    return replace(event, **texts, objects=objects, changes=tuple(map(_bounded, event.changes)))
+
+
+def encode_audit(event: AuditEvent) -> bytes:
+    """Body of an audit event (no frame)."""
+    return catalogue.encode(NAME, asdict(event))
+
+
+def decode_audit(body: bytes, reader: RecordReader | None = None) -> AuditEvent:
+    """An audit event, written with the schema of `reader` (ours where none is given).
+
+    Raises `MalformedError`.
+    """
+    return audit_of((reader or catalogue.own_reader(NAME)).read(body))
+
+
+def audit_of(record: dict[str, Any]) -> AuditEvent:
+    """An audit event from a decoded record."""
+    objects = tuple(Object(**each) for each in record["objects"])
+    changes = tuple(Change(**each) for each in record["changes"])
+    return AuditEvent(**{**record, "objects": objects, "changes": changes})
+
+
+def _bounded(change: Change) -> Change:
+    values = (change.before, change.after)
+    before, after = (None if each is None else _cut(each, LONGEST_VALUE) for each in values)
+    return Change(change.field, before, after)
+
+
+def _cut(text: str, longest: int) -> str:
+    whole = text.encode(errors="replace").decode()
+    return whole if len(whole) <= longest else whole[: longest - 1] + "…"

@@ -1,0 +1,122 @@
+"""The thread that writes the audit log, with a producer that fails as Kafka's does."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from time import monotonic, sleep
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError
+
+from belfry.audit.trail import Trail
+from belfry.audit.writer import AuditWriter
+from belfry.wire.audit import AuditEvent, decode_audit
+
+FRAME = b"frame"
+
+
+class FakeProducer:
+    """Confirms when it is polled, unless it is told to be full, silent or to refuse."""
+
+    def __init__(self) -> None:
+        self.written: list[AuditEvent] = []
+        self.keys: list[bytes | None] = []
+        self.full = 0
+        self.silent = False
+        self.error: KafkaError | None = None
+        self._told: list[Callable[..., None]] = []
+
+    def produce(self, topic: str, value: bytes, key: bytes | None, *, on_delivery: Any) -> None:
+        assert topic == "audit"
+        if self.full:
+            self.full -= 1
+            raise BufferError
+        self.written.append(decode_audit(value.removeprefix(FRAME)))
+        self.keys.append(key)
+        self._told.append(on_delivery)
+
+    def poll(self, _timeout: float) -> None:
+        if not self.silent:
+            told, self._told = self._told, []
+            for each in told:
+                each(self.error, None)
+
+    def flush(self, _timeout: float) -> None:
+        self.poll(0)
+
+
+class Log:
+    """A trail and its writer, and what was counted."""
+
+    def __init__(self) -> None:
+        self.trail, self.producer = Trail(), FakeProducer()
+        self.counted = Counter[str]()
+        self.trail.counted = lambda outcome, count: self.counted.update({outcome: count})
+        self.writer = AuditWriter(self.trail, ("audit", FRAME), lambda: self.producer, self.now_ms)
+
+    @staticmethod
+    def now_ms() -> float:
+        return monotonic() * 1000
+
+    def note(self, *names: str) -> None:
+        for name in names:
+            self.trail.note(AuditEvent(at=1, action="schedule.put", tenant="demo", object=name))
+
+    def wait(self, outcome: str, count: int) -> None:
+        deadline = monotonic() + 10
+        while self.counted[outcome] < count:
+            assert monotonic() < deadline, self.counted
+            sleep(0.01)
+
+
+@pytest.fixture
+def log() -> Log:
+    return Log()
+
+
+def test_events_are_written_under_their_tenant(log: Log) -> None:
+    log.writer.start()
+    log.note("a", "b")
+    log.wait("written", 2)
+    log.writer.stop()
+    assert [each.object for each in log.producer.written] == ["a", "b"]
+    assert log.producer.keys == [b"demo", b"demo"]
+
+
+def test_a_full_producer_is_waited_for_and_order_stays(log: Log) -> None:
+    log.producer.full = 3
+    log.note("a", "b", "c")
+    log.writer.start()
+    log.wait("written", 3)
+    log.writer.stop()
+    assert [each.object for each in log.producer.written] == ["a", "b", "c"]
+    assert log.counted["lost"] == 0
+
+
+def test_what_kafka_does_not_take_is_lost_aloud(log: Log) -> None:
+    log.producer.error = KafkaError(KafkaError._MSG_TIMED_OUT)
+    log.writer.start()
+    log.note("a")
+    log.wait("lost", 1)
+    log.writer.stop()
+    assert log.counted == {"lost": 1}
+
+
+def test_a_stop_writes_what_is_there_and_sums_of_refusals(log: Log) -> None:
+    for _ in range(10):
+        log.trail.refused(AuditEvent(at=1, action="read", status=401, source_address="192.0.2.1"))
+    log.note("a")
+    log.writer.start()
+    log.writer.stop()
+    assert sum(each.count for each in log.producer.written) == 11
+    assert log.counted["lost"] == 0
+
+
+def test_what_is_not_confirmed_at_the_stop_is_lost_aloud(log: Log) -> None:
+    log.producer.silent = True
+    log.note("a", "b")
+    log.writer.start()
+    log.writer.stop()
+    assert log.counted == {"lost": 2}
