@@ -74,7 +74,7 @@ def bounded(event: AuditEvent) -> AuditEvent:
 
     A refused caller says what it likes: its path may hold anything, and as much of it as fits.
     """
-    texts = {
+    texts: dict[str, Any] = {
         name: _cut(value, LONGEST_TEXT)
         for name in _TEXTS
         if (value := getattr(event, name)) is not None and not _fits(value)
