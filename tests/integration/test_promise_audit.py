@@ -15,7 +15,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its own re-exports
+    AdminClient,
+    ConfigResource,
+    ResourceType,
+)
 
 from belfry.api.keys import digest
 from belfry.audit.reading import AuditReader, Wanted

@@ -30,11 +30,12 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from belfry.api.notes import NOTE, Note
 from belfry.audit.trail import Trail
-from belfry.wire.audit import AuditEvent, Result
+from belfry.wire.audit import AuditEvent, Object, Result
 
 MOST_OBJECTS: Final = 500
 CHANGES_NOTHING: Final = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 READ: Final = "read"
+NOTHING: Final = Object("")
 # What a caller of no right, or of too many calls, is answered.
 REFUSALS: Final = frozenset(
     {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.TOO_MANY_REQUESTS}
@@ -135,6 +136,7 @@ def _event(scope: Scope, known: Note, asked: Asked, when: tuple[int, int]) -> Au
     status, at = when
     headers = Headers(scope=scope)
     client = scope.get("client")
+    only = known.objects[0] if known.objects and not known.many else NOTHING
     trace = _TRACE.fullmatch(headers.get("traceparent", "")[:100])
     return AuditEvent(
         at=at,
@@ -144,9 +146,10 @@ def _event(scope: Scope, known: Note, asked: Asked, when: tuple[int, int]) -> Au
         role=known.role,
         source_address=client[0] if client else None,
         tenant=asked.tenant,
-        object=asked.object,
+        object=only.id or asked.object,
         status=status,
-        code=known.code if known.coded == status else None,
+        outcome=only.outcome,
+        code=known.code if known.coded == status else only.code,
         request_id=known.request or headers.get("x-request-id"),
         trace_id=None if trace is None else trace[1],
         changes=known.changes,
@@ -155,15 +158,11 @@ def _event(scope: Scope, known: Note, asked: Asked, when: tuple[int, int]) -> Au
 
 def _parts(event: AuditEvent, known: Note) -> Iterator[AuditEvent]:
     """The events of one request: one, or some where it is about many schedules."""
-    if known.many and known.objects:
-        for start in range(0, len(known.objects), MOST_OBJECTS):
-            yield replace(event, objects=tuple(known.objects[start : start + MOST_OBJECTS]))
+    if not (known.many and known.objects):
+        yield event
         return
-    if known.objects:
-        (only,) = known.objects
-        code = event.code or only.code
-        event = replace(event, object=only.id, outcome=only.outcome, code=code)
-    yield event
+    for start in range(0, len(known.objects), MOST_OBJECTS):
+        yield replace(event, objects=tuple(known.objects[start : start + MOST_OBJECTS]))
 
 
 def _result(status: int) -> Result:

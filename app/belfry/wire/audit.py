@@ -33,9 +33,12 @@ class Change:
     after: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class AuditEvent:
-    """Fields of the schema, in its order; `at` in epoch milliseconds."""
+    """Fields of the schema, in its order; `at` in epoch milliseconds.
+
+    Never changed once it is made; not frozen, since one is made for each request.
+    """
 
     at: int
     action: str
@@ -71,11 +74,13 @@ def bounded(event: AuditEvent) -> AuditEvent:
 
     A refused caller says what it likes: its path may hold anything, and as much of it as fits.
     """
-    texts = {
+    texts: dict[str, Any] = {
         name: _cut(value, LONGEST_TEXT)
         for name in _TEXTS
-        if (value := getattr(event, name)) is not None
+        if (value := getattr(event, name)) is not None and not _fits(value)
     }
+    if not (texts or event.objects or event.changes):
+        return event
     objects = tuple(replace(each, id=_cut(each.id, LONGEST_TEXT)) for each in event.objects)
     return replace(event, **texts, objects=objects, changes=tuple(map(_bounded, event.changes)))
 
@@ -104,6 +109,10 @@ def _bounded(change: Change) -> Change:
     values = (change.before, change.after)
     before, after = (None if each is None else _cut(each, LONGEST_VALUE) for each in values)
     return Change(change.field, before, after)
+
+
+def _fits(text: str) -> bool:
+    return len(text) <= LONGEST_TEXT and text.isascii()
 
 
 def _cut(text: str, longest: int) -> str:
