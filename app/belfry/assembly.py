@@ -59,6 +59,7 @@ from belfry.telemetry.metrics import Metrics
 from belfry.wire.worker_keys import Purpose
 from belfry.worker import topics
 from belfry.worker.anchors import Anchors
+from belfry.worker.changelog_trust import ChangelogTrust
 from belfry.worker.clock import SystemClock
 from belfry.worker.cluster_checks import check_at_start
 from belfry.worker.failpoints import Failpoints
@@ -311,6 +312,7 @@ def _kit(settings: Settings, found: Found, clock: SystemClock, metrics: Metrics)
         log_ends=LogEnds(settings.kafka_properties()),
         tenant_topics=tenant_topics,
         watch=TransactionWatch(settings, partitions, clock, gauges),
+        trust=ChangelogTrust(settings, admin, gauges.foreign),
         stale_ms=topics.tombstones_kept_ms(admin, outlets.changelog) // 2,
     )
 

@@ -121,6 +121,16 @@ class Settings(BaseSettings):
         description="Tenants on the shared topic: trusted, unless a policy names a secret; or all"
         " have to sign.",
     )
+    changelog: Literal["trusted", "signed", "required"] = Field(
+        "trusted",
+        description="Rows of the changelog: written as they are; or signed, and unsigned ones"
+        " believed (`signed`) or skipped (`required`).",
+    )
+    policies: Literal["trusted", "signed"] = Field(
+        "trusted",
+        description="Policies in the topic: carried out whoever wrote them, or only if signed with"
+        " the workers' secret.",
+    )
     http_host: str = Field(
         "127.0.0.1",
         description="Address of the HTTP port; loopback only until authentication is configured.",

@@ -22,7 +22,7 @@ from belfry.schedules.policy import TenantPolicy, problems, secret_ref_problem
 from belfry.schedules.topic_names import TopicNames, taken_topics
 from belfry.wire import framing
 from belfry.wire.policies import encode_policy, policy_of
-from belfry.worker.partition_log import headers_of
+from belfry.worker.record_headers import headers_of
 
 if TYPE_CHECKING:
     from belfry.client.schemas import RegisteredSchemas

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
 
 from belfry.engine.ownership import Event
 from belfry.engine.partition import PartitionEngine
@@ -24,6 +24,8 @@ from belfry.wire.batch import SourceBatch
 from belfry.wire.lifecycle import LifecycleEvent
 from belfry.wire.requests import RequestReader
 from belfry.wire.worker_keys import Purpose
+from belfry.worker.changelog_trust import ChangelogTrust, NotTrusted
+from belfry.worker.client_properties import consumer_properties, producer_properties
 from belfry.worker.clock import SystemClock
 from belfry.worker.evidence import Evidence
 from belfry.worker.failpoints import Failpoints
@@ -40,8 +42,10 @@ from belfry.worker.outputs import Outputs
 from belfry.worker.partition_log import LogEnds, PartitionLog
 from belfry.worker.policies import Policies
 from belfry.worker.reading import Reading
+from belfry.worker.resigning import Resigning
 from belfry.worker.resolver import Resolver
 from belfry.worker.rocks import NoRows, RocksMap
+from belfry.worker.signature_marks import Mark
 from belfry.worker.source import SourceReader
 from belfry.worker.standby import Warm
 from belfry.worker.takeover import Recovered, TakeOver
@@ -55,10 +59,6 @@ if TYPE_CHECKING:
 
 class Refused(Exception):
     """This worker must not own the partition: state or settings do not fit."""
-
-
-MESSAGE_TIMEOUT_MS: Final = 8_000
-PROPAGATION_MS: Final = 400
 
 
 def _nobody(_runner: PartitionRunner, _term: int, _batch: SourceBatch) -> None:
@@ -100,6 +100,8 @@ class Owned:
     # its owner holds a read lease.
     former_epoch: int | None = None
     lent_ms: int | None = None
+    # Rows that the former owners have left unsigned, or signed with another secret.
+    resigning: Resigning | None = None
 
     @property
     def keeps_state(self) -> bool:
@@ -159,6 +161,7 @@ class Kit:
     log_ends: LogEnds
     tenant_topics: TenantTopics
     watch: TransactionWatch
+    trust: ChangelogTrust
     stale_ms: int
     hand_over: Callable[[PartitionRunner, int, SourceBatch], None] = _nobody
     refused: Callable[[str], None] = _unheard
@@ -180,6 +183,7 @@ class Kit:
             undo.callback(source.close)
             recovered = self._recover(term, producer, source)
             undo.callback(recovered.rows.close)
+            resigning = self._sign(partition, producer, recovered)
             # Asked after the fence: the former owner knew no policy that this one does not.
             self.policies.catch_up()
             new_settings = self._agree(recovered.settings)
@@ -208,7 +212,25 @@ class Kit:
             self._inlets(term),
             None if recovered.manifest is None else recovered.manifest.owner_epoch,
             recovered.lent_ms,
+            resigning,
         )
+
+    def _sign(
+        self, partition: int, producer: PartitionProducer, recovered: Recovered
+    ) -> Resigning | None:
+        """Sign what this owner writes, where workers sign; and what is to be signed anew."""
+        trust = self.trust
+        topic_id = recovered.identity.changelog
+        producer.signer = trust.signer(partition, topic_id, recovered.end)
+        if not trust.begins(partition, self._trusted(partition)):
+            return None
+        return Resigning(recovered.store, lambda: trust.all_signed(partition))
+
+    def _trusted(self, partition: int) -> Mark:
+        try:
+            return self.trust.check(partition)
+        except NotTrusted as error:
+            raise Refused(str(error)) from error
 
     def _take_in_only(self, term: Term) -> Owned:
         """Own a partition that is no schedule's home: it was added to the source later.
@@ -218,7 +240,7 @@ class Kit:
         """
         partition = term.partition
         with ExitStack() as undo:
-            properties = self._producer_properties(f"ingress.{partition}")
+            properties = producer_properties(self.settings, f"ingress.{partition}")
             producer = IngressProducer(properties, partition, self._surroundings())
             undo.callback(producer.close)
             term.moved(Event.CAUGHT_UP)
@@ -228,7 +250,7 @@ class Kit:
             engine = self._engine(partition, ScheduleStore(MemoryMap()), reader)
             source = self._log(self.outlets.schedules, partition)
             undo.callback(source.close)
-            group = self._consumer_properties() | {"group.id": producer.group}
+            group = consumer_properties(self.settings) | {"group.id": producer.group}
             kept = committed_position(group, self.outlets.schedules, partition)
             engine.begin_at(source.ends()[0] if kept is None else kept)
             source.seek(engine.position)
@@ -258,12 +280,12 @@ class Kit:
 
     def _inlets(self, term: Term) -> Inlets:
         """Readers of the topics of tenants that live at a partition."""
-        properties = self._producer_properties(f"inlets.{term.partition}")
+        properties = producer_properties(self.settings, f"inlets.{term.partition}")
         means = Means(
             self.tenant_topics,
             self.tenants,
             lambda: InletProducer(properties, term.partition, self._surroundings()),
-            self._consumer_properties(),
+            consumer_properties(self.settings),
             self.clock,
             self.metrics,
             self.settings.step_bytes,
@@ -276,7 +298,9 @@ class Kit:
             self._log(self.outlets.changelog, term.partition) if warm is None else warm.changelog
         )
         try:
+            self._trusted(term.partition)
             here = self.identities.now()
+            changelog.sieve = self.trust.sieve(term.partition, here.changelog)
             local = self._local(term.partition, here)
             known = self.identities
             evidence = Evidence(term.partition, here, known.anchors, source, known.recoveries)
@@ -302,7 +326,9 @@ class Kit:
             producer = self._producer(partition)
             undo.callback(producer.close)
             producer.connect()
+            self.trust.check(partition)
             here = self.identities.now()
+            changelog.sieve = self.trust.sieve(partition, here.changelog)
             rows = self._local(partition, here).open(changelog.holds_records)
             undo.pop_all()
         return Warm(rows, Replay(ScheduleStore(rows)), changelog, producer)
@@ -318,7 +344,7 @@ class Kit:
 
     def _producer(self, partition: int) -> PartitionProducer:
         return PartitionProducer(
-            self._producer_properties(str(partition)), partition, self._surroundings()
+            producer_properties(self.settings, str(partition)), partition, self._surroundings()
         )
 
     def _engine(
@@ -333,7 +359,7 @@ class Kit:
         return PartitionEngine(place, store, reader, self.tenants, self.settings.step_bytes)
 
     def _log(self, topic: str, partition: int) -> PartitionLog:
-        return PartitionLog(self._consumer_properties(), topic, partition)
+        return PartitionLog(consumer_properties(self.settings), topic, partition)
 
     def _surroundings(self) -> Surroundings:
         return Surroundings(self.outlets, self.clock, self.failpoints)
@@ -348,37 +374,3 @@ class Kit:
                 f" has {mine.decode()}. Give all workers of one belfry the same settings."
             )
         return None
-
-    def _producer_properties(self, role: str) -> dict[str, Any]:
-        settings = self.settings
-        return {
-            # A commit sends at once what is left.  What leaves before it leaves in many requests:
-            # each of them holds the records of one partition.
-            "linger.ms": 1_000,
-            "batch.size": 1_000_000,
-            "compression.type": "lz4",
-            **settings.kafka_properties(),
-            "transactional.id": f"{settings.cluster.app_id}.{role}",
-            "transaction.timeout.ms": settings.transaction_timeout_ms,
-            # Shorter than a commit waits: a record that cannot be sent rolls its step back.
-            "message.timeout.ms": MESSAGE_TIMEOUT_MS,
-            # A topic that is gone shows at once, instead of after the time-out above; one that
-            # belfry creates is waited for before it is used.
-            "topic.metadata.propagation.max.ms": PROPAGATION_MS,
-            "partitioner": "murmur2_random",
-            # Each topic has its own limit, which is checked when a request is accepted.
-            "message.max.bytes": 100_000_000,
-            "queue.buffering.max.messages": 1_000_000,
-            # A step with more than this waits until some of it has been sent.
-            "queue.buffering.max.kbytes": 64 * 1024,
-        }
-
-    def _consumer_properties(self) -> dict[str, Any]:
-        return {
-            "fetch.wait.max.ms": 100,
-            # A full queue keeps the next fetch back: by default for a second, which was what a
-            # partition with much to read waited for.  Looked at often, it may be small.
-            "queued.max.messages.kbytes": 2 * 1024,
-            "fetch.queue.backoff.ms": 5,
-            **self.settings.kafka_properties(),
-        }

@@ -34,7 +34,7 @@ from belfry.telemetry.limited import LimitedLogger
 from belfry.wire.policies import policy_of
 from belfry.wire.record import Headers
 from belfry.worker.outputs import Outputs
-from belfry.worker.partition_log import headers_of
+from belfry.worker.record_headers import headers_of
 from belfry.worker.secrets import BadSecret, SecretPlaces
 
 READ_RECORDS: Final = 10_000

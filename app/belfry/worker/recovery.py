@@ -163,9 +163,7 @@ class Looker:
         hole = None
         try:
             for messages in log.read_until(stable, READ_RECORDS):
-                changes = [(m.key() or b"", m.value()) for m in messages]
-                offsets: Any = [m.offset() for m in messages]
-                replay.apply(changes, offsets, log.position, 0)
+                replay.apply(*log.changes(messages), log.position, 0)
             replay.check()
         except HoleInChangelog as error:
             hole = _hole(str(error))

@@ -43,6 +43,7 @@ SWEEP_BEHIND_MS: Final = 100
 HEARTBEAT_MS: Final = 30_000.0
 PAUSE_AFTER_ABORT_S: Final = 0.05
 FLUSH_EVERY_MS: Final = 20_000
+RESIGN_EVERY_S: Final = 0.05
 
 log = structlog.get_logger(__name__)
 
@@ -277,6 +278,8 @@ class PartitionRunner:
     def _due_in_s(self, owned: Owned) -> float:
         due_ms = owned.engine.next_due_ms()
         longest_s = min(LONGEST_WAIT_S, self.beat_ms / 1000)
+        if owned.resigning is not None and owned.resigning.under_way:
+            longest_s = min(longest_s, RESIGN_EVERY_S)
         if due_ms is None or not self._may_fire():
             return longest_s
         now_ms = self._clock.wall_ms() - self._kit.guard.skew_ms
@@ -310,6 +313,9 @@ class PartitionRunner:
         proves = self.leasing.wants_commit(owned.producer.lease)
         if beats or proves or (owned.inlets is not None and owned.inlets.wanted):
             effects = owned.engine.claim(None)
+        if owned.resigning is not None and owned.resigning.under_way:
+            effects = owned.engine.claim(None)
+            owned.resigning.add(effects.rows)
         if now_ms - self._flushed_ms >= FLUSH_EVERY_MS:
             self._flushed_ms = now_ms
             owned.rows.flush()
@@ -329,6 +335,8 @@ class PartitionRunner:
         except Aborted as error:
             engine.aborted()
             lease.aborted()
+            if owned.resigning is not None:
+                owned.resigning.aborted()
             if not error.topics:
                 self._pace.failed()
             self._kit.outputs.hold(error.topics)
@@ -338,6 +346,8 @@ class PartitionRunner:
         self._kit.failpoints.reach("S8")
         engine.committed(receipt.next_offset, int(receipt.acknowledged_ms))
         lease.committed()
+        if owned.resigning is not None and owned.resigning.under_way:
+            owned.resigning.committed()
         self._kit.failpoints.reach("S9")
         self._after(effects, receipt, started_ms)
         return True
@@ -362,6 +372,7 @@ class PartitionRunner:
 
     def _give_up(self) -> None:
         self._kit.watch.forget(self.partition)
+        self._kit.trust.marks.given_up(self.partition)
         owned, self.owned = self.owned, None
         if owned is not None:
             owned.close()

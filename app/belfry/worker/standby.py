@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Event as Flag
 from threading import Thread
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import structlog
 
@@ -180,8 +180,7 @@ class Standby:
         if warm.changelog.position == before:
             return
         detector.heard(now_ms)
-        offsets: Any = [m.offset() for m in messages]
-        changes = [(m.key() or b"", m.value()) for m in messages]
+        changes, offsets = warm.changelog.changes(messages)
         position = warm.changelog.position
         warm.replay.apply(changes, offsets, position, int(self._clock.wall_ms()))
         self._kit.failpoints.reach("B1")

@@ -1,0 +1,47 @@
+"""Properties of the Kafka clients of a partition: what belfry sets, and what the user sets."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from belfry.settings import Settings
+
+MESSAGE_TIMEOUT_MS: Final = 8_000
+PROPAGATION_MS: Final = 400
+
+
+def producer_properties(settings: Settings, role: str) -> dict[str, Any]:
+    """Of the transactional producer of one role, which its transactional id ends with."""
+    return {
+        # A commit sends at once what is left.  What leaves before it leaves in many requests:
+        # each of them holds the records of one partition.
+        "linger.ms": 1_000,
+        "batch.size": 1_000_000,
+        "compression.type": "lz4",
+        **settings.kafka_properties(),
+        "transactional.id": f"{settings.cluster.app_id}.{role}",
+        "transaction.timeout.ms": settings.transaction_timeout_ms,
+        # Shorter than a commit waits: a record that cannot be sent rolls its step back.
+        "message.timeout.ms": MESSAGE_TIMEOUT_MS,
+        # A topic that is gone shows at once, instead of after the time-out above; one that
+        # belfry creates is waited for before it is used.
+        "topic.metadata.propagation.max.ms": PROPAGATION_MS,
+        "partitioner": "murmur2_random",
+        # Each topic has its own limit, which is checked when a request is accepted.
+        "message.max.bytes": 100_000_000,
+        "queue.buffering.max.messages": 1_000_000,
+        # A step with more than this waits until some of it has been sent.
+        "queue.buffering.max.kbytes": 64 * 1024,
+    }
+
+
+def consumer_properties(settings: Settings) -> dict[str, Any]:
+    """Of the readers of changelog, requests and inlets."""
+    return {
+        "fetch.wait.max.ms": 100,
+        # A full queue keeps the next fetch back: by default for a second, which was what a
+        # partition with much to read waited for.  Looked at often, it may be small.
+        "queued.max.messages.kbytes": 2 * 1024,
+        "fetch.queue.backoff.ms": 5,
+        **settings.kafka_properties(),
+    }
