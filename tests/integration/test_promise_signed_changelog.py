@@ -151,7 +151,7 @@ def test_a_worker_that_lacks_the_secret_takes_nothing_for_a_strangers(site: Site
         shutil.rmtree(worker.data_dir)
         for wrong in ({"HTTP_WORKER_SECRET": OTHER}, {"CHANGELOG": "trusted"}):
             other = site.worker(**{"CHANGELOG": "required", **wrong}).start()
-            wait_for("a refusal", lambda other=other: other.child.exit_code is not None)
+            wait_for("a refusal", lambda other=other: other.child.exit_code() is not None)
             assert "BELFRY_" in other.tail()
         worker.start().wait_ready()
         trigger_all(site, "kept")
