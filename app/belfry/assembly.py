@@ -306,7 +306,7 @@ def _kit(settings: Settings, found: Found, clock: SystemClock, metrics: Metrics)
         lookups=startup.lookups(registry, settings, frames),
         outlets=outlets,
         outputs=outputs,
-        policies=Policies(settings, tenants, outputs, registry),
+        policies=Policies(settings, tenants, outputs, registry, gauges.foreign),
         metrics=gauges,
         failpoints=Failpoints(os.environ.get("BELFRY_FAILPOINT", "")),
         log_ends=LogEnds(settings.kafka_properties()),

@@ -38,7 +38,12 @@ def fold(log: Log, upto: int) -> dict[bytes, bytes]:
     for entry in log.history:
         if entry.offset >= upto:
             break
-        if not entry.committed or entry.txn is None or entry.key is None or entry.key.startswith(b"\0m"):
+        if (
+            not entry.committed
+            or entry.txn is None
+            or entry.key is None
+            or entry.key.startswith(b"\0m")
+        ):
             continue
         if entry.value is None:
             found.pop(entry.key, None)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from belfry.worker.topic_rules import Problem
 
 SKEW: Final = "belfry_clock_skew_seconds"
+FOREIGN: Final = "belfry_foreign_records_total"
 
 
 def register(app: typer.Typer) -> None:
@@ -167,12 +168,34 @@ def _worker(session: Session) -> Iterator[Check]:
     else:
         detail = f"The worker at {url} is not ready (HTTP {status}): {answer[:300]}"
         yield Check("worker", Status.PROBLEM, detail, "wait for it, or read its log")
-    yield _clock(url)
-
-
-def _clock(url: str) -> Check:
     status, text = fetch(f"{url}/metrics")
-    skew_s = skew(text) if status == 200 else None
+    metrics = text if status == 200 else ""
+    yield _clock(url, metrics)
+    yield from _foreign(metrics)
+
+
+def _foreign(metrics: str) -> Iterator[Check]:
+    """What the worker has skipped because nobody of belfry wrote it."""
+    for topic, records in foreign_records(metrics):
+        yield Check(
+            "strangers",
+            Status.RISK,
+            f"{topic}: {_counted(records, 'record')} met since the worker's start that no worker,"
+            " and nobody with its secret, wrote.",
+            "find out who else may write there, and take the right away; the worker's log has the"
+            " offsets (docs/threat-model.md)",
+        )
+
+
+def foreign_records(metrics: str) -> list[tuple[str, int]]:
+    """Topics of a page of metrics in which strangers' records were met, and how many."""
+    lines = (line for line in metrics.splitlines() if line.startswith(FOREIGN + "{"))
+    found = [(line.split('"')[1], int(float(line.rpartition(" ")[2]))) for line in lines]
+    return [(topic, records) for topic, records in found if records]
+
+
+def _clock(url: str, metrics: str) -> Check:
+    skew_s = skew(metrics)
     if skew_s is None:
         return Check("clock", Status.SKIPPED, f"{url}/metrics shows no {SKEW}.")
     detail = f"The worker's clock differs from the broker's by {skew_s * 1000:.0f} ms."
