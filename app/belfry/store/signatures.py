@@ -25,12 +25,13 @@ All keys are derived for one topic, by its id, and one partition.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from hashlib import blake2b, shake_256
 from struct import Struct
 from typing import Final
 
 from belfry.store import keys
+from belfry.store.records import UnknownFormat
 
 PLACED: Final = 2
 BOUND: Final = 3
@@ -143,3 +144,60 @@ class Verifier:
             return False
         tag = proof[_BOUND_HEAD.size : _BOUND_SIZE]
         return any(tag == each.tag(base, key, row) for each in self._keys)
+
+
+class Judge:
+    """Which records of one partition are rows, signed or not; asked in the order of offsets.
+
+        signed, and true          a row; of a later release, replay stops for what it cannot read
+        signed, and not true      a stranger's
+        not signed                a row, unless signatures are required
+        no release writes such    a stranger's, signed or not (`may_be_a_row`)
+
+    Without keys no signature can be judged, so a signed row is an error that says so.
+    """
+
+    def __init__(self, believed: Sequence[RowKeys] = (), *, required: bool = False) -> None:
+        self._verifier = Verifier(believed) if believed else None
+        self._required = required
+
+    def restart(self) -> None:
+        """Records come from another offset on."""
+        if self._verifier is not None:
+            self._verifier.manifest_at = -1
+
+    def row(
+        self, offset: int, key: bytes, value: bytes | None, proof: Callable[[], bytes | None]
+    ) -> tuple[bool, bytes | None]:
+        """Whether a record is a row, and the row without its proof.
+
+        `proof` tells that of a tombstone, None for one that is not signed.
+        """
+        if not may_be_a_row(key, value):
+            return False, None
+        if value is None:
+            known = self._is_end(offset, key, proof)
+        elif is_signed(value):
+            known, value = self._is_row(offset, key, value)
+        else:
+            known = not self._required
+        if known and self._verifier is not None and key.startswith(keys.MANIFEST_PREFIX):
+            self._verifier.manifest_at = offset
+        return known, value
+
+    def _is_end(self, offset: int, key: bytes, proof: Callable[[], bytes | None]) -> bool:
+        if self._verifier is None:
+            return True
+        told = proof()
+        if told is None:
+            return not self._required
+        return self._verifier.holds(offset, key, told, None)
+
+    def _is_row(self, offset: int, key: bytes, value: bytes) -> tuple[bool, bytes]:
+        if self._verifier is None:
+            raise UnknownFormat(
+                f"The record at offset {offset} of the changelog is signed, and there is no secret"
+                " to judge it by: give the BELFRY_HTTP_WORKER_SECRET of the workers."
+            )
+        row = row_of(value)
+        return self._verifier.holds(offset, key, value, row), row

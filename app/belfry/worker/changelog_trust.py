@@ -22,7 +22,7 @@ import structlog
 from confluent_kafka.admin import AdminClient
 
 from belfry.settings import Settings
-from belfry.store.signatures import RowKeys, fingerprint
+from belfry.store.signatures import Judge, RowKeys, fingerprint
 from belfry.wire.worker_keys import Purpose
 from belfry.worker.changelog_sieve import Counted, Sieve, uncounted
 from belfry.worker.row_signing import RowSigner
@@ -50,14 +50,19 @@ class ChangelogTrust:
         self.required = settings.changelog == "required"
         self.marks = Marks(admin, settings)
 
-    def check(self, partition: int) -> Mark:
-        """What is said of a partition; raises NotTrusted where it says that this worker may not."""
+    def known(self, partition: int) -> Mark:
+        """What is said of a partition; raises NotTrusted where its rows cannot be judged here."""
         mark = self.marks.read(partition)
         if not set(mark.keys) <= set(self._names):
             raise NotTrusted(
                 f"rows of partition {partition} are signed with a secret that this worker does not"
                 f" have: give it that one as {_NAMES}, until all rows are signed anew."
             )
+        return mark
+
+    def check(self, partition: int) -> Mark:
+        """The same for who is going to write there; NotTrusted where that would be skipped."""
+        mark = self.known(partition)
         if mark.required and not self.signs:
             raise NotTrusted(
                 f"partition {partition} had an owner with BELFRY_CHANGELOG=required, which skips"
@@ -65,10 +70,14 @@ class ChangelogTrust:
             )
         return mark
 
+    def judge(self, partition: int, topic_id: str) -> Judge:
+        """What tells a worker's records."""
+        believed = [RowKeys(key, topic_id, partition) for key in self._keys]
+        return Judge(believed, required=self.required)
+
     def sieve(self, partition: int, topic_id: str) -> Sieve:
         """What lets a worker's records through."""
-        believed = [RowKeys(key, topic_id, partition) for key in self._keys]
-        return Sieve(believed, required=self.required, counted=self._counted)
+        return Sieve(self.judge(partition, topic_id), self._counted)
 
     def signer(self, partition: int, topic_id: str, least: int) -> RowSigner | None:
         """What signs rows, none of which can lie before offset `least`; None where none does."""

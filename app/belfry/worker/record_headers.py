@@ -6,6 +6,7 @@ from typing import Any
 
 from confluent_kafka import Message
 
+from belfry.store.signatures import SIGNATURE
 from belfry.wire.headers import bounded
 from belfry.wire.record import Headers
 
@@ -26,3 +27,9 @@ def headers_of(messages: list[Message]) -> list[Headers | None]:
         except (SystemError, UnicodeDecodeError):
             found.append([("belfry-unreadable", b"a header name of this record is no UTF-8")])
     return found
+
+
+def proof_of(message: Message) -> bytes | None:
+    """What a tombstone of the changelog says to prove that it is a worker's; None for nothing."""
+    headers = headers_of([message])[0] or ()
+    return next((value or b"" for name, value in headers if name == SIGNATURE), None)

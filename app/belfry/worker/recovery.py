@@ -190,9 +190,14 @@ class Looker:
 
 def _check(trust: ChangelogTrust, partition: int) -> None:
     try:
-        trust.check(partition)
+        mark = trust.check(partition)
     except NotTrusted as error:
         raise CannotRecover(str(error)) from error
+    if mark.keys and not trust.signs:
+        raise CannotRecover(
+            "workers sign their rows, and a recovery has to: give this command the same"
+            " BELFRY_CHANGELOG and BELFRY_HTTP_WORKER_SECRET as they have"
+        )
 
 
 def _hole(what: str) -> Contradiction:
