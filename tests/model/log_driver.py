@@ -26,7 +26,7 @@ from belfry.wire.lifecycle import encode_lifecycle
 from belfry.wire.record import Headers
 from belfry.worker import partition_log
 from belfry.worker.failpoints import Failpoints
-from belfry.worker.partition_log import headers_of
+from belfry.worker.record_headers import headers_of
 from belfry.worker.transactions import Outlets, PartitionProducer, Surroundings
 from tests.unit.engine.driver import FIRED, T0, TOPIC, Driver
 

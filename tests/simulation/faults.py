@@ -170,6 +170,17 @@ def _stranger(world: World, topic: str, lasts_ms: float) -> None:
     world.stage.later(lasts_ms, lambda: world.broker.end(producer, "abort"))
 
 
+def write_in_changelog(world: World) -> None:
+    """A stranger writes into the changelog: rubbish, and copies of rows, the newest included."""
+    log = world.random.choice(world.broker.topics["belfry.changelog"])
+    rows = [entry for entry in log.entries if entry.key is not None]
+    copied = [*world.random.sample(rows, min(len(rows), 6)), *rows[-2:]]
+    records = [(entry.key, entry.value, entry.headers) for entry in copied]
+    rubbish = [(b"a/1", b"\1\1", None), (b"order", b"{}", None), (b"\0m\0\0", None, None)]
+    for record in world.random.sample([*records, *rubbish], len(records) + len(rubbish)):
+        world.broker.append(log, record, None)
+
+
 def compact(world: World) -> None:
     """The broker compacts the changelog; tombstones stay."""
     for log in world.broker.topics["belfry.changelog"]:
@@ -197,6 +208,6 @@ KINDS: Final[dict[str, Callable[[World], None]]] = {
     for each in (
         crash, crash_at, pause_at, stop, all_down, cut, step_clock, skew, rebalance, lose_disk,
         old_disk, copy_disk, damage_disk, refuse_topic, compact, night,
-        stranger_in_changelog, stranger_in_input, stranger_in_policies,
+        write_in_changelog, stranger_in_changelog, stranger_in_input, stranger_in_policies,
     )
 }  # fmt: skip

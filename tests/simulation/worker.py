@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from confluent_kafka import KafkaException
 from prometheus_client import CollectorRegistry
+from pydantic import SecretStr
 
 from belfry.balance.roster import Standing
 from belfry.settings import ClusterSettings, Settings
@@ -32,6 +33,7 @@ _METRICS: Final = Metrics(CollectorRegistry())
 
 def settings_of(partitions: int, **given: Any) -> Settings:
     """Settings that suit a small world; the environment is not asked."""
+    secret = given.pop("http_worker_secret", None)
     return Settings.model_construct(
         **{
             **Settings(cluster=ClusterSettings(partitions=partitions)).__dict__,
@@ -40,6 +42,7 @@ def settings_of(partitions: int, **given: Any) -> Settings:
             "batch_records": 6,
             "fire_chunk": 4,
             **given,
+            "http_worker_secret": SecretStr(secret) if secret else None,
         }
     )
 

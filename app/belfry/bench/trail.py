@@ -7,6 +7,7 @@ from typing import Any
 
 from belfry.store.keys import MANIFEST_PREFIX
 from belfry.store.records import Manifest, decode_manifest
+from belfry.store.signatures import is_signed, row_of
 from belfry.worker.partition_log import PartitionLog
 
 
@@ -25,10 +26,14 @@ def read_trail(properties: dict[str, Any], topic: str, partition: int) -> list[S
         low, high = log.ends()
         log.seek(low)
         return [
-            Step(decode_manifest(message.value() or b""), message.timestamp()[1])
+            Step(_manifest(message.value() or b""), message.timestamp()[1])
             for messages in log.read_until(high, 50_000)
             for message in messages
             if (message.key() or b"").startswith(MANIFEST_PREFIX)
         ]
     finally:
         log.close()
+
+
+def _manifest(value: bytes) -> Manifest:
+    return decode_manifest(row_of(value) if is_signed(value) else value)

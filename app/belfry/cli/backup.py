@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from belfry.cli.changelog import judges
 from belfry.cli.failures import Exit, WrongUse
 from belfry.cli.policies import kafka_policies
 from belfry.cli.portability import PATIENCE_S, Patience, create_all
@@ -63,7 +64,10 @@ def backup(session: Session, file: Target) -> None:
 
     settings = session.settings
     records = waiting_records(
-        session.cluster(), settings.topic("changelog"), settings.topic("client")
+        session.cluster(),
+        settings.topic("changelog"),
+        settings.topic("client"),
+        judges=judges(session),
     )
     head = {
         "topic_prefix": settings.cluster.topic_prefix,

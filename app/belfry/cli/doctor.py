@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 SKEW: Final = "belfry_clock_skew_seconds"
 KEYS: Final = "belfry_api_keys"
 KEY_STATES: Final = ("valid", "expiring", "expired")
+FOREIGN: Final = "belfry_foreign_records_total"
 
 
 def register(app: typer.Typer) -> None:
@@ -176,6 +177,27 @@ def _worker(session: Session) -> Iterator[Check]:
     metrics = page if code == 200 else ""
     yield _clock(url, metrics)
     yield from keys_checks(metrics)
+    yield from _foreign(metrics)
+
+
+def _foreign(metrics: str) -> Iterator[Check]:
+    """What the worker has skipped because nobody of belfry wrote it."""
+    for topic, records in foreign_records(metrics):
+        yield Check(
+            "strangers",
+            Status.RISK,
+            f"{topic}: {_counted(records, 'record')} met since the worker's start that no worker,"
+            " and nobody with its secret, wrote.",
+            "find out who else may write there, and take the right away; the worker's log has the"
+            " offsets (docs/threat-model.md)",
+        )
+
+
+def foreign_records(metrics: str) -> list[tuple[str, int]]:
+    """Topics of a page of metrics in which strangers' records were met, and how many."""
+    lines = (line for line in metrics.splitlines() if line.startswith(FOREIGN + "{"))
+    found = [(line.split('"')[1], int(float(line.rpartition(" ")[2]))) for line in lines]
+    return [(topic, records) for topic, records in found if records]
 
 
 def keys_checks(metrics: str) -> Iterator[Check]:

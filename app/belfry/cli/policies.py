@@ -48,15 +48,17 @@ def policies_of(session: Session) -> Policies:
 def kafka_policies(session: Session) -> TenantPolicies:
     """The policies as they lie in Kafka."""
     from belfry.client.schemas import RegisteredSchemas
-    from belfry.client.tenants import TenantPolicies
+    from belfry.client.tenants import PolicySigning, TenantPolicies
     from belfry.settings import property_name
+    from belfry.wire.worker_keys import Purpose
 
     settings = session.settings
     schemas = None
     if settings.schema_registry_url is not None:
         properties = {property_name(k): v for k, v in settings.registry.items()}
         schemas = RegisteredSchemas(settings.schema_registry_url, properties)
-    return TenantPolicies(session.cluster(), settings.cluster.topic_prefix, schemas)
+    signing = PolicySigning(settings.worker_keys(Purpose.POLICIES), settings.policies == "signed")
+    return TenantPolicies(session.cluster(), settings.cluster.topic_prefix, schemas, signing)
 
 
 class HttpPolicies:

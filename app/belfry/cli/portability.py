@@ -15,6 +15,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 import typer
 
+from belfry.cli.changelog import judges
 from belfry.cli.failures import Exit, WrongUse
 from belfry.cli.options import seconds
 from belfry.cli.session import Session
@@ -61,7 +62,9 @@ def export_(session: Session, *, tenant: Of = None) -> None:
 
     settings = session.settings
     group = settings.topic("client")
-    records = waiting_records(session.cluster(), settings.topic("changelog"), group, tenant)
+    records = waiting_records(
+        session.cluster(), settings.topic("changelog"), group, tenant, judges(session)
+    )
     session.printer.many((found, _line(found)) for found in map(portable, records))
 
 

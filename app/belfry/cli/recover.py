@@ -127,6 +127,7 @@ class _Recovery:
         self, session: Session, choices: Choices, data_dirs: list[Path], apply: bool
     ) -> None:
         from belfry.worker.anchors import Anchors
+        from belfry.worker.changelog_trust import ChangelogTrust
         from belfry.worker.identities import Identities
         from belfry.worker.recovery import CannotRecover, Looker
 
@@ -147,7 +148,8 @@ class _Recovery:
         self._anchors = Anchors(admin, settings)
         identities = Identities(admin, str(known.cluster_id), names, self._anchors)
         properties = settings.kafka_properties()
-        self._looker: Looker = Looker(properties, names, identities, data_dirs)
+        trust = ChangelogTrust(settings, admin)
+        self._looker: Looker = Looker(properties, names, identities, data_dirs, trust)
 
     def run(self, wanted: list[int] | None) -> Iterator[Told]:
         """What is found of each partition, what would be done, and what was done."""

@@ -10,7 +10,7 @@ import typer
 
 from belfry.cli.failures import CommandError, Exit, WrongUse
 from belfry.cli.help import Program
-from belfry.cli.policies import policies_of
+from belfry.cli.policies import kafka_policies, policies_of
 from belfry.cli.session import Session, with_session
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ def register(app: typer.Typer) -> None:
     group.command("set")(with_session(set_))
     group.command("get")(with_session(get))
     group.command("list")(with_session(list_))
+    group.command("sign")(with_session(sign))
     group.command("remove")(with_session(remove))
     app.add_typer(group, name="tenant", help="Policies of tenants: quotas, delivery, guarantee.")
 
@@ -104,6 +105,24 @@ def list_(session: Session) -> None:
     if not found:
         session.printer.note("No tenant has a policy; all are treated by the defaults.")
     session.printer.many((shown(each), line(each)) for each in found.values())
+
+
+def sign(
+    session: Session,
+    tenant: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[TENANT]...", help="The tenants; all unless given."),
+    ] = None,
+) -> None:
+    """Sign policies as they stand, with the secret of the workers.
+
+    Whoever signs stands for what the policies say: look at them first (belfry tenant list). Before
+    BELFRY_POLICIES=signed is set, and after the secret was changed, all of them have to be signed.
+    """
+    if session.asks_http:
+        raise WrongUse("Policies are signed through Kafka: leave --http-url out.")
+    found = kafka_policies(session).sign(tenant or [])
+    session.printer.many((shown(each), f"signed  {line(each)}") for each in found)
 
 
 def remove(

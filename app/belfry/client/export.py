@@ -9,7 +9,8 @@ waiting schedules are held in memory at a time.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from time import monotonic
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
@@ -17,7 +18,9 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from belfry.client.errors import BelfryError
 from belfry.client.kafka import Cluster
 from belfry.store.keys import MANIFEST_PREFIX
-from belfry.store.records import PENDING, Manifest, check_format, decode_manifest
+from belfry.store.records import PENDING, Manifest, UnknownFormat, check_format, decode_manifest
+from belfry.store.signatures import Judge
+from belfry.worker.record_headers import proof_of
 
 BATCH = 10_000
 POLL_S = 0.2
@@ -35,12 +38,19 @@ class HiddenChangelog(BelfryError):
 class _Fold:
     """What waits in one partition, by name, and the last manifest."""
 
-    def __init__(self) -> None:
+    def __init__(self, judge: Judge) -> None:
+        self._judge = judge
         self.waiting: dict[bytes, bytes] = {}
         self.manifest: Manifest | None = None
 
-    def take(self, key: bytes, value: bytes | None) -> None:
+    def take(self, message: Message) -> None:
         """One more record of the changelog, in its order."""
+        key, offset = message.key() or b"", message.offset() or 0
+        known, value = self._judge.row(offset, key, message.value(), partial(proof_of, message))
+        if known:
+            self._take(key, value)
+
+    def _take(self, key: bytes, value: bytes | None) -> None:
         if key.startswith(MANIFEST_PREFIX):
             self.manifest = self.manifest if value is None else decode_manifest(value)
         elif key[:1] == b"\0":
@@ -61,18 +71,27 @@ class _Fold:
             )
 
 
+def _trusting(_partition: int) -> Judge:
+    return Judge()
+
+
 def waiting_records(
-    cluster: Cluster, changelog: str, group: str, tenant: str | None = None
+    cluster: Cluster,
+    changelog: str,
+    group: str,
+    tenant: str | None = None,
+    judges: Callable[[int], Judge] = _trusting,
 ) -> Iterator[bytes]:
     """The pending records of all schedules that wait, or of one tenant's, in order of their names.
 
-    The order is that of partitions first.
+    The order is that of partitions first.  `judges` give for each partition what tells its rows
+    from what strangers wrote.
     """
     consumer = cluster.consumer(group, from_beginning=True, tells_ends=True)
     ends = cluster.consumer(group, uncommitted=True)
     try:
         for partition in sorted(cluster.partitions(consumer, changelog)):
-            fold, place = _Fold(), TopicPartition(changelog, partition)
+            fold, place = _Fold(judges(partition)), TopicPartition(changelog, partition)
             _read(cluster, consumer, place, fold, _log_end(cluster, ends, place))
             fold.check(partition)
             for name in sorted(fold.waiting):
@@ -113,6 +132,13 @@ def _read(
         raise cluster.unavailable(error.args[0]) from None
 
 
+def _take(fold: _Fold, message: Message) -> None:
+    try:
+        fold.take(message)
+    except UnknownFormat as error:
+        raise DamagedChangelog(f"{message.topic()}/{message.partition()}: {error}") from None
+
+
 def _fold(cluster: Cluster, messages: Sequence[Message], fold: _Fold) -> int:
     """Fold records; returns the offset to be read next, past the marks of transactions."""
     reached = 0
@@ -120,9 +146,7 @@ def _fold(cluster: Cluster, messages: Sequence[Message], fold: _Fold) -> int:
         error = message.error()
         if error is None:
             reached = (message.offset() or 0) + 1
-            key, value = message.key(), message.value()
-            if key is not None:
-                fold.take(bytes(key), None if value is None else bytes(value))
+            _take(fold, message)
         elif error.code() == KafkaError._PARTITION_EOF:
             reached = message.offset() or 0
         elif error.fatal() or not error.retriable():

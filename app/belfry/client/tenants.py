@@ -6,31 +6,41 @@ policy is replaced as a whole; `changed` works out what a change of some fields 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from difflib import get_close_matches
 from time import monotonic, sleep
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, KafkaException, TopicPartition
 from pydantic import TypeAdapter, ValidationError
 
 from belfry.client.decoding import Decoder
 from belfry.client.errors import BelfryError, Unavailable
 from belfry.client.kafka import MOVING, REACH_S, RETRY_S, Cluster
+from belfry.client.policy_writing import write_policies
 from belfry.schedules.policy import TenantPolicy, problems, secret_ref_problem
 from belfry.schedules.topic_names import TopicNames, taken_topics
 from belfry.wire import framing
 from belfry.wire.policies import encode_policy, policy_of
-from belfry.worker.partition_log import headers_of
+from belfry.wire.policy_signatures import Spot, is_signed_policy
+from belfry.wire.record import Headers
+from belfry.wire.worker_keys import Keys, first
+from belfry.worker.record_headers import headers_of
 
 if TYPE_CHECKING:
     from belfry.client.schemas import RegisteredSchemas
 
 NAME: Final = "TenantPolicy"
-WRITE_S: Final = 12.0
 READ_S: Final = 30.0
 _POLICY: Final = TypeAdapter(TenantPolicy)
+
+
+class PolicySigning(NamedTuple):
+    """What signs policies and verifies them, and whether those that are not signed count."""
+
+    keys: Keys = ()
+    required: bool = False
 
 
 class BadPolicy(BelfryError, ValueError):
@@ -41,12 +51,19 @@ class TenantPolicies:
     """Reads and writes the policies of one belfry."""
 
     def __init__(
-        self, cluster: Cluster, prefix: str, schemas: RegisteredSchemas | None = None
+        self,
+        cluster: Cluster,
+        prefix: str,
+        schemas: RegisteredSchemas | None = None,
+        signing: PolicySigning = PolicySigning(),  # noqa: B008  # a value that never changes
     ) -> None:
         self._cluster = cluster
         self._prefix = prefix
         self._topic = prefix + "tenants"
         self._schemas = schemas
+        self._signing = signing
+        # Tenants whose only policy is one that nobody of belfry signed, as of the last reading.
+        self._unsigned: set[str] = set()
         self._decoder = Decoder(NAME, None if schemas is None else schemas.writer, only=True)
 
     def all(self) -> dict[str, TenantPolicy]:
@@ -56,6 +73,7 @@ class TenantPolicies:
         it hides.
         """
         found: dict[str, TenantPolicy] = {}
+        self._unsigned = set()
         consumer = self._cluster.consumer("belfry-reads-without-a-group")
         try:
             ends = self._ends()
@@ -73,8 +91,35 @@ class TenantPolicies:
         return dict(sorted(found.items()))
 
     def get(self, tenant: str) -> TenantPolicy | None:
-        """The policy of a tenant, or None for one that has none."""
-        return self.all().get(tenant)
+        """The policy of a tenant, or None for one that has none.
+
+        `BadPolicy` where there is one that no worker carries out, because it is not signed.
+        """
+        found = self.all().get(tenant)
+        if found is None and tenant in self._unsigned:
+            raise BadPolicy(
+                f"The policy of {tenant} is not signed, so no worker carries it out. Look at it"
+                " with BELFRY_POLICIES=trusted `belfry tenant get`; `belfry tenant sign` makes it"
+                " yours, `belfry tenant set --file` replaces it."
+            )
+        return found
+
+    def sign(self, tenants: Sequence[str]) -> list[TenantPolicy]:
+        """Sign the policies of these tenants as they stand, whoever wrote them; of none: of all.
+
+        Raises `BadPolicy` where there is nothing to sign, or nothing to sign with.
+        """
+        if not self._signing.keys:
+            raise BadPolicy("There is no secret to sign with: set BELFRY_HTTP_WORKER_SECRET.")
+        trusting = TenantPolicies(self._cluster, self._prefix, self._schemas)
+        known = trusting.all()
+        missing = [name for name in tenants if name not in known]
+        if missing:
+            raise BadPolicy(f"These tenants have no policy: {', '.join(missing)}.")
+        chosen = [known[name] for name in tenants or known]
+        frame = self._frame()
+        self._write({each.tenant: frame + encode_policy(each) for each in chosen})
+        return chosen
 
     def put(self, *policies: TenantPolicy, share_topic: bool = False) -> None:
         """Write policies; raises `BadPolicy` before anything is written.
@@ -111,22 +156,20 @@ class TenantPolicies:
         return self._schemas.prefix(self._topic, NAME)
 
     def _write(self, values: Mapping[str, bytes | None]) -> None:
-        producer = self._cluster.producer()
-        self._cluster.partitions(producer, self._topic)
-        errors: list[KafkaError] = []
+        consumer = self._cluster.consumer("belfry-reads-without-a-group", uncommitted=True)
 
-        def told(error: KafkaError | None, _message: object) -> None:
-            if error is not None:
-                errors.append(error)
+        def end(partition: int) -> int:
+            return self._bounds(consumer, TopicPartition(self._topic, partition))[1]
 
-        for name, value in values.items():
-            producer.produce(self._topic, value, name.encode(), on_delivery=told)
-            producer.poll(0)
-        left = producer.flush(WRITE_S)
-        if errors:
-            raise self._cluster.unavailable(errors[0])
-        if left:
-            raise Unavailable(f"Kafka has not confirmed {left} policies in {WRITE_S:.0f} s.")
+        try:
+            write_policies(self._cluster, self._topic, values, first(self._signing.keys), end)
+        finally:
+            consumer.close()
+
+    def _is_signed(self, message: Any, headers: Headers | None) -> bool:
+        spot = Spot(self._topic, message.partition(), message.offset())
+        record = message.key() or b"", message.value(), headers
+        return is_signed_policy(self._signing.keys, spot, record)
 
     def _ends(self) -> dict[int, int]:
         """Where the partitions that hold anything end, open transactions included."""
@@ -161,6 +204,10 @@ class TenantPolicies:
         for message, headers in zip(records, headers_of(records), strict=True):
             name = (message.key() or b"").decode(errors="replace")
             value = message.value()
+            if self._signing.required and not self._is_signed(message, headers):
+                self._unsigned.add(name)
+                continue
+            self._unsigned.discard(name)
             record = None if value is None else self._decoder.record(value, headers)
             found.pop(name, None)
             if record is not None:

@@ -38,7 +38,7 @@ from belfry.delivery.work import (
 from belfry.settings import DeliverySettings
 from belfry.telemetry.limited import LimitedLogger
 from belfry.worker.clock import SystemClock
-from belfry.worker.partition_log import headers_of
+from belfry.worker.record_headers import headers_of
 
 BATCH: Final = 500
 IDLE_S: Final = 0.1

@@ -17,7 +17,8 @@ from belfry.settings import SharedSettings
 from belfry.wire import framing
 from belfry.wire.record import Headers
 from belfry.wire.worker_keys import Purpose, first
-from belfry.worker.partition_log import PartitionLog, headers_of
+from belfry.worker.partition_log import PartitionLog
+from belfry.worker.record_headers import headers_of
 
 BATCH: Final = 1_000
 REACH_S: Final = 10.0

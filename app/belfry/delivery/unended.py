@@ -23,7 +23,7 @@ from belfry.delivery.work import NotADelivery, Work, work_of
 from belfry.registry.subjects import look_in, open_registry
 from belfry.schedules.deliveries import RETRIES
 from belfry.settings import SharedSettings
-from belfry.worker.partition_log import headers_of
+from belfry.worker.record_headers import headers_of
 
 # By how much the clocks of those who fire and those who deliver may differ.
 CLOCKS_MS: Final = 60_000

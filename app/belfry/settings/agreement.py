@@ -66,6 +66,12 @@ AGREED: Final[Mapping[str, Agreed]] = {
     "claims": Agreed(
         Rule.ROLLING, "an unsigned request is accepted by one, and refused by another"
     ),
+    "changelog": Agreed(
+        Rule.ROLLING, "a row is signed by one owner, and not by another (docs/threat-model.md)"
+    ),
+    "policies": Agreed(
+        Rule.ROLLING, "an unsigned policy is carried out by one, and not by another"
+    ),
     "unknown_tenants": Agreed(
         Rule.ROLLING, "a tenant without a policy is served by one, and refused by another"
     ),
@@ -167,6 +173,8 @@ def statement(settings: DeliverySettings) -> dict[str, Any]:
     if isinstance(settings, WorkerSettings):
         said |= {
             "claims": settings.claims,
+            "changelog": settings.changelog,
+            "policies": settings.policies,
             "unknown_tenants": settings.unknown_tenants,
             "unknown_tenants_most": settings.unknown_tenants_most,
             "default_delivery": settings.default_delivery,

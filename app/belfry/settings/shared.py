@@ -66,6 +66,16 @@ class SharedSettings(Sourced):
         None,
         description="A second secret that is believed as well, while the first is changed.",
     )
+    changelog: Literal["trusted", "signed", "required"] = Field(
+        "trusted",
+        description="Rows of the changelog: written as they are; or signed, and unsigned ones"
+        " believed (`signed`) or skipped (`required`).",
+    )
+    policies: Literal["trusted", "signed"] = Field(
+        "trusted",
+        description="Policies in the topic: carried out whoever wrote them, or only if signed with"
+        " the workers' secret.",
+    )
     session_timeout_ms: int = Field(
         10_000, ge=1_000, le=300_000, description="Silence after which the group drops a worker."
     )

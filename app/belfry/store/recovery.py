@@ -22,7 +22,7 @@ EARLIER_INPUT: Final = 1 << 56
 _MOST_SEQ: Final = (1 << 64) - 1
 _SEQ: Final = Struct(">Q")
 _SEQ_AT: Final = 28
-_PLACE: Final = bytes((FORMAT, PLACE))
+PLACE_HEAD: Final = bytes((FORMAT, PLACE))
 _PENDING: Final = bytes((FORMAT, PENDING))
 
 Row = tuple[bytes, bytes]
@@ -32,7 +32,7 @@ def changelog_rows(store: ScheduleStore) -> Iterator[Row]:
     """Every record of the changelog that a store is the fold of, but identity and manifests."""
     for key, row in store.rows.scan(keys.NAMED_PREFIX, keys.NAMED_END):
         name = key[1:]
-        if row[:2] == _PLACE:
+        if row[:2] == PLACE_HEAD:
             yield name, store.pending_at(name, row)
         elif name != keys.IDENTITY_KEY:
             yield name, row

@@ -140,6 +140,13 @@ FAMILIES: Final = (
         ("topic", "partition"),
     ),
     Family(
+        "belfry_foreign_records_total",
+        "counter",
+        "Records met in the changelog, or among the policies, that were skipped because nobody of"
+        " belfry wrote them.",
+        ("topic",),
+    ),
+    Family(
         "belfry_transaction_seconds",
         "histogram",
         "Duration of a transaction, from its first record to the answer to its commit.",
@@ -211,6 +218,7 @@ class Metrics:
         self._lag = self._make(Gauge, "belfry_ingest_lag_records")
         self._unread = self._make(Gauge, "belfry_changelog_lag_records")
         self._open = self._make(Gauge, "belfry_open_transaction_seconds")
+        self._foreign = self._make(Counter, "belfry_foreign_records_total")
         self._transaction = self._make(
             Histogram, "belfry_transaction_seconds", buckets=TRANSACTION_BOUNDS
         )
@@ -318,6 +326,10 @@ class Metrics:
         self._open.clear()
         for (topic, partition), seconds in ages_s.items():
             self._open.labels(topic, str(partition)).set(seconds)
+
+    def foreign(self, topic: str, records: int) -> None:
+        """Count records in one of belfry's topics that were skipped as somebody else's."""
+        self._foreign.labels(topic).inc(records)
 
     def topics_to_make(self, topics: int) -> None:
         """Show how many output topics are still to be made."""

@@ -29,6 +29,12 @@ class Purpose(Enum):
     REQUESTS = b"requests that workers write"
     DELIVERIES = b"requests of belfry-deliveries"
     ORIGIN = b"origins of requests that are sent on"
+    CHANGELOG = b"rows of the changelog"
+    POLICIES = b"policies of tenants"
+
+
+# What releases that signed with the secrets themselves have signed.
+_OF_OLDER_RELEASES: Final = (Purpose.FORWARD, Purpose.REQUESTS, Purpose.DELIVERIES)
 
 
 def hkdf(secret: bytes, salt: bytes, info: bytes) -> bytes:
@@ -46,7 +52,7 @@ def keys_of(secrets: Iterable[bytes], purpose: Purpose) -> Keys:
     """
     given = tuple(secrets)
     derived = tuple(hkdf(secret, _SALT, purpose.value) for secret in given)
-    return derived if purpose is Purpose.ORIGIN else derived + given
+    return derived + given if purpose in _OF_OLDER_RELEASES else derived
 
 
 def first(keys: Keys) -> bytes:

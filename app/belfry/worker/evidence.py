@@ -45,9 +45,8 @@ class Recoveries:
             upto, generation = low, 0
         changelog.seek(upto)
         for messages in changelog.read_until(end, READ_RECORDS):
-            for message in messages:
-                row = message.value()
-                if message.key() == keys.IDENTITY_KEY and row is not None:
+            for key, row in changelog.changes(messages)[0]:
+                if key == keys.IDENTITY_KEY and row is not None:
                     generation = decode_identity(row).generation
         self._known[changelog_id, partition] = changelog.position, generation
         return generation

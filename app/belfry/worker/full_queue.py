@@ -34,8 +34,11 @@ def produce_in_time(producer: Producer, produce: Callable[[], Any]) -> None:
 
 def produce_rows(
     producer: Producer, topic: str, partition: int, rows: list[dict[str, Any]]
-) -> None:
-    """Produce all these rows; BufferError where the queue stays full."""
+) -> bool:
+    """Produce all these rows; BufferError where the queue stays full.
+
+    False if they were taken in several parts, so that they may lie in another order.
+    """
     deadline = monotonic() + LONGEST_S
     left = rows
     while (taken := producer.produce_batch(topic, left, partition=partition)) != len(left):
@@ -47,3 +50,4 @@ def produce_rows(
         if not taken and monotonic() > deadline:
             raise BufferError(f"the producer's queue has no room for {len(left)} rows")
         producer.flush(LOOK_S)
+    return left is rows

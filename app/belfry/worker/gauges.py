@@ -80,6 +80,11 @@ class Gauges:
         """Show how many output topics of new tenants are still to be made."""
         self._metrics.topics_to_make(topics)
 
+    def foreign(self, topic: str, records: int) -> None:
+        """Count records that nobody of belfry wrote, by one of its topics."""
+        with self._lock:
+            self._metrics.foreign(topic, records)
+
     def lost(self, partition: int) -> None:
         """Take the gauges of a partition away."""
         self._metrics.partition_lost(partition)

@@ -103,6 +103,14 @@ def _signing(settings: DeliverySettings) -> Iterator[str]:
             " them as well. Give all workers the same secret of 16 characters or more, such as"
             " `openssl rand -base64 32` makes."
         )
+    for name in ("changelog", "policies"):
+        given = getattr(settings, name)
+        if given != "trusted" and not settings.http_worker_secret:
+            yield (
+                f"{_variable(name)} is {given}, and BELFRY_HTTP_WORKER_SECRET is not set, which"
+                " would sign: give all workers the same secret of 16 characters or more, such as"
+                " `openssl rand -base64 32` makes."
+            )
 
 
 def _callers(settings: DeliverySettings) -> Iterator[str]:

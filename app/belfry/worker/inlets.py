@@ -35,7 +35,7 @@ from belfry.worker.caution import Caution
 from belfry.worker.clock import SystemClock
 from belfry.worker.gauges import Gauges
 from belfry.worker.ingress import RENEW_MS, IngressProducer
-from belfry.worker.partition_log import headers_of
+from belfry.worker.record_headers import headers_of
 from belfry.worker.tenant_topics import TenantTopics
 
 READ_RECORDS: Final = 2_000

@@ -29,7 +29,8 @@ from belfry.store.replay import Replay
 from belfry.store.schedules import ScheduleStore
 from belfry.wire.requests import RequestReader
 from belfry.wire.worker_keys import Purpose
-from belfry.worker.agreement import Agreement
+from belfry.worker.agreement import Agreement, Refused
+from belfry.worker.changelog_trust import ChangelogTrust, NotTrusted
 from belfry.worker.client_properties import consumer_properties, producer_properties
 from belfry.worker.clock import SystemClock
 from belfry.worker.evidence import Evidence
@@ -43,8 +44,10 @@ from belfry.worker.intake_end import IntakeEnd
 from belfry.worker.local_state import LocalState, Stamp
 from belfry.worker.partition_log import LogEnds, PartitionLog
 from belfry.worker.policies import Policies
+from belfry.worker.resigning import Resigning
 from belfry.worker.resolver import Resolver
 from belfry.worker.rocks import NoRows
+from belfry.worker.signature_marks import Mark
 from belfry.worker.source import SourceReader
 from belfry.worker.takeover import Recovered, TakeOver
 from belfry.worker.tenant_topics import TenantTopics
@@ -75,6 +78,7 @@ class PartitionOpener:
     log_ends: LogEnds
     tenant_topics: TenantTopics
     watch: TransactionWatch
+    trust: ChangelogTrust
     stale_ms: int
     leaves: Callable[[int, bool], bool]
     agreement: Agreement
@@ -93,6 +97,7 @@ class PartitionOpener:
             undo.callback(source.close)
             recovered = self._recover(term, producer, source)
             undo.callback(recovered.rows.close)
+            resigning = self._sign(partition, producer, recovered)
             # Asked after the fence: the former owner knew no policy that this one does not.
             self.policies.catch_up()
             new_settings = self.agreement.cluster(recovered.settings)
@@ -123,7 +128,25 @@ class PartitionOpener:
             self._inlets(term),
             None if recovered.manifest is None else recovered.manifest.owner_epoch,
             recovered.lent_ms,
+            resigning,
         )
+
+    def _sign(
+        self, partition: int, producer: PartitionProducer, recovered: Recovered
+    ) -> Resigning | None:
+        """Sign what this owner writes, where workers sign; and what is to be signed anew."""
+        trust = self.trust
+        topic_id = recovered.identity.changelog
+        producer.signer = trust.signer(partition, topic_id, recovered.end)
+        if not trust.begins(partition, self._trusted(partition)):
+            return None
+        return Resigning(recovered.store, lambda: trust.all_signed(partition))
+
+    def _trusted(self, partition: int) -> Mark:
+        try:
+            return self.trust.check(partition)
+        except NotTrusted as error:
+            raise Refused(str(error)) from error
 
     def _take_in_only(self, term: Term) -> Owned:
         """Own a partition that is no schedule's home: it was added to the source later.
@@ -191,7 +214,9 @@ class PartitionOpener:
             self._log(self.outlets.changelog, term.partition) if warm is None else warm.changelog
         )
         try:
+            self._trusted(term.partition)
             here = self.identities.now()
+            changelog.sieve = self.trust.sieve(term.partition, here.changelog)
             local = self._local(term.partition, here)
             known = self.identities
             evidence = Evidence(term.partition, here, known.anchors, source, known.recoveries)
@@ -217,7 +242,9 @@ class PartitionOpener:
             producer = self._producer(partition)
             undo.callback(producer.close)
             producer.connect()
+            self.trust.check(partition)
             here = self.identities.now()
+            changelog.sieve = self.trust.sieve(partition, here.changelog)
             rows = self._local(partition, here).open(changelog.holds_records)
             undo.pop_all()
         return Warm(rows, Replay(ScheduleStore(rows)), changelog, producer)
@@ -225,6 +252,7 @@ class PartitionOpener:
     def given_up(self, partition: int) -> None:
         """A partition is not owned here any more: its open transactions are not looked at."""
         self.watch.forget(partition)
+        self.trust.marks.given_up(partition)
 
     def forget(self, partition: int, why: str) -> None:
         """Remove local state that is not to be used; nobody has it open."""

@@ -37,5 +37,9 @@ class TopicGone(Exception):
         self.topic = topic
 
 
+class Misplaced(Exception):
+    """Rows that were signed by their place did not come to lie there: the step is rolled back."""
+
+
 class Stopped(Exception):
     """The worker was asked to stop amid a take-over."""

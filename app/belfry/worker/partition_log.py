@@ -11,10 +11,10 @@ from typing import Any, Final
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from belfry.wire.headers import bounded
-from belfry.wire.record import Headers
+from belfry.worker.changelog_sieve import Changes, Sieve
 
 REQUEST_S: Final = 10.0
+FEW: Final = 100
 
 
 def _all(wanted: int) -> int:
@@ -52,6 +52,8 @@ class PartitionLog:
         self._consumer = Consumer({**self._properties, "isolation.level": "read_committed"})
         self._name = TopicPartition(topic, partition)
         self._failed: Exception | None = None
+        # Which records of a changelog count; of other topics nobody asks.
+        self.sieve = Sieve()
         self.position = 0
         # When the last record that was read was appended, by the broker's clock.
         self.newest_ms: int | None = None
@@ -78,6 +80,7 @@ class PartitionLog:
                 f" {offset} to {low - 1} are gone before they were read"
             )
         self.position, self._failed = offset, None
+        self.sieve.restart()
         self._consumer.assign([TopicPartition(self._name.topic, self._name.partition, offset)])
 
     def ends(self) -> tuple[int, int]:
@@ -164,10 +167,14 @@ class PartitionLog:
         return self.log_end() > self.ends()[1]
 
     def holds_records(self) -> bool:
-        """Whether any committed record is there, or may be hidden; the position is then lost."""
+        """Whether any committed row is there, or may be hidden; the position is then lost."""
         low, end = self.ends()
         self.seek(low)
-        return any(self.read_until(end, 1)) or self.hides
+        return any(self.changes(each)[0] for each in self.read_until(end, FEW)) or self.hides
+
+    def changes(self, messages: list[Message]) -> Changes:
+        """The rows among records of a changelog, and their offsets."""
+        return self.sieve.ours(messages)
 
     def read_until(self, end: int, at_most: int) -> Iterator[list[Message]]:
         """Batches up to the offset `end`."""
@@ -208,21 +215,3 @@ class LogEnds:
     def close(self) -> None:
         """Close the connection."""
         self._consumer.close()
-
-
-def headers_of(messages: list[Message]) -> list[Headers | None]:
-    """Headers of records, cut where there are thousands (`wire/headers.py`).
-
-    Those of a record with a name that is no UTF-8 come back as one that says so.
-    confluent-kafka leaves such an error pending and hands out a list with a hole, which may end the
-    process when it is touched.  `map` looks for pending errors after each call, where a plain call
-    does not, and each message is asked once only.
-    """
-    found: list[Headers | None] = []
-    calls: Any = map(Message.headers, messages)
-    for _ in messages:
-        try:
-            found.append(bounded(next(calls)))
-        except (SystemError, UnicodeDecodeError):
-            found.append([("belfry-unreadable", b"a header name of this record is no UTF-8")])
-    return found

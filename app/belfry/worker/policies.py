@@ -13,7 +13,7 @@ visibly, instead of being applied in part.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from threading import Event, Thread
 from time import monotonic
 from typing import Any, Final
@@ -32,9 +32,12 @@ from belfry.schedules.tenants import Tenants
 from belfry.settings import Settings
 from belfry.telemetry.limited import LimitedLogger
 from belfry.wire.policies import policy_of
+from belfry.wire.policy_signatures import Spot, is_signed_policy
 from belfry.wire.record import Headers
+from belfry.wire.worker_keys import Purpose
+from belfry.worker.changelog_sieve import uncounted
 from belfry.worker.outputs import Outputs
-from belfry.worker.partition_log import headers_of
+from belfry.worker.record_headers import headers_of
 from belfry.worker.secrets import BadSecret, SecretPlaces
 
 READ_RECORDS: Final = 10_000
@@ -51,8 +54,14 @@ class Policies:
     """All policies, and the thread that follows them."""
 
     def __init__(
-        self, settings: Settings, tenants: Tenants, outputs: Outputs, registry: Registry | None
+        self,
+        settings: Settings,
+        tenants: Tenants,
+        outputs: Outputs,
+        registry: Registry | None,
+        counted: Callable[[str, int], None] = uncounted,
     ) -> None:
+        """`counted` is told of records that nobody of belfry signed, by topic."""
         self._tenants = tenants
         self._outputs = outputs
         self.closed = settings.unknown_tenants == "closed"
@@ -61,6 +70,10 @@ class Policies:
         self._places = SecretPlaces(settings.secrets_dir)
         self._decoder = Decoder("TenantPolicy", look_in(registry), only=True)
         self._stored: dict[str, Stored] = {}
+        self._keys = settings.worker_keys(Purpose.POLICIES) if settings.policies == "signed" else ()
+        self._counted = counted
+        # Tenants of whom nothing but unsigned policies is known: none of them is carried out.
+        self._unsigned: set[str] = set()
         # Tenants whose policy was read, and who are not yet treated by it.
         self._untreated: set[str] = set()
         self._faults = LimitedLogger(log)
@@ -131,6 +144,8 @@ class Policies:
         stored = self._stored.get(name)
         if stored is not None:
             return self._terms(name, stored)
+        if name in self._unsigned:
+            return self._tenants.defaults(name)._replace(barred=UNSIGNED)
         if not self.closed:
             return None
         return self._tenants.defaults(name)._replace(refused=_unknown(name), barred=UNKNOWN)
@@ -149,7 +164,9 @@ class Policies:
     def problem(self, name: str) -> str:
         """Why a tenant's policy is not carried out as it was written; empty where it is."""
         stored = self._stored.get(name)
-        return "" if stored is None else self._read_policy(name, stored)[1]
+        if stored is None:
+            return UNSIGNED if name in self._unsigned else ""
+        return self._read_policy(name, stored)[1]
 
     def _terms(self, name: str, stored: Stored) -> Terms:
         policy, why = self._read_policy(name, stored)
@@ -206,14 +223,40 @@ class Policies:
         messages = [first, *self._consumer.consume(READ_RECORDS, 0.005)]
         records = [each for each in messages if each.error() is None]
         changed: dict[str, Stored | None] = {}
+        barred: list[str] = []
         for message, headers in zip(records, headers_of(records), strict=True):
             value = message.value()
             key = (message.key() or b"").decode(errors="replace")
+            if self._keys and not self._is_signed(message, headers):
+                self._refuse(key, message)
+                if key not in self._stored and key not in changed:
+                    self._unsigned.add(key)
+                    barred.append(key)
+                continue
+            self._unsigned.discard(key)
             changed[key] = None if value is None else (value, headers)
         self._apply(changed)
+        self._treat(barred)
         for message in messages:
             self._pass(message)
         self._moved.set()
+
+    def _is_signed(self, message: Any, headers: Headers | None) -> bool:
+        spot = Spot(self._topic, message.partition(), message.offset())
+        record = message.key() or b"", message.value(), headers
+        return is_signed_policy(self._keys, spot, record)
+
+    def _refuse(self, name: str, message: Any) -> None:
+        """Tell of a policy that nobody of belfry signed; what was in force stays in force."""
+        self._counted(self._topic, 1)
+        self._faults.warning(
+            "unsigned",
+            "a policy is not carried out: nobody who knows the secret wrote it where it lies",
+            tenant=name[:100],
+            partition=message.partition(),
+            offset=message.offset(),
+            to_do="look at it; `belfry tenant sign` makes it yours",
+        )
 
     def _apply(self, changed: dict[str, Stored | None]) -> None:
         for name, stored in changed.items():
@@ -279,6 +322,9 @@ class Policies:
 
 UNKNOWN: Final = "it has no policy, and unknown tenants are not served"
 REMOVED: Final = "it was removed"
+UNSIGNED: Final = (
+    "its policy is not signed, and workers carry out signed ones alone (BELFRY_POLICIES=signed)"
+)
 
 
 def _unknown(name: str) -> Rejection:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from belfry.client.errors import Unavailable
 from belfry.client.kafka import Cluster
 from belfry.client.schemas import RegisteredSchemas
-from belfry.client.tenants import BadPolicy, TenantPolicies
+from belfry.client.tenants import BadPolicy, PolicySigning, TenantPolicies
 from belfry.schedules.policy import TenantPolicy
 from belfry.settings import Settings, property_name
+from belfry.wire.worker_keys import Purpose
 from belfry.worker.policies import Policies
 from belfry.worker.secrets import BadSecret, SecretPlaces
 
@@ -24,7 +25,10 @@ class PolicyDesk:
         if settings.schema_registry_url is not None:
             given = {property_name(key): value for key, value in settings.registry.items()}
             schemas = RegisteredSchemas(settings.schema_registry_url, given)
-        self._written = TenantPolicies(cluster, settings.cluster.topic_prefix, schemas)
+        signing = PolicySigning(
+            settings.worker_keys(Purpose.POLICIES), settings.policies == "signed"
+        )
+        self._written = TenantPolicies(cluster, settings.cluster.topic_prefix, schemas, signing)
 
     def names(self) -> list[str]:
         """Tenants that have a policy, in order; quick."""

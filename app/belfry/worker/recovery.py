@@ -22,6 +22,7 @@ from belfry.store.ordered_map import Range
 from belfry.store.records import Manifest
 from belfry.store.replay import HoleInChangelog, Replay
 from belfry.store.schedules import ScheduleStore
+from belfry.worker.changelog_trust import ChangelogTrust, NotTrusted
 from belfry.worker.evidence import Evidence
 from belfry.worker.identities import Identities
 from belfry.worker.local_state import stamp_of
@@ -122,8 +123,10 @@ class Looker:
         topics: tuple[str, str],
         identities: Identities,
         data_dirs: Iterable[Path],
+        trust: ChangelogTrust | None = None,
     ) -> None:
-        """`topics` are the changelog and the input, by name."""
+        """`topics` are the changelog and the input, by name; `trust` judges their rows."""
+        self._trust = trust
         self._properties = properties
         self._topics = topics
         self._identities = identities
@@ -161,11 +164,12 @@ class Looker:
         end = log.log_end()
         log.seek(low)
         hole = None
+        if self._trust is not None:
+            _check(self._trust, partition)
+            log.sieve = self._trust.sieve(partition, evidence.here.changelog)
         try:
             for messages in log.read_until(stable, READ_RECORDS):
-                changes = [(m.key() or b"", m.value()) for m in messages]
-                offsets: Any = [m.offset() for m in messages]
-                replay.apply(changes, offsets, log.position, 0)
+                replay.apply(*log.changes(messages), log.position, 0)
             replay.check()
         except HoleInChangelog as error:
             hole = _hole(str(error))
@@ -181,6 +185,18 @@ class Looker:
             0,
             0,
             problem=hole,
+        )
+
+
+def _check(trust: ChangelogTrust, partition: int) -> None:
+    try:
+        mark = trust.check(partition)
+    except NotTrusted as error:
+        raise CannotRecover(str(error)) from error
+    if mark.keys and not trust.signs:
+        raise CannotRecover(
+            "workers sign their rows, and a recovery has to: give this command the same"
+            " BELFRY_CHANGELOG and BELFRY_HTTP_WORKER_SECRET as they have"
         )
 
 

@@ -18,6 +18,8 @@ from belfry.store.identity import encode_identity
 from belfry.store.records import Manifest, encode_manifest
 from belfry.store.recovery import changelog_rows, is_pending, manifest_after, of_earlier_input
 from belfry.store.schedules import ScheduleStore
+from belfry.store.signatures import SIGNATURE, RowKeys, bound
+from belfry.wire.worker_keys import Purpose, first
 from belfry.worker.giving_up import give_up
 from belfry.worker.recovery import CannotRecover, Found, ReadOnlyRows
 from belfry.worker.recovery_plan import NOTHING, Plan
@@ -38,6 +40,7 @@ class Writer:
         self._topic = settings.topic("changelog")
         self._partition = partition
         self._failed = ""
+        self._signs: tuple[RowKeys, int] | None = None
         self._producer = Producer(
             {
                 "linger.ms": 100,
@@ -74,6 +77,7 @@ class Writer:
         """
         try:
             self._producer.begin_transaction()
+            self._signs = self._signing(found)
             pending = 0
             for key, row in self._rows(found, plan):
                 pending += row is not None and key[:1] != b"\0" and is_pending(row)
@@ -137,10 +141,34 @@ class Writer:
             if key != keys.SETTINGS_KEY and store.named(key) is None:
                 yield key, None
 
+    def _signing(self, found: Found) -> tuple[RowKeys, int] | None:
+        """What signs the rows, and an offset before which none of them can lie."""
+        if self._settings.changelog == "trusted":
+            return None
+        key = first(self._settings.worker_keys(Purpose.CHANGELOG))
+        if not key:
+            raise CannotRecover(
+                "rows have to be signed (BELFRY_CHANGELOG), and BELFRY_HTTP_WORKER_SECRET is not"
+                " set: give the one that the workers have."
+            )
+        return RowKeys(key, found.here.changelog, self._partition), found.log_end
+
     def _produce(self, key: bytes, value: bytes | None) -> None:
+        headers: Any = []
+        if self._signs is not None:
+            # Rows follow one another, so the next one cannot lie before one more.
+            by, least = self._signs
+            proof = bound(by, least, key, value)
+            self._signs = by, least + 1
+            if value is None:
+                headers = [(SIGNATURE, proof)]
+            else:
+                value = proof + value
         while True:
             try:
-                self._producer.produce(self._topic, value, key, partition=self._partition)
+                self._producer.produce(
+                    self._topic, value, key, partition=self._partition, headers=headers
+                )
             except BufferError:
                 self._producer.poll(0.1)
             else:

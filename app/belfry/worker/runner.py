@@ -307,7 +307,7 @@ class PartitionRunner:
 
     def _due_in_s(self, owned: Owned) -> float:
         due_ms = owned.engine.next_due_ms()
-        longest_s = min(LONGEST_WAIT_S, self.upkeep.beat_ms / 1000)
+        longest_s = min(LONGEST_WAIT_S, self.upkeep.longest_s(owned))
         if due_ms is None or not self._may_fire():
             return longest_s
         now_ms = self._clock.wall_ms() - self._guard.skew_ms
@@ -342,6 +342,10 @@ class PartitionRunner:
         except Aborted as error:
             engine.aborted()
             lease.aborted()
+            if owned.resigning is not None:
+                owned.resigning.aborted()
+            if owned.resigning is not None:
+                owned.resigning.aborted()
             if not error.topics:
                 self._pace.failed()
             self._outputs.hold(error.topics)
@@ -351,6 +355,8 @@ class PartitionRunner:
         self._failpoint("S8")
         engine.committed(receipt.next_offset, int(receipt.acknowledged_ms))
         lease.committed()
+        if owned.resigning is not None and owned.resigning.under_way:
+            owned.resigning.committed()
         self._failpoint("S9")
         self._after(effects, receipt, started_ms)
         return True

@@ -101,6 +101,7 @@ class SelfCheck:
     def _look(self) -> None:
         now_ms = self._opener.clock.monotonic_ms()
         self._opener.identities.look(now_ms)
+        self._opener.trust.marks.look(now_ms)
         reason = next(self._reasons(now_ms), "")
         if self._fitness.leaves(reason, now_ms) and self._kafka_answers():
             self.reason = reason

@@ -17,6 +17,7 @@ from belfry.wire.worker_keys import Purpose
 from belfry.worker import topics
 from belfry.worker.agreement import Agreement, Statements
 from belfry.worker.anchors import Anchors
+from belfry.worker.changelog_trust import ChangelogTrust
 from belfry.worker.clock import SystemClock
 from belfry.worker.cluster_start import Found, homes
 from belfry.worker.failpoints import Failpoints
@@ -105,12 +106,13 @@ def share(
         tenants=tenants,
         lookups=startup.lookups(registry, settings, frames),
         outlets=outlets,
-        policies=Policies(settings, tenants, outputs, registry),
+        policies=Policies(settings, tenants, outputs, registry, gauges.foreign),
         metrics=gauges,
         failpoints=Failpoints(os.environ.get("BELFRY_FAILPOINT", "")),
         log_ends=LogEnds(settings.kafka_properties()),
         tenant_topics=tenant_topics,
         watch=TransactionWatch(settings, partitions, clock, gauges),
+        trust=ChangelogTrust(settings, admin, gauges.foreign),
         stale_ms=topics.tombstones_kept_ms(admin, changelog) // 2,
         leaves=group.leaves,
         agreement=Agreement(settings),

@@ -24,7 +24,8 @@ from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Message
 from belfry.wire.batch import SourceBatch
 from belfry.wire.record import SourceRecord, size_of
 from belfry.worker.caution import Caution
-from belfry.worker.partition_log import PartitionLog, headers_of
+from belfry.worker.partition_log import PartitionLog
+from belfry.worker.record_headers import headers_of
 
 AHEAD: Final = 2
 WAIT_S: Final = 0.2

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from threading import Event as Flag
 from threading import Thread
-from typing import Any, Final
+from typing import Final
 
 import structlog
 
@@ -163,8 +163,7 @@ class Standby:
         if warm.changelog.position == before:
             return
         detector.heard(now_ms)
-        offsets: Any = [m.offset() for m in messages]
-        changes = [(m.key() or b"", m.value()) for m in messages]
+        changes, offsets = warm.changelog.changes(messages)
         position = warm.changelog.position
         warm.replay.apply(changes, offsets, position, int(self._clock.wall_ms()))
         self._opener.failpoints.reach("B1")

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from belfry.engine.ownership import Event
 from belfry.store import keys
@@ -47,6 +47,8 @@ class Recovered:
     identity: Identity
     new_identity: bytes | None
     lent_ms: int | None = None
+    # Where the changelog ended: nothing of the new owner lies before it.
+    end: int = 0
 
 
 def _keeps(_unable: bool) -> bool:
@@ -113,7 +115,16 @@ class TakeOver:
             lent_ms = replay.written_ms if changelog.newest_ms is None else changelog.newest_ms
         identity, row = self._evidence.identity(replay)
         store = ScheduleStore(rows)
-        return Recovered(rows, store, replay.manifest, replay.settings, identity, row, lent_ms)
+        return Recovered(
+            rows,
+            store,
+            replay.manifest,
+            replay.settings,
+            identity,
+            row,
+            lent_ms,
+            changelog.position,
+        )
 
     def _open(
         self, changelog: PartitionLog, warm: tuple[RocksMap, Replay] | None
@@ -166,8 +177,7 @@ class TakeOver:
 
     def _read(self, replay: Replay, changelog: PartitionLog, end: int) -> None:
         for messages in changelog.read_until(end, READ_RECORDS):
-            changes = [(m.key() or b"", m.value()) for m in messages]
-            offsets: Any = [m.offset() for m in messages]
+            changes, offsets = changelog.changes(messages)
             replay.apply(changes, offsets, changelog.position, self._now())
             self._reading.position = changelog.position
             self._reading.records += len(changes)

@@ -22,6 +22,7 @@ from belfry.worker.intake_end import IntakeEnd
 from belfry.worker.outcome import Unknown
 from belfry.worker.partition_log import PartitionLog
 from belfry.worker.reading import Reading
+from belfry.worker.resigning import Resigning
 from belfry.worker.resolver import Resolver
 from belfry.worker.rocks import NoRows, RocksMap
 from belfry.worker.source import SourceReader
@@ -62,6 +63,8 @@ class Owned:
     # its owner holds a read lease.
     former_epoch: int | None = None
     lent_ms: int | None = None
+    # Rows that the former owners have left unsigned, or signed with another secret.
+    resigning: Resigning | None = None
 
     @property
     def keeps_state(self) -> bool:

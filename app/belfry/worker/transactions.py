@@ -23,7 +23,8 @@ from belfry.worker.failpoints import Failpoints
 from belfry.worker.full_queue import produce_in_time, produce_rows
 from belfry.worker.giving_up import PURGED, give_up
 from belfry.worker.loose import LooseProducer
-from belfry.worker.outcome import Aborted, Fenced, TopicGone, Unknown
+from belfry.worker.outcome import Aborted, Fenced, Misplaced, TopicGone, Unknown
+from belfry.worker.row_signing import RowSigner
 
 COMMIT_S: Final = 9.5
 INIT_S: Final = 30.0
@@ -88,7 +89,10 @@ class PartitionProducer:
         self._clock = surroundings.clock
         self._failpoint = surroundings.failpoints.reach
         self._acknowledged: tuple[Message, float, float] | None = None
+        # Signs the rows, where workers do; given with the partition.
+        self.signer: RowSigner | None = None
         self._refused: dict[str, str] = {}
+        self._refusal: KafkaError | None = None
         self._watchful = False
         self.lease = ReadLease()
 
@@ -109,19 +113,20 @@ class PartitionProducer:
 
     def commit(self, effects: Effects) -> Receipt:
         """Make a sealed step's effects true in one transaction."""
-        self._acknowledged, self._refused = None, {}
+        self._acknowledged, self._refused, self._refusal = None, {}, None
         try:
             self._failpoint("S1")
             self._producer.begin_transaction()
             self._produce_outputs(effects)
             self._failpoint("S3")
             sent_ms = self._record(effects)
+            self._see_places()
             if effects.loose and self._loose is not None:
                 self._loose.settle()
             self._failpoint("S5")
             self._producer.commit_transaction(COMMIT_S)
             self._failpoint("S7")
-        except (KafkaException, BufferError, TopicGone) as error:
+        except (KafkaException, BufferError, TopicGone, Misplaced) as error:
             raise self._roll_back(error) from error
         self._watchful = False
         return self._receipt(sent_ms)
@@ -180,11 +185,17 @@ class PartitionProducer:
     def _record(self, effects: Effects) -> float:
         """Put into the transaction what makes this step the partition's next state."""
         # The manifest was added last, and its acknowledgement gives offset and append time.
-        rows = [{"key": key, "value": value} for key, value in effects.rows.items()]
-        manifest = rows.pop()
-        topic = self._outlets.changelog
-        if rows:
-            produce_rows(self._producer, topic, self._partition, rows)
+        topic, signer = self._outlets.changelog, self.signer
+        if signer is None:
+            rows = [{"key": key, "value": value} for key, value in effects.rows.items()]
+            manifest = rows.pop()
+        else:
+            rows, tombstones, manifest = signer.sign(effects.rows)
+        if rows and not produce_rows(self._producer, topic, self._partition, rows):
+            self._out_of_order()
+        if signer is not None:
+            for key, headers in tombstones:
+                self._produce(topic, None, key, partition=self._partition, headers=headers)
         self.lease.serves()
         self.lease.sent(self._clock.monotonic_ms())
         sent_ms = self._clock.wall_ms()
@@ -198,11 +209,32 @@ class PartitionProducer:
         self._failpoint("S4")
         return sent_ms
 
+    def _out_of_order(self) -> None:
+        """Rows came into the queue in several parts, so nobody knows which lies where."""
+        if self.signer is not None and self.signer.by_place:
+            self.signer.lies_as_signed(None)
+            raise Misplaced("the queue was full: rows are not in order")
+
+    def _see_places(self) -> None:
+        """See that rows which are signed by their place have come to lie there, before the commit.
+
+        What the broker has refused is the commit's to tell.
+        """
+        if self.signer is None or not self.signer.by_place:
+            return
+        self._producer.flush(COMMIT_S)
+        if self._refusal is not None:
+            return
+        at = None if self._acknowledged is None else self._acknowledged[0].offset()
+        if not self.signer.lies_as_signed(at):
+            raise Misplaced(f"the manifest lies at offset {at}, where it was not expected")
+
     def _on_manifest(self, error: KafkaError | None, message: Message) -> None:
         # Served before the commit itself is sent, which is what makes the transaction visible.
         self.lease.ends()
         if error is None:
             self._acknowledged = (message, *self._clock.both_ms())
+        self._refusal = error
 
     def _on_output(self, error: KafkaError | None, message: Message) -> None:
         # What was purged was not refused: it was in the same transaction as what was.
@@ -215,9 +247,13 @@ class PartitionProducer:
         message, wall_ms, monotonic_ms = self._acknowledged
         offset = message.offset()
         assert offset is not None
+        if self.signer is not None:
+            self.signer.committed(offset)
         return Receipt(offset + 1, sent_ms, message.timestamp()[1], wall_ms, monotonic_ms)
 
-    def _roll_back(self, error: KafkaException | BufferError | TopicGone) -> Exception:
+    def _roll_back(self, error: KafkaException | BufferError | TopicGone | Misplaced) -> Exception:
+        if self.signer is not None:
+            self.signer.aborted()
         if isinstance(error, KafkaException):
             end = self._end_of(error, during="a transaction")
             if not isinstance(end, Aborted):

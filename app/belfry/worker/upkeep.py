@@ -4,6 +4,7 @@
     manifest  a commit without events, every half minute or more often: it shows that this owner
               lives, measures the clock, renews a read lease, and proves the fence before tenants'
               own inputs are read
+    signing   rows that former owners left unsigned are written again, some in each step
     flush     the store writes its memory tables, so that little is to be replayed after a crash
 
 A partition that keeps no state needs none of it, but says its position again every hour.
@@ -25,6 +26,7 @@ SWEEP_EVERY_MS: Final = 1_000
 SWEEP_BEHIND_MS: Final = 100
 HEARTBEAT_MS: Final = 30_000.0
 FLUSH_EVERY_MS: Final = 20_000
+RESIGN_EVERY_S: Final = 0.05
 
 
 class Upkeep:
@@ -56,10 +58,19 @@ class Upkeep:
             effects = owned.engine.sweep(wall_ms(), SWEEP_ROWS)
         if self._wants_manifest(owned, now_ms):
             effects = owned.engine.claim(None)
+        if owned.resigning is not None and owned.resigning.under_way:
+            effects = owned.engine.claim(None)
+            owned.resigning.add(effects.rows)
         if now_ms - self._flushed_ms >= FLUSH_EVERY_MS:
             self._flushed_ms = now_ms
             owned.rows.flush()
         return effects
+
+    def longest_s(self, owned: Owned) -> float:
+        """The longest time in seconds until there is something to do here."""
+        if owned.resigning is not None and owned.resigning.under_way:
+            return RESIGN_EVERY_S
+        return self.beat_ms / 1000
 
     def _wants_manifest(self, owned: Owned, now_ms: float) -> bool:
         if now_ms - self._beaten_ms >= self.beat_ms or self._guard.wants_probe(int(now_ms)):

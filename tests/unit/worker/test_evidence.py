@@ -103,9 +103,10 @@ class Changelog:
     def read_until(self, end: int, _most: int) -> Any:
         found = self.rows[self.position : end]
         self.position, self.read = end, self.read + len(found)
-        yield [
-            SimpleNamespace(key=lambda k=key: k, value=lambda v=value: v) for key, value in found
-        ]
+        yield found
+
+    def changes(self, found: Any) -> Any:
+        return found, range(len(found))
 
 
 def identity_row(generation: int) -> tuple[bytes, bytes]:

@@ -29,7 +29,7 @@ class Owner(Firing):
         self.engine.fire_due.side_effect = lambda *_: Effects()
         self.engine.sweep.side_effect = lambda *_: Effects()
         self.engine.claim.side_effect = lambda *_: Effects(moved=True)
-        self.owned.keeps_state = True
+        self.owned.keeps_state, self.owned.resigning = True, None
         self.owned.producer.lease, self.owned.lent_ms = ReadLease(), None
         self.lease = self.owned.producer.lease
         self.sealed: list[bool] = []

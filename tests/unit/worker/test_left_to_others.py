@@ -78,6 +78,9 @@ class Changelog:
         if found:
             yield found
 
+    def changes(self, found: list[Message]) -> Any:
+        return [(m.key(), m.value()) for m in found], [m.offset() for m in found]
+
 
 class Producer:
     fenced = False

@@ -64,6 +64,7 @@ def test_who_lost_a_partition_while_taking_it_over_fences_nobody(
         take_over=take_over,
         outputs=SimpleNamespace(topics=0),
         watch=MagicMock(),
+        trust=MagicMock(),
     )
     runner = runner_of(3, kit)
     runner.rightful = at_first
@@ -104,6 +105,7 @@ def test_who_may_not_write_waits_before_the_partition_is_taken_over_again(
         take_over=take_over,
         outputs=SimpleNamespace(hold=hold, topics=0),
         watch=MagicMock(),
+        trust=MagicMock(),
     )
     runner = runner_of(3, kit)
     stopping: Any = SimpleNamespace(is_set=lambda: False, wait=found.append)

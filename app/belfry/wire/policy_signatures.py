@@ -1,0 +1,48 @@
+"""Signatures of policies: that one who knows the workers' secret wrote a record, and where it lies.
+
+A record of `belfry.tenants` carries `belfry-policy-signature`: HMAC-SHA256 over the name of the
+topic, partition and offset, tenant and value, in the form of `claims.py`.  Tombstones carry it too.
+With its offset signed, a copy of an older record proves nothing: who may write to the topic cannot
+bring back a policy that was replaced, not even where compaction has removed what replaced it.
+"""
+
+from __future__ import annotations
+
+import hmac
+from typing import Final, NamedTuple
+
+from belfry.wire.claims import field
+from belfry.wire.record import Headers
+from belfry.wire.worker_keys import Keys
+
+POLICY_SIGNATURE: Final = "belfry-policy-signature"
+
+
+class Spot(NamedTuple):
+    """Where a record lies."""
+
+    topic: str
+    partition: int
+    offset: int
+
+
+def policy_signature(key: bytes, spot: Spot, tenant: bytes, value: bytes | None) -> Headers:
+    """The header of a policy that will lie at a spot."""
+    return [(POLICY_SIGNATURE, _signature(key, spot, tenant, value))]
+
+
+def is_signed_policy(
+    keys: Keys, spot: Spot, record: tuple[bytes, bytes | None, Headers | None]
+) -> bool:
+    """Whether a record (tenant, value, headers) was written to where it lies by one of us."""
+    tenant, value, headers = record
+    shown = [given or b"" for name, given in headers or () if name == POLICY_SIGNATURE]
+    return len(shown) == 1 and any(
+        hmac.compare_digest(shown[0], _signature(key, spot, tenant, value)) for key in keys
+    )
+
+
+def _signature(key: bytes, spot: Spot, tenant: bytes, value: bytes | None) -> bytes:
+    place = f"{spot.partition}/{spot.offset}".encode()
+    parts = (spot.topic.encode(), place, tenant, value)
+    return hmac.digest(key, b"".join(map(field, parts)), "sha256").hex().encode()

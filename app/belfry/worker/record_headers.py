@@ -1,0 +1,35 @@
+"""Headers of records as librdkafka gives them, whatever their names are made of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from confluent_kafka import Message
+
+from belfry.store.signatures import SIGNATURE
+from belfry.wire.headers import bounded
+from belfry.wire.record import Headers
+
+
+def headers_of(messages: list[Message]) -> list[Headers | None]:
+    """Headers of records, cut where there are thousands (`wire/headers.py`).
+
+    Those of a record with a name that is no UTF-8 come back as one that says so.
+    confluent-kafka leaves such an error pending and hands out a list with a hole, which may end the
+    process when it is touched.  `map` looks for pending errors after each call, where a plain call
+    does not, and each message is asked once only.
+    """
+    found: list[Headers | None] = []
+    calls: Any = map(Message.headers, messages)
+    for _ in messages:
+        try:
+            found.append(bounded(next(calls)))
+        except (SystemError, UnicodeDecodeError):
+            found.append([("belfry-unreadable", b"a header name of this record is no UTF-8")])
+    return found
+
+
+def proof_of(message: Message) -> bytes | None:
+    """What a tombstone of the changelog says to prove that it is a worker's; None for nothing."""
+    headers = headers_of([message])[0] or ()
+    return next((value or b"" for name, value in headers if name == SIGNATURE), None)

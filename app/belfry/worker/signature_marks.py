@@ -1,0 +1,119 @@
+"""What the rows of each partition are signed with, told where writers of the changelog cannot.
+
+A signature by a secret that this worker does not know looks like a stranger's.  A worker that took
+it for one would go on with a state from long ago.  So an owner says what it signs with before it
+does, as the metadata of an offset of a group without members, as anchors are (`anchors.py`):
+
+    keys       fingerprints of the keys that rows may be signed with, the newest first
+    whole      every row is signed with the first of them
+    required   an owner has taken unsigned rows for a stranger's
+
+Kafka forgets an offset some days after its last commit, so owners say theirs again every hour.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from threading import Lock
+from typing import Any, Final
+
+import orjson
+import structlog
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from belfry.settings import SharedSettings
+
+ANSWER_S: Final = 5.0
+RENEW_EVERY_MS: Final = 3_600_000.0
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What a partition's rows are signed with."""
+
+    keys: tuple[str, ...] = ()
+    whole: bool = False
+    required: bool = False
+
+    def text(self) -> str:
+        """As it is kept."""
+        return orjson.dumps(asdict(self)).decode()
+
+
+NOTHING: Final = Mark()
+
+
+def mark_of(text: str) -> Mark:
+    """A mark as it was kept."""
+    told = orjson.loads(text)
+    return Mark(tuple(map(str, told["keys"])), bool(told["whole"]), bool(told["required"]))
+
+
+class Marks:
+    """Reads and writes marks; ConnectionError where the cluster does not answer."""
+
+    def __init__(self, admin: AdminClient, settings: SharedSettings) -> None:
+        self._admin = admin
+        self._topic = settings.topic("changelog")
+        self.group = f"{settings.cluster.app_id}.signatures"
+        self._lock = Lock()
+        self._owned: dict[int, Mark] = {}
+        self._renewed_ms = 0.0
+
+    def read(self, partition: int) -> Mark:
+        """What was said last of a partition; `NOTHING` for nothing."""
+        asked: Any = ConsumerGroupTopicPartitions(
+            self.group, [TopicPartition(self._topic, partition)]
+        )
+        try:
+            answers = self._admin.list_consumer_group_offsets([asked], request_timeout=ANSWER_S)
+            found = answers[self.group].result(ANSWER_S).topic_partitions
+        except (KafkaException, TimeoutError) as error:
+            raise ConnectionError(f"group {self.group}: {error}") from error
+        for each in found:
+            if each.error is not None and each.error.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                raise ConnectionError(f"group {self.group}: {each.error.str()}")
+            if each.error is None and each.offset >= 0 and each.metadata:
+                return mark_of(each.metadata)
+        return NOTHING
+
+    def owned(self, partition: int, mark: Mark) -> None:
+        """Say this of a partition that is owned here, now and again every hour."""
+        self._write({partition: mark})
+        with self._lock:
+            self._owned[partition] = mark
+
+    def given_up(self, partition: int) -> None:
+        """This worker owns it no more."""
+        with self._lock:
+            self._owned.pop(partition, None)
+
+    def look(self, now_ms: float) -> None:
+        """Say again what is owned here, if it is time; from one thread, often."""
+        with self._lock:
+            due = dict(self._owned)
+        if not due or now_ms - self._renewed_ms < RENEW_EVERY_MS:
+            return
+        self._renewed_ms = now_ms
+        try:
+            self._write(due)
+        except ConnectionError as error:
+            log.warning("what rows are signed with is not said again", reason=str(error))
+
+    def _write(self, marks: dict[int, Mark]) -> None:
+        told = [
+            TopicPartition(self._topic, partition, 0, metadata=mark.text())
+            for partition, mark in marks.items()
+        ]
+        given: Any = ConsumerGroupTopicPartitions(self.group, told)
+        try:
+            answers = self._admin.alter_consumer_group_offsets([given], request_timeout=ANSWER_S)
+            written = answers[self.group].result(ANSWER_S).topic_partitions
+        except (KafkaException, TimeoutError) as error:
+            raise ConnectionError(f"group {self.group}: {error}") from error
+        for each in written:
+            if each.error is not None:
+                raise ConnectionError(f"group {self.group}: {each.error.str()}")

@@ -1,0 +1,155 @@
+"""Which records of a changelog a worker wrote, and which only look so."""
+
+from __future__ import annotations
+
+import pytest
+
+from belfry.store import keys
+from belfry.store.records import FORMAT, UnknownFormat
+from belfry.store.signatures import (
+    NEAR,
+    PLACE,
+    Judge,
+    RowKeys,
+    Verifier,
+    bound,
+    fingerprint,
+    is_signed,
+    may_be_a_row,
+    row_of,
+)
+
+KEY, OTHER = b"k" * 32, b"o" * 32
+NAME, ROW = b"demo/a", bytes((FORMAT, 2)) + b"row"
+MANIFEST = keys.manifest_key(7)
+BY = RowKeys(KEY, "log-1", 3)
+
+
+def placed(offset: int, by: RowKeys = BY) -> bytes:
+    return PLACE + by.token(offset)
+
+
+def judged(
+    offset: int, key: bytes, value: bytes | None, judge: Judge, proof: bytes | None = None
+) -> bytes | str | None:
+    """The row that a judge makes of a record; a word where it is a stranger's."""
+    known, row = judge.row(offset, key, value, lambda: proof)
+    return row if known else "a stranger's"
+
+
+def test_tokens_of_many_are_those_of_each() -> None:
+    for start, count in ((0, 1), (63, 2), (100, 300), (64, 64), (5, 0)):
+        each = b"".join(RowKeys(KEY, "log-1", 3).token(start + at) for at in range(count))
+        assert BY.tokens(start, count) == each
+
+
+def test_a_token_belongs_to_one_offset_of_one_partition_of_one_topic_of_one_secret() -> None:
+    others = RowKeys(OTHER, "log-1", 3), RowKeys(KEY, "log-2", 3), RowKeys(KEY, "log-1", 4)
+    tokens = {BY.token(at) for at in range(1_000)} | {each.token(9) for each in others}
+    assert len(tokens) == 1_000 + len(others)
+
+
+def test_a_row_counts_where_its_token_belongs_and_nowhere_else() -> None:
+    judge = Judge([BY])
+    assert judged(9, NAME, placed(9) + ROW, judge) == ROW
+    assert judged(10, NAME, placed(9) + ROW, judge) == "a stranger's"
+    assert judged(9, NAME, placed(9, RowKeys(OTHER, "log-1", 3)) + ROW, judge) == "a stranger's"
+
+
+def test_two_secrets_are_believed_at_once() -> None:
+    judge = Judge([RowKeys(OTHER, "log-1", 3), BY])
+    assert judged(9, NAME, placed(9) + ROW, judge) == ROW
+    assert judged(4, NAME, bound(BY, 4, NAME, ROW) + ROW, judge) == ROW
+
+
+@pytest.mark.parametrize(
+    ("offset", "key", "row"),
+    [(9, b"demo/b", ROW), (9, NAME, ROW + b"!"), (9, NAME + ROW[:1], ROW[1:]), (8, NAME, ROW)],
+    ids=["another name", "another row", "another boundary", "too early"],
+)
+def test_a_row_bound_by_content_is_what_was_signed(offset: int, key: bytes, row: bytes) -> None:
+    proof = bound(BY, 9, NAME, ROW)
+    assert Verifier([BY]).holds(9, NAME, proof, ROW)
+    assert not Verifier([BY]).holds(offset, key, proof, row)
+
+
+def test_a_copy_of_a_bound_row_counts_neither_behind_a_manifest_nor_far_away() -> None:
+    judge = Judge([BY])
+    value = bound(BY, 9, NAME, ROW) + ROW
+    assert judged(10, NAME, value, judge) == ROW
+    assert judged(9 + NEAR, NAME, value, judge) == ROW
+    assert judged(10 + NEAR, NAME, value, judge) == "a stranger's"
+    assert judged(11, MANIFEST, placed(11) + ROW, judge) == ROW
+    assert judged(12, NAME, value, judge) == "a stranger's"
+    judge.restart()
+    assert judged(10, NAME, value, judge) == ROW
+
+
+def test_a_strangers_manifest_bars_nothing() -> None:
+    judge = Judge([BY])
+    assert judged(11, MANIFEST, placed(99) + ROW, judge) == "a stranger's"
+    assert judged(12, NAME, bound(BY, 9, NAME, ROW) + ROW, judge) == ROW
+
+
+def test_a_tombstone_is_proven_by_its_header() -> None:
+    for judge in (Judge([BY]), Judge([BY], required=True)):
+        assert judged(9, NAME, None, judge, placed(9)) is None
+        assert judged(9, NAME, None, judge, bound(BY, 9, NAME, None)) is None
+        assert judged(10, NAME, None, judge, placed(9)) == "a stranger's"
+        assert judged(9, NAME, None, judge, bound(BY, 9, NAME, b"")) == "a stranger's"
+        assert judged(9, NAME, None, judge, b"") == "a stranger's"
+
+
+def test_what_is_not_signed_counts_until_signatures_are_required() -> None:
+    assert judged(9, NAME, ROW, Judge([BY])) == ROW
+    assert judged(9, NAME, None, Judge([BY])) is None
+    strict = Judge([BY], required=True)
+    assert judged(9, NAME, ROW, strict) == "a stranger's"
+    assert judged(9, NAME, None, strict) == "a stranger's"
+
+
+def test_without_a_secret_a_signed_row_is_neither_believed_nor_skipped() -> None:
+    with pytest.raises(UnknownFormat, match="BELFRY_HTTP_WORKER_SECRET"):
+        judged(9, NAME, placed(9) + ROW, Judge())
+    assert judged(9, NAME, ROW, Judge()) == ROW
+    assert judged(9, NAME, None, Judge(), placed(9)) is None
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        (b"", b"\1\1x"), (b"order-1", b"\1\1x"), (b"order-1", None), (b"order/1", b"\0\0\0\0\7x"),
+        (b"order/1", b'{"paid":true}'), (b"order/1", b""), (b"order/1", b"\1"), (b"a/b", b"hello"),
+    ],
+)  # fmt: skip
+def test_what_no_release_writes_is_a_strangers(key: bytes, value: bytes | None) -> None:
+    assert not may_be_a_row(key, value)
+    assert judged(9, key, value, Judge()) == "a stranger's"
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [(NAME, b"\4\1x"), (NAME, b"\1\x63x"), (b"\0x", b"\1\1"), (b"\0m\0\0", b"\5\4"),
+     (keys.SETTINGS_KEY, b"{}"), (NAME, None)],
+)  # fmt: skip
+def test_what_a_later_release_may_have_written_is_never_skipped(
+    key: bytes, value: bytes | None
+) -> None:
+    assert judged(9, key, value, Judge()) == value
+
+
+def test_a_later_releases_row_that_is_signed_is_passed_on_to_whoever_stops_for_it() -> None:
+    later = b"\x09\x63row"
+    assert judged(9, NAME, placed(9) + later, Judge([BY], required=True)) == later
+
+
+def test_a_fingerprint_tells_keys_apart_and_not_what_they_are() -> None:
+    assert fingerprint(KEY) != fingerprint(OTHER)
+    assert KEY.hex() not in fingerprint(KEY)
+
+
+def test_the_proof_is_taken_off_a_row() -> None:
+    for value in (placed(9) + ROW, bound(BY, 9, NAME, ROW) + ROW):
+        assert is_signed(value)
+        assert row_of(value) == ROW
+    assert not is_signed(ROW)
