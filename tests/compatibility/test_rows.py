@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from belfry.store import records
+from belfry.store.layout import records
 from belfry.store.plain import decode_plain
 from tests.compatibility.rows import FILE, rows, said
 

@@ -23,7 +23,7 @@ from belfry.api.reading import Reads
 from belfry.api.threads import Threads
 from belfry.engine.effects import Effects, Fired
 from belfry.engine.firing import fire_extra
-from belfry.store.keys import schedule_key
+from belfry.store.layout.keys import schedule_key
 from belfry.store.lookup import Standing, standing_of
 
 MARK: Final = ("belfry-dry-run", b"true")

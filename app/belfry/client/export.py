@@ -16,8 +16,8 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 
 from belfry.client.errors import BelfryError
 from belfry.client.kafka import Cluster
-from belfry.store.keys import MANIFEST_PREFIX
-from belfry.store.records import PENDING, Manifest, check_format, decode_manifest
+from belfry.store.layout.keys import MANIFEST_PREFIX
+from belfry.store.layout.records import PENDING, Manifest, check_format, decode_manifest
 
 BATCH = 10_000
 POLL_S = 0.2

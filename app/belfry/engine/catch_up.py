@@ -9,14 +9,14 @@ from __future__ import annotations
 from typing import Final
 
 from belfry.engine.effects import Effects
-from belfry.engine.firing import RULE
 from belfry.engine.plan import plan_of
 from belfry.engine.ruled import Ruled, next_row
 from belfry.engine.waiting import Waiting
 from belfry.firing.due import Most, take
 from belfry.schedules.tenant import Tenant
 from belfry.schedules.tenants import StepTenants
-from belfry.store.records import IN_CATCH_UP, decode_row
+from belfry.store.layout.pending import decode_pending
+from belfry.store.layout.records import IN_CATCH_UP
 from belfry.store.schedules import ScheduleStore
 
 LEAST_SHARE: Final = 16
@@ -64,12 +64,12 @@ class CatchUp:
     def _fire_of(self, name: bytes, share: int, now_ms: int, effects: Effects) -> int:
         """Fire a tenant's share; the number of its fires."""
         tenant = self._tenants.of_bytes(name)
-        line = self._store.line(IN_CATCH_UP, name)
-        rows, _ = take(line, Most(share, effects.room // 2))
+        queue = self._store.queue(IN_CATCH_UP, name)
+        rows, _ = take(queue, Most(share, effects.room // 2))
         if not rows:
             # They joined in this step.
             return 0
-        self._store.clear(rows)
+        self._store.take(rows)
         fired = 0
         for turn, (_, record) in enumerate(rows):
             burst = max(1, (share - fired) // (len(rows) - turn))
@@ -82,13 +82,12 @@ class CatchUp:
     ) -> int:
         """Fire a schedule's next few late occurrences, and put it where it waits then."""
         burst, now_ms = burst_at
-        self._store.added -= 1
-        row = decode_row(record)
+        row = decode_pending(record)
         if self._ruled.holds_unreadable(row, record):
             return 0
-        plan = plan_of(row[RULE])
+        plan = plan_of(row.extra)
         fired = 0
-        while fired < burst and now_ms - row[0] > plan.limit_ms:
+        while fired < burst and now_ms - row.due_ms > plan.limit_ms:
             if fired and effects.room <= 0:
                 break
             if self._ruled.too_old(row, plan, tenant):
@@ -99,7 +98,7 @@ class CatchUp:
             if following is None:
                 return fired
             row, record = next_row(row, following), following[3]
-        if now_ms - row[0] > plan.limit_ms:
+        if now_ms - row.due_ms > plan.limit_ms:
             self._waiting.hold(row, record, IN_CATCH_UP)
         else:
             self._waiting.keep_again(row, record)

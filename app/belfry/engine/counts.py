@@ -7,14 +7,14 @@ changes it where the count has passed its place: the rest is yet to be read.
 
 from __future__ import annotations
 
-from itertools import islice
 from typing import Final
 
-from belfry.store.records import PLACE
+from belfry.store.layout.keys import tenant_of
+from belfry.store.layout.records import is_location
 from belfry.store.schedules import ScheduleStore
 
 SLICE: Final = 20_000
-# Behind every row of a tenant: the count is complete.
+# Behind every name of a tenant: the count is complete.
 _END: Final = b"\xff"
 
 
@@ -36,34 +36,23 @@ class Counts:
         return count
 
     def _go_on(self, name: bytes, count: int, cursor: bytes) -> tuple[int, bytes]:
-        start = b"k" + name + b"/"
-        rows = list(islice(self._store.rows.scan(cursor or start, start[:-1] + b"0"), SLICE))
-        count += sum(row[1] == PLACE for _, row in rows)
-        return count, rows[-1][0] + b"\0" if len(rows) == SLICE else _END
+        rows = list(self._store.names_of(name, cursor or None, SLICE))
+        count += sum(is_location(row) for _, row in rows)
+        return count, rows[-1][0] if len(rows) == SLICE else _END
 
     def committed(self) -> None:
         """Keep up with a step; called before its writes go to the store."""
         self._read_of.clear()
         if not self._counted:
             return
-        passed = [(key, row) for key, row in self._store.writes.items() if self._passed(key)]
-        before = self._store.rows.get_many([key for key, _ in passed])
-        for (key, row), old in zip(passed, before, strict=True):
-            count, cursor = self._counted[_tenant(key)]
-            self._counted[_tenant(key)] = (count + _waits(row) - _waits(old), cursor)
+        for name, change in self._store.waiting_changes(self._passed):
+            count, cursor = self._counted[tenant_of(name)]
+            self._counted[tenant_of(name)] = (count + change, cursor)
 
     def aborted(self) -> None:
         """Forget a step: what was read is in the store, so it stays counted."""
         self._read_of.clear()
 
-    def _passed(self, key: bytes) -> bool:
-        counted = self._counted.get(_tenant(key)) if key[:1] == b"k" else None
-        return counted is not None and key < counted[1]
-
-
-def _tenant(key: bytes) -> bytes:
-    return key[1 : key.find(b"/")]
-
-
-def _waits(row: bytes | None) -> int:
-    return int(row is not None and row[1] == PLACE)
+    def _passed(self, name: bytes) -> bool:
+        counted = self._counted.get(name[: name.find(b"/")])
+        return counted is not None and name <= counted[1]

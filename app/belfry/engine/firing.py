@@ -14,27 +14,20 @@ from typing import TYPE_CHECKING, Final
 
 from belfry.engine.deliveries import deliver, fired_event
 from belfry.engine.effects import Effects
-from belfry.engine.gates import GROUP, group_gate
+from belfry.engine.gates import group_gate
 from belfry.engine.plain_fires import PlainFires
 from belfry.engine.queues import SHORT_STEP, Look, Queues, Turn
-from belfry.engine.waiting import SCHEDULE_ID, TENANT, Waiting
-from belfry.firing.due import Most, Reach, due_chunk
+from belfry.engine.waiting import Waiting
+from belfry.firing.due import Most, ScanPosition, due_chunk
 from belfry.schedules.deliveries import RETRIES
 from belfry.schedules.identity import extra_fire_id, fire_id
 from belfry.schedules.outcomes import Outcome
 from belfry.schedules.rule import has_targets
 from belfry.schedules.tenant import Delivery, Tenant
 from belfry.schedules.tenants import StepTenants
-from belfry.store.keys import line_place
-from belfry.store.readable import ONE_SHOT_HEADS
-from belfry.store.records import (
-    ENDED_FIRED,
-    Pending,
-    PendingRow,
-    decode_headers,
-    decode_row,
-    encode_marker,
-)
+from belfry.store.layout.keys import sort_key
+from belfry.store.layout.pending import Pending, decode_headers, decode_pending, fires_once
+from belfry.store.layout.records import encode_fired_marker
 from belfry.store.schedules import ScheduleStore
 from belfry.wire.fired import FiredEvent, encode_fired
 from belfry.wire.headers import PREFIX as OURS
@@ -48,12 +41,11 @@ if TYPE_CHECKING:
 EXTRA: Final = -1
 # Due instant and sequence in a line; place, row and record of what was put back.
 Place = tuple[int, int]
-Again = tuple[Place, PendingRow, bytes]
+Again = tuple[Place, Pending, bytes]
 CE_VERSION: Final = "ce_specversion"
 # How names of belfry's own headers begin; some readers take capitals for the same.
 OURS_BYTES: Final = OURS.encode()
 LENGTH: Final = len(OURS)
-RULE: Final = 16
 
 
 class Firing:
@@ -69,52 +61,54 @@ class Firing:
         self._ruled = ruled
         self.queues = Queues(store, tenants, waiting)
 
-    def fire_due(self, reach: Reach, now_ms: int, at_most: int, effects: Effects) -> Reach:
+    def fire_due(
+        self, reach: ScanPosition, now_ms: int, at_most: int, effects: Effects
+    ) -> ScanPosition:
         """Fire at most `at_most` events due up to `now_ms`; returns how far that reaches."""
-        self._waiting.edge_ms = max(now_ms, reach.newest_ms)
+        self._waiting.edge_ms = max(now_ms, reach.horizon_ms)
         self._waiting.reach = reach
         self._ruled.begin(now_ms, effects)
         room = at_most
         if self._waiting.backlog:
-            first_ms = self._store.first_due_ms(reach.cursor)
+            first_ms = self._store.first_due_ms(reach.next)
             share = self.queues.room(at_most, first_ms, now_ms)
             room -= self._fire_backlog(reach, now_ms, share, effects)
             if self._waiting.heads:
                 room = min(room, SHORT_STEP)
-        timeline = self._store.timeline(reach.cursor, now_ms)
+        timeline = self._store.timeline(reach.next, now_ms)
         chunk = due_chunk(timeline, reach, now_ms, Most(max(1, room), max(1, effects.room)))
-        self._store.clear(chunk.rows)
+        self._store.take(chunk.rows)
         for record in self._plain.fire(chunk.rows, now_ms, effects):
             self._plain.forget(self._leave_timeline(record, now_ms, effects))
-        return chunk.reach
+        return chunk.position
 
     def _leave_timeline(self, record: bytes, now_ms: int, effects: Effects) -> bytes:
         """Fire or judge a due row, or hold it back; its tenant, who may be held up by it."""
-        row = decode_row(record)
-        tenant = self._tenants.of_bytes(row[TENANT])
+        row = decode_pending(record)
+        tenant = self._tenants.of_bytes(row.tenant)
         full = effects.room <= 0
-        if tenant.aside or full or row[TENANT] in self._waiting.backlog:
+        if tenant.aside or full or row.tenant in self._waiting.backlog:
             self._waiting.hold(row, record)
-            self._store.added -= 1
             effects.moved = True
         elif not self._held_behind(row, record, effects):
-            if row[RULE] or record[2:4] not in ONE_SHOT_HEADS:
-                self._ruled.leave(row, record, tenant, row[0])
+            if not fires_once(record):
+                self._ruled.leave(row, record, tenant, row.due_ms)
             else:
                 self._fire(row, tenant, now_ms, effects)
-        return row[TENANT]
+        return row.tenant
 
-    def _held_behind(self, row: PendingRow, record: bytes, effects: Effects) -> bool:
+    def _held_behind(self, row: Pending, record: bytes, effects: Effects) -> bool:
         """Whether the gate of a row's group held it back."""
         gates = self._waiting.gates
-        if not row[GROUP] or row[TENANT] not in gates.tenants or gates.passes(row):
+        if not row.group or row.tenant not in gates.tenants or gates.passes(row):
             return False
         gates.hold(group_gate(row), row, record)
-        self._store.added -= 1
         effects.moved = True
         return True
 
-    def _fire_backlog(self, reach: Reach, now_ms: int, at_most: int, effects: Effects) -> int:
+    def _fire_backlog(
+        self, reach: ScanPosition, now_ms: int, at_most: int, effects: Effects
+    ) -> int:
         fired = 0
         for turn, turns in self.queues.turns(reach, now_ms):
             if fired >= at_most or effects.room <= 0:
@@ -122,7 +116,7 @@ class Firing:
             look = self.queues.peek(turn, Most((at_most - fired) // turns, effects.room // turns))
             rows = look.rows
             left, did = self._leave_backlog(turn, look, now_ms, effects)
-            self._store.clear(rows[:left])
+            self._store.take(rows[:left])
             self.queues.took(turn, look, left, did, now_ms)
             fired += did
             if left or not (rows or turn.behind or turn.name in self._waiting.heads):
@@ -142,29 +136,28 @@ class Firing:
             place, record, again = _next_of(look, left, waiting.next_again)
             if record is None or (again and place[0] > now_ms):
                 break
-            row = decode_row(record)
+            row = decode_pending(record)
             if waiting.overtakes(place, turn.name) or self._ruled.has_to_slow(row, record, turn):
                 break
             if again:
                 waiting.take_again()
             left, done = left + (not again), done + 1
-            placed = row if row[0] == place[0] else (place[0], *row[1:])
+            placed = row if row.due_ms == place[0] else row.at(place[0], row.nominal_ms)
             if self._held_behind(placed, record, effects):
                 continue
-            if row[RULE] or record[2:4] not in ONE_SHOT_HEADS:
+            if not fires_once(record):
                 self._ruled.leave(row, record, turn.tenant, place[0])
             else:
                 self._fire(row, turn.tenant, now_ms, effects)
         waiting.end_turn()
         return left, done
 
-    def _fire(self, row: PendingRow, tenant: Tenant, now_ms: int, effects: Effects) -> None:
-        name = row[TENANT] + b"/" + row[SCHEDULE_ID]
-        identity = fire_id(name, row[4], row[5], row[1])
+    def _fire(self, row: Pending, tenant: Tenant, now_ms: int, effects: Effects) -> None:
+        name = row.name
+        identity = fire_id(name, row.life, row.version, row.nominal_ms)
         emit(row, tenant, (identity, now_ms), effects)
-        marker = encode_marker((ENDED_FIRED, now_ms, row[0], row[4], row[5], row[6] + 1))
-        effects.rows[name] = self._store.writes[b"k" + name] = marker
-        self._store.added -= 1
+        marker = encode_fired_marker(now_ms, row.due_ms, row.life, row.version, row.occurrence + 1)
+        self._store.end(name, marker)
         if Outcome.FIRED in tenant.written:
             event = told(row, tenant, Outcome.FIRED, now_ms)
             event.fire_id = identity.decode()
@@ -175,7 +168,7 @@ def _next_of(look: Look, left: int, again: Again | None) -> tuple[Place, bytes |
     """Place and record of what leaves next, if anything may; and whether it was put back before."""
     if left < len(look.rows):
         key, record = look.rows[left]
-        place = line_place(key)
+        place = sort_key(key)
         if again is None or place < again[0]:
             return place, record, False
     elif again is None or again[0][0] >= look.beyond_ms:
@@ -183,9 +176,9 @@ def _next_of(look: Look, left: int, again: Again | None) -> tuple[Place, bytes |
     return again[0], again[2], True
 
 
-def told(row: PendingRow, tenant: Tenant, outcome: Outcome, now_ms: int) -> LifecycleEvent:
+def told(row: Pending, tenant: Tenant, outcome: Outcome, now_ms: int) -> LifecycleEvent:
     """What is told of an occurrence."""
-    pending = Pending._make(row)
+    pending = row
     return LifecycleEvent(
         tenant=tenant.name,
         schedule_id=pending.schedule_id.decode(),
@@ -198,7 +191,7 @@ def told(row: PendingRow, tenant: Tenant, outcome: Outcome, now_ms: int) -> Life
 
 def fire_extra(row: Pending, tenant: Tenant, position: int, now_ms: int, effects: Effects) -> bytes:
     """Fire the extra occurrence that a TRIGGER at source offset `position` asked for."""
-    name = b"%b/%b" % (row.tenant, row.schedule_id)
+    name = row.name
     identity = extra_fire_id(name, row.life, row.version, position)
     extra = row._replace(nominal_ms=now_ms, due_ms=now_ms, occurrence=EXTRA)
     emit(extra, tenant, (identity, now_ms), effects)
@@ -206,7 +199,7 @@ def fire_extra(row: Pending, tenant: Tenant, position: int, now_ms: int, effects
 
 
 def emit(
-    row: PendingRow, tenant: Tenant, fire: tuple[bytes, int], effects: Effects, missed: int = 0
+    row: Pending, tenant: Tenant, fire: tuple[bytes, int], effects: Effects, missed: int = 0
 ) -> None:
     """Add the fired record of a fire (its id, its instant) to the effects.
 
@@ -227,7 +220,7 @@ def emit(
         headers = _users(given, tenant) + headers
     effects.room -= len(value or b"") + len(given)
     if tenant.dressed or has_targets(rule):
-        event = fired_event(Pending._make(row), tenant, fire, missed)
+        event = fired_event(row, tenant, fire, missed)
         value = _dress(event, tenant, headers, effects)
         if tenant.hooks or has_targets(rule):
             deliver(row, tenant, event, headers, effects)

@@ -22,38 +22,31 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Final, NamedTuple
 
-from belfry.engine.effects import Effects
 from belfry.engine.undoing import Undoable
 from belfry.schedules.triggers import trigger_of
-from belfry.store import keys
-from belfry.store.readable import why_unreadable
-from belfry.store.records import (
-    CLOSES_GROUP,
-    CLOSES_OWN,
+from belfry.store.layout import keys
+from belfry.store.layout.pending import Pending, decode_pending
+from belfry.store.layout.records import (
+    BEHIND_LOCK,
     IN_BACKLOG,
-    IN_GATED,
+    LOCKS_GROUP,
+    LOCKS_OWN,
     Awaited,
-    PendingRow,
+    Location,
     decode_awaited,
-    decode_row,
     encode_awaited,
-    encode_place,
+    encode_location,
 )
+from belfry.store.readable import why_unreadable
 from belfry.store.schedules import ScheduleStore
 
-SEQ: Final = 3
-VERSION: Final = 5
-TENANT: Final = 10
-SCHEDULE_ID: Final = 11
-GROUP: Final = 12
-RULE: Final = 16
 # Rows that leave a gate at once: those behind them wait no longer than a step.
 MOST_AT_ONCE: Final = 200
 NOWHERE: Final = (-(2**62), 0)
 UNREADABLE_GATE: Final = b"u"
 
 Spot = tuple[int, int]
-Held = tuple[PendingRow, bytes]
+Held = tuple[Pending, bytes]
 
 
 class Gate(NamedTuple):
@@ -71,19 +64,19 @@ class Drain(NamedTuple):
     last_place: bytes = b""
 
 
-def group_gate(row: PendingRow) -> Gate:
+def group_gate(row: Pending) -> Gate:
     """The gate of a row's group."""
-    return Gate(row[TENANT], b"g" + row[GROUP])
+    return Gate(row.tenant, b"g" + row.group)
 
 
-def unreadable_gate(row: PendingRow) -> Gate:
+def unreadable_gate(row: Pending) -> Gate:
     """The gate of what this version cannot fire; it lets go what a later owner can."""
-    return Gate(row[TENANT], UNREADABLE_GATE)
+    return Gate(row.tenant, UNREADABLE_GATE)
 
 
-def own_gate(row: PendingRow) -> Gate:
+def own_gate(row: Pending) -> Gate:
     """The gate of a schedule of its own."""
-    return Gate(row[TENANT], b"s" + row[SCHEDULE_ID])
+    return Gate(row.tenant, b"s" + row.schedule_id)
 
 
 class Gates:
@@ -94,8 +87,6 @@ class Gates:
         self._closed: Undoable[Gate, bytes] = Undoable()
         self._draining: Undoable[Gate, Drain] = Undoable()
         self._joined: dict[Gate, Spot] = {}
-        self._awaits = True
-        self._until_ms: int | None = None
         # Tenants some of whose groups wait, and how many: their fires are not plain.
         self.tenants: Undoable[bytes, int] = Undoable()
         self._count()
@@ -107,7 +98,7 @@ class Gates:
             for gate in _gates_of(key, decode_awaited(record)):
                 self._shut(gate)
                 self._closed[gate] = key
-        for each in self._store.gates():
+        for each in self._store.locks():
             gate = Gate(*each)
             if gate not in self._closed:
                 self._shut(gate)
@@ -118,9 +109,6 @@ class Gates:
         for each in (self._closed, self._draining, self.tenants):
             each.committed()
         self._joined.clear()
-        if self._awaits:
-            self._until_ms = next((until_ms for until_ms, _ in self._store.untils()), None)
-            self._awaits = self._until_ms is not None
 
     def aborted(self) -> None:
         """The step was rolled back: gates are as they were before it."""
@@ -130,44 +118,41 @@ class Gates:
 
     def next_ms(self, soon_ms: int) -> int | None:
         """When there is something to do, or None; at `soon_ms` where it is to be done at once."""
+        until_ms = self._store.first_until_ms()
         if any(self._has_left(drain) for drain in self._draining.values()):
-            return soon_ms if self._until_ms is None else min(soon_ms, self._until_ms)
-        return self._until_ms
+            return soon_ms if until_ms is None else min(soon_ms, until_ms)
+        return until_ms
 
-    def passes(self, row: PendingRow) -> bool:
+    def passes(self, row: Pending) -> bool:
         """Whether a due row of a group may leave, as far as its group's gate is concerned."""
         gate = group_gate(row)
         if gate in self._closed:
             return False
         drain = self._draining.get(gate)
-        return drain is None or (row[0], row[SEQ]) < drain.first
+        return drain is None or row.sort_key < drain.first
 
     def is_closed(self, gate: Gate) -> bool:
         """Whether a fire that closed this gate is still awaited."""
         return gate in self._closed
 
-    def hold(self, gate: Gate, row: PendingRow, record: bytes) -> None:
+    def hold(self, gate: Gate, row: Pending, record: bytes) -> None:
         """Put a due record behind a gate."""
-        spot = (row[0], row[SEQ])
-        name = row[TENANT] + b"/" + row[SCHEDULE_ID]
-        self._store.put(name, record, (IN_GATED, *spot), gate.name)
+        spot = row.sort_key
+        name = row.name
+        self._store.move(name, record, Location(BEHIND_LOCK, *spot, gate.name))
         self._joined[gate] = min(spot, self._joined.get(gate, spot))
 
-    def close(
-        self, row: PendingRow, fire: tuple[bytes, int], terms: tuple[int, int], effects: Effects
-    ) -> None:
+    def close(self, row: Pending, fire: tuple[bytes, int], terms: tuple[int, int]) -> None:
         """Await the acknowledgement of a fire (its id, its instant), and close what waits for it.
 
         The terms are what it closes, and how long it is awaited (ms).
         """
         (identity, now_ms), (closes, wait_ms) = fire, terms
         awaited = Awaited(
-            closes, now_ms, now_ms + wait_ms, row[0], row[VERSION], row[SCHEDULE_ID], row[GROUP]
+            closes, now_ms, now_ms + wait_ms, row.due_ms, row.version, row.schedule_id, row.group
         )
-        key, record = keys.awaited_key(row[TENANT], identity), encode_awaited(awaited)
-        effects.rows[key] = record
-        self._store.put_awaited(key, record)
-        self._awaits = True
+        key, record = keys.awaited_key(row.tenant, identity), encode_awaited(awaited)
+        self._store.await_ack(key, record)
         for gate in _gates_of(key, awaited):
             if gate in self._draining:
                 del self._draining[gate]
@@ -182,19 +167,19 @@ class Gates:
 
     def overdue(self, now_ms: int) -> Iterator[tuple[bytes, Awaited]]:
         """Some of the fires that were not acknowledged in time, with their changelog keys."""
-        if self._until_ms is None or self._until_ms > now_ms:
+        first_ms = self._store.first_until_ms()
+        if first_ms is None or first_ms > now_ms:
             return
         for until_ms, key in islice(self._store.untils(), MOST_AT_ONCE):
             awaited = self.awaited(key)
             if until_ms <= now_ms and awaited is not None:
                 yield key, awaited
 
-    def open(self, key: bytes, effects: Effects) -> list[Held]:
+    def open(self, key: bytes) -> list[Held]:
         """Await a fire no longer; what its gates let go, for the tenant's backlog."""
         record = self._store.named(key)
         assert record is not None, "what is opened was awaited"
-        self._store.drop_awaited(key, record)
-        effects.rows[key] = None
+        self._store.acked(key, record)
         let_go: list[Held] = []
         for gate in _gates_of(key, decode_awaited(record)):
             if self._closed.get(gate) == key:
@@ -219,21 +204,20 @@ class Gates:
         let_go: list[Held] = []
         last: tuple[bytes, bytes] = b"", b""
         ends = False
-        for key, record in self._store.gated(*gate):
-            spot = keys.line_place(key)
-            if key in self._store.writes or (unreadable and why_unreadable(record)):
+        for key, record in self._store.locked(*gate):
+            spot = keys.sort_key(key)
+            if unreadable and why_unreadable(record):
                 continue
             if ends or (joined is not None and joined < spot) or len(let_go) == MOST_AT_ONCE:
                 first = spot if joined is None else min(joined, spot)
                 self._draining[gate] = Drain(first, *last)
                 return let_go
-            row = decode_row(record)
-            self._store.writes[key] = None
-            self._store.added -= 1
+            row = decode_pending(record)
+            self._store.take([(key, record)])
             # Its place is where it was held: a record for a run of late ones waits for its own.
-            let_go.append(((spot[0], *row[1:]), record))
-            last = row[TENANT] + b"/" + row[SCHEDULE_ID], encode_place(IN_BACKLOG, *spot)
-            ends = not why_unreadable(record) and bool(trigger_of(row[RULE]).rule.serial)
+            let_go.append((row.at(spot[0], row.nominal_ms), record))
+            last = row.name, encode_location(Location(IN_BACKLOG, *spot))
+            ends = not why_unreadable(record) and bool(trigger_of(row.extra).rule.serial)
         if joined is not None:
             self._draining[gate] = Drain(joined, *last)
             return let_go
@@ -258,10 +242,10 @@ class Gates:
 
 def _gates_of(key: bytes, awaited: Awaited) -> list[Gate]:
     """What an awaited fire keeps closed."""
-    tenant = key[len(keys.AWAITED_PREFIX) : key.rindex(b"/")]
+    tenant, _ = keys.awaited_names(key)
     gates = []
-    if awaited.closes & CLOSES_GROUP:
+    if awaited.locks & LOCKS_GROUP:
         gates.append(Gate(tenant, b"g" + awaited.group))
-    if awaited.closes & CLOSES_OWN:
+    if awaited.locks & LOCKS_OWN:
         gates.append(Gate(tenant, b"s" + awaited.schedule_id))
     return gates

@@ -25,15 +25,10 @@ from belfry.schedules.rule_checks import host_problem
 from belfry.schedules.tenant import Tenant
 from belfry.schedules.tenants import StepTenants
 from belfry.schedules.transitions import TABLE, State
-from belfry.store.keys import awaited_key
-from belfry.store.records import (
-    MARKER,
-    decode_marker,
-    decode_pending,
-    paused,
-)
+from belfry.store.layout.keys import awaited_key
+from belfry.store.layout.pending import decode_pending, paused
+from belfry.store.layout.records import MARKER_MS, decode_marker, is_marker
 from belfry.store.schedules import ScheduleStore
-from belfry.store.sweep import MARKER_MS
 from belfry.wire.headers import asked_by, unknown_header
 from belfry.wire.origins import vouched
 from belfry.wire.record import (
@@ -165,7 +160,7 @@ class Intake:
         self._verdicts.reject(record, request, rejection, self.now_ms, effects)
         if rejection.code not in PASSING:
             answer = Answer(Outcome.REJECTED, code=rejection.code)
-            self._verdicts.remember(request, answer, self.accepted_ms, effects)
+            self._verdicts.remember(request, answer, self.accepted_ms)
 
     def _tenants_problem(
         self, record: SourceRecord, tenant: Tenant, request: Request
@@ -267,7 +262,7 @@ class Intake:
 
     def _standing(self, name: bytes, row: bytes) -> tuple[State, int, int | None]:
         """State, version and generation of the schedule that a row stands for."""
-        if row[1] != MARKER:
+        if not is_marker(row):
             record = self._store.pending_at(name, row)
             state, found = State.PAUSED if paused(record) else State.PENDING, decode_pending(record)
             return state, found.version, found.life

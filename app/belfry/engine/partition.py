@@ -27,11 +27,11 @@ from belfry.engine.timeouts import TimeOuts
 from belfry.engine.verdicts import Place, Verdicts
 from belfry.engine.waiting import Waiting
 from belfry.engine.zone_change import ZoneChange
-from belfry.firing.due import Reach
+from belfry.firing.due import ScanPosition
 from belfry.schedules.tenants import StepTenants, Tenants
-from belfry.store import keys
-from belfry.store.records import Manifest, encode_manifest
-from belfry.store.schedules import ScheduleStore, StoredState
+from belfry.store.layout import keys
+from belfry.store.layout.records import Manifest, StoredState
+from belfry.store.schedules import ScheduleStore
 from belfry.store.sweep import Sweep
 from belfry.wire.batch import SourceBatch
 from belfry.wire.requests import RequestReader
@@ -66,7 +66,7 @@ class PartitionEngine:
         self.manifest = NO_MANIFEST if stored is None else stored.manifest
         self._store = store
         self._reader = reader
-        self._reach = Reach.at(self.manifest.watermark_ms)
+        self._reach = ScanPosition.at(self.manifest.watermark_ms)
         self._tenants = of_step = StepTenants(tenants)
         self._waiting = Waiting(store, self._reach)
         self._zones = ZoneChange(store, self._waiting)
@@ -81,8 +81,8 @@ class PartitionEngine:
         self._sweep = Sweep(store)
         self._removal = Removal(store, of_step, self._waiting)
         self._oldest = Oldest(store, of_step, self._waiting)
-        self._next_due_ms = store.first_due_ms(self._reach.cursor)
-        self._effects = Effects(room=step_bytes)
+        self._next_due_ms = store.first_due_ms(self._reach.next)
+        self._effects = Effects(rows=store.changes, room=step_bytes)
         self._position = self.manifest.position
         self._heard_ms = self._step_heard_ms = 0
         self._step_reach = self._reach
@@ -106,13 +106,11 @@ class PartitionEngine:
     def claim(self, settings: bytes | None, identity: bytes | None = None) -> Effects:
         """The first step of an owner: a manifest of its own, and what of these is not kept yet."""
         if identity is not None:
-            self._effects.rows[keys.IDENTITY_KEY] = identity
-            self._store.set_named(keys.IDENTITY_KEY, identity)
+            self._store.note(keys.IDENTITY_KEY, identity)
         if settings is not None:
-            self._effects.rows[keys.SETTINGS_KEY] = settings
-            self._store.set_named(keys.SETTINGS_KEY, settings)
+            self._store.note(keys.SETTINGS_KEY, settings)
             if not self._zones.under_way:
-                self._zones.settle(self._effects)
+                self._zones.settle()
         self._effects.moved = True
         return self._effects
 
@@ -124,10 +122,10 @@ class PartitionEngine:
         self._see_tenants()
         due_ms, queues = self._next_due_ms, self._firing.queues
         if queues.waits:
-            held_ms = max(self._reach.newest_ms, self._waiting.held_up_to_ms)
+            held_ms = max(self._reach.horizon_ms, self._waiting.held_up_to_ms)
             due_ms = held_ms if due_ms is None else min(held_ms, due_ms)
         again_ms = self._catch_up.next_ms
-        gates_ms = self._waiting.gates.next_ms(self._reach.newest_ms)
+        gates_ms = self._waiting.gates.next_ms(self._reach.horizon_ms)
         known = (due_ms, queues.next_ms(), again_ms, gates_ms)
         return min([each for each in known if each is not None], default=None)
 
@@ -135,8 +133,8 @@ class PartitionEngine:
     def drains(self) -> bool:
         """Whether something that was held back may fire at once, from a backlog or a gate."""
         self._see_tenants()
-        gate_ms = self._waiting.gates.next_ms(self._reach.newest_ms)
-        open_gate = gate_ms is not None and gate_ms <= self._reach.newest_ms
+        gate_ms = self._waiting.gates.next_ms(self._reach.horizon_ms)
+        open_gate = gate_ms is not None and gate_ms <= self._reach.horizon_ms
         return open_gate or self._firing.queues.waits
 
     def oldest_due_ms(self) -> dict[str, int]:
@@ -151,7 +149,7 @@ class PartitionEngine:
         empty = self._next_due_ms is None or self._next_due_ms > now_ms
         if empty and now_ms > self._reach.watermark_ms:
             # Nothing lies between the watermark and now, so this needs no transaction.
-            self._reach = self._step_reach = Reach.at(now_ms)
+            self._reach = self._step_reach = ScanPosition.at(now_ms)
         due_ms = self.next_due_ms()
         if due_ms is not None and due_ms <= now_ms:
             reach = self._firing.fire_due(self._reach, now_ms, at_most, self._effects)
@@ -210,7 +208,7 @@ class PartitionEngine:
     def sweep(self, now_ms: int, at_most: int) -> Effects:
         """Forget markers and verdicts whose time is over, among the next `at_most` rows."""
         self._see_tenants()
-        self._sweep.sweep(now_ms, self._heard_ms, at_most, self._effects)
+        self._sweep.sweep(now_ms, self._heard_ms, at_most)
         self._firing.queues.crowds.forget(now_ms)
         self._removal.sweep(now_ms, at_most, self._effects)
         self._oldest.look()
@@ -240,14 +238,12 @@ class PartitionEngine:
             owner_epoch=owner_epoch,
             position=self._position,
             watermark_ms=max(before.watermark_ms, self._step_reach.watermark_ms),
-            pending=before.pending + self._store.added,
+            pending=before.pending + self._store.pending_change,
             fired=len(effects.fire_ids),
             digest=digest,
             read_lease=read_lease,
         )
-        effects.rows[keys.manifest_key(effects.manifest.txn_seq)] = encode_manifest(
-            effects.manifest
-        )
+        self._store.seal(effects.manifest)
         return effects.manifest
 
     def committed(self, changelog_offset: int, now_ms: int) -> None:
@@ -264,8 +260,8 @@ class PartitionEngine:
         self.manifest = manifest
         self._heard_ms = self._step_heard_ms
         self._reach = self._step_reach
-        self._next_due_ms = self._store.first_due_ms(self._reach.cursor)
-        self._effects = Effects(room=self._step_bytes)
+        self._next_due_ms = self._store.first_due_ms(self._reach.next)
+        self._effects = Effects(rows=self._store.changes, room=self._step_bytes)
 
     def aborted(self) -> None:
         """The step's transaction was rolled back: forget it."""
@@ -277,7 +273,7 @@ class PartitionEngine:
         self._removal.aborted()
         self._sweep.restart()
         self._zones.restart()
-        self._effects = Effects(room=self._step_bytes)
+        self._effects = Effects(rows=self._store.changes, room=self._step_bytes)
         self._position = self.manifest.position
         self._step_heard_ms = self._heard_ms
         self._step_reach = self._reach

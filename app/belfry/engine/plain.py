@@ -20,8 +20,8 @@ from belfry.schedules.identity import life_of
 from belfry.schedules.outcomes import Outcome
 from belfry.schedules.request import MAX_TEXT_BYTES, PLAIN_BYTES, SECONDS_LIMIT, YEARS_100_MS
 from belfry.schedules.tenants import StepTenants
-from belfry.store.keys import answer_key
-from belfry.store.records import encode_plain
+from belfry.store.layout.keys import answer_key
+from belfry.store.layout.pending import encode_plain
 from belfry.store.schedules import ScheduleStore
 from belfry.wire.record import SourceRecord
 
@@ -72,8 +72,8 @@ class PlainIntake:
         found = self._store.prefetch([name for name in (*names, *answers) if name])
         careful = _any_odd_id(requests)
         heads, keep_apart = self._waiting.heads, self._waiting.keep_plain
-        put, count = self._store.put_timeline, 0
-        writes, rows = self._store.writes, effects.rows
+        put, count = self._store.keep_in_timeline, 0
+        changed = self._store.changed
         rooms: dict[bytes, int] = {}
         kept_of: set[bytes] = set()
         all_of_them = zip(records, requests, names, answers, strict=True)
@@ -87,13 +87,14 @@ class PlainIntake:
                 if (
                     not SECONDS_LIMIT <= accepted_ms <= newest_ms
                     or not earliest_ms <= due_ms <= accepted_ms + YEARS_100_MS
-                    or name in writes
+                    or name in changed
                     or found[name] is not None
                     or (careful and not _is_plain(schedule_id))
                     or (group is not None and not _is_plain(group))
                     or (event_type is not None and not _is_plain(event_type))
                     # An id that was answered before, or needs a closer look.
-                    or (answer and (answer in writes or found[answer] or not _is_plain(request_id)))
+                    or (answer and (answer in changed or found[answer]))
+                    or not (request_id is None or _is_plain(request_id))
                 ):
                     yield record, request
                     continue
@@ -105,7 +106,6 @@ class PlainIntake:
                     keep_apart(name, tenant, kept, (due_ms, seq))
                 else:
                     put(name, kept, due_ms, seq)
-                rows[name[1:]] = kept
                 if answer:
                     self._verdicts.accepted(seq, request, (accepted_ms, now_ms), effects)
                 kept_of.add(tenant)
@@ -133,15 +133,15 @@ class PlainIntake:
 
 
 def _name(request: Any) -> bytes:
-    """Where the store keeps a plain request's schedule; empty for one that is not plain."""
-    return b"k%b/%b" % request[:2] if type(request) is tuple else b""
+    """Changelog key of a plain request's schedule; empty for one that is not plain."""
+    return b"%b/%b" % request[:2] if type(request) is tuple else b""
 
 
 def _answer_name(request: Any) -> bytes:
-    """Where the store keeps the verdict of a plain request that has an id; empty for any other."""
+    """Changelog key of the verdict of a plain request that has an id; empty for any other."""
     if type(request) is not tuple or request[-1] is None:
         return b""
-    return b"k" + answer_key(request[0], request[-1])
+    return answer_key(request[0], request[-1])
 
 
 def _any_odd_id(requests: Sequence[Any]) -> bool:

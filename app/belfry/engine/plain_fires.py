@@ -18,8 +18,8 @@ from belfry.engine.zone_change import ZoneChange
 from belfry.schedules.identity import fire_id
 from belfry.schedules.outcomes import Outcome
 from belfry.schedules.tenants import StepTenants
+from belfry.store.layout.records import encode_fired_marker
 from belfry.store.plain import decode_plain
-from belfry.store.records import ENDED_FIRED, encode_marker
 from belfry.store.schedules import ScheduleStore
 from belfry.wire.instants import rfc3339
 from belfry.wire.record import Headers
@@ -43,11 +43,10 @@ class PlainFires:
         self, due: Iterable[tuple[bytes, bytes]], now_ms: int, effects: Effects
     ) -> Iterator[bytes]:
         """Fire the plain ones; yields the record of each other when its turn has come."""
-        rows, writes, fired = effects.rows, self._store.writes, effects.fired
+        fired, end = effects.fired, self._store.end
         told_id, told_late = effects.fire_ids.append, effects.lateness_ms.append
         topics, fire_turn = self._topics, self._turns.fire
         topics.clear()
-        count = 0
         for _, record in due:
             plain = decode_plain(record)
             if plain is None:
@@ -72,10 +71,7 @@ class PlainFires:
             fired.append((topic, key, group, payload, headers))
             told_id(identity)
             told_late(now_ms - due_ms)
-            marker = encode_marker((ENDED_FIRED, now_ms, due_ms, life, version, 1))
-            rows[name] = writes[b"k" + name] = marker
-            count += 1
-        self._store.added -= count
+            end(name, encode_fired_marker(now_ms, due_ms, life, version, 1))
 
     def forget(self, tenant: bytes) -> None:
         """Ask anew whether this tenant's fires are plain: one that is not may change that."""

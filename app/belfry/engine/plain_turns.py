@@ -15,9 +15,9 @@ from belfry.engine.waiting import Waiting
 from belfry.engine.zone_change import ZoneChange
 from belfry.schedules.identity import fire_id
 from belfry.schedules.rule import has_targets
+from belfry.store.layout.pending import next_record
 from belfry.store.plain import decode_turn
 from belfry.store.readable import UNREADABLE
-from belfry.store.records import next_record
 from belfry.store.schedules import ScheduleStore
 from belfry.wire.instants import rfc3339
 from belfry.wire.record import Headers
@@ -61,9 +61,7 @@ class PlainTurns:
         effects.fire_ids.append(identity)
         effects.lateness_ms.append(now_ms - due_ms)
         kept = next_record(record, following_ms, following_ms, occurrence + 1)
-        effects.rows[name] = kept
-        self._store.added -= 1
-        self._store.put_timeline(b"k" + name, kept, following_ms, seq)
+        self._store.keep_in_timeline(name, kept, following_ms, seq)
         return True
 
     def _following(self, rule: bytes, nominal_ms: int, occurrence: int, late_ms: int) -> int | None:

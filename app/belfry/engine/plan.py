@@ -8,7 +8,8 @@ from typing import Final
 from belfry.schedules.misfire import SKIP
 from belfry.schedules.rule import DEFAULT_ACK_TIMEOUT_MS, without_targets
 from belfry.schedules.triggers import trigger_of
-from belfry.store.records import CLOSES_GROUP, CLOSES_OWN, MOST_NUMBER
+from belfry.store.layout.pending import MOST_NUMBER
+from belfry.store.layout.records import LOCKS_GROUP, LOCKS_OWN
 
 NEVER: Final = 1 << 62
 QUEUE_ONE: Final = "QUEUE_ONE"
@@ -33,7 +34,7 @@ class Plan:
         self.max_fires = self.rule.max_fires or MOST_NUMBER
         # What becomes of what is due while its last fire is awaited; empty where that is no matter.
         self.overlap = self.rule.overlap if self.rule.overlap in (SKIP, QUEUE_ONE) else ""
-        closes = CLOSES_GROUP * bool(self.rule.serial) | CLOSES_OWN * bool(self.overlap)
+        closes = LOCKS_GROUP * bool(self.rule.serial) | LOCKS_OWN * bool(self.overlap)
         # What a fire closes, and how long its acknowledgement is awaited; None: it is not.
         wait_ms = self.rule.ack_timeout_ms or DEFAULT_ACK_TIMEOUT_MS
         self.awaits = (closes, wait_ms) if closes else None

@@ -15,12 +15,12 @@ from typing import Final, NamedTuple
 
 from belfry.engine.waiting import Waiting
 from belfry.firing.crowds import Crowds
-from belfry.firing.due import Most, Reach, take
+from belfry.firing.due import Most, ScanPosition, take
 from belfry.firing.rates import Rate
 from belfry.schedules.tenant import Tenant
 from belfry.schedules.tenants import StepTenants
-from belfry.store import keys
-from belfry.store.records import IN_BACKLOG
+from belfry.store.layout import keys
+from belfry.store.layout.records import IN_BACKLOG
 from belfry.store.schedules import ScheduleStore
 
 FIRE_BURST_MS: Final = 100.0
@@ -89,7 +89,7 @@ class Queues:
             return at_most
         return max(1, min(at_most // 2, SHORT_STEP))
 
-    def turns(self, reach: Reach, now_ms: int) -> Iterator[tuple[Turn, int]]:
+    def turns(self, reach: ScanPosition, now_ms: int) -> Iterator[tuple[Turn, int]]:
         """Each turn, with the number of turns of its priority that are left, itself included."""
         found = [self._turn(name, reach, now_ms) for name in self._waiting.backlog]
         ready = [turn for turn in found if turn is not None]
@@ -103,11 +103,10 @@ class Queues:
     def peek(self, turn: Turn, share: Most) -> Look:
         """The next rows of a turn; `took` says how many of them have left."""
         head = self._waiting.heads.get(turn.name)
-        start = b"" if head is None else keys.line_key(keys.BACKLOG_PREFIX, turn.name, head, 0)
-        rows = self._store.line_until(IN_BACKLOG, turn.name, start, turn.until_ms)
+        rows = self._store.queue_between(IN_BACKLOG, turn.name, head, turn.until_ms)
         most = max(1, min(share.rows, turn.most))
         found, more = take(rows, Most(most, share.size))
-        beyond_ms = keys.line_due(found[-1][0]) if more else turn.until_ms + 1
+        beyond_ms = keys.due_of(found[-1][0]) if more else turn.until_ms + 1
         return Look(found, beyond_ms, most)
 
     def took(self, turn: Turn, look: Look, left: int, fired: int, now_ms: int) -> None:
@@ -126,14 +125,14 @@ class Queues:
         """Give back what a step took."""
         self._rate.aborted()
 
-    def _turn(self, name: bytes, reach: Reach, now_ms: int) -> Turn | None:
+    def _turn(self, name: bytes, reach: ScanPosition, now_ms: int) -> Turn | None:
         tenant = self._tenants.of_bytes(name)
         if tenant.stopped:
             return None
         limit = tenant.terms.policy.max_fires_per_second
         most = ALL if limit is None else self._rate.room(name, limit, now_ms)
         head = self._waiting.heads.get(name)
-        behind = now_ms < max(reach.newest_ms, self._waiting.held_up_to_ms)
+        behind = now_ms < max(reach.horizon_ms, self._waiting.held_up_to_ms)
         until_ms = now_ms if behind else ALL
         if head is not None:
             until_ms = min(reach.watermark_ms, now_ms)
@@ -145,10 +144,10 @@ class Queues:
         """Nothing of the line is due before its first committed row, or what joins in this step."""
         heads, rows = self._waiting.heads, look.rows
         if rows:
-            due_ms = keys.line_due(rows[left][0]) if left < len(rows) else look.beyond_ms
+            due_ms = keys.due_of(rows[left][0]) if left < len(rows) else look.beyond_ms
             heads[turn.name] = min(due_ms, self._waiting.put_back_ms or due_ms)
             return
-        first_ms = self._store.first_of_line_ms(IN_BACKLOG, turn.name, heads[turn.name])
+        first_ms = self._store.first_of_queue_ms(IN_BACKLOG, turn.name, heads[turn.name])
         heads[turn.name] = ALL if first_ms is None else first_ms
         if first_ms is None and not turn.tenant.queued:
             # The crowd has gone; the tenant's next events wait in the timeline again.

@@ -7,7 +7,6 @@ on behind them.  Who was walked through from the start without meeting a pending
 
 from __future__ import annotations
 
-from itertools import islice
 from typing import Final, NamedTuple
 
 from belfry.engine.effects import Effects
@@ -16,7 +15,8 @@ from belfry.engine.waiting import Waiting
 from belfry.schedules.outcomes import Outcome
 from belfry.schedules.tenant import Tenant
 from belfry.schedules.tenants import StepTenants
-from belfry.store.records import PLACE, decode_pending
+from belfry.store.layout.pending import decode_pending
+from belfry.store.layout.records import is_location
 from belfry.store.schedules import ScheduleStore
 from belfry.wire.lifecycle import LifecycleEvent
 
@@ -27,12 +27,12 @@ MORE: Final = 20
 class Walk(NamedTuple):
     """Where a walk through a tenant's names goes on, and whether it has met what is pending."""
 
-    cursor: bytes
+    cursor: bytes | None
     met: bool
 
 
 # Nothing was met from the start to the end.
-DONE: Final = Walk(b"", met=False)
+DONE: Final = Walk(None, met=False)
 
 
 class Room(NamedTuple):
@@ -80,25 +80,24 @@ class Removal:
 
     def _walk(self, tenant: Tenant, now_ms: int, room: Room, effects: Effects) -> Room:
         """Walk on through a tenant's names as far as there is room; the room that is left."""
-        start = b"k" + tenant.name_bytes + b"/"
         # What was accepted in the step in which the tenant was removed is not to be seen yet, so
         # its first walk is never its last.
-        cursor, met = self._walks.get(tenant.name_bytes) or Walk(start, met=True)
+        cursor, met = self._walks.get(tenant.name_bytes) or Walk(None, met=True)
         looked, ends = 0, room.ends
-        rows = self._store.rows.scan(cursor, start[:-1] + b"0")
-        for key, row in islice(rows, room.names):
+        rows = self._store.names_of(tenant.name_bytes, cursor, room.names)
+        for name, row in rows:
             if not ends:
                 break
-            if row[1] == PLACE:
+            if is_location(row):
                 met = True
-                if key not in self._store.writes:
-                    self._end(tenant, key[1:], row, now_ms, effects)
+                if name not in self._store.changed:
+                    self._end(tenant, name, row, now_ms, effects)
                     ends -= 1
-            cursor = key + b"\0"
+            cursor = name
             looked += 1
         else:
             if looked < room.names:
-                cursor, met = (start, False) if met else DONE
+                cursor, met = (None, False) if met else DONE
         self._walks[tenant.name_bytes] = Walk(cursor, met)
         return Room(room.names - looked, ends)
 
@@ -108,8 +107,6 @@ class Removal:
         row = decode_pending(self._store.pending_at(name, place))
         self._waiting.left(tenant.name_bytes, place)
         self._store.remove(name, place)
-        self._store.set_named(name, None)
-        effects.rows[name] = None
         effects.outcomes[Outcome.CANCELLED] += 1
         if Outcome.CANCELLED in tenant.written:
             effects.lifecycle.append(

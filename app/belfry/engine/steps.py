@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from belfry.engine.effects import Effects
-from belfry.engine.firing import RULE, fire_extra
+from belfry.engine.firing import fire_extra
 from belfry.engine.plan import plan_of
 from belfry.engine.verdicts import Answer, Place
-from belfry.engine.waiting import TENANT, Waiting
+from belfry.engine.waiting import Waiting
 from belfry.schedules.identity import life_of
 from belfry.schedules.instants import format_instant
 from belfry.schedules.jitter import jitter_ms
@@ -25,19 +25,12 @@ from belfry.schedules.rule import KINDS, RECURRING, encode_rule, rule_of
 from belfry.schedules.tenant import Tenant
 from belfry.schedules.transitions import Step
 from belfry.schedules.triggers import trigger_of
-from belfry.store.keys import awaited_key
-from belfry.store.readable import why_unreadable
-from belfry.store.records import (
-    ENDED_COMPLETED,
-    ENDED_FIRED,
-    ENDED_MISSED,
-    IN_PAUSED,
+from belfry.store.layout.keys import awaited_key
+from belfry.store.layout.pending import (
     KIND_CODES,
     MOST_NUMBER,
     PAUSED,
     Pending,
-    PendingRow,
-    decode_marker,
     decode_pending,
     encode_headers,
     encode_pending,
@@ -45,14 +38,19 @@ from belfry.store.records import (
     same_definition,
     with_flags,
 )
+from belfry.store.layout.records import (
+    ENDED_COMPLETED,
+    ENDED_FIRED,
+    ENDED_MISSED,
+    IN_PAUSED,
+    Location,
+    decode_marker,
+)
+from belfry.store.readable import why_unreadable
 from belfry.store.schedules import ScheduleStore
 from belfry.wire.record import SourceRecord
 
 RECORD_OVERHEAD_BYTES: Final = 512
-# Kind, `when` and jitter lie next to each other in a pending row: when a one-shot is due.
-VERSION: Final = 5
-OCCURRENCE: Final = 6
-KIND: Final = 7
 # What a request is told that comes too late: code and reason.
 ENDS: Final = {
     ENDED_FIRED: ("fired", "The schedule has fired within the last 24 hours."),
@@ -111,7 +109,7 @@ class Steps:
         standing = asked.request["standing"]
         if standing is not None:
             row = self._imported(asked, row, standing)
-            since = _over_since(asked, row[0])
+            since = _over_since(asked, row.due_ms)
             if since is not None:
                 return since
         asked.generation = life
@@ -120,11 +118,13 @@ class Steps:
             return _oversize(asked.tenant, record)
         return self._keep(asked, row, record, effects)
 
-    def _imported(self, asked: Asked, row: PendingRow, standing: Standing) -> PendingRow:
+    def _imported(self, asked: Asked, row: Pending, standing: Standing) -> Pending:
         """The row of a life that goes on where an exported one stood."""
         nominal_ms, number = standing["next_at"], standing["occurrence"]
         due_ms = nominal_ms + self._jitter(asked, nominal_ms)
-        return (due_ms, nominal_ms, *row[2:VERSION], standing["version"], number, *row[KIND:])
+        return row._replace(
+            due_ms=due_ms, nominal_ms=nominal_ms, version=standing["version"], occurrence=number
+        )
 
     def replace(self, asked: Asked, effects: Effects) -> Answer:
         assert asked.row is not None
@@ -135,11 +135,11 @@ class Steps:
         row = self._pending(asked, old.life, version, _passed_ms(old) if readable else 0)
         goes_on = readable and _goes_on(old, row)
         if goes_on:
-            if row[RULE] and old.occurrence >= plan_of(row[RULE]).max_fires:
+            if row.extra and old.occurrence >= plan_of(row.extra).max_fires:
                 return _used_up(asked, old.occurrence)
             # The instant stays, of a delay that runs too, and so does the number of the next fire.
             due_ms = old.nominal_ms + self._jitter(asked, old.nominal_ms)
-            row = (due_ms, old.nominal_ms, *row[2:OCCURRENCE], old.occurrence, *row[KIND:])
+            row = row.following(due_ms, old.nominal_ms, old.occurrence)
         record = encode_pending(row)
         if same_definition(before, record):
             return Answer(Outcome.UNCHANGED, old.version, old.due_ms)
@@ -153,12 +153,10 @@ class Steps:
         self._drop(asked)
         return replace(self._keep(asked, row, record, effects), outcome=Outcome.UPDATED)
 
-    def end(self, asked: Asked, effects: Effects) -> Answer:
+    def end(self, asked: Asked, _effects: Effects) -> Answer:
         assert asked.row is not None
         due_ms = decode_pending(self._store.pending_at(asked.name, asked.row)).due_ms
         self._drop(asked)
-        self._store.set_named(asked.name, None)
-        effects.rows[asked.name] = None
         return Answer(Outcome.CANCELLED, asked.version, due_ms)
 
     def _found(self, asked: Asked) -> tuple[bytes, Pending]:
@@ -177,7 +175,7 @@ class Steps:
         """Take the schedule out of the timeline; its instant stays as it is."""
         record, row = self._found(asked)
         self._drop(asked)
-        kept = effects.rows[asked.name] = with_flags(record, PAUSED)
+        kept = with_flags(record, PAUSED)
         effects.room -= len(kept)
         self._put(asked, row, kept)
         return Answer(Outcome.PAUSED, row.version, row.due_ms)
@@ -186,7 +184,7 @@ class Steps:
         """Put the schedule back; where its instant is over, it is late as after an outage."""
         record, row = self._found(asked)
         self._drop(asked)
-        kept = effects.rows[asked.name] = with_flags(record, 0)
+        kept = with_flags(record, 0)
         effects.room -= len(kept)
         self._put(asked, row, kept)
         return Answer(Outcome.RESUMED, row.version, row.due_ms)
@@ -217,7 +215,7 @@ class Steps:
                 return self.not_found(asked, effects)
             reason = "It was acknowledged before, its time-out is over, or it asked for none."
             return Answer(Outcome.UNCHANGED, asked.version, None, "not_awaited", reason, fire_id)
-        let_go = self._waiting.gates.open(key, effects)
+        let_go = self._waiting.gates.open(key)
         effects.room -= sum([len(record) for _, record in let_go])
         self._waiting.let_go(let_go)
         version, due_ms = awaited.version, awaited.due_ms
@@ -243,21 +241,21 @@ class Steps:
 
     # -- keeping a schedule ----------------------------------------------------------------------
 
-    def _keep(self, asked: Asked, row: PendingRow, record: bytes, effects: Effects) -> Answer:
-        due_ms, version = row[0], row[5]
-        effects.rows[asked.name] = record
+    def _keep(self, asked: Asked, row: Pending, record: bytes, effects: Effects) -> Answer:
+        due_ms, version = row.due_ms, row.version
         effects.room -= len(record)
         effects.tenants.add(asked.tenant.name)
         self._put(asked, row, record)
         return Answer(Outcome.ACCEPTED, version, due_ms)
 
-    def _put(self, asked: Asked, row: PendingRow, record: bytes) -> None:
+    def _put(self, asked: Asked, row: Pending, record: bytes) -> None:
+        self._store.rewrite(asked.name, record)
         if paused(record):
-            self._store.put(asked.name, record, (IN_PAUSED, row[0], row[3]))
+            self._store.move(asked.name, record, Location(IN_PAUSED, *row.sort_key))
         else:
             self._waiting.keep(row, record)
 
-    def _pending(self, asked: Asked, life: int, version: int, passed_ms: int = 0) -> PendingRow:
+    def _pending(self, asked: Asked, life: int, version: int, passed_ms: int = 0) -> Pending:
         """The row that a request asks for; a rhythm begins after what has passed of another."""
         request = asked.request
         rule = encode_rule(rule_of(request))
@@ -265,7 +263,7 @@ class Steps:
         due_ms = nominal_ms + self._jitter(asked, nominal_ms)
         group, event_type = request["group"], request["event_type"]
         tenant = asked.tenant.name_bytes
-        return (
+        return Pending(
             due_ms,
             nominal_ms,
             self.accepted_ms,
@@ -339,13 +337,13 @@ def _over_since(asked: Asked, due_ms: int) -> Answer | None:
     return Answer(Outcome.TOO_LATE, marker.version, marker.due_ms, code, reason)
 
 
-def _goes_on(old: Pending, row: PendingRow) -> bool:
+def _goes_on(old: Pending, row: Pending) -> bool:
     """Whether an update leaves the trigger as it was, so that cadence, count and pause stay."""
     if KINDS[old.kind] not in RECURRING:
-        return old[KIND:TENANT] == row[KIND:TENANT]
-    if old.kind != row[KIND]:
+        return old.once_as == row.once_as
+    if old.kind != row.kind:
         return False
-    trigger = trigger_of(row[RULE])
+    trigger = trigger_of(row.extra)
     end_at = trigger.rule.end_at
     in_time = end_at is None or old.nominal_ms <= end_at
     return in_time and trigger.same_cadence(trigger_of(old.extra))

@@ -7,8 +7,8 @@ from belfry.engine.waiting import Waiting
 from belfry.schedules.instants import format_instant
 from belfry.schedules.outcomes import Outcome
 from belfry.schedules.tenants import StepTenants
-from belfry.store import keys
-from belfry.store.records import Awaited
+from belfry.store.layout import keys
+from belfry.store.layout.records import Awaited
 from belfry.wire.lifecycle import LifecycleEvent
 
 
@@ -23,7 +23,7 @@ class TimeOuts:
         """End a step of firing: await no longer what is overdue, and let go what may leave."""
         gates = self._waiting.gates
         for key, awaited in list(gates.overdue(now_ms)):
-            self._waiting.let_go(gates.open(key, effects))
+            self._waiting.let_go(gates.open(key))
             self._tell(key, awaited, now_ms, effects)
         let_go = gates.drain()
         self._waiting.let_go(let_go)
@@ -31,7 +31,7 @@ class TimeOuts:
 
     def _tell(self, key: bytes, awaited: Awaited, now_ms: int, effects: Effects) -> None:
         effects.outcomes[Outcome.FAILED] += 1
-        name, _, identity = key[len(keys.AWAITED_PREFIX) :].rpartition(b"/")
+        name, identity = keys.awaited_names(key)
         tenant = self._tenants.of_bytes(name)
         if Outcome.FAILED not in tenant.written:
             return

@@ -17,10 +17,15 @@ from belfry.schedules.rejections import Rejection
 from belfry.schedules.request import PlainRequest, Request
 from belfry.schedules.request_digest import digest_of, digest_of_plain
 from belfry.schedules.tenant import Tenant
-from belfry.store import keys
-from belfry.store.records import Verdict, decode_verdict, encode_accepted, encode_verdict
+from belfry.store.layout import keys
+from belfry.store.layout.records import (
+    REQUEST_ID_MS,
+    Verdict,
+    decode_verdict,
+    encode_accepted,
+    encode_verdict,
+)
 from belfry.store.schedules import ScheduleStore
-from belfry.store.sweep import REQUEST_ID_MS
 from belfry.wire.lifecycle import LifecycleEvent
 from belfry.wire.origins import believed_origin
 from belfry.wire.record import Headers, Origin, SourceRecord, size_of
@@ -118,7 +123,7 @@ class Verdicts:
         effects.outcomes[answer.outcome] += 1
         if request["request_id"] is not None:
             came_ms = arrival_ms(self.origin(record).timestamp_ms, now_ms)
-            self.remember(request, answer, came_ms, effects)
+            self.remember(request, answer, came_ms)
         elif answer.outcome not in tenant.written:
             return
         effects.lifecycle.append(self._told(record, request, answer, now_ms))
@@ -141,9 +146,7 @@ class Verdicts:
         answer = Answer(Outcome.REJECTED, code=rejection.code, reason=rejection.reason)
         effects.lifecycle.append(self._told(record, request, answer, now_ms))
 
-    def remember(
-        self, request: Request, answer: Answer, accepted_ms: int, effects: Effects
-    ) -> None:
+    def remember(self, request: Request, answer: Answer, accepted_ms: int) -> None:
         """Keep the verdict of a request that has an id, for those that repeat it."""
         name = keys.request_key(request["tenant"], request["request_id"] or "")
         row = encode_verdict(
@@ -159,8 +162,7 @@ class Verdicts:
                 answer.generation,
             )
         )
-        effects.rows[name] = row
-        self._store.set_named(name, row)
+        self._store.note(name, row)
 
     def accepted(
         self, offset: int, request: PlainRequest, instants: tuple[int, int], effects: Effects
@@ -175,8 +177,7 @@ class Verdicts:
         name = keys.answer_key(tenant, request_id)
         generation = life_of(self._place.partition, offset)
         row = encode_accepted(request, accepted_ms, generation, digest_of_plain(request))
-        effects.rows[name] = row
-        self._store.set_named(name, row)
+        self._store.note(name, row)
         effects.lifecycle.append(
             LifecycleEvent(
                 tenant=tenant.decode(),

@@ -21,31 +21,28 @@ from typing import Final
 
 from belfry.engine.gates import Gates, Held
 from belfry.engine.undoing import Undoable
-from belfry.firing.due import Reach
-from belfry.store.keys import timeline_key
-from belfry.store.records import IN_BACKLOG, IN_CATCH_UP, PendingRow, decode_place
+from belfry.firing.due import ScanPosition
+from belfry.store.layout.pending import Pending
+from belfry.store.layout.records import IN_BACKLOG, IN_CATCH_UP, Location, decode_location
 from belfry.store.schedules import ScheduleStore
 
-SEQ: Final = 3
-TENANT: Final = 10
-SCHEDULE_ID: Final = 11
 LINES: Final = (IN_BACKLOG, IN_CATCH_UP)
 
 
 class Waiting:
     """Puts records of one partition's store where they wait, and counts each tenant's lines."""
 
-    def __init__(self, store: ScheduleStore, reach: Reach) -> None:
+    def __init__(self, store: ScheduleStore, reach: ScanPosition) -> None:
         self._store = store
-        self._again: list[tuple[PendingRow, bytes]] = []
+        self._again: list[tuple[Pending, bytes]] = []
         self.reach = reach
         self.edge_ms = 0
-        self.backlog = Undoable(store.line_sizes(IN_BACKLOG))
-        self.catch_up = Undoable(store.line_sizes(IN_CATCH_UP))
+        self.backlog = Undoable(store.queue_sizes(IN_BACKLOG))
+        self.catch_up = Undoable(store.queue_sizes(IN_CATCH_UP))
         self.held_up_to_ms = self._held_before_ms = 0
         self._first_again: tuple[int, int] | None = None
         # What was put back in the turn of a backlog that is under way, the first of it on top.
-        self._turn: list[tuple[tuple[int, int], PendingRow, bytes]] | None = None
+        self._turn: list[tuple[tuple[int, int], Pending, bytes]] | None = None
         # Tenants whose backlog waits for the rate at which late occurrences are made up for.
         self.slowed: set[bytes] = set()
         self.heads = Undoable(dict.fromkeys(self._apart(), 0))
@@ -53,8 +50,8 @@ class Waiting:
 
     def _apart(self) -> list[bytes]:
         """Tenants with something in their backlog that is not due yet."""
-        later_ms = self.reach.newest_ms + 1
-        line = self._store.first_of_line_ms
+        later_ms = self.reach.horizon_ms + 1
+        line = self._store.first_of_queue_ms
         return [tenant for tenant in self.backlog if line(IN_BACKLOG, tenant, later_ms)]
 
     def committed(self) -> None:
@@ -80,27 +77,26 @@ class Waiting:
             # Nothing is known of them but that none is due before the beginning of time.
             self.heads[tenant] = 0
 
-    def keep(self, row: PendingRow, record: bytes) -> None:
+    def keep(self, row: Pending, record: bytes) -> None:
         """Put a record into the timeline, or the backlog if its time is over or it is apart."""
-        if timeline_key(row[0], row[SEQ]) >= self.reach.cursor and row[TENANT] not in self.heads:
-            name = row[TENANT] + b"/" + row[SCHEDULE_ID]
-            self._store.put_timeline(b"k" + name, record, row[0], row[SEQ])
+        if not self.reach.has_passed(row.sort_key) and row.tenant not in self.heads:
+            self._store.move_to_timeline(row.name, record, *row.sort_key)
         else:
             self.hold(row, record)
 
     def keep_plain(self, name: bytes, tenant: bytes, record: bytes, spot: tuple[int, int]) -> None:
         """Put a plain request of a tenant that is apart into its line; `name` is the local key."""
-        self._store.put_backlog(name, tenant, record, spot)
+        self._store.keep_in_backlog(name, tenant, record, spot)
         self.backlog[tenant] = self.backlog.get(tenant, 0) + 1
         head = self.heads[tenant]
         if spot[0] < head:
             self.heads[tenant] = spot[0]
 
-    def keep_again(self, row: PendingRow, record: bytes) -> None:
+    def keep_again(self, row: Pending, record: bytes) -> None:
         """Keep a record at the end of the step: it is due before `edge_ms`."""
         self._again.append((row, record))
 
-    def hold_again(self, row: PendingRow, record: bytes) -> None:
+    def hold_again(self, row: Pending, record: bytes) -> None:
         """Put a record into the backlog at once, for others of its group must not overtake it.
 
         It may be due later than the step's reach, so the backlog waits for that instant, should the
@@ -109,15 +105,14 @@ class Waiting:
         if self._turn is None:
             self.let_go([(row, record)])
         else:
-            heappush(self._turn, ((row[0], row[SEQ]), row, record))
-            self._store.added += 1
+            heappush(self._turn, (row.sort_key, row, record))
 
     def let_go(self, held: list[Held]) -> None:
         """Put records that a gate no longer holds into the backlog: before what comes due now."""
         for row, record in held:
             self.hold(row, record)
-            if row[TENANT] not in self.heads:
-                self.held_up_to_ms = max(self.held_up_to_ms, row[0])
+            if row.tenant not in self.heads:
+                self.held_up_to_ms = max(self.held_up_to_ms, row.due_ms)
 
     @property
     def put_back_ms(self) -> int | None:
@@ -129,7 +124,7 @@ class Waiting:
         self._first_again, self._turn = None, []
 
     @property
-    def next_again(self) -> tuple[tuple[int, int], PendingRow, bytes] | None:
+    def next_again(self) -> tuple[tuple[int, int], Pending, bytes] | None:
         """Place, row and record of the first that was put back in this turn, if there is any."""
         return self._turn[0] if self._turn else None
 
@@ -142,7 +137,6 @@ class Waiting:
         """The turn is over: what was put back and has not left waits in the backlog."""
         left, self._turn = self._turn or [], None
         for place, row, record in left:
-            self._store.added -= 1
             self.let_go([(row, record)])
             self._first_again = min(place, self._first_again or place)
 
@@ -151,27 +145,26 @@ class Waiting:
 
         What was put back may be due later than the reach.
         """
-        return tenant not in self.heads and timeline_key(*place) >= self.reach.cursor
+        return tenant not in self.heads and not self.reach.has_passed(place)
 
-    def settle(self, reach: Reach) -> None:
+    def settle(self, reach: ScanPosition) -> None:
         """The step has emptied the timeline so far: put what was set aside in its place."""
         self.reach = reach
         for row, record in self._again:
             self.keep(row, record)
         self._again.clear()
 
-    def hold(self, row: PendingRow, record: bytes, line: int = IN_BACKLOG) -> None:
+    def hold(self, row: Pending, record: bytes, line: int = IN_BACKLOG) -> None:
         """Put a record that is due into its tenant's backlog, or another line."""
-        name = row[TENANT] + b"/" + row[SCHEDULE_ID]
-        self._store.put(name, record, (line, row[0], row[SEQ]))
+        self._store.move(row.name, record, Location(line, *row.sort_key))
         sizes = self._line(line)
-        sizes[row[TENANT]] = sizes.get(row[TENANT], 0) + 1
-        if line == IN_BACKLOG and row[0] < self.heads.get(row[TENANT], 0):
-            self.heads[row[TENANT]] = row[0]
+        sizes[row.tenant] = sizes.get(row.tenant, 0) + 1
+        if line == IN_BACKLOG and row.due_ms < self.heads.get(row.tenant, 0):
+            self.heads[row.tenant] = row.due_ms
 
     def left(self, tenant: bytes, place: bytes) -> None:
         """Count one that left its place without a fire."""
-        where = decode_place(place)[0]
+        where = decode_location(place)[0]
         if where not in LINES:
             return
         sizes = self._line(where)

@@ -9,7 +9,9 @@ from __future__ import annotations
 from struct import Struct
 from typing import Final
 
-from belfry.store.records import CONTENT_AT, FORMAT, KIND_CODES, PENDING
+from belfry.store.layout.pending import _CONTENT_AT as CONTENT_AT
+from belfry.store.layout.pending import KIND_CODES
+from belfry.store.layout.records import FORMAT, PENDING
 
 # What a plain schedule needs to fire.
 _PLAIN: Final = Struct(">4xqq16xQII16xBBBBiIIi")

@@ -11,21 +11,15 @@ read, so the verdict stays until a request has been read that came an hour later
 
 from __future__ import annotations
 
-from itertools import islice
-from typing import Protocol
-
-from belfry.store import keys
-from belfry.store.records import ANSWERED, MARKER, VERDICT, decode_marker, decode_verdict
+from belfry.store.layout.records import (
+    MARKER_MS,
+    REQUEST_ID_MS,
+    decode_marker,
+    decode_verdict,
+    is_answer,
+    is_marker,
+)
 from belfry.store.schedules import ScheduleStore
-
-MARKER_MS = 24 * 3_600_000
-REQUEST_ID_MS = 3_600_000
-
-
-class Rows(Protocol):
-    """What takes the tombstones: the effects of a step."""
-
-    rows: dict[bytes, bytes | None]
 
 
 class Sweep:
@@ -33,7 +27,7 @@ class Sweep:
 
     def __init__(self, store: ScheduleStore) -> None:
         self._store = store
-        self._cursor = keys.NAMED_PREFIX
+        self._cursor: bytes | None = None
         self._owed = 0
 
     @property
@@ -47,28 +41,26 @@ class Sweep:
 
     def restart(self) -> None:
         """Begin again: the last steps were not committed."""
-        self._cursor = keys.NAMED_PREFIX
+        self._cursor = None
 
-    def sweep(self, now_ms: int, heard_ms: int, at_most: int, effects: Rows) -> None:
+    def sweep(self, now_ms: int, heard_ms: int, at_most: int) -> None:
         """Look at the next `at_most` rows and end those whose time is over at `now_ms`.
 
         All requests that came before `heard_ms` have been read.
         """
         heard_ms = min(heard_ms, now_ms)
         self._owed = max(0, self._owed - at_most)
-        rows = list(islice(self._store.rows.scan(self._cursor, keys.NAMED_END), at_most))
-        for key, row in rows:
-            if self._over(row, now_ms, heard_ms) and key not in self._store.writes:
-                effects.rows[key[1:]] = None
-                self._store.writes[key] = None
+        rows = list(self._store.names(self._cursor, at_most))
+        for name, row in rows:
+            if self._over(row, now_ms, heard_ms) and name not in self._store.changed:
+                self._store.note(name, None)
         if len(rows) == at_most:
-            self._cursor = rows[-1][0] + b"\0"
+            self._cursor = rows[-1][0]
         else:
             # All the way round: a small store owes nothing.
-            self._cursor, self._owed = keys.NAMED_PREFIX, 0
+            self._cursor, self._owed = None, 0
 
     def _over(self, row: bytes, now_ms: int, heard_ms: int) -> bool:
-        if row[1] == MARKER:
+        if is_marker(row):
             return now_ms - decode_marker(row).ended_ms >= MARKER_MS
-        answer = row[1] in (ANSWERED, VERDICT)
-        return answer and heard_ms - decode_verdict(row).at_ms >= REQUEST_ID_MS
+        return is_answer(row) and heard_ms - decode_verdict(row).at_ms >= REQUEST_ID_MS

@@ -13,10 +13,11 @@ from typing import Any, Final
 from confluent_kafka import KafkaException, Producer
 
 from belfry.settings import Settings
-from belfry.store import keys
 from belfry.store.identity import encode_identity
-from belfry.store.records import Manifest, encode_manifest
-from belfry.store.recovery import changelog_rows, is_pending, manifest_after, of_earlier_input
+from belfry.store.layout import keys
+from belfry.store.layout.pending import is_pending
+from belfry.store.layout.records import Manifest, encode_manifest
+from belfry.store.recovery import changelog_rows, manifest_after, of_earlier_input
 from belfry.store.schedules import ScheduleStore
 from belfry.worker.giving_up import give_up
 from belfry.worker.recovery import CannotRecover, Found, ReadOnlyRows

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 import structlog
 
 from belfry.store.identity import Contradiction
-from belfry.store.records import UnknownFormat
+from belfry.store.layout.records import UnknownFormat
 from belfry.store.replay import HoleInChangelog, Replay
 from belfry.worker.failure_detector import FailureDetector, Patience
 from belfry.worker.giving_up import close_all

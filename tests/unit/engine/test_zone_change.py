@@ -21,8 +21,9 @@ from belfry.schedules.triggers import cron, zones
 from belfry.schedules.triggers.cron import Clock
 from belfry.schedules.triggers.expression import expression
 from belfry.schedules.triggers.zones import Zone
-from belfry.store import keys
-from belfry.store.records import decode_pending, encode_zones, paused
+from belfry.store.layout import keys
+from belfry.store.layout.pending import decode_pending, paused
+from belfry.store.layout.records import encode_zones
 from belfry.store.schedules import ScheduleStore
 from belfry.wire.lifecycle import LifecycleEvent
 from tests.unit.engine.acknowledging import rebuilt

@@ -6,8 +6,9 @@ import pytest
 
 from belfry.client.portable import Unreadable, portable
 from belfry.schedules.rule import Rule, encode_rule
+from belfry.store.layout.pending import KIND_CODES, with_flags
+from belfry.store.layout.records import encode_marker
 from belfry.store.readable import note_unreadable, why_unreadable
-from belfry.store.records import KIND_CODES, encode_marker, with_flags
 from tests.unit.engine.driver import T0
 from tests.unit.engine.unreadable import ZONES, newer_rule, pending, zone_known, zoned_rule
 

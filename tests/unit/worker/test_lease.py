@@ -13,7 +13,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from belfry.engine.effects import Effects
-from belfry.store.records import Manifest, decode_manifest, encode_manifest
+from belfry.store.layout.records import Manifest, decode_manifest, encode_manifest
 from belfry.worker import transactions
 from belfry.worker.lease import (
     LEASE_MS,
