@@ -24,7 +24,7 @@ from time import process_time_ns
 from typing import Any, Final
 
 from belfry.engine.partition import PartitionEngine
-from belfry.engine.verdicts import Place
+from belfry.engine.reports import Place
 from belfry.schedules.identity import Homes
 from belfry.schedules.tenant import Delivery, Level
 from belfry.schedules.tenants import Tenants

@@ -11,7 +11,7 @@ from typing import Final
 
 import pytest
 
-from belfry.firing import crowds
+from belfry.firing import hot_tenants
 from belfry.store.layout import keys
 from belfry.store.layout.pending import decode_pending
 from tests.property.histories import TENANTS, History
@@ -41,7 +41,7 @@ class Resting(History):
         """Whatever the engine remembers of it: what its store holds is due later, or may not go."""
         rows = self.driver.rows
         waiting = self.engine._waiting
-        if max(self.engine._reach.horizon_ms, waiting.held_up_to_ms) > self.now_ms:
+        if max(self.engine._stands.scan.reached_ms, waiting.held_up_to_ms) > self.now_ms:
             # The clock was set back: what is late waits until it is where it was.
             return
         for key, _ in rows.scan(keys.TIMELINE_PREFIX, keys.TIMELINE_END):
@@ -64,8 +64,8 @@ class Resting(History):
 @pytest.fixture
 def _small_crowds(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three requests of one minute make a tenant a hot one."""
-    monkeypatch.setattr(crowds, "CROWD", 3)
-    monkeypatch.setattr(crowds, "EVERY", 1)
+    monkeypatch.setattr(hot_tenants, "HOT_FROM", 3)
+    monkeypatch.setattr(hot_tenants, "EVERY", 1)
 
 
 @pytest.mark.usefixtures("_small_crowds")

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Final
 
-from belfry.engine.gates import UNREADABLE_GATE
+from belfry.engine.ack_locks import UNREADABLE_LOCK
 from belfry.engine.waiting import Waiting
 from belfry.schedules.tenants import StepTenants
 from belfry.store.layout.records import IN_BACKLOG, IN_CATCH_UP
@@ -52,14 +52,14 @@ class Oldest:
             self.due_ms, self._round = self._found, None
 
     def _firsts(self) -> Iterator[First]:
-        first_ms, heads = self._store.first_of_queue_ms, self._waiting.heads
+        first_ms, hints = self._store.first_of_queue_ms, self._waiting.hints
         for name in list(self._waiting.backlog):
-            reason = self._reason(name, TENANT_QUEUE if name in heads else FIRING)
-            yield reason, first_ms(IN_BACKLOG, name, heads.get(name, 0))
+            reason = self._reason(name, TENANT_QUEUE if name in hints else FIRING)
+            yield reason, first_ms(IN_BACKLOG, name, hints.get(name, 0))
         for name in list(self._waiting.catch_up):
             yield self._reason(name, CATCH_UP), first_ms(IN_CATCH_UP, name, 0)
         for lock, due_ms in self._store.first_behind_locks():
-            yield LATER_RELEASE if lock == UNREADABLE_GATE else ACK_LOCK, due_ms
+            yield LATER_RELEASE if lock == UNREADABLE_LOCK else ACK_LOCK, due_ms
 
     def _reason(self, name: bytes, usual: str) -> str:
         tenant = self._tenants.of_bytes(name)

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from belfry.engine.effects import Effects
+from belfry.engine.step import Step, UndoLog
 from belfry.engine.waiting import Waiting
 from belfry.schedules.jitter import jitter_ms
 from belfry.schedules.triggers import trigger_of, zones
@@ -53,43 +53,40 @@ Found = tuple[Pending, bytes]
 class ZoneChange:
     """Derives the pending occurrences of one partition anew, where the data has changed."""
 
-    def __init__(self, store: ScheduleStore, waiting: Waiting) -> None:
+    def __init__(self, store: ScheduleStore, waiting: Waiting, undo: UndoLog) -> None:
         self._store = store
         self._waiting = waiting
+        self._undo = undo
         self._cursor: bytes | None = None
         self._version = encode_zones(zones.VERSION)
         known = store.named(keys.ZONES_KEY) == self._version
         self.under_way = not known and store.state() is not None
 
-    def restart(self) -> None:
-        """Begin again: the last steps were not committed."""
-        self._cursor = None
-        known = self._store.named(keys.ZONES_KEY) == self._version
-        self.under_way = not known and self._store.state() is not None
-
     def settle(self) -> None:
         """All instants are as this version of the data says."""
+        self._undo.attribute(self, "under_way")
         self.under_way = False
         self._store.note(keys.ZONES_KEY, self._version)
 
-    def sweep(self, now_ms: int, at_most: int, effects: Effects) -> None:
+    def sweep(self, step: Step, at_most: int) -> None:
         """Look at the next schedules, a multiple of `at_most`."""
         if not self.under_way:
             return
         some = at_most * MORE
         rows = list(self._store.names(self._cursor, some))
-        over_ms = max(now_ms, self._waiting.reach.horizon_ms)
+        over_ms = max(step.now_ms, step.scan.reached_ms)
         for name, _ in rows:
             # It may have moved in this very step.
             row = self._store.named(name)
             if row is not None and is_location(row):
-                self._look(name, row, over_ms, effects)
+                self._look(name, row, over_ms, step)
+        self._undo.attribute(self, "_cursor")
         if len(rows) == some:
             self._cursor = rows[-1][0]
         else:
             self.settle()
 
-    def derived(self, row: Pending, record: bytes, over_ms: int, effects: Effects) -> Found | None:
+    def derived(self, row: Pending, record: bytes, over_ms: int, step: Step) -> Found | None:
         """The row at its new instant, where that is another; it is in the effects then.
 
         What is due up to `over_ms` has fired, or fires in this step.
@@ -104,10 +101,10 @@ class ZoneChange:
         due_ms = nominal_ms + (jitter_ms(name, nominal_ms, row.jitter_ms) if row.jitter_ms else 0)
         kept = next_record(record, due_ms, nominal_ms, row.occurrence)
         self._store.rewrite(name, kept)
-        effects.rederived += 1
+        step.effects.rederived += 1
         return row.at(due_ms, nominal_ms), kept
 
-    def _look(self, name: bytes, place: bytes, over_ms: int, effects: Effects) -> None:
+    def _look(self, name: bytes, place: bytes, over_ms: int, step: Step) -> None:
         where, due_ms, _, _ = decode_location(place)
         if where not in LOOKED_AT or (where == IN_BACKLOG and due_ms <= over_ms):
             # Due already: it fires, or is late, as it was to.
@@ -115,7 +112,7 @@ class ZoneChange:
         record = self._store.pending_at(name, place)
         if kind_and_flags(record)[0] != CRON:
             return
-        found = self.derived(decode_pending(record), record, over_ms, effects)
+        found = self.derived(decode_pending(record), record, over_ms, step)
         if found is None:
             return
         row, kept = found
@@ -125,4 +122,4 @@ class ZoneChange:
         if paused(kept):
             self._store.move(name, kept, Location(IN_PAUSED, *row.sort_key))
         else:
-            self._waiting.keep(row, kept)
+            self._waiting.put(row, kept, step)

@@ -39,7 +39,7 @@ class ScanPosition(NamedTuple):
         return cls(watermark_ms, (watermark_ms + 1, 0))
 
     @property
-    def horizon_ms(self) -> int:
+    def reached_ms(self) -> int:
         """Due instant up to which events have left: one more where a chunk ended amid it."""
         return self.watermark_ms + (self.next != (self.watermark_ms + 1, 0))
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from belfry.engine.ownership import Event
 from belfry.engine.partition import PartitionEngine
-from belfry.engine.verdicts import Place
+from belfry.engine.reports import Place
 from belfry.firing.clock_guard import ClockGuard
 from belfry.registry.lookups import Lookups
 from belfry.schedules.identity import Homes

@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 
 from belfry.engine.effects import Effects
 from belfry.engine.partition import PartitionEngine
-from belfry.engine.verdicts import Place
+from belfry.engine.reports import Place
 from belfry.schedules.identity import Homes
 from belfry.schedules.tenant import Delivery, Level
 from belfry.schedules.tenants import Tenants
@@ -96,9 +96,9 @@ class Step(NamedTuple):
 def counted(engine: PartitionEngine) -> tuple[list[dict[Any, Any]], int]:
     """What an engine knows of where schedules wait, besides what its store says."""
     waiting = engine._waiting
-    gates = waiting.gates
-    found: list[dict[Any, Any]] = [waiting.backlog, waiting.catch_up, waiting.heads]
-    found += [gates._closed, gates._draining, gates.tenants]
+    locks = waiting.locks
+    found: list[dict[Any, Any]] = [waiting.backlog, waiting.catch_up, waiting.hints]
+    found += [locks._locked, locks._releasing, locks.tenants]
     return [each.copy() for each in found], waiting.held_up_to_ms
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from belfry.engine import plan
+from belfry.engine import compiled_rule
 from belfry.schedules import triggers
 from belfry.schedules.instants import parse_instant
 from belfry.schedules.outcomes import Outcome
@@ -42,7 +42,7 @@ def release(monkeypatch: pytest.MonkeyPatch) -> Iterator[Release]:
 
     def forget() -> None:
         triggers._trigger_of.cache_clear()
-        plan.bare_plan_of.cache_clear()
+        compiled_rule.compiled_bare.cache_clear()
 
     def publish(version: str, hours: float) -> None:
         moved = Zone(timezone(timedelta(hours=hours)))
@@ -175,7 +175,7 @@ def test_what_an_isolated_tenant_has_pending_is_derived_anew(
 
 def test_a_crowd_is_derived_anew_too(release: Release) -> None:
     driver = isolated()
-    driver.engine._waiting.set_apart(b"demo")
+    driver.engine._waiting.isolate(b"demo")
     driver.ask(schedule_id="crowd", kind="CRON", cron="0 9 * * *", timezone="Europe/Paris")
     driver.step(NOW)
     release("made up", 2)

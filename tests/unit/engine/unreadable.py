@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from belfry.engine import plan
+from belfry.engine import compiled_rule
 from belfry.schedules import triggers
 from belfry.schedules.rule import Rule, encode_rule
 from belfry.schedules.triggers import cron, zones
@@ -17,7 +17,7 @@ ZONE = "Europe/Paris"
 LIVES = 1 << 40
 ZONES = Callable[[bool], None]
 KNOWN = (
-    *(triggers._trigger_of, plan.bare_plan_of, cron.clock, zones.zone),
+    *(triggers._trigger_of, compiled_rule.compiled_bare, cron.clock, zones.zone),
     *(zones._unknown, readable._why),
 )
 

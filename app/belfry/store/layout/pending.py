@@ -49,11 +49,12 @@ PAUSED: Final = 1
 # How records begin that need no closer look in a replay.
 HEAD_OF_PENDING: Final = bytes((FORMAT, PENDING))
 _NO_RULE: Final = bytes(4)
-_ONE_SHOTS: Final = frozenset(
-    bytes((FORMAT, PENDING, KINDS.index(kind), flags))
-    for kind in ("AT", "AFTER")
-    for flags in (0, PAUSED)
-)
+_KNOWN: Final = {
+    kind: frozenset(bytes((FORMAT, PENDING, KINDS.index(kind), flags)) for flags in (0, PAUSED))
+    for kind in KINDS
+}
+_ONE_SHOTS: Final = _KNOWN["AT"] | _KNOWN["AFTER"]
+_RECURRING: Final = _KNOWN["EVERY"] | _KNOWN["CRON"]
 
 
 class Pending(NamedTuple):
@@ -178,6 +179,12 @@ def kind_and_flags(record: bytes) -> tuple[int, int]:
 def fires_once(record: bytes) -> bool:
     """Whether it is a one-shot that says nothing about lateness or locks: it has no rule."""
     return record[:4] in _ONE_SHOTS and record[_RULE_BYTES] == _NO_RULE
+
+
+def has_rule(record: bytes) -> bool:
+    """Whether it is of a kind, with flags, that this release knows, and its rule has to be read."""
+    head = record[:4]
+    return head in _RECURRING or (head in _ONE_SHOTS and record[_RULE_BYTES] != _NO_RULE)
 
 
 def paused(record: bytes) -> bool:

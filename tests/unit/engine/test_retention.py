@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from belfry.engine.effects import Effects
+from belfry.engine.maintenance import Retention
+from belfry.engine.step import Standing, Step, UndoLog
 from belfry.store.layout import keys
 from belfry.store.layout.records import (
     ENDED_FIRED,
@@ -20,7 +23,6 @@ from belfry.store.layout.records import (
 )
 from belfry.store.ordered_map import MemoryMap
 from belfry.store.schedules import ScheduleStore
-from belfry.store.sweep import Sweep
 
 T0 = 1_800_000_000_000
 STATE = StoredState(1, T0, Manifest(1, 1, 1, T0, 0, 0, bytes(16)))
@@ -28,8 +30,14 @@ MARKER = encode_marker(Marker(ENDED_FIRED, T0, T0, 1, 1, 1))
 VERDICT = encode_verdict(Verdict("ACCEPTED", T0, None, None, ""))
 
 
-def swept(store: ScheduleStore, sweep: Sweep, now_ms: int, at_most: int) -> set[bytes]:
-    sweep.sweep(now_ms, now_ms, at_most)
+def at(now_ms: int, heard_ms: int) -> Step:
+    step = Step(Standing(heard_ms=heard_ms), Effects())
+    step.now_ms = now_ms
+    return step
+
+
+def swept(store: ScheduleStore, sweep: Retention, now_ms: int, at_most: int) -> set[bytes]:
+    sweep.sweep(at(now_ms, now_ms), at_most)
     ended = store.changes
     assert set(ended.values()) <= {None}
     store.commit(STATE)
@@ -58,7 +66,7 @@ def filled() -> ScheduleStore:
 )
 def test_what_is_over_ends(after_ms: int, ended: set[bytes]) -> None:
     store = filled()
-    assert swept(store, Sweep(store), T0 + after_ms, 100) == ended
+    assert swept(store, Retention(store, UndoLog()), T0 + after_ms, 100) == ended
     left = {key[1:] for key, _ in store._rows.scan(b"k", b"l")}
     assert (
         left
@@ -71,7 +79,7 @@ def test_a_verdict_stays_until_a_request_of_an_hour_later_was_read(
     heard_ms: int, ends: bool
 ) -> None:
     store = filled()
-    Sweep(store).sweep(T0 + 10**12, T0 + heard_ms, 100)
+    Retention(store, UndoLog()).sweep(at(T0 + 10**12, T0 + heard_ms), 100)
     assert (keys.request_key("demo", "r") in store.changes) == ends
     assert b"demo/over" in store.changes
 
@@ -81,7 +89,7 @@ def test_a_few_rows_at_a_time_come_round_to_all() -> None:
     for number in range(10):
         store.note(b"demo/%d" % number, MARKER)
     store.commit(STATE)
-    sweep = Sweep(store)
+    sweep = Retention(store, UndoLog())
     ended = [swept(store, sweep, T0 + MARKER_MS, 4) for _ in range(3)]
     assert [len(each) for each in ended] == [4, 4, 2]
     store.note(b"demo/0", MARKER)
@@ -91,24 +99,25 @@ def test_a_few_rows_at_a_time_come_round_to_all() -> None:
 
 def test_after_a_roll_back_the_sweep_begins_again() -> None:
     store = filled()
-    sweep = Sweep(store)
-    sweep.sweep(T0 + MARKER_MS, T0 + MARKER_MS, 100)
+    undo = UndoLog()
+    sweep = Retention(store, undo)
+    sweep.sweep(at(T0 + MARKER_MS, T0 + MARKER_MS), 100)
     store.discard()
-    sweep.restart()
+    undo.roll_back()
     assert b"demo/over" in swept(store, sweep, T0 + MARKER_MS, 100)
 
 
 def test_what_the_step_changes_is_left_to_it() -> None:
     store = filled()
     store.note(b"demo/over", MARKER)
-    Sweep(store).sweep(T0 + MARKER_MS, T0, 100)
+    Retention(store, UndoLog()).sweep(at(T0 + MARKER_MS, T0), 100)
     assert store.changes == {b"demo/over": MARKER}
 
 
 def test_what_is_over_never_outgrows_what_is_not() -> None:
     """Markers come at a steady rate for ten days, far more than one look at a time covers."""
     store = ScheduleStore(MemoryMap())
-    sweep = Sweep(store)
+    sweep = Retention(store, UndoLog())
     a_time, looks, most = 120, 20, 0
     for number in range(100):
         now_ms = T0 + number * MARKER_MS // 10
@@ -127,7 +136,7 @@ def test_what_is_over_never_outgrows_what_is_not() -> None:
 
 def test_a_store_that_was_walked_to_its_end_owes_nothing() -> None:
     store = filled()
-    sweep = Sweep(store)
+    sweep = Retention(store, UndoLog())
     sweep.wrote(10_000)
     assert sweep.behind
     swept(store, sweep, T0, 100)
