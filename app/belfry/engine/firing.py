@@ -27,7 +27,7 @@ from belfry.engine.waiting import PutBack, Waiting
 from belfry.firing.due import Most, ScanPosition, due_chunk
 from belfry.schedules.tenants import StepTenants
 from belfry.store.layout.keys import SortKey, sort_key
-from belfry.store.layout.pending import Pending, decode_pending, fires_once
+from belfry.store.layout.pending import Pending, decode_pending, fires_once, is_one_shot
 from belfry.store.schedules import ScheduleStore
 
 
@@ -93,10 +93,10 @@ class Firing:
             elif row.group and locks.holds_back(row):
                 locks.hold(group_lock(row), row, record)
                 effects.moved = True
-            elif fires_once(record):
-                fire_once(row, route, step)
-            else:
+            elif row.extra or not is_one_shot(record):
                 leave(row, record, row.due_ms, route, step)
+            else:
+                fire_once(row, route, step)
 
     def _route(self, name: bytes) -> Route:
         tenant = self._tenants.of_bytes(name)

@@ -92,13 +92,11 @@ class Occurrences:
 
     def fire_once(self, row: Pending, route: Route, step: Step) -> None:
         """Fire a one-shot without a rule: it is over then."""
-        name = row.name
-        identity = fire_id(name, row.life, row.version, row.nominal_ms)
+        name, life, version = b"%b/%b" % (row.tenant, row.schedule_id), row.life, row.version
+        identity = fire_id(name, life, version, row.nominal_ms)
         emit(row, route, identity, step)
-        self._store.end(
-            name,
-            encode_fired_marker(step.now_ms, row.due_ms, row.life, row.version, row.occurrence + 1),
-        )
+        marker = encode_fired_marker(step.now_ms, row.due_ms, life, version, row.occurrence + 1)
+        self._store.end(name, marker)
         if route.told:
             tell_fired(row, route, identity, step)
 
@@ -118,12 +116,17 @@ class Occurrences:
                 return
             row, record = found or (row, record)
         for _ in range(MOST_AT_ONCE):
-            following = self._occur((row, record, place_ms), rule, route, step)
+            in_time = step.now_ms - row.due_ms <= rule.limit_ms and place_ms == row.due_ms
+            if in_time and rule.simple:
+                following = self.fire(row, record, rule, route, step)
+            else:
+                following = self._occur((row, record, place_ms), rule, route, step)
             if following is None:
                 return
             due_ms, _, _, record = following
             if due_ms > step.horizon_ms:
-                self._store.move_to_timeline(row.name, record, due_ms, row.seq)
+                name = b"%b/%b" % (row.tenant, row.schedule_id)
+                self._store.move_to_timeline(name, record, due_ms, row.seq)
                 return
             row = row.following(*following[:3])
             if due_ms > step.now_ms or row.group:
@@ -187,7 +190,7 @@ class Occurrences:
         run: LateRun | None = None,
     ) -> Next | None:
         """Fire one occurrence, or one for a run; what follows, or None where that is nothing."""
-        name = row.name
+        name = b"%b/%b" % (row.tenant, row.schedule_id)
         identity = fire_id(name, row.life, row.version, row.nominal_ms)
         missed, passed_ms = (0, row.nominal_ms) if run is None else (run.number - 1, run.last_ms)
         emit(row, route, identity, step, missed)
@@ -201,10 +204,11 @@ class Occurrences:
             how = ENDED_COMPLETED if rule.recurs else ENDED_FIRED
             self._end(row, how, occurrence, route, step)
             return None
-        return self._next(row, record, following_ms, occurrence)
+        return self._next(name, row.jitter_ms, record, following_ms, occurrence)
 
-    def _next(self, row: Pending, record: bytes, following_ms: int, occurrence: int) -> Next:
-        name, jitter = row.name, row.jitter_ms
+    def _next(
+        self, name: bytes, jitter: int, record: bytes, following_ms: int, occurrence: int
+    ) -> Next:
         due_ms = following_ms + (jitter_ms(name, following_ms, jitter) if jitter else 0)
         kept = next_record(record, due_ms, following_ms, occurrence)
         self._store.rewrite(name, kept)
@@ -296,7 +300,7 @@ class Occurrences:
         if following_ms is None:
             self._end(row, ENDED_COMPLETED, row.occurrence, route, step)
             return None
-        return self._next(row, record, following_ms, row.occurrence)
+        return self._next(row.name, row.jitter_ms, record, following_ms, row.occurrence)
 
     # -- what is late and fires each -------------------------------------------------------------
 

@@ -151,9 +151,10 @@ def decode_pending(record: bytes) -> Pending:
     g = f + extra_n
     return _new(Pending, (
         due, nominal, accepted, seq, life, version, occurrence, kind, when, jitter,
-        record[_CONTENT_AT:a], record[a:b], record[b:c], record[c:d],
-        None if key_n < 0 else record[d:e], record[e:f], record[f:g],
-        None if payload_n < 0 else record[g:],
+        record[_CONTENT_AT:a], record[a:b],
+        record[b:c] if group_n else b"", record[c:d] if type_n else b"",
+        None if key_n < 0 else record[d:e], record[e:f] if headers_n else b"",
+        record[f:g] if extra_n else b"", None if payload_n < 0 else record[g:],
     ))  # fmt: skip
 
 
@@ -179,6 +180,11 @@ def kind_and_flags(record: bytes) -> tuple[int, int]:
 def fires_once(record: bytes) -> bool:
     """Whether it is a one-shot that says nothing about lateness or locks: it has no rule."""
     return record[:4] in _ONE_SHOTS and record[_RULE_BYTES] == _NO_RULE
+
+
+def is_one_shot(record: bytes) -> bool:
+    """Whether it is of a kind that fires once, with flags that this release knows."""
+    return record[:4] in _ONE_SHOTS
 
 
 def has_rule(record: bytes) -> bool:
