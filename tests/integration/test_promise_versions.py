@@ -32,9 +32,13 @@ NEXT_RELEASE: Final = [
 # A release that writes records of another version, and still reads those of this one.
 NEXT_RECORDS: Final = [
     *NEXT_RELEASE,
-    {"file": "belfry/store/records.py", "old": "FORMAT: Final = 1\n", "new": "FORMAT: Final = 2\n"},
     {
-        "file": "belfry/store/records.py",
+        "file": "belfry/store/layout/records.py",
+        "old": "FORMAT: Final = 1\n",
+        "new": "FORMAT: Final = 2\n",
+    },
+    {
+        "file": "belfry/store/layout/records.py",
         "old": "record[0] != FORMAT",
         "new": "record[0] not in (1, FORMAT)",
     },

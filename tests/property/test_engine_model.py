@@ -21,9 +21,10 @@ from hypothesis.stateful import (
 from belfry.engine.effects import Effects
 from belfry.schedules.outcomes import Outcome
 from belfry.schedules.tenant import Level
-from belfry.store import keys
+from belfry.store.layout import keys
+from belfry.store.layout.pending import paused
+from belfry.store.layout.records import ANSWERED, LOCATION, MARKER, PENDING, ZONES, check_format
 from belfry.store.ordered_map import MemoryMap
-from belfry.store.records import ANSWERED, MARKER, PENDING, PLACE, ZONES, check_format, paused
 from belfry.store.replay import Replay
 from belfry.store.schedules import ScheduleStore
 from tests.property.engine_model import Model
@@ -325,8 +326,8 @@ def view(rows: MemoryMap) -> dict[bytes, bytes]:
             found[name] = row
             continue
         letter = check_format(row)
-        assert letter in (PLACE, MARKER, ANSWERED, ZONES)
-        found[name] = store.pending_at(name, row) if letter == PLACE else row
+        assert letter in (LOCATION, MARKER, ANSWERED, ZONES)
+        found[name] = store.pending_at(name, row) if letter == LOCATION else row
     lying_paused = dict(rows.scan(keys.PAUSED_PREFIX, keys.PAUSED_END))
     assert all(paused(row) for row in lying_paused.values())
     waiting = sum(row[1] == PENDING for row in found.values() if row[:1] == b"\1")

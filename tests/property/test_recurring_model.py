@@ -18,8 +18,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from belfry.schedules.instants import parse_instant
 from belfry.schedules.outcomes import Outcome
+from belfry.store.layout.pending import decode_pending, paused
+from belfry.store.layout.records import PENDING
 from belfry.store.ordered_map import MemoryMap
-from belfry.store.records import PENDING, decode_pending, paused
 from belfry.store.replay import Replay
 from belfry.store.schedules import ScheduleStore
 from belfry.wire.lifecycle import LifecycleEvent

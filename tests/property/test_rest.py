@@ -11,9 +11,9 @@ from typing import Final
 
 import pytest
 
-from belfry.firing import crowds
-from belfry.store import keys
-from belfry.store.records import decode_row
+from belfry.firing import hot_tenants
+from belfry.store.layout import keys
+from belfry.store.layout.pending import decode_pending
 from tests.property.histories import TENANTS, History
 
 # What was due moves behind locks, to and fro between queues, before the next thing fires.
@@ -41,15 +41,15 @@ class Resting(History):
         """Whatever the engine remembers of it: what its store holds is due later, or may not go."""
         rows = self.driver.rows
         waiting = self.engine._waiting
-        if max(self.engine._reach.newest_ms, waiting.held_up_to_ms) > self.now_ms:
+        if max(self.engine._stands.scan.reached_ms, waiting.held_up_to_ms) > self.now_ms:
             # The clock was set back: what is late waits until it is where it was.
             return
         for key, _ in rows.scan(keys.TIMELINE_PREFIX, keys.TIMELINE_END):
-            assert keys.timeline_place(key)[0] > self.now_ms, "it is due, and nobody looks at it"
+            assert keys.timeline_sort_key(key)[0] > self.now_ms, "it is due, and nobody looks at it"
         for key, record in rows.scan(keys.BACKLOG_PREFIX, keys.CATCH_UP_PREFIX):
-            tenant = self.driver.tenants.of_bytes(decode_row(record)[10])
+            tenant = self.driver.tenants.of_bytes(decode_pending(record)[10])
             limited = tenant.terms.policy.max_fires_per_second is not None
-            assert limited or tenant.stopped or keys.line_due(key) > self.now_ms, "it waits"
+            assert limited or tenant.stopped or keys.due_of(key) > self.now_ms, "it waits"
 
     def end(self) -> None:
         """All tenants are free, and a minute passes."""
@@ -64,8 +64,8 @@ class Resting(History):
 @pytest.fixture
 def _small_crowds(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three requests of one minute make a tenant a hot one."""
-    monkeypatch.setattr(crowds, "CROWD", 3)
-    monkeypatch.setattr(crowds, "EVERY", 1)
+    monkeypatch.setattr(hot_tenants, "HOT_FROM", 3)
+    monkeypatch.setattr(hot_tenants, "EVERY", 1)
 
 
 @pytest.mark.usefixtures("_small_crowds")

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from belfry.schedules.identity import Homes, murmur2, partition_of
 from belfry.schedules.jitter import jitter_ms
 from belfry.schedules.outcomes import Outcome
-from belfry.store import keys, records
-from belfry.store.records import Manifest, Marker, Pending, Verdict
+from belfry.store.layout import keys, pending, records
+from belfry.store.layout.pending import Pending
+from belfry.store.layout.records import Location, Manifest, Marker, Verdict
 from belfry.wire import catalogue
 from belfry.wire.lifecycle import LifecycleEvent, encode_lifecycle, record_of
 
@@ -90,17 +91,17 @@ def test_a_lifecycle_event_is_written_as_fastavro_does(event: LifecycleEvent) ->
 
 @given(PENDING)
 def test_pending_schedules(row: Pending) -> None:
-    encoded = records.encode_pending(row)
-    assert records.decode_pending(encoded) == row
+    encoded = pending.encode_pending(row)
+    assert pending.decode_pending(encoded) == row
     assert records.check_format(encoded) == records.PENDING
 
 
 @given(PENDING, PENDING)
 def test_the_definition_is_what_the_user_asked_for(one: Pending, other: Pending) -> None:
     moved = Pending(1, 2, 3, 4, 5, 6, 7, *one[7:])
-    assert records.same_definition(*map(records.encode_pending, (one, moved)))
+    assert pending.same_definition(*map(pending.encode_pending, (one, moved)))
     same = one[7:] == other[7:]
-    assert records.same_definition(*map(records.encode_pending, (one, other))) == same
+    assert pending.same_definition(*map(pending.encode_pending, (one, other))) == same
 
 
 @given(MARKER)
@@ -131,15 +132,15 @@ def test_manifests(row: Manifest) -> None:
 
 @given(st.sampled_from([records.IN_TIMELINE, records.IN_BACKLOG]), I64, U64)
 def test_places(where: int, due_ms: int, seq: int) -> None:
-    encoded = records.encode_place(where, due_ms, seq)
-    assert records.decode_place(encoded) == (where, due_ms, seq)
-    assert records.check_format(encoded) == records.PLACE
+    encoded = records.encode_location(Location(where, due_ms, seq))
+    assert records.decode_location(encoded) == (where, due_ms, seq, b"")
+    assert records.check_format(encoded) == records.LOCATION
 
 
 @given(HEADERS)
 def test_headers(given_headers: list[tuple[str, bytes | None]]) -> None:
-    encoded = records.encode_headers([(name.encode(), value) for name, value in given_headers])
-    assert records.decode_headers(encoded) == given_headers
+    encoded = pending.encode_headers([(name.encode(), value) for name, value in given_headers])
+    assert pending.decode_headers(encoded) == given_headers
 
 
 DUE = st.integers(0, 2**32 * 60_000 - 1)
@@ -149,7 +150,7 @@ DUE = st.integers(0, 2**32 * 60_000 - 1)
 def test_the_timeline_sorts_by_due_instant_and_sequence(places: list[tuple[int, int]]) -> None:
     by_key = sorted(places, key=lambda place: keys.timeline_key(*place))
     assert by_key == sorted(places)
-    assert [keys.timeline_place(keys.timeline_key(*place)) for place in places] == places
+    assert [keys.timeline_sort_key(keys.timeline_key(*place)) for place in places] == places
 
 
 TENANT = st.from_regex(r"[A-Za-z0-9_-]{1,5}(\.[a-z]{1,3})?", fullmatch=True)
@@ -157,12 +158,12 @@ TENANT = st.from_regex(r"[A-Za-z0-9_-]{1,5}(\.[a-z]{1,3})?", fullmatch=True)
 
 @given(TENANT, TENANT, st.lists(st.tuples(DUE, U64), min_size=1, max_size=5))
 def test_backlogs_of_tenants_lie_apart(one: str, other: str, places: list[tuple[int, int]]) -> None:
-    mine = [keys.line_key(b"b", one.encode(), *place) for place in sorted(places)]
+    mine = [keys.queue_key(b"b", one.encode(), *place) for place in sorted(places)]
     assert mine == sorted(mine)
-    assert [keys.line_due(key) for key in mine] == [due_ms for due_ms, _ in sorted(places)]
-    start = keys.line_prefix(b"b", other.encode())
+    assert [keys.due_of(key) for key in mine] == [due_ms for due_ms, _ in sorted(places)]
+    start = keys.queue_prefix(b"b", other.encode())
     for key in mine:
-        assert keys.line_of(key) == b"b" + one.encode()
+        assert keys.queue_of(key) == b"b" + one.encode()
         assert (start <= key < start[:-1] + b"\1") == (one == other)
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _OFFSET: Final = Struct(">q")
 CHANGELOG: Final = "belfry.changelog"
 PENDING: Final = 1
-PLACE: Final = 5
+LOCATION: Final = 5
 # Of a pending record: sizes of tenant and id, and where the texts begin.
 _SIZES_AT: Final = 68
 _TEXTS_AT: Final = 88
@@ -67,10 +67,10 @@ def view(rows: MemoryMap) -> dict[bytes, bytes]:
             assert name not in waiting, f"{name!r} waits twice"
             waiting[name] = value
     found = {
-        name: waiting.get(name, b"nowhere") if value[1:2] == bytes([PLACE]) else value
+        name: waiting.get(name, b"nowhere") if value[1:2] == bytes([LOCATION]) else value
         for name, value in named.items()
     }
-    lost = waiting.keys() - {n for n, v in named.items() if v[1:2] == bytes([PLACE])}
+    lost = waiting.keys() - {n for n, v in named.items() if v[1:2] == bytes([LOCATION])}
     assert not lost, f"{sorted(lost)} wait, and no name leads to them"
     told = {key[5:]: int.from_bytes(size) for key, size in rows.scan(b"mline", b"mlinf")}
     assert told == lines, f"lines hold {dict(lines)}, and the store says {told}"

@@ -22,8 +22,9 @@ from belfry.api.problems import Problem
 from belfry.api.reading import Reads
 from belfry.api.threads import Threads
 from belfry.engine.effects import Effects, Fired
-from belfry.engine.firing import fire_extra
-from belfry.store.keys import schedule_key
+from belfry.engine.emit import fire_extra
+from belfry.engine.step import Step
+from belfry.store.layout.keys import schedule_key
 from belfry.store.lookup import Standing, standing_of
 
 MARK: Final = ("belfry-dry-run", b"true")
@@ -75,7 +76,7 @@ class DryRuns:
         if known is None:
             raise NotHeld(partition)
         effects = Effects()
-        fire_extra(found.pending, known, now_ms, now_ms, effects)
+        fire_extra(found.pending, known, now_ms, Step.alone(now_ms, effects))
         return effects.fired[0]
 
     async def _written(self, copy: Fired) -> Response:

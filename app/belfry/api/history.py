@@ -35,7 +35,7 @@ from belfry.schedules.identity import partition_of
 from belfry.schedules.masking import masked_url
 from belfry.schedules.outcomes import Outcome
 from belfry.schedules.tenant import WRITTEN, Level
-from belfry.store.keys import schedule_key
+from belfry.store.layout.keys import schedule_key
 from belfry.wire.lifecycle import LifecycleEvent, decode_lifecycle
 
 

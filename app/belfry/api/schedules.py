@@ -44,7 +44,7 @@ from belfry.api.reading import Reads
 from belfry.api.waiting import waiting
 from belfry.api.writing import Writes, request_fields
 from belfry.schedules.identity import etag_of
-from belfry.store.keys import schedule_key
+from belfry.store.layout.keys import schedule_key
 from belfry.store.lookup import Standing, Wanted
 
 SCHEDULE: Final = "/tenants/{tenant}/schedules/{schedule_id:path}"

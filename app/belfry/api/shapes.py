@@ -20,10 +20,11 @@ from belfry.schedules.instants import format_instant
 from belfry.schedules.masking import masked_target
 from belfry.schedules.rule import Rule, decode_rule, has_targets, targets_in
 from belfry.schedules.targets import records_in
+from belfry.store.layout.pending import KIND_CODES, Pending, decode_headers
+from belfry.store.layout.records import LOCKS_GROUP, LOCKS_OWN
 from belfry.store.lock_lookup import Lock
 from belfry.store.lookup import Standing
 from belfry.store.readable import why_unreadable_rule
-from belfry.store.records import CLOSES_GROUP, CLOSES_OWN, KIND_CODES, Pending, decode_headers
 
 KINDS: Final = {code: kind for kind, code in KIND_CODES.items()}
 
@@ -201,13 +202,13 @@ def summary(standing: Standing) -> dict[str, Any]:
 def lock(tenant: str, held: Lock) -> dict[str, Any]:
     """An ack lock."""
     fire = held.awaited
-    names = {"group": CLOSES_GROUP, "schedule": CLOSES_OWN}
+    names = {"group": LOCKS_GROUP, "schedule": LOCKS_OWN}
     return {
         "tenant": tenant,
         "schedule_id": fire.schedule_id.decode(),
         "fire_id": held.fire_id.decode(),
         "group": fire.group.decode() or None,
-        "locks": [name for name, bit in names.items() if fire.closes & bit],
+        "locks": [name for name, bit in names.items() if fire.locks & bit],
         "version": fire.version,
         "due_at": moment(fire.due_ms),
         "fired_at": moment(fire.fired_ms),

@@ -13,15 +13,14 @@ from __future__ import annotations
 from typing import Any
 
 from belfry.schedules.tenant import Tenant
-from belfry.store.lookup import Standing
-from belfry.store.records import (
+from belfry.store.layout.records import (
+    BEHIND_LOCK,
     IN_BACKLOG,
     IN_CATCH_UP,
-    IN_GATED,
     IN_PAUSED,
-    decode_place,
-    gate_in,
+    decode_location,
 )
+from belfry.store.lookup import Standing
 
 
 def waiting(standing: Standing, tenant: Tenant | None, now_ms: int) -> dict[str, Any]:
@@ -33,11 +32,11 @@ def waiting(standing: Standing, tenant: Tenant | None, now_ms: int) -> dict[str,
 def _waits(standing: Standing, tenant: Tenant | None, now_ms: int) -> tuple[str, str]:
     if not standing.place or standing.pending is None:
         return "", ""
-    where, due_ms, _ = decode_place(standing.place)
+    where, due_ms, _, lock = decode_location(standing.place)
     if where == IN_PAUSED:
         return "resume", "it is paused: resume it"
-    if where == IN_GATED:
-        return _behind(gate_in(standing.place))
+    if where == BEHIND_LOCK:
+        return _behind(lock)
     if where not in (IN_BACKLOG, IN_CATCH_UP) or due_ms > now_ms:
         return "", ""
     if tenant is not None and tenant.stopped:
@@ -47,13 +46,13 @@ def _waits(standing: Standing, tenant: Tenant | None, now_ms: int) -> tuple[str,
     return "tenant_queue", "it is due, and others of its tenant's queue leave before it"
 
 
-def _behind(gate: bytes) -> tuple[str, str]:
-    name = gate[1:].decode(errors="replace")
-    if gate[:1] == b"g":
+def _behind(lock: bytes) -> tuple[str, str]:
+    name = lock[1:].decode(errors="replace")
+    if lock[:1] == b"g":
         return (
             "ack_lock",
             f"a fire of its group {name!r} is not acknowledged: see locks",
         )
-    if gate[:1] == b"s":
+    if lock[:1] == b"s":
         return "ack_lock", "a fire of its own is not acknowledged: see locks"
     return "later_release", "this version cannot fire it"

@@ -17,8 +17,14 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 
 from belfry.client.errors import BelfryError
 from belfry.client.kafka import Cluster
-from belfry.store.keys import MANIFEST_PREFIX
-from belfry.store.records import PENDING, Manifest, UnknownFormat, check_format, decode_manifest
+from belfry.store.layout.keys import MANIFEST_PREFIX
+from belfry.store.layout.records import (
+    PENDING,
+    Manifest,
+    UnknownFormat,
+    check_format,
+    decode_manifest,
+)
 from belfry.store.signatures import Judge
 from belfry.worker.record_headers import proof_of
 

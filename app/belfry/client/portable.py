@@ -19,8 +19,8 @@ from belfry.client.errors import BelfryError
 from belfry.schedules.instants import format_instant, parse_instant
 from belfry.schedules.rule import KINDS, decode_rule
 from belfry.schedules.targets import record_of, records_in
+from belfry.store.layout.pending import decode_headers, decode_pending, paused
 from belfry.store.readable import UNREADABLE
-from belfry.store.records import decode_headers, decode_pending, paused
 from belfry.wire.headers import EMPTY
 
 _INSTANTS: Final = frozenset({"at", "start_at", "end_at"})

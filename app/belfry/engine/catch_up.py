@@ -8,99 +8,90 @@ from __future__ import annotations
 
 from typing import Final
 
-from belfry.engine.effects import Effects
-from belfry.engine.firing import RULE
-from belfry.engine.plan import plan_of
-from belfry.engine.ruled import Ruled, next_row
+from belfry.engine.compiled_rule import compiled
+from belfry.engine.emit import Route, route_to
+from belfry.engine.occurrences import Occurrences, too_old
+from belfry.engine.step import Step
 from belfry.engine.waiting import Waiting
 from belfry.firing.due import Most, take
-from belfry.schedules.tenant import Tenant
 from belfry.schedules.tenants import StepTenants
-from belfry.store.records import IN_CATCH_UP, decode_row
+from belfry.store.layout.pending import decode_pending
+from belfry.store.layout.records import IN_CATCH_UP
 from belfry.store.schedules import ScheduleStore
 
 LEAST_SHARE: Final = 16
 
 
 class CatchUp:
-    """Fires the lines of those that catch up, as fast as `CatchUpRate` lets them."""
+    """Fires catch-up queues, as fast as the rate lets them."""
 
     def __init__(
-        self, store: ScheduleStore, tenants: StepTenants, waiting: Waiting, ruled: Ruled
+        self,
+        store: ScheduleStore,
+        tenants: StepTenants,
+        waiting: Waiting,
+        occurrences: Occurrences,
     ) -> None:
         self._store = store
         self._tenants = tenants
         self._waiting = waiting
-        self._ruled = ruled
-        self._rate = ruled.rate
+        self._occurrences = occurrences
 
     @property
     def next_ms(self) -> int | None:
         """When there is something to fire, or None."""
         waiting = (*self._waiting.catch_up, *self._waiting.slowed)
         ready = any(not self._tenants.of_bytes(name).stopped for name in waiting)
-        return self._rate.again_ms if ready else None
+        return self._occurrences.rate.again_ms if ready else None
 
-    def fire(self, now_ms: int, room: int, effects: Effects) -> None:
+    def fire(self, room: int, step: Step) -> None:
         """Fire late occurrences, as many as there is room and rate for."""
-        self._rate.fill(now_ms)
-        left = budget = min(room, self._rate.left)
+        rate = self._occurrences.rate.filled(step.now_ms)
+        left = budget = min(room, rate.left)
         ready = [n for n in self._waiting.catch_up if not self._tenants.of_bytes(n).stopped]
-        for turn, name in enumerate(ready):
-            share = -(-left // (len(ready) - turn))
+        for number, name in enumerate(ready):
+            share = -(-left // (len(ready) - number))
             if share > 0:
-                left -= self._fire_of(name, share, now_ms, effects)
-                effects.moved = True
-        self._rate.take(budget - left)
+                left -= self._fire_of(name, share, step)
+                step.effects.moved = True
+        self._occurrences.set_rate(rate.less(budget - left))
 
-    def committed(self) -> None:
-        """What a step took of the rate stays taken."""
-        self._rate.committed()
-
-    def aborted(self) -> None:
-        """Give back what a step took of the rate."""
-        self._rate.aborted()
-
-    def _fire_of(self, name: bytes, share: int, now_ms: int, effects: Effects) -> int:
+    def _fire_of(self, name: bytes, share: int, step: Step) -> int:
         """Fire a tenant's share; the number of its fires."""
-        tenant = self._tenants.of_bytes(name)
-        line = self._store.line(IN_CATCH_UP, name)
-        rows, _ = take(line, Most(share, effects.room // 2))
+        route = route_to(self._tenants.of_bytes(name))
+        queue = self._store.queue(IN_CATCH_UP, name)
+        rows, _ = take(queue, Most(share, step.effects.room // 2))
         if not rows:
             # They joined in this step.
             return 0
-        self._store.clear(rows)
+        self._store.take(rows)
         fired = 0
-        for turn, (_, record) in enumerate(rows):
-            burst = max(1, (share - fired) // (len(rows) - turn))
-            fired += self._fire_some(record, tenant, (burst, now_ms), effects)
+        for number, (_, record) in enumerate(rows):
+            burst = max(1, (share - fired) // (len(rows) - number))
+            fired += self._fire_some(record, route, burst, step)
         self._waiting.shrink(name, len(rows), IN_CATCH_UP)
         return fired
 
-    def _fire_some(
-        self, record: bytes, tenant: Tenant, burst_at: tuple[int, int], effects: Effects
-    ) -> int:
+    def _fire_some(self, record: bytes, route: Route, burst: int, step: Step) -> int:
         """Fire a schedule's next few late occurrences, and put it where it waits then."""
-        burst, now_ms = burst_at
-        self._store.added -= 1
-        row = decode_row(record)
-        if self._ruled.holds_unreadable(row, record):
+        row = decode_pending(record)
+        if self._occurrences.holds_unreadable(row, record, step):
             return 0
-        plan = plan_of(row[RULE])
+        rule, now_ms = compiled(row.extra), step.now_ms
         fired = 0
-        while fired < burst and now_ms - row[0] > plan.limit_ms:
-            if fired and effects.room <= 0:
+        while fired < burst and now_ms - row.due_ms > rule.limit_ms:
+            if fired and step.effects.room <= 0:
                 break
-            if self._ruled.too_old(row, plan, tenant):
-                following = self._ruled.pass_over(row, record, plan, tenant)
+            if too_old(row, rule, route.tenant, step):
+                following = self._occurrences.pass_over(row, record, rule, route, step)
             else:
-                following = self._ruled.fire(row, record, plan, tenant)
+                following = self._occurrences.fire(row, record, rule, route, step)
                 fired += 1
             if following is None:
                 return fired
-            row, record = next_row(row, following), following[3]
-        if now_ms - row[0] > plan.limit_ms:
+            row, record = row.following(*following[:3]), following[3]
+        if now_ms - row.due_ms > rule.limit_ms:
             self._waiting.hold(row, record, IN_CATCH_UP)
         else:
-            self._waiting.keep_again(row, record)
+            step.set_aside.append((row, record))
         return fired

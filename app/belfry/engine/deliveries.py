@@ -16,7 +16,7 @@ from belfry.schedules.outcomes import Outcome
 from belfry.schedules.rule import awaits, has_targets, targets_in
 from belfry.schedules.targets import decode_targets
 from belfry.schedules.tenant import Tenant
-from belfry.store.records import Pending, PendingRow
+from belfry.store.layout.pending import Pending
 from belfry.wire.fired import FiredEvent, encode_fired
 from belfry.wire.lifecycle import LifecycleEvent
 from belfry.wire.record import Headers
@@ -24,7 +24,6 @@ from belfry.wire.record import Headers
 # Beyond it neither the topic of deliveries nor a retry's request would take it.
 MOST_BYTES: Final = 990_000
 OVERHEAD_BYTES: Final = 1_024
-RULE: Final = 16
 
 
 def fired_event(row: Pending, tenant: Tenant, fire: tuple[bytes, int], missed: int) -> FiredEvent:
@@ -47,7 +46,7 @@ def fired_event(row: Pending, tenant: Tenant, fire: tuple[bytes, int], missed: i
 
 
 def deliver(
-    row: PendingRow, tenant: Tenant, event: FiredEvent, headers: Headers, effects: Effects
+    row: Pending, tenant: Tenant, event: FiredEvent, headers: Headers, effects: Effects
 ) -> None:
     """Add the deliveries of a fire whose fired record has these headers.
 
@@ -58,8 +57,8 @@ def deliver(
     size = len(key) + len(body) + OVERHEAD_BYTES
     size += sum(len(name) + len(value or b"") + 16 for name, value in headers)
     # An extra fire is not awaited.
-    acks = event.occurrence >= 0 and awaits(row[RULE])
-    for state in _states(row[RULE], tenant, acks=acks):
+    acks = event.occurrence >= 0 and awaits(row.extra)
+    for state in _states(row.extra, tenant, acks=acks):
         if size + len(state) > MOST_BYTES:
             effects.lifecycle.append(_too_large(event, tenant.topic, size + len(state)))
         else:

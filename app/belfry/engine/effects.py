@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from belfry.schedules.outcomes import Outcome
-from belfry.store.records import Manifest
+from belfry.store.layout.records import Manifest
 from belfry.wire.lifecycle import LifecycleEvent
 from belfry.wire.record import Headers
 

@@ -1,273 +1,168 @@
-"""Firing: due rows to fired records, markers and outcomes.
+"""Firing: due rows leave the store and become fired records, markers and outcomes.
 
-    backlog (held back, late)  ┐                         ┌ fired record   (tenant's topic)
-    timeline (due by now)      ┴─► one chunk per step ──►│ marker         (changelog, for a day)
-                                                         └ FIRED outcome  (if the tenant wants it)
+    backlogs (held back, late)  ┐                         ┌ fired record   (tenant's topic)
+    timeline (due by now)       ┴─► one chunk per step ──►│ marker, or the next occurrence
+                                                          └ FIRED outcome  (if the tenant wants it)
 
 A tenant's backlog leaves before its timeline, both in due order; while some of a backlog is left,
-what comes due of that tenant joins it.  Held tenants' events wait in the backlog, others fire.
+what comes due of that tenant joins it.  Blocked tenants' events wait in the backlog, others fire.
+
+Every row goes the same way, whatever its tenant wants and whether it recurs:
+
+    decode ─► route of its tenant ─┬─ waits: the backlog
+                                   ├─ its group is locked: behind the lock
+                                   ├─ no rule: fires, and is over
+                                   └─ a rule: fires or is judged, and what follows is kept
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
-
-from belfry.engine.deliveries import deliver, fired_event
-from belfry.engine.effects import Effects
-from belfry.engine.gates import GROUP, group_gate
-from belfry.engine.plain_fires import PlainFires
+from belfry.engine.ack_locks import group_lock
+from belfry.engine.emit import Route, route_to
+from belfry.engine.occurrences import Occurrences
 from belfry.engine.queues import SHORT_STEP, Look, Queues, Turn
-from belfry.engine.waiting import SCHEDULE_ID, TENANT, Waiting
-from belfry.firing.due import Most, Reach, due_chunk
-from belfry.schedules.deliveries import RETRIES
-from belfry.schedules.identity import extra_fire_id, fire_id
-from belfry.schedules.outcomes import Outcome
-from belfry.schedules.rule import has_targets
-from belfry.schedules.tenant import Delivery, Tenant
+from belfry.engine.reports import ack_timed_out
+from belfry.engine.step import Step
+from belfry.engine.waiting import PutBack, Waiting
+from belfry.firing.due import Most, ScanPosition, due_chunk
 from belfry.schedules.tenants import StepTenants
-from belfry.store.keys import line_place
-from belfry.store.readable import ONE_SHOT_HEADS
-from belfry.store.records import (
-    ENDED_FIRED,
-    Pending,
-    PendingRow,
-    decode_headers,
-    decode_row,
-    encode_marker,
-)
+from belfry.store.layout.keys import SortKey, sort_key
+from belfry.store.layout.pending import Pending, decode_pending, fires_once, is_one_shot
 from belfry.store.schedules import ScheduleStore
-from belfry.wire.fired import FiredEvent, encode_fired
-from belfry.wire.headers import PREFIX as OURS
-from belfry.wire.instants import rfc3339
-from belfry.wire.lifecycle import LifecycleEvent
-from belfry.wire.record import Headers
-
-if TYPE_CHECKING:
-    from belfry.engine.ruled import Ruled
-
-EXTRA: Final = -1
-# Due instant and sequence in a line; place, row and record of what was put back.
-Place = tuple[int, int]
-Again = tuple[Place, PendingRow, bytes]
-CE_VERSION: Final = "ce_specversion"
-# How names of belfry's own headers begin; some readers take capitals for the same.
-OURS_BYTES: Final = OURS.encode()
-LENGTH: Final = len(OURS)
-RULE: Final = 16
 
 
 class Firing:
     """Fires what is due in one partition's store."""
 
     def __init__(
-        self, store: ScheduleStore, tenants: StepTenants, waiting: Waiting, ruled: Ruled
+        self,
+        store: ScheduleStore,
+        tenants: StepTenants,
+        waiting: Waiting,
+        queues: Queues,
+        occurrences: Occurrences,
     ) -> None:
         self._store = store
         self._tenants = tenants
         self._waiting = waiting
-        self._plain = PlainFires(store, tenants, waiting, ruled.zones)
-        self._ruled = ruled
-        self.queues = Queues(store, tenants, waiting)
+        self._queues = queues
+        self._occurrences = occurrences
 
-    def fire_due(self, reach: Reach, now_ms: int, at_most: int, effects: Effects) -> Reach:
-        """Fire at most `at_most` events due up to `now_ms`; returns how far that reaches."""
-        self._waiting.edge_ms = max(now_ms, reach.newest_ms)
-        self._waiting.reach = reach
-        self._ruled.begin(now_ms, effects)
+    def fire_due(self, step: Step, at_most: int) -> ScanPosition:
+        """Fire at most `at_most` events that are due; returns how far the timeline is emptied."""
+        self._occurrences.begin(step)
         room = at_most
         if self._waiting.backlog:
-            first_ms = self._store.first_due_ms(reach.cursor)
-            share = self.queues.room(at_most, first_ms, now_ms)
-            room -= self._fire_backlog(reach, now_ms, share, effects)
-            if self._waiting.heads:
+            first_ms = self._store.first_due_ms(step.scan.next)
+            share = self._queues.room(at_most, first_ms, step.now_ms)
+            room -= self._fire_backlogs(share, step)
+            if self._waiting.hints:
                 room = min(room, SHORT_STEP)
-        timeline = self._store.timeline(reach.cursor, now_ms)
-        chunk = due_chunk(timeline, reach, now_ms, Most(max(1, room), max(1, effects.room)))
-        self._store.clear(chunk.rows)
-        for record in self._plain.fire(chunk.rows, now_ms, effects):
-            self._plain.forget(self._leave_timeline(record, now_ms, effects))
-        return chunk.reach
+        timeline = self._store.timeline(step.scan.next, step.now_ms)
+        most = Most(max(1, room), max(1, step.effects.room))
+        chunk = due_chunk(timeline, step.scan, step.now_ms, most)
+        self._store.take(chunk.rows)
+        self._fire_timeline([record for _, record in chunk.rows], step)
+        return chunk.position
 
-    def _leave_timeline(self, record: bytes, now_ms: int, effects: Effects) -> bytes:
-        """Fire or judge a due row, or hold it back; its tenant, who may be held up by it."""
-        row = decode_row(record)
-        tenant = self._tenants.of_bytes(row[TENANT])
-        full = effects.room <= 0
-        if tenant.aside or full or row[TENANT] in self._waiting.backlog:
-            self._waiting.hold(row, record)
-            self._store.added -= 1
-            effects.moved = True
-        elif not self._held_behind(row, record, effects):
-            if row[RULE] or record[2:4] not in ONE_SHOT_HEADS:
-                self._ruled.leave(row, record, tenant, row[0])
+    def end_waits(self, step: Step) -> None:
+        """End a step of firing: await no longer what is overdue, and let go what may leave."""
+        locks = self._waiting.locks
+        for key, awaited in list(locks.overdue(step.now_ms)):
+            self._waiting.let_go(locks.open(key))
+            ack_timed_out(key, awaited, self._tenants, step)
+        let_go = locks.release()
+        self._waiting.let_go(let_go)
+        step.effects.moved = step.effects.moved or bool(let_go)
+
+    def _fire_timeline(self, records: list[bytes], step: Step) -> None:
+        """Fire or judge due rows, or hold them back."""
+        waiting, effects, locks = self._waiting, step.effects, self._waiting.locks
+        backlog, occurrences = waiting.backlog, self._occurrences
+        fire_once, leave = occurrences.fire_once, occurrences.leave
+        routes: dict[bytes, Route] = {}
+        for record in records:
+            row = decode_pending(record)
+            tenant = row.tenant
+            route = routes.get(tenant)
+            if route is None:
+                route = routes[tenant] = self._route(tenant)
+            if route.waits or tenant in backlog or effects.room <= 0:
+                waiting.hold(row, record)
+                effects.moved = True
+            elif row.group and locks.holds_back(row):
+                locks.hold(group_lock(row), row, record)
+                effects.moved = True
+            elif row.extra or not is_one_shot(record):
+                leave(row, record, row.due_ms, route, step)
             else:
-                self._fire(row, tenant, now_ms, effects)
-        return row[TENANT]
+                fire_once(row, route, step)
 
-    def _held_behind(self, row: PendingRow, record: bytes, effects: Effects) -> bool:
-        """Whether the gate of a row's group held it back."""
-        gates = self._waiting.gates
-        if not row[GROUP] or row[TENANT] not in gates.tenants or gates.passes(row):
-            return False
-        gates.hold(group_gate(row), row, record)
-        self._store.added -= 1
-        effects.moved = True
-        return True
+    def _route(self, name: bytes) -> Route:
+        tenant = self._tenants.of_bytes(name)
+        return route_to(tenant, waits=tenant.aside)
 
-    def _fire_backlog(self, reach: Reach, now_ms: int, at_most: int, effects: Effects) -> int:
+    def _fire_backlogs(self, at_most: int, step: Step) -> int:
         fired = 0
-        for turn, turns in self.queues.turns(reach, now_ms):
-            if fired >= at_most or effects.room <= 0:
+        for turn, turns in self._queues.turns(step):
+            if fired >= at_most or step.effects.room <= 0:
                 break
-            look = self.queues.peek(turn, Most((at_most - fired) // turns, effects.room // turns))
-            rows = look.rows
-            left, did = self._leave_backlog(turn, look, now_ms, effects)
-            self._store.clear(rows[:left])
-            self.queues.took(turn, look, left, did, now_ms)
+            share = Most((at_most - fired) // turns, step.effects.room // turns)
+            look = self._queues.peek(turn, share)
+            left, did = self._leave_backlog(turn, look, step)
+            self._store.take(look.rows[:left])
+            self._queues.took(turn, look, left, did, step)
             fired += did
-            if left or not (rows or turn.behind or turn.name in self._waiting.heads):
+            if left or not (look.rows or turn.behind or turn.name in self._waiting.hints):
                 self._waiting.shrink(turn.name, left)
         return fired
 
-    def _leave_backlog(
-        self, turn: Turn, look: Look, now_ms: int, effects: Effects
-    ) -> tuple[int, int]:
+    def _leave_backlog(self, turn: Turn, look: Look, step: Step) -> tuple[int, int]:
         """Fire a turn's rows and what follows them, in due order, up to one that has to wait.
 
         How many of the rows have left, and how many occurrences have left in all.
         """
-        waiting, left, done = self._waiting, 0, 0
+        waiting, effects, left, done = self._waiting, step.effects, 0, 0
+        route = route_to(turn.tenant)
         waiting.begin_turn()
         while done < look.most and (effects.room > 0 or not done):
-            place, record, again = _next_of(look, left, waiting.next_again)
-            if record is None or (again and place[0] > now_ms):
+            place, record, again = _next_of(look, left, waiting.next_put_back)
+            if record is None or (again and place[0] > step.now_ms):
                 break
-            row = decode_row(record)
-            if waiting.overtakes(place, turn.name) or self._ruled.has_to_slow(row, record, turn):
+            row = decode_pending(record)
+            if waiting.overtakes(place, turn.name, step):
+                break
+            if self._occurrences.has_to_slow(row, record, turn, step):
                 break
             if again:
-                waiting.take_again()
+                waiting.take_put_back()
             left, done = left + (not again), done + 1
-            placed = row if row[0] == place[0] else (place[0], *row[1:])
-            if self._held_behind(placed, record, effects):
-                continue
-            if row[RULE] or record[2:4] not in ONE_SHOT_HEADS:
-                self._ruled.leave(row, record, turn.tenant, place[0])
-            else:
-                self._fire(row, turn.tenant, now_ms, effects)
+            self._leave_place(row, record, place[0], route, step)
         waiting.end_turn()
         return left, done
 
-    def _fire(self, row: PendingRow, tenant: Tenant, now_ms: int, effects: Effects) -> None:
-        name = row[TENANT] + b"/" + row[SCHEDULE_ID]
-        identity = fire_id(name, row[4], row[5], row[1])
-        emit(row, tenant, (identity, now_ms), effects)
-        marker = encode_marker((ENDED_FIRED, now_ms, row[0], row[4], row[5], row[6] + 1))
-        effects.rows[name] = self._store.writes[b"k" + name] = marker
-        self._store.added -= 1
-        if Outcome.FIRED in tenant.written:
-            event = told(row, tenant, Outcome.FIRED, now_ms)
-            event.fire_id = identity.decode()
-            effects.lifecycle.append(event)
+    def _leave_place(
+        self, row: Pending, record: bytes, place_ms: int, route: Route, step: Step
+    ) -> None:
+        """Fire or judge a row of a backlog, or hold it behind its group's lock."""
+        placed = row if row.due_ms == place_ms else row.at(place_ms, row.nominal_ms)
+        locks = self._waiting.locks
+        if locks.holds_back(placed):
+            locks.hold(group_lock(placed), placed, record)
+            step.effects.moved = True
+        elif fires_once(record):
+            self._occurrences.fire_once(row, route, step)
+        else:
+            self._occurrences.leave(row, record, place_ms, route, step)
 
 
-def _next_of(look: Look, left: int, again: Again | None) -> tuple[Place, bytes | None, bool]:
+def _next_of(look: Look, left: int, again: PutBack | None) -> tuple[SortKey, bytes | None, bool]:
     """Place and record of what leaves next, if anything may; and whether it was put back before."""
     if left < len(look.rows):
         key, record = look.rows[left]
-        place = line_place(key)
+        place = sort_key(key)
         if again is None or place < again[0]:
             return place, record, False
     elif again is None or again[0][0] >= look.beyond_ms:
         return (0, 0), None, False
     return again[0], again[2], True
-
-
-def told(row: PendingRow, tenant: Tenant, outcome: Outcome, now_ms: int) -> LifecycleEvent:
-    """What is told of an occurrence."""
-    pending = Pending._make(row)
-    return LifecycleEvent(
-        tenant=tenant.name,
-        schedule_id=pending.schedule_id.decode(),
-        outcome=outcome,
-        version=pending.version,
-        at=now_ms,
-        due_at=pending.due_ms,
-    )
-
-
-def fire_extra(row: Pending, tenant: Tenant, position: int, now_ms: int, effects: Effects) -> bytes:
-    """Fire the extra occurrence that a TRIGGER at source offset `position` asked for."""
-    name = b"%b/%b" % (row.tenant, row.schedule_id)
-    identity = extra_fire_id(name, row.life, row.version, position)
-    extra = row._replace(nominal_ms=now_ms, due_ms=now_ms, occurrence=EXTRA)
-    emit(extra, tenant, (identity, now_ms), effects)
-    return identity
-
-
-def emit(
-    row: PendingRow, tenant: Tenant, fire: tuple[bytes, int], effects: Effects, missed: int = 0
-) -> None:
-    """Add the fired record of a fire (its id, its instant) to the effects.
-
-    It may stand for occurrences that were missed.
-    """
-    (due_ms, nominal_ms, _, _, _, _, occurrence, _, _, _,
-     _, schedule_id, group, _, key, given, rule, value) = row  # fmt: skip
-    identity, now_ms = fire
-    headers: Headers = [
-        ("belfry-fire-id", identity),
-        ("belfry-schedule-id", schedule_id),
-        ("belfry-scheduled-at", rfc3339(nominal_ms)),
-        ("belfry-occurrence", b"0" if occurrence == 0 else b"%d" % occurrence),
-    ]
-    if missed:
-        headers.append(("belfry-missed", b"%d" % missed))
-    if given:
-        headers = _users(given, tenant) + headers
-    effects.room -= len(value or b"") + len(given)
-    if tenant.dressed or has_targets(rule):
-        event = fired_event(Pending._make(row), tenant, fire, missed)
-        value = _dress(event, tenant, headers, effects)
-        if tenant.hooks or has_targets(rule):
-            deliver(row, tenant, event, headers, effects)
-    if key is None:
-        key = group or schedule_id
-    if tenant.loose:
-        effects.loose.add(tenant.topic)
-    effects.fired.append((tenant.topic, key, group or None, value, headers))
-    effects.fire_ids.append(identity)
-    effects.lateness_ms.append(now_ms - due_ms)
-
-
-def _users(given: bytes, tenant: Tenant) -> Headers:
-    """A schedule's own headers, without those under names of belfry's: readers believe these.
-
-    They come with what fired before and is scheduled anew.  What retries carry is belfry's.
-    """
-    headers = decode_headers(given)
-    if OURS_BYTES not in given.lower() or tenant.name == RETRIES:
-        return headers
-    return [each for each in headers if each[0][:LENGTH].lower() != OURS]
-
-
-def _dress(event: FiredEvent, tenant: Tenant, headers: Headers, effects: Effects) -> bytes | None:
-    """The value of a fired record that is more than the user's bytes; adds to its headers."""
-    if tenant.cloudevents and not any(name == CE_VERSION for name, _ in headers):
-        headers += _cloudevent(event, tenant)
-    if tenant.delivery is not Delivery.ENVELOPE:
-        return event.payload
-    if not tenant.envelope_head:
-        effects.unframed.add(tenant.name)
-    return tenant.envelope_head + encode_fired(event)
-
-
-def _cloudevent(event: FiredEvent, tenant: Tenant) -> Headers:
-    """Headers of Kafka's binding of CloudEvents, binary mode."""
-    return [
-        (CE_VERSION, b"1.0"),
-        ("ce_id", event.fire_id.encode()),
-        ("ce_source", b"/belfry/" + tenant.name_bytes),
-        ("ce_type", (event.event_type or "io.belfry.fired").encode()),
-        ("ce_time", rfc3339(event.scheduled_at)),
-    ]

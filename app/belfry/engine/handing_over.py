@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 from belfry.engine.effects import Effects, Rerouted
 from belfry.engine.intake import MAX_STRAY_BYTES
-from belfry.engine.verdicts import Place, Verdicts
+from belfry.engine.reports import Place, Reports
+from belfry.engine.step import Step
 from belfry.schedules.rejections import Rejection
 from belfry.store.ordered_map import MemoryMap
 from belfry.store.schedules import ScheduleStore
@@ -78,5 +79,5 @@ def _refuse(record: SourceRecord, inlet: Inlet, now_ms: int, effects: Effects) -
         f" {inlet.place.topic}. Store its content elsewhere and schedule the address (claim check)."
     )
     rejection = Rejection("request_too_large", reason)
-    verdicts = Verdicts(inlet.place, ScheduleStore(MemoryMap()))
-    verdicts.reject(record, named, rejection, now_ms, effects)
+    step = Step.alone(now_ms, effects)
+    Reports(inlet.place, ScheduleStore(MemoryMap())).reject(record, named, rejection, step)

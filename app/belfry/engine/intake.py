@@ -11,10 +11,11 @@ from typing import Final
 
 from belfry.engine.arrival import MOST_AHEAD_MS, arrival_ms
 from belfry.engine.claims import false_claim
-from belfry.engine.effects import Effects, Rerouted
+from belfry.engine.effects import Rerouted
 from belfry.engine.limits import Limits
-from belfry.engine.steps import Asked, Steps
-from belfry.engine.verdicts import Answer, Place, Verdicts
+from belfry.engine.reports import Place, Reply, Reports
+from belfry.engine.step import Step
+from belfry.engine.transitions import Asked, Transitions
 from belfry.engine.waiting import Waiting
 from belfry.schedules.checks import RequestChecks
 from belfry.schedules.identity import expected_in, generation_of
@@ -25,15 +26,10 @@ from belfry.schedules.rule_checks import reach_of_targets_problem
 from belfry.schedules.tenant import Tenant
 from belfry.schedules.tenants import StepTenants
 from belfry.schedules.transitions import TABLE, State
-from belfry.store.keys import awaited_key
-from belfry.store.records import (
-    MARKER,
-    decode_marker,
-    decode_pending,
-    paused,
-)
+from belfry.store.layout.keys import awaited_key
+from belfry.store.layout.pending import decode_pending, paused
+from belfry.store.layout.records import MARKER_MS, decode_marker, is_marker
 from belfry.store.schedules import ScheduleStore
-from belfry.store.sweep import MARKER_MS
 from belfry.wire.headers import asked_by, unknown_header
 from belfry.wire.origins import vouched
 from belfry.wire.record import (
@@ -61,9 +57,10 @@ ABSENT: Final = (State.ABSENT, 0, None)
 
 
 class Intake:
-    """Takes requests in for one partition; `now_ms` and `watermark_ms` are the step's.
+    """Takes requests in for one partition.
 
-    `accepted_ms` is when the request that is being taken in arrived.
+    `accepted_ms` is when the request that is being taken in arrived; `appended` says whether the
+    timestamps of its batch are the broker's.
     """
 
     def __init__(
@@ -72,7 +69,7 @@ class Intake:
         store: ScheduleStore,
         tenants: StepTenants,
         waiting: Waiting,
-        verdicts: Verdicts,
+        reports: Reports,
         limits: Limits,
     ) -> None:
         self._waiting = waiting
@@ -80,61 +77,50 @@ class Intake:
         self._place = place
         self._store = store
         self._tenants = tenants
-        self._verdicts = verdicts
+        self._reports = reports
         self._checks = RequestChecks()
-        self.now_ms = 0
-        self.watermark_ms = 0
         self.accepted_ms = 0
         self.appended = True
-        self._steps = Steps(place, store, waiting)
-        self._table = {case: self._steps.carry_out[step] for case, step in TABLE.items()}
+        self._transitions = Transitions(place, store, waiting)
+        self._table = {case: self._transitions.carry_out[number] for case, number in TABLE.items()}
 
-    def begin(self, now_ms: int, watermark_ms: int, *, appended: bool = True) -> None:
-        """Requests that follow are taken in at this instant, with the timeline emptied so far.
-
-        `appended` says whether their timestamps are the broker's.
-        """
-        self.appended = appended
-        self.now_ms = self._steps.now_ms = now_ms
-        self.watermark_ms = watermark_ms
-
-    def take(self, record: SourceRecord, request: Request | Rejection, effects: Effects) -> None:
+    def take(self, record: SourceRecord, request: Request | Rejection, step: Step) -> None:
         """Give one request its verdict."""
-        came_ms = self._verdicts.origin(record).timestamp_ms
-        self.accepted_ms = self._steps.accepted_ms = arrival_ms(came_ms, self.now_ms)
+        came_ms = self._reports.origin(record).timestamp_ms
+        self.accepted_ms = self._transitions.accepted_ms = arrival_ms(came_ms, step.now_ms)
         if isinstance(request, Rejection):
-            self._verdicts.reject(record, asked_by(record), request, self.now_ms, effects)
+            self._reports.reject(record, asked_by(record), request, step)
             return
         problem = self._checks.problem(request, self.accepted_ms) or unknown_header(record[4])
         forged = self._forged(record, request, problem)
         if forged is not None:
-            self._verdicts.reject(record, request, forged, self.now_ms, effects)
+            self._reports.reject(record, request, forged, step)
         elif problem is not None:
-            self._refuse(record, request, problem, effects)
+            self._refuse(record, request, problem, step)
         else:
-            self._take_valid(record, request, effects)
+            self._take_valid(record, request, step)
 
-    def _take_valid(self, record: SourceRecord, request: Request, effects: Effects) -> None:
+    def _take_valid(self, record: SourceRecord, request: Request, step: Step) -> None:
         tenant = self._tenants.of(request["tenant"])
         if tenant.terms.refused is not None:
-            self._refuse(record, request, tenant.terms.refused, effects)
+            self._refuse(record, request, tenant.terms.refused, step)
             return
         if tenant.collides_with is not None:
-            self._verdicts.reject(record, request, _collision(tenant), self.now_ms, effects)
+            self._reports.reject(record, request, _collision(tenant), step)
             return
         home, asked = self._next_stop(record, tenant, request)
         if home != self._place.partition:
-            self._reroute(record, request, (home, asked), effects)
+            self._reroute(record, request, (home, asked), step)
             return
         if tenant.queued:
-            self._waiting.set_apart(tenant.name_bytes)
-        problem = self._tenants_problem(record, tenant, request)
+            self._waiting.isolate(tenant.name_bytes)
+        problem = self._tenants_problem(record, tenant, request, step)
         if problem is not None:
-            self._refuse(record, request, problem, effects)
-        elif request["request_id"] is None or not self._verdicts.repeats(
-            record, request, (self.accepted_ms, self.now_ms), effects
+            self._refuse(record, request, problem, step)
+        elif request["request_id"] is None or not self._reports.repeats(
+            record, request, self.accepted_ms, step
         ):
-            self._decide(record, request, tenant, effects)
+            self._decide(record, request, tenant, step)
 
     def _forged(
         self, record: SourceRecord, request: Request, problem: Rejection | None
@@ -150,25 +136,24 @@ class Intake:
         return false_claim(record, tenant) if tenant.signs else None
 
     def _refuse(
-        self, record: SourceRecord, request: Request, rejection: Rejection, effects: Effects
+        self, record: SourceRecord, request: Request, rejection: Rejection, step: Step
     ) -> None:
         """Reject a request; where its id can be trusted, a repeat of it is a DUPLICATE.
 
         A refusal that depends on the moment is told and not remembered: a repeat is judged again.
         """
-        instants = (self.accepted_ms, self.now_ms)
         if rejection.code in UNNAMED or not may_be_kept(request["request_id"]):
-            self._verdicts.reject(record, request, rejection, self.now_ms, effects)
+            self._reports.reject(record, request, rejection, step)
             return
-        if self._verdicts.repeats(record, request, instants, effects):
+        if self._reports.repeats(record, request, self.accepted_ms, step):
             return
-        self._verdicts.reject(record, request, rejection, self.now_ms, effects)
+        self._reports.reject(record, request, rejection, step)
         if rejection.code not in PASSING:
-            answer = Answer(Outcome.REJECTED, code=rejection.code)
-            self._verdicts.remember(request, answer, self.accepted_ms, effects)
+            reply = Reply(Outcome.REJECTED, code=rejection.code)
+            self._reports.remember(request, reply, self.accepted_ms)
 
     def _tenants_problem(
-        self, record: SourceRecord, tenant: Tenant, request: Request
+        self, record: SourceRecord, tenant: Tenant, request: Request, step: Step
     ) -> Rejection | None:
         """Why the tenant's policy does not allow a request that is at its home, or None."""
         if tenant.spread > 1 and request["group"] is not None and request["action"] in KEEPING:
@@ -186,18 +171,18 @@ class Intake:
                 return problem
         if not tenant.limited:
             return None
-        return self._limits.too_many_requests(tenant, self._counts_from_ms(record))
+        return self._limits.too_many_requests(tenant, self._counts_from_ms(record, step))
 
-    def _counts_from_ms(self, record: SourceRecord) -> int:
+    def _counts_from_ms(self, record: SourceRecord, step: Step) -> int:
         """The instant at which a request counts for a rate: never one that its producer gave.
 
         When it first arrived elsewhere is known where workers share a secret.
         """
         if not self.appended:
-            return self.now_ms
+            return step.now_ms
         known = self._place.origin_keys
-        arrived_ms = self._verdicts.origin(record).timestamp_ms if known else record[1]
-        return min(arrived_ms, self.now_ms + MOST_AHEAD_MS)
+        arrived_ms = self._reports.origin(record).timestamp_ms if known else record[1]
+        return min(arrived_ms, step.now_ms + MOST_AHEAD_MS)
 
     def _next_stop(self, record: SourceRecord, tenant: Tenant, request: Request) -> tuple[int, int]:
         """Where a request has to go from here, and how many homes have been asked then.
@@ -234,41 +219,40 @@ class Intake:
                 return True
         if request_id is None:
             return False
-        return self._verdicts.answered(tenant.name, request_id, self.accepted_ms)
+        return self._reports.answered(tenant.name, request_id, self.accepted_ms)
 
-    def _decide(
-        self, record: SourceRecord, request: Request, tenant: Tenant, effects: Effects
-    ) -> None:
+    def _decide(self, record: SourceRecord, request: Request, tenant: Tenant, step: Step) -> None:
         name = f"{tenant.name}/{request['schedule_id']}".encode()
         row = self._store.named(name)
         state, version, generation = ABSENT if row is None else self._standing(name, row)
-        step = self._table[state, request["action"]]
+        transition = self._table[state, request["action"]]
         asked = Asked(request, record, tenant, name, row, version, generation)
+        begins = transition == self._transitions.begin
         expected = request["expected_version"]
         exists = state is not State.ABSENT or request["action"] in KEEPING
         if expected is not None and exists and (wrong := _unexpected(expected, asked)):
-            answer = wrong
-        elif tenant.limited and step == self._steps.begin and (full := self._full(tenant)):
-            answer = full
+            reply = wrong
+        elif begins and tenant.limited and (full := self._full(tenant)):
+            reply = full
         else:
-            answer = step(asked, effects)
-        if answer.version is not None:
-            answer.generation = asked.generation
-        if answer.outcome is Outcome.REJECTED:
-            rejection = Rejection(answer.code or "", answer.reason or "")
-            self._refuse(record, request, rejection, effects)
+            reply = transition(asked, step)
+        if reply.version is not None:
+            reply.generation = asked.generation
+        if reply.outcome is Outcome.REJECTED:
+            rejection = Rejection(reply.code or "", reply.reason or "")
+            self._refuse(record, request, rejection, step)
         else:
-            self._verdicts.conclude(record, request, tenant, answer, self.now_ms, effects)
+            self._reports.conclude(record, request, tenant, reply, step)
 
-    def _full(self, tenant: Tenant) -> Answer | None:
+    def _full(self, tenant: Tenant) -> Reply | None:
         problem = self._limits.too_many_pending(tenant)
         if problem is None:
             return None
-        return Answer(Outcome.REJECTED, code=problem.code, reason=problem.reason)
+        return Reply(Outcome.REJECTED, code=problem.code, reason=problem.reason)
 
     def _standing(self, name: bytes, row: bytes) -> tuple[State, int, int | None]:
         """State, version and generation of the schedule that a row stands for."""
-        if row[1] != MARKER:
+        if not is_marker(row):
             record = self._store.pending_at(name, row)
             state, found = State.PAUSED if paused(record) else State.PENDING, decode_pending(record)
             return state, found.version, found.life
@@ -278,15 +262,15 @@ class Intake:
         return State.OVER, marker.version, marker.life
 
     def _reroute(
-        self, record: SourceRecord, request: Request, stop: tuple[int, int], effects: Effects
+        self, record: SourceRecord, request: Request, stop: tuple[int, int], step: Step
     ) -> None:
-        origin, (home, asked) = self._verdicts.origin(record), stop
+        origin, (home, asked) = self._reports.origin(record), stop
         headers, stamp = record[4], stamp_of(record[4])
         # What begins its way anew has met partitions whose owners go by different policies.
         retries = retries_of(record) + (not asked and has_hopped(headers))
         if retries > MAX_RETRIES:
             rejection = _misrouted(request["tenant"], origin, self._place.partition, home)
-            self._verdicts.reject(record, request, rejection, self.now_ms, effects)
+            self._reports.reject(record, request, rejection, step)
             return
         size = size_of(record)
         if size > MAX_STRAY_BYTES:
@@ -296,7 +280,7 @@ class Intake:
                 " content elsewhere and schedule the address (claim check)."
             )
             rejection = Rejection("request_too_large", reason)
-            self._verdicts.reject(record, request, rejection, self.now_ms, effects)
+            self._reports.reject(record, request, rejection, step)
             return
         _, _, key, value, _ = record
         carried = without_origin(headers)
@@ -306,8 +290,8 @@ class Intake:
         if retries:
             carried.append((RETRIES, b"%d" % retries))
         carried = vouched(self._place.origin_keys, key, value, carried)
-        effects.rerouted.append(Rerouted(home, key, value, carried))
-        effects.room -= size
+        step.effects.rerouted.append(Rerouted(home, key, value, carried))
+        step.effects.room -= size
 
 
 def _crowded_out(tenant: Tenant) -> Rejection:
@@ -330,8 +314,8 @@ def _misrouted(tenant: str, origin: Origin, here: int, home: int) -> Rejection:
     return Rejection("misrouted", reason)
 
 
-def _unexpected(expected: int, asked: Asked) -> Answer | None:
-    """The answer to a request that counts on another version or generation, or None."""
+def _unexpected(expected: int, asked: Asked) -> Reply | None:
+    """The reply to a request that counts on another version or generation, or None."""
     generation, version = expected_in(expected)
     there = 0 if asked.generation is None else generation_of(asked.generation)
     if generation and generation != there:
@@ -339,11 +323,11 @@ def _unexpected(expected: int, asked: Asked) -> Answer | None:
             f"expected_version is {version} of generation {generation}, but the schedule of this id"
             f" is another one now: version {asked.version} of generation {there}. Look at it again."
         )
-        return Answer(Outcome.CONFLICT, asked.version, None, "wrong_generation", reason)
+        return Reply(Outcome.CONFLICT, asked.version, None, "wrong_generation", reason)
     if version == asked.version:
         return None
     reason = f"expected_version is {version}, but the schedule's version is {asked.version}."
-    return Answer(Outcome.CONFLICT, asked.version, None, "wrong_version", reason)
+    return Reply(Outcome.CONFLICT, asked.version, None, "wrong_version", reason)
 
 
 def _collision(tenant: Tenant) -> Rejection:

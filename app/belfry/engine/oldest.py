@@ -11,11 +11,10 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Final
 
-from belfry.engine.gates import UNREADABLE_GATE
+from belfry.engine.ack_locks import UNREADABLE_LOCK
 from belfry.engine.waiting import Waiting
 from belfry.schedules.tenants import StepTenants
-from belfry.store import keys
-from belfry.store.records import IN_BACKLOG, IN_CATCH_UP
+from belfry.store.layout.records import IN_BACKLOG, IN_CATCH_UP
 from belfry.store.schedules import ScheduleStore
 
 FIRING: Final = "firing"
@@ -53,17 +52,14 @@ class Oldest:
             self.due_ms, self._round = self._found, None
 
     def _firsts(self) -> Iterator[First]:
-        first_ms, heads = self._store.first_of_line_ms, self._waiting.heads
+        first_ms, hints = self._store.first_of_queue_ms, self._waiting.hints
         for name in list(self._waiting.backlog):
-            reason = self._reason(name, TENANT_QUEUE if name in heads else FIRING)
-            yield reason, first_ms(IN_BACKLOG, name, heads.get(name, 0))
+            reason = self._reason(name, TENANT_QUEUE if name in hints else FIRING)
+            yield reason, first_ms(IN_BACKLOG, name, hints.get(name, 0))
         for name in list(self._waiting.catch_up):
             yield self._reason(name, CATCH_UP), first_ms(IN_CATCH_UP, name, 0)
-        start = keys.GATED_PREFIX
-        while (key := self._store.first_gated(start)) is not None:
-            tenant, gate = keys.gate_of(key)
-            yield LATER_RELEASE if gate == UNREADABLE_GATE else ACK_LOCK, keys.line_due(key)
-            start = keys.behind_gate(tenant, gate)
+        for lock, due_ms in self._store.first_behind_locks():
+            yield LATER_RELEASE if lock == UNREADABLE_LOCK else ACK_LOCK, due_ms
 
     def _reason(self, name: bytes, usual: str) -> str:
         tenant = self._tenants.of_bytes(name)

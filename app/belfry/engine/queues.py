@@ -1,10 +1,20 @@
-"""Whose turn it is: tenants with a backlog, and how many events each may fire in a step.
+"""Per-tenant queues: whose turn it is, and how many events each may fire in a step.
 
-Who is held has no turn.  The rest come by priority, and share a step's room among equals.  A
-tenant's rate is looked at here, and so is the due instant.  The line of a tenant that is apart
-holds events that are not due yet, and fires only what the timeline has been emptied up to, so that
-an event which waited there from before comes first.  Any line may hold what is due after now, where
-the clock went back, or a new owner's is behind the old one's: that waits.
+A step shares its room among the tenants that have a backlog, those of the highest priority first:
+
+    room of the step   ├───────────── 1 000 ─────────────┤
+    priority 5         a: 1 000 waiting  500  b: 120 waiting  120      each of n gets room / n;
+    priority 0         c: 900 waiting    380                           what it leaves goes on
+
+A blocked tenant has no turn.  A tenant's rate is looked at here, and so is the due instant.  The
+backlog of an isolated tenant holds events that are not due yet, and fires only what the timeline
+has been emptied up to, so that an event which waited there from before comes first:
+
+    timeline   ──────● its own, due 5 ─────┼ scan position 8
+    backlog          ● due 3   ● due 7     ┆  ● due 9              3, 5 and 7 may leave; 9 waits
+
+Any backlog may hold what is due after now, where the clock went back, or a new owner's is behind
+the old one's: that waits.
 """
 
 from __future__ import annotations
@@ -13,14 +23,14 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import Final, NamedTuple
 
+from belfry.engine.step import Step, Tracked, UndoLog
 from belfry.engine.waiting import Waiting
-from belfry.firing.crowds import Crowds
-from belfry.firing.due import Most, Reach, take
+from belfry.firing.due import Most, take
 from belfry.firing.rates import Rate
 from belfry.schedules.tenant import Tenant
 from belfry.schedules.tenants import StepTenants
-from belfry.store import keys
-from belfry.store.records import IN_BACKLOG
+from belfry.store.layout import keys
+from belfry.store.layout.records import IN_BACKLOG
 from belfry.store.schedules import ScheduleStore
 
 FIRE_BURST_MS: Final = 100.0
@@ -53,18 +63,19 @@ class Look(NamedTuple):
 class Queues:
     """Gives turns to the backlogs of one partition."""
 
-    def __init__(self, store: ScheduleStore, tenants: StepTenants, waiting: Waiting) -> None:
+    def __init__(
+        self, store: ScheduleStore, tenants: StepTenants, waiting: Waiting, undo: UndoLog
+    ) -> None:
         self._store = store
         self._tenants = tenants
         self._waiting = waiting
-        self._rate = Rate(FIRE_BURST_MS)
-        self.crowds = Crowds()
+        self._rate = Rate(FIRE_BURST_MS, Tracked(undo))
 
     def next_ms(self) -> int | None:
-        """When the next tenant that is apart may fire; None for never."""
+        """When the next isolated tenant may fire; None for never."""
         found = [
-            self._ready_ms(name, head)
-            for name, head in self._waiting.heads.items()
+            self._ready_ms(name, hint)
+            for name, hint in self._waiting.hints.items()
             if name in self._waiting.backlog
             and name not in self._waiting.slowed
             and not self._tenants.of_bytes(name).stopped
@@ -72,14 +83,14 @@ class Queues:
         return min(found, default=None)
 
     @property
-    def waits(self) -> bool:
-        """Whether a tenant that is neither held nor apart has a backlog to fire."""
-        found, aside = False, self._waiting.heads.keys() | self._waiting.slowed
+    def any_ready(self) -> bool:
+        """Whether a tenant that is neither blocked nor isolated has a backlog to fire."""
+        found, others = False, self._waiting.hints.keys() | self._waiting.slowed
         for name in self._waiting.backlog:
             tenant = self._tenants.of_bytes(name)
             if tenant.queued:
-                self._waiting.set_apart(name)
-            elif not (tenant.stopped or name in aside):
+                self._waiting.isolate(name)
+            elif not (tenant.stopped or name in others):
                 found = True
         return found
 
@@ -89,76 +100,67 @@ class Queues:
             return at_most
         return max(1, min(at_most // 2, SHORT_STEP))
 
-    def turns(self, reach: Reach, now_ms: int) -> Iterator[tuple[Turn, int]]:
+    def turns(self, step: Step) -> Iterator[tuple[Turn, int]]:
         """Each turn, with the number of turns of its priority that are left, itself included."""
-        found = [self._turn(name, reach, now_ms) for name in self._waiting.backlog]
+        found = [self._turn(name, step) for name in self._waiting.backlog]
         ready = [turn for turn in found if turn is not None]
         if any(turn.tenant.terms.policy.priority for turn in ready):
             ready.sort(key=_priority)
         for _, equals in groupby(ready, key=_priority):
             level = list(equals)
-            for place, turn in enumerate(level):
-                yield turn, len(level) - place
+            for number, turn in enumerate(level):
+                yield turn, len(level) - number
 
     def peek(self, turn: Turn, share: Most) -> Look:
         """The next rows of a turn; `took` says how many of them have left."""
-        head = self._waiting.heads.get(turn.name)
-        start = b"" if head is None else keys.line_key(keys.BACKLOG_PREFIX, turn.name, head, 0)
-        rows = self._store.line_until(IN_BACKLOG, turn.name, start, turn.until_ms)
+        hint = self._waiting.hints.get(turn.name)
+        rows = self._store.queue_between(IN_BACKLOG, turn.name, hint, turn.until_ms)
         most = max(1, min(share.rows, turn.most))
         found, more = take(rows, Most(most, share.size))
-        beyond_ms = keys.line_due(found[-1][0]) if more else turn.until_ms + 1
+        beyond_ms = keys.due_of(found[-1][0]) if more else turn.until_ms + 1
         return Look(found, beyond_ms, most)
 
-    def took(self, turn: Turn, look: Look, left: int, fired: int, now_ms: int) -> None:
+    def took(self, turn: Turn, look: Look, left: int, fired: int, step: Step) -> None:
         """So many of these rows have left, and fired: what that means for the turns to come."""
-        if turn.name in self._waiting.heads:
-            self._move_head(turn, look, left)
+        if turn.name in self._waiting.hints:
+            self._move_hint(turn, look, left)
         limit = turn.tenant.terms.policy.max_fires_per_second
         if limit is not None and fired:
-            self._rate.take(turn.name, limit, now_ms, fired)
+            self._rate.take(turn.name, limit, step.now_ms, fired)
 
-    def committed(self) -> None:
-        """What a step took stays taken."""
-        self._rate.committed()
-
-    def aborted(self) -> None:
-        """Give back what a step took."""
-        self._rate.aborted()
-
-    def _turn(self, name: bytes, reach: Reach, now_ms: int) -> Turn | None:
+    def _turn(self, name: bytes, step: Step) -> Turn | None:
         tenant = self._tenants.of_bytes(name)
         if tenant.stopped:
             return None
         limit = tenant.terms.policy.max_fires_per_second
-        most = ALL if limit is None else self._rate.room(name, limit, now_ms)
-        head = self._waiting.heads.get(name)
-        behind = now_ms < max(reach.newest_ms, self._waiting.held_up_to_ms)
-        until_ms = now_ms if behind else ALL
-        if head is not None:
-            until_ms = min(reach.watermark_ms, now_ms)
-        if most < 1 or (head is not None and head > until_ms):
+        most = ALL if limit is None else self._rate.room(name, limit, step.now_ms)
+        hint = self._waiting.hints.get(name)
+        behind = step.now_ms < max(step.scan.reached_ms, self._waiting.held_up_to_ms)
+        until_ms = step.now_ms if behind else ALL
+        if hint is not None:
+            until_ms = min(step.scan.watermark_ms, step.now_ms)
+        if most < 1 or (hint is not None and hint > until_ms):
             return None
         return Turn(name, tenant, until_ms, most, behind)
 
-    def _move_head(self, turn: Turn, look: Look, left: int) -> None:
-        """Nothing of the line is due before its first committed row, or what joins in this step."""
-        heads, rows = self._waiting.heads, look.rows
+    def _move_hint(self, turn: Turn, look: Look, left: int) -> None:
+        """Nothing of the queue is due before its first committed row, or what joins in the step."""
+        hints, rows = self._waiting.hints, look.rows
         if rows:
-            due_ms = keys.line_due(rows[left][0]) if left < len(rows) else look.beyond_ms
-            heads[turn.name] = min(due_ms, self._waiting.put_back_ms or due_ms)
+            due_ms = keys.due_of(rows[left][0]) if left < len(rows) else look.beyond_ms
+            hints[turn.name] = min(due_ms, self._waiting.put_back_ms or due_ms)
             return
-        first_ms = self._store.first_of_line_ms(IN_BACKLOG, turn.name, heads[turn.name])
-        heads[turn.name] = ALL if first_ms is None else first_ms
+        first_ms = self._store.first_of_queue_ms(IN_BACKLOG, turn.name, hints[turn.name])
+        hints[turn.name] = ALL if first_ms is None else first_ms
         if first_ms is None and not turn.tenant.queued:
-            # The crowd has gone; the tenant's next events wait in the timeline again.
-            del heads[turn.name]
+            # The tenant is no longer hot; its next events wait in the timeline again.
+            del hints[turn.name]
 
-    def _ready_ms(self, name: bytes, head: int) -> int:
+    def _ready_ms(self, name: bytes, hint: int) -> int:
         limit = self._tenants.of_bytes(name).terms.policy.max_fires_per_second
         if limit is None:
-            return head
-        return int(min(ALL, max(head, self._rate.ready_ms(name, limit) + 1)))
+            return hint
+        return int(min(ALL, max(hint, self._rate.ready_ms(name, limit) + 1)))
 
 
 def _priority(turn: Turn) -> int:

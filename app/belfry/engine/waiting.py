@@ -1,17 +1,28 @@
-"""Where schedules wait: the timeline, their tenant's backlog, or the line of those catching up.
+"""Where schedules wait: the timeline, a queue of their tenant, or behind an ack lock.
 
     due later                            timeline
-    due up to the reach, held back       backlog of its tenant   in due order, before the timeline
-    due whenever, of a tenant apart      backlog of its tenant   in due order, when its turn is
-    late, and each late one is to fire   catch-up of its tenant  when nothing else is to be done
-    due, and an earlier fire is awaited  behind a gate           when the gate lets it go
+    due, held back                       its tenant's backlog    in due order, before the timeline
+    due whenever, of an isolated tenant  its tenant's backlog    in due order, when its turn is
+    late, and each late one is to fire   its catch-up queue      when nothing else is to be done
+    due, and an earlier fire is awaited  behind a lock           when the lock lets it go
 
-`reach` is how far the step has emptied the timeline: what is due before it must not go there, for
-the scan has passed.  While a step fires, its reach is not known yet; what comes due again before
-`edge_ms` is set aside, and put where it belongs at the step's end.
+A row must not go where the scan has passed, for the scan would never meet it:
 
-A tenant is *apart* while it crowds the timeline, or where its policy asks for it: then all of its
-events wait in its backlog, and `heads` holds an instant before which none of them is due.
+                         scan position        horizon
+    timeline   ─────────────────┼────────────────┼──────────────────►
+    due here     backlog        │  set aside     │   timeline
+                                │  until the step knows its position
+
+While a step fires, its scan position is not known yet.  What comes due again before the horizon of
+the step (the next second of a schedule of each second, say) is set aside, and `settle` puts it into
+the timeline or the backlog.
+
+A tenant is *isolated* while it is hot (`firing/hot_tenants.py`), or where its policy asks for it.
+Then all of its events wait in its backlog, however far they are away, and `hints` holds an instant
+before which none of them is due.  A hint may be too early, never too late:
+
+    hint        10        10            40
+    backlog     ──── 40 ────── 12 joins ──── 12 leaves ────►        the hint follows at a turn's end
 """
 
 from __future__ import annotations
@@ -19,121 +30,151 @@ from __future__ import annotations
 from heapq import heappop, heappush
 from typing import Final
 
-from belfry.engine.gates import Gates, Held
-from belfry.engine.undoing import Undoable
-from belfry.firing.due import Reach
-from belfry.store.keys import timeline_key
-from belfry.store.records import IN_BACKLOG, IN_CATCH_UP, PendingRow, decode_place
+from belfry.engine.ack_locks import AckLocks, Held
+from belfry.engine.step import Step, Tracked, UndoLog
+from belfry.firing.due import ScanPosition
+from belfry.store.layout.keys import SortKey
+from belfry.store.layout.pending import Pending
+from belfry.store.layout.records import IN_BACKLOG, IN_CATCH_UP, Location, decode_location
 from belfry.store.schedules import ScheduleStore
 
-SEQ: Final = 3
-TENANT: Final = 10
-SCHEDULE_ID: Final = 11
-LINES: Final = (IN_BACKLOG, IN_CATCH_UP)
+QUEUES: Final = (IN_BACKLOG, IN_CATCH_UP)
+
+# Sort key, row and record of what was put back into a backlog amid its turn.
+PutBack = tuple[SortKey, Pending, bytes]
 
 
 class Waiting:
-    """Puts records of one partition's store where they wait, and counts each tenant's lines."""
+    """Puts records of one partition's store where they wait, and counts each tenant's queues.
 
-    def __init__(self, store: ScheduleStore, reach: Reach) -> None:
+    `backlog` and `catch_up` are sizes by tenant; who comes first in them has the next turn.
+    `slowed` are tenants whose backlog waits for the rate of catching up.  `held_up_to_ms`: a
+    backlog may hold what is due until then, later than the scan position.
+    """
+
+    def __init__(self, store: ScheduleStore, undo: UndoLog, scan: ScanPosition) -> None:
         self._store = store
-        self._again: list[tuple[PendingRow, bytes]] = []
-        self.reach = reach
-        self.edge_ms = 0
-        self.backlog = Undoable(store.line_sizes(IN_BACKLOG))
-        self.catch_up = Undoable(store.line_sizes(IN_CATCH_UP))
-        self.held_up_to_ms = self._held_before_ms = 0
-        self._first_again: tuple[int, int] | None = None
-        # What was put back in the turn of a backlog that is under way, the first of it on top.
-        self._turn: list[tuple[tuple[int, int], PendingRow, bytes]] | None = None
-        # Tenants whose backlog waits for the rate at which late occurrences are made up for.
+        self._undo = undo
+        self.backlog = Tracked(undo, store.queue_sizes(IN_BACKLOG))
+        self.catch_up = Tracked(undo, store.queue_sizes(IN_CATCH_UP))
+        self.held_up_to_ms = 0
         self.slowed: set[bytes] = set()
-        self.heads = Undoable(dict.fromkeys(self._apart(), 0))
-        self.gates = Gates(store)
+        self.hints = Tracked(undo, dict.fromkeys(self._isolated(scan.reached_ms + 1), 0))
+        self.locks = AckLocks(store, undo)
+        # What was put back in the turn of a backlog that is under way, the first of it on top.
+        self._turn: list[PutBack] | None = None
+        self._first_put_back: SortKey | None = None
+        undo.scratch(self._forget_turn)
 
-    def _apart(self) -> list[bytes]:
+    def _isolated(self, later_ms: int) -> list[bytes]:
         """Tenants with something in their backlog that is not due yet."""
-        later_ms = self.reach.newest_ms + 1
-        line = self._store.first_of_line_ms
-        return [tenant for tenant in self.backlog if line(IN_BACKLOG, tenant, later_ms)]
+        first_ms = self._store.first_of_queue_ms
+        return [tenant for tenant in self.backlog if first_ms(IN_BACKLOG, tenant, later_ms)]
 
-    def committed(self) -> None:
-        """The step is in the store."""
-        for counts in (self.backlog, self.catch_up, self.heads):
-            counts.committed()
-        self._held_before_ms = self.held_up_to_ms
-        self.gates.committed()
+    # -- putting a record where it waits ---------------------------------------------------------
 
-    def aborted(self) -> None:
-        """The step was rolled back: all waits where it did before, at the step's own cost."""
-        for counts in (self.backlog, self.catch_up, self.heads):
-            counts.aborted()
-        self.held_up_to_ms = self._held_before_ms
-        self._again.clear()
-        self._turn = None
-        self.slowed.clear()
-        self.gates.aborted()
-
-    def set_apart(self, tenant: bytes) -> None:
+    def isolate(self, tenant: bytes) -> None:
         """Let the tenant's further events wait in its backlog, however far they are away."""
-        if tenant not in self.heads:
+        if tenant not in self.hints:
             # Nothing is known of them but that none is due before the beginning of time.
-            self.heads[tenant] = 0
+            self.hints[tenant] = 0
 
-    def keep(self, row: PendingRow, record: bytes) -> None:
-        """Put a record into the timeline, or the backlog if its time is over or it is apart."""
-        if timeline_key(row[0], row[SEQ]) >= self.reach.cursor and row[TENANT] not in self.heads:
-            name = row[TENANT] + b"/" + row[SCHEDULE_ID]
-            self._store.put_timeline(b"k" + name, record, row[0], row[SEQ])
-        else:
+    def put(self, row: Pending, record: bytes, step: Step) -> None:
+        """Put a record into the timeline, or the backlog if its time is over or it is isolated."""
+        if step.scan.has_passed(row.sort_key) or row.tenant in self.hints:
             self.hold(row, record)
+        else:
+            self._store.move_to_timeline(row.name, record, *row.sort_key)
 
-    def keep_plain(self, name: bytes, tenant: bytes, record: bytes, spot: tuple[int, int]) -> None:
-        """Put a plain request of a tenant that is apart into its line; `name` is the local key."""
-        self._store.put_backlog(name, tenant, record, spot)
+    def keep_isolated(self, name: bytes, tenant: bytes, record: bytes, sort_key: SortKey) -> None:
+        """Keep a new schedule of an isolated tenant in its backlog."""
+        self._store.keep_in_backlog(name, tenant, record, sort_key)
         self.backlog[tenant] = self.backlog.get(tenant, 0) + 1
-        head = self.heads[tenant]
-        if spot[0] < head:
-            self.heads[tenant] = spot[0]
+        self.hints[tenant] = min(self.hints[tenant], sort_key[0])
 
-    def keep_again(self, row: PendingRow, record: bytes) -> None:
-        """Keep a record at the end of the step: it is due before `edge_ms`."""
-        self._again.append((row, record))
+    def hold(self, row: Pending, record: bytes, queue: int = IN_BACKLOG) -> None:
+        """Put a record that is due into its tenant's backlog, or the catch-up queue."""
+        tenant = row.tenant
+        self._store.move(row.name, record, Location(queue, *row.sort_key))
+        sizes = self._sizes(queue)
+        sizes[tenant] = sizes.get(tenant, 0) + 1
+        if queue == IN_BACKLOG and row.due_ms < self.hints.get(tenant, 0):
+            self.hints[tenant] = row.due_ms
 
-    def hold_again(self, row: PendingRow, record: bytes) -> None:
+    def let_go(self, held: list[Held]) -> None:
+        """Put records that a lock no longer holds into the backlog: before what comes due now."""
+        for row, record in held:
+            self.hold(row, record)
+            if row.tenant not in self.hints and row.due_ms > self.held_up_to_ms:
+                self._undo.attribute(self, "held_up_to_ms")
+                self.held_up_to_ms = row.due_ms
+
+    def hold_again(self, row: Pending, record: bytes) -> None:
         """Put a record into the backlog at once, for others of its group must not overtake it.
 
-        It may be due later than the step's reach, so the backlog waits for that instant, should the
-        clock go back.  Amid a turn of the backlog it takes its place among what leaves in the turn.
+        It may be due later than the scan position, so the backlog waits for that instant, should
+        the clock go back.  Amid a turn it takes its place among what leaves in the turn.
         """
         if self._turn is None:
             self.let_go([(row, record)])
         else:
-            heappush(self._turn, ((row[0], row[SEQ]), row, record))
-            self._store.added += 1
+            heappush(self._turn, (row.sort_key, row, record))
 
-    def let_go(self, held: list[Held]) -> None:
-        """Put records that a gate no longer holds into the backlog: before what comes due now."""
-        for row, record in held:
-            self.hold(row, record)
-            if row[TENANT] not in self.heads:
-                self.held_up_to_ms = max(self.held_up_to_ms, row[0])
+    def settle(self, scan: ScanPosition, step: Step) -> None:
+        """The step has emptied the timeline so far: put what was set aside in its place."""
+        step.scan = scan
+        for row, record in step.set_aside:
+            self.put(row, record, step)
+        step.set_aside.clear()
 
-    @property
-    def put_back_ms(self) -> int | None:
-        """Due instant of the first row that was put back in this turn."""
-        return None if self._first_again is None else self._first_again[0]
+    # -- counting what leaves --------------------------------------------------------------------
+
+    def left(self, tenant: bytes, row: bytes) -> None:
+        """Count one that left its location without a fire."""
+        where = decode_location(row).where
+        if where not in QUEUES:
+            return
+        sizes = self._sizes(where)
+        sizes[tenant] -= 1
+        if not sizes[tenant]:
+            del sizes[tenant]
+
+    def shrink(self, tenant: bytes, gone: int, queue: int = IN_BACKLOG) -> None:
+        """Count what left a queue; who has more goes to the end, so that others come first."""
+        sizes = self._sizes(queue)
+        left = sizes[tenant] - gone
+        del sizes[tenant]
+        if left > 0 and gone:
+            sizes[tenant] = left
+
+    def begin_slowing(self) -> None:
+        """A step fires: it finds out anew whose backlog has to wait for the rate."""
+        if self.slowed:
+            self._undo.attribute(self, "slowed")
+            self.slowed = set()
+
+    def slow(self, tenant: bytes) -> None:
+        """The tenant's backlog waits for the rate of catching up."""
+        self._undo.attribute(self, "slowed")
+        self.slowed = {*self.slowed, tenant}
+
+    # -- the turn of a backlog -------------------------------------------------------------------
 
     def begin_turn(self) -> None:
         """What leaves from now on leaves a tenant's backlog, in order."""
-        self._first_again, self._turn = None, []
+        self._first_put_back, self._turn = None, []
 
     @property
-    def next_again(self) -> tuple[tuple[int, int], PendingRow, bytes] | None:
-        """Place, row and record of the first that was put back in this turn, if there is any."""
+    def next_put_back(self) -> PutBack | None:
+        """The first that was put back in this turn, if there is any."""
         return self._turn[0] if self._turn else None
 
-    def take_again(self) -> None:
+    @property
+    def put_back_ms(self) -> int | None:
+        """Due instant of the first that was put back in this turn, and has not left in it."""
+        return None if self._first_put_back is None else self._first_put_back[0]
+
+    def take_put_back(self) -> None:
         """The first that was put back in this turn leaves."""
         assert self._turn, "nothing was put back"
         heappop(self._turn)
@@ -141,51 +182,19 @@ class Waiting:
     def end_turn(self) -> None:
         """The turn is over: what was put back and has not left waits in the backlog."""
         left, self._turn = self._turn or [], None
-        for place, row, record in left:
-            self._store.added -= 1
+        for sort_key, row, record in left:
             self.let_go([(row, record)])
-            self._first_again = min(place, self._first_again or place)
+            self._first_put_back = min(sort_key, self._first_put_back or sort_key)
 
-    def overtakes(self, place: tuple[int, int], tenant: bytes) -> bool:
-        """Whether what lies at this place of a backlog has to let the timeline's rows pass.
+    def overtakes(self, sort_key: SortKey, tenant: bytes, step: Step) -> bool:
+        """Whether what lies here in a backlog has to let the timeline's rows pass.
 
-        What was put back may be due later than the reach.
+        What was put back may be due later than the scan position.
         """
-        return tenant not in self.heads and timeline_key(*place) >= self.reach.cursor
+        return tenant not in self.hints and not step.scan.has_passed(sort_key)
 
-    def settle(self, reach: Reach) -> None:
-        """The step has emptied the timeline so far: put what was set aside in its place."""
-        self.reach = reach
-        for row, record in self._again:
-            self.keep(row, record)
-        self._again.clear()
+    def _forget_turn(self) -> None:
+        self._turn = None
 
-    def hold(self, row: PendingRow, record: bytes, line: int = IN_BACKLOG) -> None:
-        """Put a record that is due into its tenant's backlog, or another line."""
-        name = row[TENANT] + b"/" + row[SCHEDULE_ID]
-        self._store.put(name, record, (line, row[0], row[SEQ]))
-        sizes = self._line(line)
-        sizes[row[TENANT]] = sizes.get(row[TENANT], 0) + 1
-        if line == IN_BACKLOG and row[0] < self.heads.get(row[TENANT], 0):
-            self.heads[row[TENANT]] = row[0]
-
-    def left(self, tenant: bytes, place: bytes) -> None:
-        """Count one that left its place without a fire."""
-        where = decode_place(place)[0]
-        if where not in LINES:
-            return
-        sizes = self._line(where)
-        sizes[tenant] -= 1
-        if not sizes[tenant]:
-            del sizes[tenant]
-
-    def shrink(self, tenant: bytes, gone: int, line: int = IN_BACKLOG) -> None:
-        """Count what left a line; who has more goes to the end, so that others come first."""
-        sizes = self._line(line)
-        left = sizes[tenant] - gone
-        del sizes[tenant]
-        if left > 0 and gone:
-            sizes[tenant] = left
-
-    def _line(self, line: int) -> Undoable[bytes, int]:
-        return self.backlog if line == IN_BACKLOG else self.catch_up
+    def _sizes(self, queue: int) -> Tracked[bytes, int]:
+        return self.backlog if queue == IN_BACKLOG else self.catch_up

@@ -16,119 +16,110 @@ is that belongs to an isolated tenant.
 
 from __future__ import annotations
 
-from itertools import islice
 from typing import Final
 
-from belfry.engine.effects import Effects
-from belfry.engine.waiting import SCHEDULE_ID, SEQ, TENANT, Waiting
+from belfry.engine.step import Step, UndoLog
+from belfry.engine.waiting import Waiting
 from belfry.schedules.jitter import jitter_ms
 from belfry.schedules.triggers import trigger_of, zones
-from belfry.store import keys
-from belfry.store.readable import why_unreadable
-from belfry.store.records import (
-    IN_BACKLOG,
-    IN_PAUSED,
-    IN_TIMELINE,
-    KIND_CODES,
-    PLACE,
-    PendingRow,
-    decode_place,
-    decode_row,
-    encode_zones,
+from belfry.store.layout import keys
+from belfry.store.layout.pending import (
+    CRON,
+    Pending,
+    decode_pending,
+    kind_and_flags,
     next_record,
     paused,
 )
+from belfry.store.layout.records import (
+    IN_BACKLOG,
+    IN_PAUSED,
+    IN_TIMELINE,
+    Location,
+    decode_location,
+    encode_zones,
+    is_location,
+)
+from belfry.store.readable import why_unreadable
 from belfry.store.schedules import ScheduleStore
 
-NOMINAL: Final = 1
-ACCEPTED: Final = 2
-OCCURRENCE: Final = 6
-KIND: Final = 7
-JITTER: Final = 9
-RULE: Final = 16
-CRON: Final = KIND_CODES["CRON"]
-KIND_AT: Final = 2
 LOOKED_AT: Final = frozenset({IN_TIMELINE, IN_PAUSED, IN_BACKLOG})
 # Most are looked at and left alone, so a sweep may see more of them than it would end markers.
 MORE: Final = 20
 
-Found = tuple[PendingRow, bytes]
+Found = tuple[Pending, bytes]
 
 
 class ZoneChange:
     """Derives the pending occurrences of one partition anew, where the data has changed."""
 
-    def __init__(self, store: ScheduleStore, waiting: Waiting) -> None:
+    def __init__(self, store: ScheduleStore, waiting: Waiting, undo: UndoLog) -> None:
         self._store = store
         self._waiting = waiting
-        self._cursor = keys.NAMED_PREFIX
+        self._undo = undo
+        self._cursor: bytes | None = None
         self._version = encode_zones(zones.VERSION)
         known = store.named(keys.ZONES_KEY) == self._version
         self.under_way = not known and store.state() is not None
 
-    def restart(self) -> None:
-        """Begin again: the last steps were not committed."""
-        self._cursor = keys.NAMED_PREFIX
-        known = self._store.named(keys.ZONES_KEY) == self._version
-        self.under_way = not known and self._store.state() is not None
-
-    def settle(self, effects: Effects) -> None:
+    def settle(self) -> None:
         """All instants are as this version of the data says."""
+        self._undo.attribute(self, "under_way")
         self.under_way = False
-        effects.rows[keys.ZONES_KEY] = self._version
-        self._store.set_named(keys.ZONES_KEY, self._version)
+        self._store.note(keys.ZONES_KEY, self._version)
 
-    def sweep(self, now_ms: int, at_most: int, effects: Effects) -> None:
+    def sweep(self, step: Step, at_most: int) -> None:
         """Look at the next schedules, a multiple of `at_most`."""
         if not self.under_way:
             return
         some = at_most * MORE
-        rows = list(islice(self._store.rows.scan(self._cursor, keys.NAMED_END), some))
-        over_ms = max(now_ms, self._waiting.reach.newest_ms)
-        for key, _ in rows:
+        rows = list(self._store.names(self._cursor, some))
+        over_ms = max(step.now_ms, step.scan.reached_ms)
+        for name, _ in rows:
             # It may have moved in this very step.
-            row = self._store.named(key[1:])
-            if row is not None and row[1] == PLACE:
-                self._look(key[1:], row, over_ms, effects)
+            row = self._store.named(name)
+            if row is not None and is_location(row):
+                self._look(name, row, over_ms, step)
+        self._undo.attribute(self, "_cursor")
         if len(rows) == some:
-            self._cursor = rows[-1][0] + b"\0"
+            self._cursor = rows[-1][0]
         else:
-            self.settle(effects)
+            self.settle()
 
-    def derived(
-        self, row: PendingRow, record: bytes, over_ms: int, effects: Effects
-    ) -> Found | None:
+    def derived(self, row: Pending, record: bytes, over_ms: int, step: Step) -> Found | None:
         """The row at its new instant, where that is another; it is in the effects then.
 
         What is due up to `over_ms` has fired, or fires in this step.
         """
-        if row[KIND] != CRON or why_unreadable(record):
+        if row.kind != CRON or why_unreadable(record):
             return None
-        trigger = trigger_of(row[RULE])
-        nominal_ms = trigger.rederived_ms(row[NOMINAL], row[ACCEPTED], over_ms)
-        if nominal_ms is None or nominal_ms == row[NOMINAL]:
+        trigger = trigger_of(row.extra)
+        nominal_ms = trigger.rederived_ms(row.nominal_ms, row.accepted_ms, over_ms)
+        if nominal_ms is None or nominal_ms == row.nominal_ms:
             return None
-        name = row[TENANT] + b"/" + row[SCHEDULE_ID]
-        due_ms = nominal_ms + (jitter_ms(name, nominal_ms, row[JITTER]) if row[JITTER] else 0)
-        kept = effects.rows[name] = next_record(record, due_ms, nominal_ms, row[OCCURRENCE])
-        effects.rederived += 1
-        return (due_ms, nominal_ms, *row[2:]), kept
+        name = row.name
+        due_ms = nominal_ms + (jitter_ms(name, nominal_ms, row.jitter_ms) if row.jitter_ms else 0)
+        kept = next_record(record, due_ms, nominal_ms, row.occurrence)
+        self._store.rewrite(name, kept)
+        step.effects.rederived += 1
+        return row.at(due_ms, nominal_ms), kept
 
-    def _look(self, name: bytes, place: bytes, over_ms: int, effects: Effects) -> None:
-        where, due_ms, _ = decode_place(place)
+    def _look(self, name: bytes, place: bytes, over_ms: int, step: Step) -> None:
+        where, due_ms, _, _ = decode_location(place)
         if where not in LOOKED_AT or (where == IN_BACKLOG and due_ms <= over_ms):
             # Due already: it fires, or is late, as it was to.
             return
         record = self._store.pending_at(name, place)
-        if record[KIND_AT] != CRON:
+        if kind_and_flags(record)[0] != CRON:
             return
-        found = self.derived(decode_row(record), record, over_ms, effects)
+        found = self.derived(decode_pending(record), record, over_ms, step)
         if found is None:
             return
         row, kept = found
-        self._waiting.left(row[TENANT], place)
+        self._waiting.left(row.tenant, place)
         self._store.remove(name, place)
+        self._store.rewrite(name, kept)
         if paused(kept):
-            self._store.put(name, kept, (IN_PAUSED, row[0], row[SEQ]))
+            self._store.move(name, kept, Location(IN_PAUSED, *row.sort_key))
         else:
-            self._waiting.keep(row, kept)
+            self._waiting.put(row, kept, step)

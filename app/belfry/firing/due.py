@@ -1,8 +1,13 @@
 """The due scan: what the timeline holds from the watermark up to now, a bounded chunk at a time.
 
 The scan starts behind what fired last, so it never walks the remains of fired events.  Where a
-chunk ends amid events of one due instant, the watermark stays just before that instant and a
-cursor remembers the place.
+chunk ends amid events of one due instant, the watermark stays just before that instant and the
+position remembers where to go on:
+
+    due          10   10   10   12        watermark   next
+    ────────────●────●────●────●────►        9       (10, 0)     nothing has left
+    chunk of 2  ╰─────────╯                  9       (10, 2)     two of those due at 10 have left
+    the rest              ╰─────────╯       12       (13, 0)
 """
 
 from __future__ import annotations
@@ -11,35 +16,43 @@ from collections.abc import Iterable, Iterator
 from itertools import accumulate, islice
 from typing import Final, NamedTuple
 
-from belfry.store import keys
+from belfry.store.layout import keys
 
 Rows = list[tuple[bytes, bytes]]
 # Rows that are read before their bytes are looked at.
 SLICE: Final = 32
 
 
-class Reach(NamedTuple):
-    """How far the timeline has been emptied: everything due up to `watermark_ms` has left it."""
+class ScanPosition(NamedTuple):
+    """How far the timeline has been emptied: everything due up to `watermark_ms` has left it.
+
+    `next` is the sort key from which on nothing has left.  It lies right behind the watermark, but
+    where a chunk ended amid events of one due instant.
+    """
 
     watermark_ms: int
-    cursor: bytes
+    next: keys.SortKey
 
     @classmethod
-    def at(cls, watermark_ms: int) -> Reach:
-        """The reach of a fresh start at a stored watermark."""
-        return cls(watermark_ms, keys.timeline_key(watermark_ms + 1, 0))
+    def at(cls, watermark_ms: int) -> ScanPosition:
+        """The position of a fresh start at a stored watermark."""
+        return cls(watermark_ms, (watermark_ms + 1, 0))
 
     @property
-    def newest_ms(self) -> int:
+    def reached_ms(self) -> int:
         """Due instant up to which events have left: one more where a chunk ended amid it."""
-        return self.watermark_ms + (self != Reach.at(self.watermark_ms))
+        return self.watermark_ms + (self.next != (self.watermark_ms + 1, 0))
+
+    def has_passed(self, sort_key: keys.SortKey) -> bool:
+        """Whether the scan would never meet what is put there."""
+        return sort_key < self.next
 
 
 class Chunk(NamedTuple):
-    """Rows (timeline key, record) that are due, and the reach once they have left."""
+    """Rows (timeline key, record) that are due, and the position once they have left."""
 
     rows: Rows
-    reach: Reach
+    position: ScanPosition
 
 
 class Most(NamedTuple):
@@ -69,12 +82,11 @@ def take(rows: Iterator[tuple[bytes, bytes]], most: Most) -> tuple[Rows, bool]:
 
 
 def due_chunk(
-    timeline: Iterable[tuple[bytes, bytes]], before: Reach, now_ms: int, most: Most
+    timeline: Iterable[tuple[bytes, bytes]], before: ScanPosition, now_ms: int, most: Most
 ) -> Chunk:
     """The first rows of a timeline that starts at the cursor and ends at `now_ms`."""
     rows, more = take(iter(timeline), most)
     if not more:
-        return Chunk(rows, Reach.at(max(now_ms, before.watermark_ms)))
-    last = rows[-1][0]
-    last_due_ms = keys.timeline_place(last)[0]
-    return Chunk(rows, Reach(max(last_due_ms - 1, before.watermark_ms), last + b"\0"))
+        return Chunk(rows, ScanPosition.at(max(now_ms, before.watermark_ms)))
+    due_ms, seq = keys.timeline_sort_key(rows[-1][0])
+    return Chunk(rows, ScanPosition(max(due_ms - 1, before.watermark_ms), (due_ms, seq + 1)))

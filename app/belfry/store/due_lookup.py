@@ -1,7 +1,7 @@
 """What a tenant has waiting in a range of due instants: pages and counts, by its own rows alone.
 
 The timeline holds everybody's rows by time, so a range of it costs what others have due.  Names lie
-tenant by tenant, and the place under a name tells when it is due.  So a page looks at the next
+tenant by tenant, and the location under a name tells when it is due.  So a page looks at the next
 `examine` names (a *window*) and gives what it finds there in due order:
 
     names      a  b  c  d  e │ f  g  h  i  j │ k …          window of five
@@ -9,7 +9,7 @@ tenant by tenant, and the place under a name tells when it is due.  So a page lo
     pages      b e │ d a     │ h f │ g                      of two: 2 4 │ 7 9 │ 1 3 │ 8
 
 A tenant with fewer names than a window has its list in due order; of a larger one each window is.
-What waits behind an ack lock or in a queue of its tenant has its place under its name as well.
+What waits behind an ack lock or in a queue of its tenant has its location under its name as well.
 Paused schedules wait for no instant and show by name only.
 """
 
@@ -20,31 +20,36 @@ from itertools import islice
 from struct import Struct
 from typing import Final, NamedTuple
 
-from belfry.store import keys
-from belfry.store.lookup import CHUNK, Page, Standing, Wanted, following, is_selected, read_rows
+from belfry.store.layout import keys
+from belfry.store.layout.keys import following
+from belfry.store.layout.records import (
+    IN_PAUSED,
+    IN_TIMELINE,
+    Location,
+    decode_location,
+    is_location,
+)
+from belfry.store.lookup import CHUNK, Page, Standing, Wanted, is_selected, read_rows
 from belfry.store.ordered_map import OrderedMap
-from belfry.store.records import IN_PAUSED, IN_TIMELINE, PLACE, decode_place
 
 # Of the last one on a page: due instant and sequence, and how long the name is that begins the
 # window.  That name follows, and the one before which the window ends; empty: where the names end.
 _CURSOR: Final = Struct(">qQH")
 _BEFORE_ALL: Final = (-(2**63), 0)
 
-Place = tuple[int, int, int]
-Spot = tuple[int, int]
-Waits = tuple[Place, bytes, bytes]
+Waits = tuple[Location, bytes, bytes]
 
 
 class Window(NamedTuple):
-    """Names from one on, up to another (empty: to the last), and behind which spot to go on."""
+    """Names from one on, up to another (empty: to the last), and behind which sort_key to go on."""
 
     begin: bytes = b""
     end: bytes = b""
-    spot: Spot = _BEFORE_ALL
+    sort_key: keys.SortKey = _BEFORE_ALL
 
     def encode(self) -> bytes:
         """As a cursor holds it."""
-        return _CURSOR.pack(*self.spot, len(self.begin)) + self.begin + self.end
+        return _CURSOR.pack(*self.sort_key, len(self.begin)) + self.begin + self.end
 
 
 def _window_of(after: bytes | None) -> Window:
@@ -65,15 +70,15 @@ def due_page(
     at most twice as many, should names have been added.
     """
     window = _window_of(after)
-    most = 2 * examine if window.spot > _BEFORE_ALL else examine
+    most = 2 * examine if window.sort_key > _BEFORE_ALL else examine
     examined, last, waits = _look(rows, wanted, window, most)
     end = window.end if last is None else last + b"\0"
     found: list[Standing] = []
-    left = sorted(each for each in waits if each[0][1:] > window.spot)
-    for place, standing in _standings(rows, wanted, left, now_ms):
+    left = sorted(each for each in waits if each[0][1:3] > window.sort_key)
+    for location, standing in _standings(rows, wanted, left, now_ms):
         found.append(standing)
         if len(found) == limit:
-            more = Window(window.begin, end, (place[1], place[2]))
+            more = Window(window.begin, end, (location.due_ms, location.seq))
             return Page(found, examined, more.encode())
     return Page(found, examined, Window(end).encode() if end else None)
 
@@ -84,7 +89,7 @@ def due_counts(
     """Waiting schedules per minute (epoch ms of its start), names examined, and where to go on."""
     found: dict[int, int] = {}
     examined, last, waits = _look(rows, wanted, Window(after or b""), examine)
-    for (_, due_ms, _), _, _ in waits:
+    for (_, due_ms, _, _), _, _ in waits:
         minute_ms = due_ms // keys.MINUTE_MS * keys.MINUTE_MS
         found[minute_ms] = found.get(minute_ms, 0) + 1
     return found, examined, None if last is None else last + b"\0"
@@ -99,26 +104,28 @@ def _look(
     begin = max(first, window.begin)
     names = list(islice(rows.scan(begin, end), most)) if begin < end else []
     waits = [
-        (place, key, row)
+        (location, key, row)
         for key, row in names
-        if row[1] == PLACE
-        and (place := decode_place(row))[0] != IN_PAUSED
-        and wanted.in_range(place[1])
+        if is_location(row)
+        and (location := decode_location(row)).where != IN_PAUSED
+        and wanted.in_range(location.due_ms)
     ]
     return len(names), names[-1][0] if names and len(names) == most else None, waits
 
 
 def _standings(
     rows: OrderedMap, wanted: Wanted, waits: list[Waits], now_ms: int
-) -> Iterator[tuple[Place, Standing]]:
+) -> Iterator[tuple[Location, Standing]]:
     """Those that are wanted, without their payloads; their records are read as they are needed."""
     for start in range(0, len(waits), CHUNK):
         some = waits[start : start + CHUNK]
         chunk = [(key, row) for _, key, row in some]
-        for (place, _, _), (_, standing) in zip(some, read_rows(rows, chunk, now_ms), strict=True):
+        for (location, _, _), (_, standing) in zip(
+            some, read_rows(rows, chunk, now_ms), strict=True
+        ):
             if standing is None or not is_selected(standing, wanted):
                 continue
             row = standing.pending
-            # One that moved since its place was read may be due at another time, or at none.
-            if row is not None and (place[0] != IN_TIMELINE or wanted.in_range(row.due_ms)):
-                yield place, standing.without_payload()
+            # One that moved since its location was read may be due at another time, or at none.
+            if row is not None and (location.where != IN_TIMELINE or wanted.in_range(row.due_ms)):
+                yield location, standing.without_payload()

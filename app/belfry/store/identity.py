@@ -18,14 +18,13 @@ from typing import Final, NamedTuple
 
 import orjson
 
-from belfry.store.records import UnknownFormat
+from belfry.store.layout.records import IDENTITY, UnknownFormat
 
-IDENTITY_ROW: Final = 9
 # What a cluster without topic ids (before Kafka 2.8, and some that are not Kafka) tells: all zero.
 UNKNOWN_ID: Final = "A" * 22
 # A format of its own: a release whose other rows are new still reads what this one wrote.
 _IDENTITY_FORMAT: Final = 1
-_HEAD: Final = bytes((_IDENTITY_FORMAT, IDENTITY_ROW))
+_HEAD: Final = bytes((_IDENTITY_FORMAT, IDENTITY))
 _NAMES: Final = ("cluster", "changelog", "schedules", "generation")
 
 

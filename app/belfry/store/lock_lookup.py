@@ -5,9 +5,9 @@ from __future__ import annotations
 from itertools import islice
 from typing import NamedTuple
 
-from belfry.store import keys
+from belfry.store.layout import keys
+from belfry.store.layout.records import Awaited, decode_awaited
 from belfry.store.ordered_map import OrderedMap
-from belfry.store.records import Awaited, decode_awaited
 
 
 class Lock(NamedTuple):

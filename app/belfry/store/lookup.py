@@ -20,23 +20,21 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final, NamedTuple
 
-from belfry.store import keys
-from belfry.store.ordered_map import OrderedMap
-from belfry.store.records import (
+from belfry.store.layout import keys
+from belfry.store.layout.keys import following, record_key
+from belfry.store.layout.pending import Pending, decode_pending, paused, payload_bytes
+from belfry.store.layout.records import (
     ENDED_CANCELLED,
     ENDED_COMPLETED,
     ENDED_FIRED,
     ENDED_MISSED,
-    MARKER,
-    PLACE,
+    MARKER_MS,
     Marker,
-    Pending,
     decode_marker,
-    decode_pending,
-    paused,
+    is_location,
+    is_marker,
 )
-from belfry.store.schedules import record_key
-from belfry.store.sweep import MARKER_MS
+from belfry.store.ordered_map import OrderedMap
 
 TRIES: Final = 8
 CHUNK: Final = 64
@@ -49,7 +47,6 @@ ENDS: Final = {
 }
 HELD: Final = "PAUSED"
 STATES: Final = (WAITS, HELD, *ENDS.values())
-_PAYLOAD_SIZE: Final = slice(84, 88)
 
 
 class Moving(Exception):
@@ -111,7 +108,7 @@ def standing_of(rows: OrderedMap, name: bytes, now_ms: int) -> Standing | None:
         row = rows.get(keys.NAMED_PREFIX + name)
         if row is None:
             return None
-        if row[1] == MARKER:
+        if is_marker(row):
             return _over(name, row, now_ms)
         record = rows.get(record_key(name, row))
         if record is not None:
@@ -168,21 +165,16 @@ def _behind(start: bytes, after: bytes | None) -> bytes:
     return start if after is None else max(start, after + b"\0")
 
 
-def following(prefix: bytes) -> bytes:
-    """The first key behind all those with a prefix, whose last byte is not 255."""
-    return prefix[:-1] + bytes((prefix[-1] + 1,))
-
-
 def read_rows(
     rows: OrderedMap, chunk: Sequence[tuple[bytes, bytes | None]], now_ms: int
 ) -> Iterator[tuple[bytes, Standing | None]]:
     """What rows under names say; the records of those that wait are read in one call."""
-    wanted = [record_key(key[1:], row) for key, row in chunk if row and row[1] == PLACE]
+    wanted = [record_key(key[1:], row) for key, row in chunk if is_location(row)]
     records = iter(rows.get_many(wanted)) if wanted else iter(())
     for key, row in chunk:
         if not row:
             yield key, None
-        elif row[1] == PLACE:
+        elif is_location(row):
             record = next(records)
             # Gone means moved, since the walk began: the name knows where to.
             yield (
@@ -192,7 +184,7 @@ def read_rows(
                 else _waits(key[1:], record, row),
             )
         else:
-            yield key, _over(key[1:], row, now_ms) if row[1] == MARKER else None
+            yield key, _over(key[1:], row, now_ms) if is_marker(row) else None
 
 
 # -- judging -------------------------------------------------------------------------------------
@@ -214,10 +206,8 @@ def is_selected(standing: Standing, wanted: Wanted) -> bool:
 
 
 def _waits(name: bytes, record: bytes, place: bytes) -> Standing:
-    size = int.from_bytes(record[_PAYLOAD_SIZE], "big", signed=True)
     state = HELD if paused(record) else WAITS
-    size_or_none = None if size < 0 else size
-    return Standing(name, state, decode_pending(record), None, size_or_none, place)
+    return Standing(name, state, decode_pending(record), None, payload_bytes(record), place)
 
 
 def _over(name: bytes, row: bytes, now_ms: int) -> Standing | None:

@@ -15,29 +15,17 @@ from typing import Final
 
 from belfry.schedules.rule import KINDS, READS, RECURRING, without_targets
 from belfry.schedules.triggers import trigger_of, zones
-from belfry.store import keys
-from belfry.store.ordered_map import OrderedMap
-from belfry.store.records import FORMAT, PAUSED, PENDING, decode_row
-
-TENANT: Final = 10
-SCHEDULE_ID: Final = 11
-RULE: Final = 16
-_WAITS: Final = bytes((FORMAT, PENDING))
-# Kinds and flags of records that fire once; without a rule nothing of them can be unknown.
-ONE_SHOT_HEADS: Final = frozenset(
-    bytes((KINDS.index(kind), flags)) for kind in ("AT", "AFTER") for flags in (0, PAUSED)
+from belfry.store.committed import Committed
+from belfry.store.layout.pending import (
+    PAUSED,
+    decode_pending,
+    fires_once,
+    is_pending,
+    kind_and_flags,
 )
-_NO_RULE: Final = bytes(4)
-_RULE_SIZE: Final = slice(80, 84)
+
 # What a rule raises that is not understood, or damaged.
 UNREADABLE: Final = (ValueError, IndexError, struct_error, AssertionError)
-# Where pending records lie in a local store: all but the first by their tenant or name.
-_PENDING_ROWS: Final = (
-    (keys.TIMELINE_PREFIX, keys.TIMELINE_END),
-    (keys.BACKLOG_PREFIX, keys.CATCH_UP_END),
-    (keys.GATED_PREFIX, keys.GATED_END),
-    (keys.PAUSED_PREFIX, keys.PAUSED_END),
-)
 
 
 def reads() -> bytes:
@@ -45,26 +33,25 @@ def reads() -> bytes:
     return f"{READS} {PAUSED} {zones.VERSION} {len(zones.names())}".encode()
 
 
-def unreadable_in(rows: OrderedMap) -> dict[bytes, str]:
+def unreadable_in(store: Committed) -> dict[bytes, str]:
     """Schedules of a local store that cannot be fired here: changelog key, and why."""
     return {
-        b"%b/%b" % (row[TENANT], row[SCHEDULE_ID]): why
-        for start, end in _PENDING_ROWS
-        for _, record in rows.scan(start, end)
-        if (why := why_unreadable(record)) and (row := decode_row(record))
+        decode_pending(record).name: why
+        for record in store.all_pending()
+        if (why := why_unreadable(record))
     }
 
 
 def why_unreadable(record: bytes) -> str:
     """Why this version cannot fire the schedule in a pending record; empty where it can."""
-    if record[2:4] in ONE_SHOT_HEADS and record[_RULE_SIZE] == _NO_RULE:
+    if fires_once(record):
         return ""
-    kind, flags = record[2], record[3]
+    kind, flags = kind_and_flags(record)
     if kind >= len(KINDS):
         return f"its kind {kind} is of a later release: run that one"
     if flags & ~PAUSED:
         return f"its flags {flags:08b} are of a later release: run that one"
-    rule = decode_row(record)[RULE]
+    rule = decode_pending(record).extra
     if not rule and KINDS[kind] in RECURRING:
         return "it recurs, and its record has no rule"
     return why_unreadable_rule(rule)
@@ -87,7 +74,7 @@ def _why(rule: bytes) -> str:
 def note_unreadable(found: dict[bytes, str], changes: Iterable[tuple[bytes, bytes | None]]) -> None:
     """Keep up with changes of the changelog: which schedules cannot be fired, and why."""
     for key, value in changes:
-        if value is not None and value[:2] == _WAITS and (why := why_unreadable(value)):
+        if value is not None and is_pending(value) and (why := why_unreadable(value)):
             found[key] = why
         elif found:
             found.pop(key, None)

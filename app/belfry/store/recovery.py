@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from hashlib import blake2b
-from struct import Struct
 from typing import Final
 
-from belfry.store import keys
-from belfry.store.records import FORMAT, PENDING, PLACE, Manifest
+from belfry.store.layout import keys
+from belfry.store.layout.pending import due_and_seq, is_pending, with_seq
+from belfry.store.layout.records import Manifest, is_location
 from belfry.store.schedules import ScheduleStore
 
 # Further than manifests are kept: a replay cannot ask for those between.
@@ -20,27 +20,16 @@ SKIPPED: Final = keys.MANIFEST_SLOTS + 1
 # Offsets never grow so far, so a sequence beyond it is that of a request of an earlier input.
 EARLIER_INPUT: Final = 1 << 56
 _MOST_SEQ: Final = (1 << 64) - 1
-_SEQ: Final = Struct(">Q")
-_SEQ_AT: Final = 28
-PLACE_HEAD: Final = bytes((FORMAT, PLACE))
-_PENDING: Final = bytes((FORMAT, PENDING))
 
 Row = tuple[bytes, bytes]
 
 
 def changelog_rows(store: ScheduleStore) -> Iterator[Row]:
     """Every record of the changelog that a store is the fold of, but identity and manifests."""
-    for key, row in store.rows.scan(keys.NAMED_PREFIX, keys.NAMED_END):
-        name = key[1:]
-        if row[:2] == PLACE_HEAD:
-            yield name, store.pending_at(name, row)
-        elif name != keys.IDENTITY_KEY:
-            yield name, row
-
-
-def is_pending(row: bytes) -> bool:
-    """Whether a record is that of a schedule that waits."""
-    return row[:2] == _PENDING
+    for name, row in store.all_names():
+        if name == keys.IDENTITY_KEY:
+            continue
+        yield name, store.pending_at(name, row) if is_location(row) else row
 
 
 def of_earlier_input(row: bytes) -> bytes:
@@ -51,10 +40,9 @@ def of_earlier_input(row: bytes) -> bytes:
     """
     if not is_pending(row):
         return row
-    (seq,) = _SEQ.unpack_from(row, _SEQ_AT)
-    moved = seq + EARLIER_INPUT
+    moved = due_and_seq(row)[1] + EARLIER_INPUT
     assert moved <= _MOST_SEQ, "the input was made anew more often than sequences can tell"
-    return b"".join((row[:_SEQ_AT], _SEQ.pack(moved), row[_SEQ_AT + _SEQ.size :]))
+    return with_seq(row, moved)
 
 
 def manifest_after(

@@ -19,12 +19,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import islice
 
-from belfry.store import keys
 from belfry.store.identity import Identity, decode_identity
-from belfry.store.progress import Progress, load, save
+from belfry.store.layout import keys
+from belfry.store.layout.pending import decode_pending
+from belfry.store.layout.records import IN_BACKLOG, Location, Manifest, Progress, StoredState
 from belfry.store.readable import note_unreadable, reads, unreadable_in
-from belfry.store.records import IN_BACKLOG, Manifest, decode_pending
-from belfry.store.schedules import ScheduleStore, StoredState, due_and_seq
+from belfry.store.schedules import ScheduleStore
 
 Change = tuple[bytes, bytes | None]
 MOST_BUFFERED = 200_000
@@ -39,7 +39,7 @@ class Replay:
     """Folds changelog batches into a store that starts as it lies on disk, or empty."""
 
     def __init__(self, store: ScheduleStore) -> None:
-        begun = load(store)
+        begun = store.replayed()
         self._store = store
         self.manifest = begun.manifest
         self.begun = begun.offset > 0
@@ -51,8 +51,8 @@ class Replay:
         self._loose = begun.loose
         # Schedules that this version cannot fire, and why.
         self.unreadable: dict[bytes, str] = {}
-        if self.begun and store.rows.get(keys.META_READABLE) != reads():
-            self.unreadable = unreadable_in(store.rows)
+        if self.begun and store.readable_by() != reads():
+            self.unreadable = unreadable_in(store)
         self._buffer: list[Change] = []
         self._buffered: list[int] = []
 
@@ -85,8 +85,8 @@ class Replay:
         elif not cut:
             return
         self.offset = upto
-        self._store.writes[keys.META_READABLE] = None if self.unreadable else reads()
-        save(self._store, self._progress(now_ms))
+        readable_by = None if self.unreadable else reads()
+        self._store.commit_progress(self._progress(now_ms), readable_by)
 
     def _progress(self, now_ms: int) -> Progress:
         return Progress(
@@ -105,7 +105,7 @@ class Replay:
                     raise HoleInChangelog(_gap(before.txn_seq, manifest.txn_seq))
                 self._newest_gap = before.txn_seq, manifest.txn_seq
             self.manifest = manifest
-        self._pending += self._store.added
+        self._pending += self._store.pending_change
         ended = changes[-1][0].startswith(keys.MANIFEST_PREFIX)
         self._loose = 0 if ended else self._loose + len(changes)
 
@@ -141,26 +141,23 @@ class Replay:
         """Check for holes, then move what is overdue to the backlog."""
         self.check()
         if self.manifest is None:
-            self._store.rows.write({keys.META_REPLAY: None})
+            self._store.forget_progress()
         else:
             self._settle(self.manifest, now_ms)
 
     def _settle(self, manifest: Manifest, now_ms: int) -> None:
         """What is due up to the watermark and still waits was in the backlog: put it there."""
         state = StoredState(self.offset, now_ms, manifest)
-        self._store.writes[keys.META_REPLAY] = None
-        self._store.commit(state)
+        self._store.commit_settled(state)
         while True:
-            rows = list(
-                islice(
-                    self._store.timeline(keys.TIMELINE_PREFIX, manifest.watermark_ms), SETTLE_ROWS
-                )
-            )
+            overdue = self._store.timeline(keys.FIRST_SORT_KEY, manifest.watermark_ms)
+            rows = list(islice(overdue, SETTLE_ROWS))
             if not rows:
                 return
-            for key, record in rows:
-                self._store.writes[key] = None
-                self._store.put(_name(record), record, (IN_BACKLOG, *due_and_seq(record)))
+            self._store.take(rows)
+            for _, record in rows:
+                row = decode_pending(record)
+                self._store.move(row.name, record, Location(IN_BACKLOG, *row.sort_key))
             self._store.commit(state)
 
 
@@ -169,11 +166,6 @@ def _after_last_manifest(changes: Sequence[Change]) -> int:
         if changes[at - 1][0].startswith(keys.MANIFEST_PREFIX):
             return at
     return 0
-
-
-def _name(record: bytes) -> bytes:
-    row = decode_pending(record)
-    return b"%b/%b" % (row.tenant, row.schedule_id)
 
 
 def _gap(before: int, after: int) -> str:

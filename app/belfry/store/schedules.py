@@ -1,325 +1,330 @@
-"""The schedules of one partition: an ordered map, with an overlay of what is not committed yet.
+"""The schedules of one partition: what is committed, with the step that is under way above it.
 
-Reads see the overlay first.  `commit` writes overlay and state in one batch, after Kafka has
-committed the same as changelog records; `discard` forgets it.  `replay` folds changelog records
-into the map: the store is the fold of its changelog up to the stored offset, at any crash point.
+    keep(name, record, location)   a schedule waits there, with a new record            pending + 1
+    take(rows)                     these rows leave the place in which they waited      pending - n
+    move(name, record, location)   what was taken waits there, its record as it was     pending + 1
+    rewrite(name, record)          what was taken has a new record, and is moved next
+    end(name, marker)              what was taken is over: a marker stands for it
+    remove(name, row)              a schedule is gone, with its record                  pending - 1
+    note(name, row)                a row that is no schedule's: verdict, settings, zones
+    await_ack, acked               a fire that is to be acknowledged, and one that has been
+
+To fire a one-shot is `take` and `end`; to fire what recurs is `take`, `rewrite` and `move`.  The
+change of the number of schedules that wait, which manifests tell and a replay checks, follows from
+the verbs alone (`pending_change`), and so do the sizes of the queues.  Each verb but `take` and
+`move` is also a change of the changelog (`changes`), so neither can be without the other.
+
+    step              take  keep  note …        reads see these changes first
+                             │
+    overlay           name → row   key → record   counts      changes ──► the step's transaction
+                             │ commit(state): one batch                   discard(): forgotten
+    ordered map       ───────▼──────────────────────────────────────────────────────
+
+`commit` comes after Kafka has committed the same as changelog records.  `replay` folds changelog
+records into the map: the store is the fold of its changelog up to the stored offset, at any crash
+point.  Nobody else touches the overlay.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from struct import Struct
-from typing import Final, NamedTuple
+from collections.abc import Callable, Iterator, KeysView, Mapping, Sequence
+from typing import Final
 
-from belfry.store import keys
-from belfry.store.keys import MINUTE_MS, line_key, pack_timeline
-from belfry.store.ordered_map import OrderedMap, Range
-from belfry.store.records import (
-    ANSWERED,
+from belfry.store.committed import Committed
+from belfry.store.layout import keys
+from belfry.store.layout.keys import MINUTE_MS, named_key, pack_timeline, record_key
+from belfry.store.layout.pending import HEAD_OF_PENDING, due_and_seq, is_pending, paused
+from belfry.store.layout.records import (
     FORMAT,
+    HEAD_IN_TIMELINE,
+    HEAD_OF_ANSWERED,
+    HEAD_OF_MARKER,
     IN_BACKLOG,
-    IN_CATCH_UP,
-    IN_GATED,
     IN_PAUSED,
     IN_TIMELINE,
+    LOCATION,
     MARKER,
-    PENDING,
-    PLACE,
+    Location,
     Manifest,
+    Progress,
+    StoredState,
     check_format,
     decode_awaited,
     decode_manifest,
-    decode_place,
+    decode_size,
+    encode_location,
     encode_manifest,
-    encode_place,
-    gate_in,
-    pack_place,
-    paused,
-    place_in_timeline,
+    encode_progress,
+    encode_size,
+    encode_state,
+    is_location,
+    pack_location,
+    timeline_location,
 )
+from belfry.store.ordered_map import OrderedMap, Range
 
-_STATE: Final = Struct(">qq")
-_SIZE: Final = Struct(">Q")
-_DUE_SEQ: Final = Struct(">4xq16xQ")
 _MISSING: Final = b"?"
-# How records begin that need no closer look in a replay.
-_WAITS: Final = bytes((FORMAT, PENDING))
-_ANSWERED: Final = bytes((FORMAT, ANSWERED))
 # Settings are JSON, and the identity has a format of its own, so that later releases read it.
 _OF_OTHER_FORMATS: Final = frozenset((keys.SETTINGS_KEY, keys.IDENTITY_KEY))
-_ENDED: Final = bytes((FORMAT, MARKER))
-_IN_TIMELINE: Final = bytes((FORMAT, PLACE, IN_TIMELINE))
-_LINES: Final = {IN_BACKLOG: keys.BACKLOG_PREFIX, IN_CATCH_UP: keys.CATCH_UP_PREFIX}
-_IN_LINES: Final = frozenset(_LINES.values())
-# Another scan costs as much as so many rows of one.
-FEW: Final = 5
 
 # RocksDB sorts its range tombstones anew after each one: worth it only for many rows.
 RANGE_FROM: Final = 256
 
 
-class StoredState(NamedTuple):
-    """What the local store is the fold of: changelog offset (next to read), when, and manifest."""
+class ScheduleStore(Committed):
+    """Schedules of a partition by name, by time, by tenant's queue and by lock.
 
-    changelog_offset: int
-    written_ms: int
-    manifest: Manifest
-
-
-class ScheduleStore:
-    """Schedules of a partition by name, by time and by tenant's backlog."""
+    `changes` are the records of the changelog that a step has to write, by key (None: tombstone).
+    """
 
     def __init__(self, rows: OrderedMap) -> None:
-        self.rows = rows
-        self.writes: dict[bytes, bytes | None] = {}
-        self.cleared: list[Range] = []
-        self.added = 0
+        super().__init__(rows)
+        # Rows under changelog keys, and records under local keys; None: gone.
+        self._named: dict[bytes, bytes | None] = {}
+        self._records: dict[bytes, bytes | None] = {}
+        self._cleared: list[Range] = []
+        self.changes: dict[bytes, bytes | None] = {}
+        self._pending_change = 0
         self._grown: dict[bytes, int] = {}
         self._fetched: dict[bytes, bytes | None] = {}
+        # When the first committed wait for an acknowledgement ends, once it was looked up.
+        self._first_until: tuple[int | None] | None = None
+        self._untils_change = False
 
-    # -- reading ---------------------------------------------------------------------------------
+    # -- reading through the overlay -------------------------------------------------------------
+
+    @property
+    def pending_change(self) -> int:
+        """How many schedules more wait than before the step."""
+        return self._pending_change
+
+    @property
+    def changed(self) -> KeysView[bytes]:
+        """Changelog keys whose rows the step has changed so far; it follows the step."""
+        return self._named.keys()
 
     def prefetch(self, names: Sequence[bytes]) -> Mapping[bytes, bytes | None]:
-        """Committed rows under local keys (`k…`) in one go, also for the `named` that follow."""
-        self._fetched = dict(zip(names, self.rows.get_many(names), strict=True))
+        """Committed rows under changelog keys in one go, also for the `named` that follow."""
+        rows = self._rows.get_many([b"k" + name for name in names])
+        self._fetched = dict(zip(names, rows, strict=True))
         return self._fetched
 
     def named(self, name: bytes) -> bytes | None:
-        """Place, marker or verdict under a changelog key."""
-        key = b"k" + name
-        if key in self.writes:
-            return self.writes[key]
-        if key in self._fetched:
-            return self._fetched[key]
-        return self.rows.get(key)
+        """Location, marker, verdict or another row under a changelog key."""
+        if name in self._named:
+            return self._named[name]
+        if name in self._fetched:
+            return self._fetched[name]
+        return self._rows.get(named_key(name))
 
-    def pending_at(self, name: bytes, place: bytes) -> bytes:
-        """The pending record of the schedule whose place this is."""
-        key = _key_of(name, place)
-        found = self.writes.get(key, _MISSING)
-        record = self.rows.get(key) if found is _MISSING else found
+    def pending_at(self, name: bytes, row: bytes) -> bytes:
+        """The pending record of the schedule whose row this location is."""
+        key = record_key(name, row)
+        found = self._records.get(key, _MISSING)
+        record = self._rows.get(key) if found is _MISSING else found
         if record is None:
             raise AssertionError(f"the place of {name!r} is empty: the store has a hole")
         return record
 
-    def timeline(self, start: bytes, until_ms: int) -> Iterator[tuple[bytes, bytes]]:
-        """Committed rows of the timeline from a key on, due up to `until_ms`, in order."""
-        return self.rows.scan(start, keys.timeline_key(until_ms + 1, 0))
+    def locked(self, tenant: bytes, lock: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """Committed rows that a lock holds back, by sort key, without those taken in this step."""
+        start, end = keys.locked_prefix(tenant, lock), keys.behind_lock(tenant, lock)
+        for key, record in self._rows.scan(start, end):
+            if key not in self._records:
+                yield key, record
 
-    def line(self, line: int, tenant: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """Committed rows of a tenant's backlog, or of another line, in due order."""
-        prefix = keys.line_prefix(_LINES[line], tenant)
-        return self.rows.scan(prefix, prefix[:-1] + b"\1")
+    def first_until_ms(self) -> int | None:
+        """When the first committed wait for an acknowledgement ends; None for no wait."""
+        if self._first_until is None:
+            self._first_until = (next((until_ms for until_ms, _ in self.untils()), None),)
+        return self._first_until[0]
 
-    def line_until(
-        self, line: int, tenant: bytes, start: bytes, until_ms: int
-    ) -> Iterator[tuple[bytes, bytes]]:
-        """The same from a key on (empty: the first), due up to `until_ms`."""
-        first = start or keys.line_prefix(_LINES[line], tenant)
-        return self.rows.scan(first, keys.line_key(_LINES[line], tenant, until_ms + 1, 0))
-
-    def first_due_ms(self, start: bytes) -> int | None:
-        """Due instant of the first committed row of the timeline from a key on."""
-        for key, _ in self.rows.scan(start, keys.TIMELINE_END):
-            return keys.timeline_place(key)[0]
-        return None
-
-    def first_of_line_ms(self, line: int, tenant: bytes, from_ms: int) -> int | None:
-        """Due instant of the first committed row of a line that is due at `from_ms` or later."""
-        prefix = keys.line_prefix(_LINES[line], tenant)
-        start = keys.line_key(_LINES[line], tenant, from_ms, 0)
-        for key, _ in self.rows.scan(start, prefix[:-1] + b"\1"):
-            return keys.line_due(key)
-        return None
-
-    def line_sizes(self, line: int) -> dict[bytes, int]:
-        """Number of committed events in the backlog, or another line, of each tenant that has some.
-
-        They are kept with the rows, which may be millions.
-        """
-        prefix = keys.META_LINE + _LINES[line]
-        rows = self.rows.scan(prefix, prefix[:-1] + bytes([prefix[-1] + 1]))
-        return {key[len(prefix) :]: _SIZE.unpack(size)[0] for key, size in rows}
-
-    def gated(self, tenant: bytes, gate: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """Committed rows that a tenant's gate holds back, in due order."""
-        prefix = keys.gated_prefix(tenant, gate)
-        return self.rows.scan(prefix, keys.behind_gate(tenant, gate))
-
-    def first_gated(self, start: bytes) -> bytes | None:
-        """The first key from this one on of what gates hold back."""
-        for key, _ in self.rows.scan(start, keys.GATED_END):
-            return key
-        return None
-
-    def gates(self) -> set[tuple[bytes, bytes]]:
-        """Tenants and gates that hold committed rows back; of each gate a few rows are read."""
-        found: set[tuple[bytes, bytes]] = set()
-        start: bytes | None = keys.GATED_PREFIX
-        while start is not None:
-            start = self._see_gates(start, found)
-        return found
-
-    def _see_gates(self, start: bytes, found: set[tuple[bytes, bytes]]) -> bytes | None:
-        """See gates from a key on, up to one that holds many rows; where to go on behind it."""
-        more = 0
-        for key, _ in self.rows.scan(start, keys.GATED_END):
-            gate = keys.gate_of(key)
-            more = more + 1 if gate in found else 0
-            if more == FEW:
-                return keys.behind_gate(*gate)
-            found.add(gate)
-        return None
-
-    def awaited(self) -> Iterator[tuple[bytes, bytes]]:
-        """Committed fires that are to be acknowledged: changelog key and record."""
-        for key, record in self.rows.scan(b"k" + keys.AWAITED_PREFIX, b"k" + keys.AWAITED_END):
-            yield key[1:], record
-
-    def untils(self) -> Iterator[tuple[int, bytes]]:
-        """When committed waits for acknowledgements end, the first first; and changelog keys."""
-        for key, _ in self.rows.scan(keys.UNTIL_PREFIX, keys.UNTIL_END):
-            yield keys.until_of(key)
-
-    def state(self) -> StoredState | None:
-        """What the store holds, or None for an empty one."""
-        stored = self.rows.get(keys.META_STATE)
-        if stored is None:
-            return None
-        offset, written_ms = _STATE.unpack_from(stored)
-        return StoredState(offset, written_ms, decode_manifest(stored[_STATE.size :]))
+    def waiting_changes(self, of: Callable[[bytes], bool]) -> Iterator[tuple[bytes, int]]:
+        """Schedules that wait and did not before the step (1), or the other way round (-1)."""
+        names = [name for name in self._named if of(name)]
+        before = self._rows.get_many([named_key(name) for name in names])
+        for name, old in zip(names, before, strict=True):
+            change = is_location(self._named[name]) - is_location(old)
+            if change:
+                yield name, change
 
     # -- changing the overlay --------------------------------------------------------------------
 
-    def put(
-        self, name: bytes, record: bytes, place: tuple[int, int, int], gate: bytes = b""
+    def keep(self, name: bytes, record: bytes, location: Location) -> None:
+        """Let a schedule that is new, or whose record is, wait at a location."""
+        self.changes[name] = record
+        self.move(name, record, location)
+
+    def keep_in_timeline(self, name: bytes, record: bytes, due_ms: int, seq: int) -> None:
+        """The same in the timeline."""
+        self.changes[name] = record
+        self.move_to_timeline(name, record, due_ms, seq)
+
+    def keep_in_backlog(
+        self, name: bytes, tenant: bytes, record: bytes, sort_key: keys.SortKey
     ) -> None:
-        """Keep a pending record at a place (where, due instant, sequence; behind which gate)."""
-        where, due_ms, seq = place
+        """The same in the tenant's backlog."""
+        self.changes[name] = record
+        self._records[keys.queue_key(keys.BACKLOG_PREFIX, tenant, *sort_key)] = record
+        self._named[name] = pack_location(FORMAT, LOCATION, IN_BACKLOG, 0, *sort_key)
+        self._pending_change += 1
+        self._grow(keys.BACKLOG_PREFIX + tenant, 1)
+
+    def move(self, name: bytes, record: bytes, location: Location) -> None:
+        """Let a schedule wait at another location than it did; its record is what it was."""
+        where, due_ms, seq, _ = location
         if where == IN_TIMELINE:
-            self.put_timeline(b"k" + name, record, due_ms, seq)
+            self.move_to_timeline(name, record, due_ms, seq)
             return
-        row = encode_place(where, due_ms, seq, gate)
-        key = _key_of(name, row)
-        self.writes[key] = record
-        self.writes[b"k" + name] = row
-        self.added += 1
-        if where in _LINES:
-            self._grow(keys.line_of(key), 1)
+        row = encode_location(location)
+        key = record_key(name, row)
+        self._records[key] = record
+        self._named[name] = row
+        self._pending_change += 1
+        if where in keys.QUEUES:
+            self._grow(keys.queue_of(key), 1)
 
-    def put_timeline(self, name: bytes, record: bytes, due_ms: int, seq: int) -> None:
-        """Keep a pending record in the timeline; `name` is the local key, `k…`."""
-        writes = self.writes
-        writes[pack_timeline(b"t", due_ms // MINUTE_MS, 0, due_ms, seq)] = record
-        writes[name] = pack_place(FORMAT, PLACE, IN_TIMELINE, 0, due_ms, seq)
-        self.added += 1
+    def move_to_timeline(self, name: bytes, record: bytes, due_ms: int, seq: int) -> None:
+        """The same in the timeline."""
+        self._records[pack_timeline(b"t", due_ms // MINUTE_MS, 0, due_ms, seq)] = record
+        self._named[name] = pack_location(FORMAT, LOCATION, IN_TIMELINE, 0, due_ms, seq)
+        self._pending_change += 1
 
-    def put_backlog(self, name: bytes, tenant: bytes, record: bytes, spot: tuple[int, int]) -> None:
-        """Keep a pending record in its tenant's backlog; `name` is the local key, `k…`."""
-        writes = self.writes
-        writes[line_key(keys.BACKLOG_PREFIX, tenant, *spot)] = record
-        writes[name] = pack_place(FORMAT, PLACE, IN_BACKLOG, 0, *spot)
-        self.added += 1
-        self._grow(b"b" + tenant, 1)
+    def rewrite(self, name: bytes, record: bytes) -> None:
+        """Give a schedule that was taken another record; where it waits, `move` says."""
+        self.changes[name] = record
 
-    def remove(self, name: bytes, place: bytes) -> None:
-        """Drop the pending record at a place; the name's row is the caller's to set."""
-        key = _key_of(name, place)
-        self.writes[key] = None
-        self.added -= 1
-        if key[:1] in _IN_LINES:
-            self._grow(keys.line_of(key), -1)
+    def take(self, rows: Sequence[tuple[bytes, bytes]]) -> None:
+        """Let committed rows that follow one another in one place leave it.
 
-    def clear(self, rows: Sequence[tuple[bytes, bytes]]) -> None:
-        """Drop committed rows of one line that follow one another: many of them as one range.
-
-        What has been put in their place in this step stays.
+        Many of them are dropped as one range.  What has been put in their place in this step stays.
         """
-        if rows and rows[0][0][:1] in _IN_LINES:
-            self._grow(keys.line_of(rows[0][0]), -len(rows))
+        if not rows:
+            return
+        first, last = rows[0][0], rows[-1][0]
+        self._pending_change -= len(rows)
+        if first[:1] in keys.QUEUE_LETTERS:
+            self._grow(keys.queue_of(first), -len(rows))
         if len(rows) >= RANGE_FROM:
-            self.cleared.append((rows[0][0], rows[-1][0] + b"\0"))
+            self._cleared.append((first, last + b"\0"))
         else:
             for key, _ in rows:
                 # By its jitter the next occurrence may be due when the one that fired was.
-                self.writes.setdefault(key, None)
+                self._records.setdefault(key, None)
 
-    def set_named(self, name: bytes, row: bytes | None) -> None:
-        """Set marker or verdict under a changelog key, or (None) forget it."""
-        self.writes[b"k" + name] = row
+    def remove(self, name: bytes, row: bytes) -> None:
+        """Drop a schedule whose row is this location."""
+        key = record_key(name, row)
+        self._records[key] = None
+        self._named[name] = self.changes[name] = None
+        self._pending_change -= 1
+        if key[:1] in keys.QUEUE_LETTERS:
+            self._grow(keys.queue_of(key), -1)
 
-    def put_awaited(self, key: bytes, record: bytes) -> None:
+    def end(self, name: bytes, marker: bytes) -> None:
+        """A schedule whose row was taken is over."""
+        self._named[name] = self.changes[name] = marker
+
+    def note(self, name: bytes, row: bytes | None) -> None:
+        """Keep a row that is no schedule's under a changelog key, or forget what is over (None)."""
+        self._named[name] = self.changes[name] = row
+
+    def await_ack(self, key: bytes, record: bytes) -> None:
         """Keep a fire that is to be acknowledged, under its changelog key."""
-        self.writes[b"k" + key] = record
-        self.writes[keys.until_key(decode_awaited(record).until_ms, key)] = b""
+        self._untils_change = True
+        self._named[key] = self.changes[key] = record
+        self._records[keys.until_key(decode_awaited(record).until_ms, key)] = b""
 
-    def drop_awaited(self, key: bytes, record: bytes) -> None:
+    def acked(self, key: bytes, record: bytes) -> None:
         """Forget a fire that was to be acknowledged."""
-        self.writes[b"k" + key] = None
-        self.writes[keys.until_key(decode_awaited(record).until_ms, key)] = None
+        self._untils_change = True
+        self._named[key] = self.changes[key] = None
+        self._records[keys.until_key(decode_awaited(record).until_ms, key)] = None
 
-    def _grow(self, line: bytes, by: int) -> None:
-        self._grown[line] = self._grown.get(line, 0) + by
+    def _grow(self, queue: bytes, by: int) -> None:
+        self._grown[queue] = self._grown.get(queue, 0) + by
 
-    # -- after Kafka's commit --------------------------------------------------------------------
+    # -- the end of a step -----------------------------------------------------------------------
+
+    def seal(self, manifest: Manifest) -> None:
+        """The step's changes are complete: its manifest is the last one."""
+        self.changes[keys.manifest_key(manifest.txn_seq)] = encode_manifest(manifest)
 
     def commit(self, state: StoredState) -> None:
-        """Write the overlay and the state it leads to, in one batch."""
-        head = _STATE.pack(state.changelog_offset, state.written_ms)
-        self.writes[keys.META_STATE] = head + encode_manifest(state.manifest)
-        self.write()
+        """Write the overlay and the state that it leads to, in one batch."""
+        self._write({keys.META_STATE: encode_state(state)})
 
-    def write(self) -> None:
-        """Write the overlay in one batch, with the sizes of the lines that it changes."""
-        grown = [(keys.META_LINE + line, by) for line, by in self._grown.items() if by]
-        before = self.rows.get_many([key for key, _ in grown])
-        for (key, by), size in zip(grown, before, strict=True):
-            now = by if size is None else _SIZE.unpack(size)[0] + by
-            self.writes[key] = _SIZE.pack(now) if now else None
-        self.rows.write(self.writes, self.cleared)
-        self.discard()
+    def commit_settled(self, state: StoredState) -> None:
+        """The same at the end of a replay: from now on the store has a state, and no progress."""
+        self._write({keys.META_STATE: encode_state(state), keys.META_REPLAY: None})
+
+    def commit_progress(self, progress: Progress, readable_by: bytes | None) -> None:
+        """Write the overlay and how far it leads, in one batch, and forget the state before it."""
+        said = {keys.META_READABLE: readable_by, keys.META_STATE: None}
+        self._write({**said, keys.META_REPLAY: encode_progress(progress)})
+
+    def forget_progress(self) -> None:
+        """A replay has found nothing: the store is empty."""
+        self._write({keys.META_REPLAY: None})
 
     def discard(self) -> None:
         """Forget the overlay."""
-        self.writes = {}
-        self.cleared = []
-        self.added = 0
+        self._named, self._records = {}, {}
+        self._cleared = []
+        self.changes = {}
+        self._pending_change = 0
         self._grown = {}
         self._fetched = {}
+        self._untils_change = False
+
+    def _write(self, said: Mapping[bytes, bytes | None]) -> None:
+        """Write the overlay, sizes of queues and what the store says of itself in one batch."""
+        writes = self._records
+        writes.update([(b"k" + name, row) for name, row in self._named.items()])
+        grown = [(keys.META_QUEUE + queue, by) for queue, by in self._grown.items() if by]
+        before = self._rows.get_many([key for key, _ in grown])
+        for (key, by), size in zip(grown, before, strict=True):
+            now = by if size is None else decode_size(size) + by
+            writes[key] = encode_size(now) if now else None
+        writes.update(said)
+        self._rows.write(writes, self._cleared)
+        if self._untils_change:
+            self._first_until = None
+        self.discard()
 
     # -- recovery --------------------------------------------------------------------------------
 
     def replay(self, changes: Sequence[tuple[bytes, bytes | None]]) -> list[Manifest]:
         """Fold changelog records into the overlay; returns the manifests among them."""
         manifests: list[Manifest] = []
-        names = [b"k" + key for key, _ in changes]
-        found = self.prefetch([name for name in names if name[1:2] != b"\0"])
-        writes = self.writes
-        for name, (key, value) in zip(names, changes, strict=True):
-            if key[:1] == b"\0":
-                self._replay_other(key, value, manifests)
+        found = self.prefetch([name for name, _ in changes if name[:1] != b"\0"])
+        named, records = self._named, self._records
+        for name, value in changes:
+            if name[:1] == b"\0":
+                self._replay_other(name, value, manifests)
                 continue
-            before = writes.get(name, _MISSING)
+            before = named.get(name, _MISSING)
             if before is _MISSING:
                 before = found[name]
-            if before is None and value is not None and value[:2] == _WAITS and not paused(value):
-                self.put_timeline(name, value, *_DUE_SEQ.unpack_from(value))
-            elif before is not None and before[:3] == _IN_TIMELINE and _is_over(value):
-                due_ms, seq = place_in_timeline(before)
-                writes[pack_timeline(b"t", due_ms // MINUTE_MS, 0, due_ms, seq)] = None
-                writes[name] = value
-                self.added -= 1
+            waits = value is not None and value[:2] == HEAD_OF_PENDING
+            if before is None and waits and value is not None and not paused(value):
+                self.move_to_timeline(name, value, *due_and_seq(value))
+            elif before is not None and before[:3] == HEAD_IN_TIMELINE and _is_over(value):
+                due_ms, seq = timeline_location(before)
+                records[pack_timeline(b"t", due_ms // MINUTE_MS, 0, due_ms, seq)] = None
+                named[name] = value
+                self._pending_change -= 1
             else:
-                self._replay_schedule(key, value)
+                self._replay_schedule(name, value)
         return manifests
 
     def _replay_other(self, key: bytes, value: bytes | None, manifests: list[Manifest]) -> None:
         if key.startswith(keys.REQUEST_PREFIX):
             # Most rows here are these.  They are looked into when an id comes again, which is too
             # late to notice that they are of a later release.
-            if value is not None and value[:2] != _ANSWERED:
+            if value is not None and value[:2] != HEAD_OF_ANSWERED:
                 check_format(value)
-            self.writes[b"k" + key] = value
+            self._named[key] = value
         elif key.startswith(keys.MANIFEST_PREFIX):
             if value is not None:
                 manifests.append(decode_manifest(value))
@@ -328,55 +333,29 @@ class ScheduleStore:
         else:
             if value is not None and key not in _OF_OTHER_FORMATS:
                 check_format(value)
-            self.set_named(key, value)
+            self.note(key, value)
 
     def _replay_awaited(self, key: bytes, value: bytes | None) -> None:
         before = self.named(key)
         if before is not None:
-            self.drop_awaited(key, before)
+            self.acked(key, before)
         if value is not None:
             check_format(value)
-            self.put_awaited(key, value)
+            self.await_ack(key, value)
 
     def _replay_schedule(self, name: bytes, value: bytes | None) -> None:
         before = self.named(name)
-        if before is not None and check_format(before) == PLACE:
+        if before is not None and check_format(before) == LOCATION:
             self.remove(name, before)
         row = None if value is None else check_format(value)
-        if value is not None and row == PENDING:
+        if value is not None and is_pending(value):
             where = IN_PAUSED if paused(value) else IN_TIMELINE
-            self.put(name, value, (where, *due_and_seq(value)))
+            self.move(name, value, Location(where, *due_and_seq(value)))
         elif row is None or row == MARKER:
-            self.set_named(name, value)
+            self.note(name, value)
         else:
             raise AssertionError(f"row {row} under the schedule's key {name!r}")
 
 
 def _is_over(value: bytes | None) -> bool:
-    return value is None or value[:2] == _ENDED
-
-
-def due_and_seq(record: bytes) -> tuple[int, int]:
-    """Due instant (epoch ms) and acceptance sequence of a pending record."""
-    due_ms, seq = _DUE_SEQ.unpack_from(record)
-    return due_ms, seq
-
-
-def _tenant(name: bytes) -> bytes:
-    return name[: name.index(b"/")]
-
-
-def record_key(name: bytes, place: bytes) -> bytes:
-    """The local key of the pending record of a name whose row is this place."""
-    return _key_of(name, place)
-
-
-def _key_of(name: bytes, place: bytes) -> bytes:
-    where, due_ms, seq = decode_place(place)
-    if where == IN_TIMELINE:
-        return keys.timeline_key(due_ms, seq)
-    if where == IN_PAUSED:
-        return keys.paused_key(name)
-    if where == IN_GATED:
-        return keys.gated_key(_tenant(name), gate_in(place), due_ms, seq)
-    return keys.line_key(_LINES[where], _tenant(name), due_ms, seq)
+    return value is None or value[:2] == HEAD_OF_MARKER

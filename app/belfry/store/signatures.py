@@ -30,8 +30,8 @@ from hashlib import blake2b, shake_256
 from struct import Struct
 from typing import Final
 
-from belfry.store import keys
-from belfry.store.records import UnknownFormat
+from belfry.store.layout import keys
+from belfry.store.layout.records import UnknownFormat
 
 PLACED: Final = 2
 BOUND: Final = 3

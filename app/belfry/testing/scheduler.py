@@ -26,7 +26,7 @@ from belfry.client.requests import Duration, Instant, duration_ms, instant_ms
 from belfry.client.verdict import Verdict
 from belfry.engine.effects import Effects, Fired
 from belfry.engine.partition import PartitionEngine
-from belfry.engine.verdicts import Place
+from belfry.engine.reports import Place
 from belfry.schedules.identity import Homes
 from belfry.schedules.tenant import Delivery, Level
 from belfry.schedules.tenants import Tenants

@@ -8,23 +8,21 @@ from typing import Final
 from belfry.client.listing import AckLock, Filters, Scheduled
 from belfry.client.requests import instant_ms
 from belfry.schedules.identity import generation_of
-from belfry.store import keys, lock_lookup
-from belfry.store.ordered_map import OrderedMap
-from belfry.store.records import (
-    CLOSES_GROUP,
-    CLOSES_OWN,
+from belfry.store import lock_lookup
+from belfry.store.layout import keys
+from belfry.store.layout.pending import KIND_CODES, decode_headers, decode_pending, paused
+from belfry.store.layout.records import (
     ENDED_CANCELLED,
     ENDED_COMPLETED,
     ENDED_FIRED,
     ENDED_MISSED,
-    KIND_CODES,
-    MARKER,
+    LOCKS_GROUP,
+    LOCKS_OWN,
     Marker,
-    decode_headers,
     decode_marker,
-    decode_pending,
-    paused,
+    is_marker,
 )
+from belfry.store.ordered_map import OrderedMap
 from belfry.store.schedules import ScheduleStore
 
 ENDS: Final = {
@@ -44,7 +42,7 @@ def one(rows: OrderedMap, tenant: str, schedule_id: str) -> Scheduled | None:
     row = store.named(name)
     if row is None:
         return None
-    if row[1] == MARKER:
+    if is_marker(row):
         return _over(tenant, schedule_id, decode_marker(row))
     return _waiting(store.pending_at(name, row))
 
@@ -72,14 +70,14 @@ def all_of(rows: OrderedMap, tenant: str, filters: Filters) -> Iterator[Schedule
 
 def locks_of(rows: OrderedMap, tenant: str) -> Iterator[AckLock]:
     """A tenant's ack locks, by fire id."""
-    names = {"group": CLOSES_GROUP, "schedule": CLOSES_OWN}
+    names = {"group": LOCKS_GROUP, "schedule": LOCKS_OWN}
     for fire_id, fire in lock_lookup.locks(rows, tenant.encode(), None, limit=MOST_LOCKS)[0]:
         yield AckLock(
             tenant=tenant,
             schedule_id=fire.schedule_id.decode(),
             fire_id=fire_id.decode(),
             group=fire.group.decode() or None,
-            locks=tuple(name for name, bit in names.items() if fire.closes & bit),
+            locks=tuple(name for name, bit in names.items() if fire.locks & bit),
             version=fire.version,
             due_ms=fire.due_ms,
             fired_ms=fire.fired_ms,

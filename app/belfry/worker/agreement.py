@@ -33,7 +33,7 @@ from belfry.settings.agreement import (
     statement,
     told,
 )
-from belfry.store.records import encode_text, text_of
+from belfry.store.layout.records import encode_text, text_of
 from belfry.worker.anchors import anchor_group
 from belfry.worker.offset_notes import ANSWER_S, OffsetNotes
 from belfry.worker.topics import REACH_S

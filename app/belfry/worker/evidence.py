@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from belfry.store import keys
 from belfry.store.identity import (
     Contradiction,
     Identity,
@@ -19,6 +18,7 @@ from belfry.store.identity import (
     lost_changelog,
     lost_requests,
 )
+from belfry.store.layout import keys
 from belfry.store.replay import Replay
 from belfry.worker.anchors import Anchors
 from belfry.worker.partition_log import PartitionLog

@@ -19,9 +19,9 @@ from typing import Final
 import orjson
 import structlog
 
-from belfry.store import keys, progress
 from belfry.store.identity import Identity, differ, foreign_state, lost_changelog
-from belfry.store.records import UnknownFormat
+from belfry.store.layout import keys
+from belfry.store.layout.records import NOTHING, Progress, UnknownFormat
 from belfry.store.schedules import ScheduleStore
 from belfry.worker.clock import SystemClock
 from belfry.worker.rocks import Damaged, RocksMap, move, wipe
@@ -159,10 +159,10 @@ class LocalState:
         if not self.stamp.fits(stamp):
             return f"it belongs to {stamp.decode(errors='replace')}"
         try:
-            begun = progress.load(ScheduleStore(rows))
+            begun = ScheduleStore(rows).replayed()
         except UnknownFormat as error:
             return str(error)
-        if begun is progress.NOTHING:
+        if begun is NOTHING:
             return "it does not say how far it goes" if _holds_rows(rows) else ""
         if self._is_stale(rows):
             hours = self.stale_ms / HOUR_MS
@@ -187,9 +187,9 @@ def stamp_of(stamp: bytes) -> tuple[str, str]:
     return str(cluster), str(topic)
 
 
-def _progress(rows: RocksMap) -> progress.Progress | None:
+def _progress(rows: RocksMap) -> Progress | None:
     try:
-        return progress.load(ScheduleStore(rows))
+        return ScheduleStore(rows).replayed()
     except (Damaged, UnknownFormat):
         return None
 

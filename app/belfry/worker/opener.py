@@ -17,13 +17,13 @@ from functools import partial
 
 from belfry.engine.ownership import Event
 from belfry.engine.partition import PartitionEngine
-from belfry.engine.verdicts import Place
+from belfry.engine.reports import Place
 from belfry.registry.lookups import Lookups
 from belfry.schedules.identity import Homes
 from belfry.schedules.tenants import Tenants
 from belfry.settings import Settings
-from belfry.store import keys
 from belfry.store.identity import Identity
+from belfry.store.layout import keys
 from belfry.store.ordered_map import MemoryMap
 from belfry.store.replay import Replay
 from belfry.store.schedules import ScheduleStore

@@ -16,10 +16,10 @@ from typing import Any
 
 from rocksdict import AccessType, Options, Rdict
 
-from belfry.store import keys, progress
 from belfry.store.identity import Contradiction, Identity, differ, lost_changelog, truncated_log
+from belfry.store.layout import keys
+from belfry.store.layout.records import NOTHING, Manifest
 from belfry.store.ordered_map import Range
-from belfry.store.records import Manifest
 from belfry.store.replay import HoleInChangelog, Replay
 from belfry.store.schedules import ScheduleStore
 from belfry.worker.changelog_trust import ChangelogTrust, NotTrusted
@@ -248,8 +248,8 @@ def _copy(path: Path, *, in_use: bool) -> Copy | None:
         stamp = rows.get(keys.META_STAMP)
         if state is None or stamp is None:
             # A replay that was under way: not checked, so no state to go on with.
-            begun = progress.load(store)
-            assert begun.manifest is None or stamp is not None or begun is progress.NOTHING
+            begun = store.replayed()
+            assert begun.manifest is None or stamp is not None or begun is NOTHING
             return None
         cluster, changelog = stamp_of(stamp)
         identity = Replay(store).identity

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from belfry.schedules.instants import format_instant
 from belfry.store.identity import Identity, differ, lost_requests
-from belfry.store.records import Manifest
+from belfry.store.layout.records import Manifest
 from belfry.worker.recovery import CannotRecover, Copy, Found
 
 LOCAL = "local"

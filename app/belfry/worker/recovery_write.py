@@ -13,10 +13,11 @@ from typing import Any, Final
 from confluent_kafka import KafkaException, Producer
 
 from belfry.settings import SharedSettings
-from belfry.store import keys
 from belfry.store.identity import encode_identity
-from belfry.store.records import Manifest, encode_manifest
-from belfry.store.recovery import changelog_rows, is_pending, manifest_after, of_earlier_input
+from belfry.store.layout import keys
+from belfry.store.layout.pending import is_pending
+from belfry.store.layout.records import Manifest, encode_manifest
+from belfry.store.recovery import changelog_rows, manifest_after, of_earlier_input
 from belfry.store.schedules import ScheduleStore
 from belfry.store.signatures import SIGNATURE, RowKeys, bound
 from belfry.wire.worker_keys import Purpose, first

@@ -8,11 +8,9 @@ tells how a row is signed.  A step that is rolled back takes its part back.
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import islice
 from typing import Final
 
-from belfry.store import keys
-from belfry.store.recovery import PLACE_HEAD
+from belfry.store.layout.records import is_location
 from belfry.store.schedules import ScheduleStore
 
 Rows = dict[bytes, bytes | None]
@@ -29,36 +27,34 @@ class Resigning:
         """`done` is asked when all has been committed, again and again until it says so."""
         self._store = store
         self._done = done
-        self._from = self._reached = keys.NAMED_PREFIX
+        # The last name that was written again: what was committed, and what this step adds.
+        self._from: bytes | None = None
+        self._reached: bytes | None = None
+        self._is_over = self._was_over = False
         self.under_way = True
 
     def add(self, rows: Rows) -> None:
         """Add the next rows to those of a step, which win."""
-        room = BYTES
-        for key, _ in islice(self._store.rows.scan(self._from, keys.NAMED_END), ROWS):
-            name = key[1:]
-            self._reached = key + b"\0"
+        room, found = BYTES, 0
+        for name, _ in self._store.names(self._from, ROWS):
+            found += 1
+            self._reached = name
             if name not in rows and (row := self._store.named(name)) is not None:
                 rows[name] = row = self._row(name, row)
                 room -= len(row)
             if room < 0:
                 return
-        if not self._more():
-            self._reached = keys.NAMED_END
-
-    def _more(self) -> bool:
-        scan = self._store.rows.scan(self._reached, keys.NAMED_END)
-        return next(iter(scan), None) is not None
+        self._is_over = found < ROWS
 
     def _row(self, name: bytes, row: bytes) -> bytes:
-        return self._store.pending_at(name, row) if row[:2] == PLACE_HEAD else row
+        return self._store.pending_at(name, row) if is_location(row) else row
 
     def committed(self) -> None:
         """What was added last is in the changelog."""
-        self._from = self._reached
-        if self._from == keys.NAMED_END:
+        self._from, self._was_over = self._reached, self._is_over
+        if self._was_over:
             self.under_way = not self._done()
 
     def aborted(self) -> None:
         """What was added last is not in the changelog."""
-        self._reached = self._from
+        self._reached, self._is_over = self._from, self._was_over

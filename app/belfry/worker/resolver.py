@@ -197,7 +197,6 @@ class Resolver:
 
     def _take(self, payer: bytes, count: int) -> None:
         self._budget.take(payer, self._per_minute / 60, self._instant_ms, count)
-        self._budget.committed()
 
     @property
     def _instant_ms(self) -> float:

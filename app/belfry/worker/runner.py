@@ -333,7 +333,6 @@ class PartitionRunner:
         owned = self.owned
         assert owned is not None
         started_ms = self._clock.monotonic_ms()
-        lease = owned.producer.lease
         try:
             self._outputs.prepare(effects)
             leased = self.leasing.begin(owned, self._clock.monotonic_ms())
@@ -341,11 +340,7 @@ class PartitionRunner:
             receipt = owned.producer.commit(effects)
         except Aborted as error:
             engine.aborted()
-            lease.aborted()
-            if owned.resigning is not None:
-                owned.resigning.aborted()
-            if owned.resigning is not None:
-                owned.resigning.aborted()
+            owned.rolled_back()
             if not error.topics:
                 self._pace.failed()
             self._outputs.hold(error.topics)
@@ -354,9 +349,7 @@ class PartitionRunner:
             return False
         self._failpoint("S8")
         engine.committed(receipt.next_offset, int(receipt.acknowledged_ms))
-        lease.committed()
-        if owned.resigning is not None and owned.resigning.under_way:
-            owned.resigning.committed()
+        owned.committed()
         self._failpoint("S9")
         self._after(effects, receipt, started_ms)
         return True

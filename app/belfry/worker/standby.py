@@ -18,7 +18,7 @@ from typing import Final
 import structlog
 
 from belfry.store.identity import Contradiction
-from belfry.store.records import UnknownFormat
+from belfry.store.layout.records import UnknownFormat
 from belfry.store.replay import HoleInChangelog
 from belfry.worker.failure_detector import FailureDetector, Patience
 from belfry.worker.heartbeat_watch import HeartbeatWatch

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from belfry.engine.ownership import Event
-from belfry.store import keys
 from belfry.store.identity import Identity, truncated_log
-from belfry.store.records import Manifest
+from belfry.store.layout import keys
+from belfry.store.layout.records import Manifest
 from belfry.store.replay import HoleInChangelog, Replay
 from belfry.store.schedules import ScheduleStore
 from belfry.worker.evidence import Evidence

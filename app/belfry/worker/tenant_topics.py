@@ -13,7 +13,7 @@ from typing import Any, Final
 import structlog
 
 from belfry.engine.handing_over import Inlet
-from belfry.engine.verdicts import Place
+from belfry.engine.reports import Place
 from belfry.schedules.identity import Homes
 from belfry.schedules.request import tenant_problem
 from belfry.wire.worker_keys import Keys

@@ -76,6 +76,18 @@ class Owned:
         if self.keeps_state:
             self.world.owned()
 
+    def committed(self) -> None:
+        """A step of this term was committed, and its rows are in the store."""
+        self.producer.lease.committed()
+        if self.resigning is not None and self.resigning.under_way:
+            self.resigning.committed()
+
+    def rolled_back(self) -> None:
+        """A step of this term was rolled back."""
+        self.producer.lease.aborted()
+        if self.resigning is not None:
+            self.resigning.aborted()
+
     def check(self) -> None:
         """Raise where this owner cannot go on: nothing can be read, or topics are others now."""
         if self.source.failure is not None:

@@ -26,7 +26,7 @@ from belfry.history.layout import DAY_MS, HOUR_MS
 from belfry.schedules.identity import partition_of
 from belfry.schedules.outcomes import Outcome
 from belfry.schedules.tenant import Level
-from belfry.store.keys import schedule_key
+from belfry.store.layout.keys import schedule_key
 from belfry.store.ordered_map import MemoryMap
 from belfry.telemetry.metrics import Metrics
 from belfry.wire.lifecycle import LifecycleEvent, encode_lifecycle, headline

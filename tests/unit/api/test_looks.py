@@ -10,7 +10,7 @@ import pytest
 
 from belfry.api.holdings import NotHeld
 from belfry.api.looks import Looks
-from belfry.store.keys import NAMED_PREFIX, schedule_key
+from belfry.store.layout.keys import NAMED_PREFIX, schedule_key
 from belfry.store.lookup import Standing
 from tests.unit.store.test_lookup import NOW_MS, Shelf
 

@@ -25,9 +25,9 @@ from belfry.api.parts import Open, Parts
 from belfry.api.peers import AFTER, AT, FORWARDED, Target, Unreachable
 from belfry.schedules.tenant import Delivery, Level
 from belfry.schedules.tenants import Tenants
+from belfry.store.layout.records import LOCKS_GROUP, LOCKS_OWN
 from belfry.store.lookup import Wanted
 from belfry.store.ordered_map import MemoryMap
-from belfry.store.records import CLOSES_GROUP, CLOSES_OWN
 from belfry.telemetry.metrics import Metrics
 from tests.unit.api.conftest import FakeWorker, Leased
 from tests.unit.store.test_due_lookup import DueShelf
@@ -81,8 +81,8 @@ class Desk:
 def workers() -> list[FastAPI]:
     """Workers of partitions 0 and 1; `old` is in 0, `new` in 1."""
     shelves = [DueShelf(), DueShelf()]
-    shelves[0].lock("moved", "f0", CLOSES_GROUP)
-    shelves[1].lock("moved", "f1", CLOSES_OWN)
+    shelves[0].lock("moved", "f0", LOCKS_GROUP)
+    shelves[1].lock("moved", "f1", LOCKS_OWN)
     shelves[0].add("moved", "old", NOW_MS + 60_000)
     shelves[1].add("moved", "new", NOW_MS + 60_000)
     apps: list[FastAPI] = []

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from belfry.api.waiting import waiting
+from belfry.store.layout.records import BEHIND_LOCK, IN_BACKLOG, IN_CATCH_UP, IN_PAUSED, IN_TIMELINE
 from belfry.store.lookup import standing_of
-from belfry.store.records import IN_BACKLOG, IN_CATCH_UP, IN_GATED, IN_PAUSED, IN_TIMELINE
 from tests.unit.store.test_due_lookup import DueShelf
 from tests.unit.store.test_lookup import NOW_MS
 
@@ -34,9 +34,9 @@ FREE, BLOCKED = Treated(), Treated("its topic is missing")
         (IN_BACKLOG, b"", -1, None, "tenant_queue", "queue"),
         (IN_CATCH_UP, b"", -1, FREE, "catch_up", "late"),
         (IN_CATCH_UP, b"", -1, BLOCKED, "tenant_blocked", "its topic is missing"),
-        (IN_GATED, b"gorders", -1, FREE, "ack_lock", "'orders'"),
-        (IN_GATED, b"sx", -1, FREE, "ack_lock", "own"),
-        (IN_GATED, b"u", -1, FREE, "later_release", "this version"),
+        (BEHIND_LOCK, b"gorders", -1, FREE, "ack_lock", "'orders'"),
+        (BEHIND_LOCK, b"sx", -1, FREE, "ack_lock", "own"),
+        (BEHIND_LOCK, b"u", -1, FREE, "later_release", "this version"),
         (IN_PAUSED, b"", 1, FREE, "resume", "resume"),
     ],
 )

@@ -11,7 +11,7 @@ import pytest
 
 from belfry.cli.recover import _Recovery
 from belfry.store.identity import Contradiction, Identity
-from belfry.store.records import Manifest
+from belfry.store.layout.records import Manifest
 from belfry.worker import recovery_write
 from belfry.worker.recovery import Found
 from belfry.worker.recovery_plan import Choices

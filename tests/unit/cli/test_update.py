@@ -10,7 +10,7 @@ import pytest
 from belfry.api import shapes
 from belfry.api.bodies import DefinitionBody
 from belfry.cli.looking import definition
-from belfry.store.keys import schedule_key
+from belfry.store.layout.keys import schedule_key
 from belfry.store.lookup import standing_of
 from tests.unit.engine.driver import HOUR, T0, Driver
 

@@ -10,7 +10,7 @@ import pytest
 from belfry.client.portable import NotPortable, portable, request_fields
 from belfry.schedules.rule import KINDS, Rule, encode_rule
 from belfry.schedules.targets import HttpTarget, encode_targets, target_of
-from belfry.store.records import PAUSED, Pending, encode_headers, encode_pending
+from belfry.store.layout.pending import PAUSED, Pending, encode_headers, encode_pending
 from belfry.wire.headers import EMPTY
 
 NEXT = 1_800_000_060_000

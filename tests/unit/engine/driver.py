@@ -17,13 +17,13 @@ from typing import Any, Final, NamedTuple
 
 from belfry.engine.effects import Effects
 from belfry.engine.partition import PartitionEngine
-from belfry.engine.verdicts import Place
+from belfry.engine.reports import Place
 from belfry.schedules.identity import Homes
 from belfry.schedules.tenant import Delivery, Level
 from belfry.schedules.tenants import Tenants
-from belfry.store import keys
+from belfry.store.layout import keys
+from belfry.store.layout.records import IN_BACKLOG, IN_CATCH_UP
 from belfry.store.ordered_map import MemoryMap
-from belfry.store.records import IN_BACKLOG, IN_CATCH_UP
 from belfry.store.schedules import ScheduleStore
 from belfry.wire import catalogue, framing
 from belfry.wire.batch import SourceBatch
@@ -96,9 +96,9 @@ class Step(NamedTuple):
 def counted(engine: PartitionEngine) -> tuple[list[dict[Any, Any]], int]:
     """What an engine knows of where schedules wait, besides what its store says."""
     waiting = engine._waiting
-    gates = waiting.gates
-    found: list[dict[Any, Any]] = [waiting.backlog, waiting.catch_up, waiting.heads]
-    found += [gates._closed, gates._draining, gates.tenants]
+    locks = waiting.locks
+    found: list[dict[Any, Any]] = [waiting.backlog, waiting.catch_up, waiting.hints]
+    found += [locks._locked, locks._releasing, locks.tenants]
     return [each.copy() for each in found], waiting.held_up_to_ms
 
 
@@ -120,10 +120,10 @@ class Watched(MemoryMap):
 def check_lines(rows: MemoryMap) -> None:
     """The sizes of lines that a store keeps are what a look at all of their rows gives."""
     lying = rows.scan(keys.BACKLOG_PREFIX, keys.CATCH_UP_END)
-    counts = Counter(keys.line_of(key) for key, _ in lying)
+    counts = Counter(keys.queue_of(key) for key, _ in lying)
     store = ScheduleStore(rows)
-    assert store.line_sizes(IN_BACKLOG) == _of_line(counts, keys.BACKLOG_PREFIX)
-    assert store.line_sizes(IN_CATCH_UP) == _of_line(counts, keys.CATCH_UP_PREFIX)
+    assert store.queue_sizes(IN_BACKLOG) == _of_line(counts, keys.BACKLOG_PREFIX)
+    assert store.queue_sizes(IN_CATCH_UP) == _of_line(counts, keys.CATCH_UP_PREFIX)
 
 
 def _of_line(counts: Counter[bytes], letter: bytes) -> dict[bytes, int]:

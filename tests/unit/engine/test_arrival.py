@@ -16,7 +16,8 @@ from belfry.schedules.instants import parse_instant
 from belfry.schedules.outcomes import Outcome
 from belfry.schedules.policy import TenantPolicy
 from belfry.schedules.tenant import Terms
-from belfry.store.records import PENDING, Pending, decode_pending
+from belfry.store.layout.pending import Pending, decode_pending
+from belfry.store.layout.records import PENDING
 from belfry.wire.batch import SourceBatch
 from belfry.wire.record import Origin, origin_headers
 from tests.unit.engine.driver import HOUR, T0, Driver, Step, request

@@ -9,14 +9,8 @@ import pytest
 from belfry.schedules.outcomes import Outcome
 from belfry.schedules.policy import BOUNDS, TenantPolicy, problems
 from belfry.schedules.tenant import Terms
-from belfry.store.records import (
-    ENDED_COMPLETED,
-    MOST_NUMBER,
-    Pending,
-    decode_marker,
-    decode_row,
-    encode_pending,
-)
+from belfry.store.layout.pending import MOST_NUMBER, decode_pending, encode_pending
+from belfry.store.layout.records import ENDED_COMPLETED, decode_marker
 from tests.unit.engine.driver import T0, Driver
 
 NAME = b"demo/a"
@@ -28,11 +22,11 @@ def standing_at(occurrence: int, **fields: Any) -> Driver:
     driver.ask(kind="EVERY", interval_ms=1, start_at=T0 + 5, **fields)
     driver.step(T0)
     record = dict(driver.changelog)[NAME] or b""
-    row = Pending._make(decode_row(record))._replace(occurrence=occurrence)
+    row = decode_pending(record)._replace(occurrence=occurrence)
     place = driver.engine._store.named(NAME)
     assert place is not None
     driver.engine._store.remove(NAME, place)
-    driver.engine._store.put_timeline(b"k" + NAME, encode_pending(row), T0 + 5, row.seq)
+    driver.engine._store.keep_in_timeline(NAME, encode_pending(row), T0 + 5, row.seq)
     driver.engine.claim(None)
     driver.end(T0)
     return driver

@@ -10,7 +10,7 @@ import pytest
 
 from belfry.engine.effects import Effects
 from belfry.engine.handing_over import Inlet, hand_over
-from belfry.engine.verdicts import Place
+from belfry.engine.reports import Place
 from belfry.schedules.deliveries import RETRIES
 from belfry.schedules.identity import Homes
 from belfry.schedules.policy import TenantPolicy

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from belfry.engine.queues import SHORT_STEP
-from belfry.firing.crowds import CROWD
+from belfry.firing.hot_tenants import HOT_FROM
 from belfry.schedules.policy import TenantPolicy
 from belfry.schedules.tenant import Level, Terms
 from belfry.store.ordered_map import MemoryMap
@@ -13,7 +13,7 @@ from belfry.store.replay import Replay
 from belfry.store.schedules import ScheduleStore
 from tests.unit.engine.driver import T0, Driver, Watched
 
-MANY = 3 * CROWD
+MANY = 3 * HOT_FROM
 CHUNK = 4_000
 
 
@@ -42,7 +42,7 @@ def test_ten_events_pass_a_crowd() -> None:
     assert len(ids) == len(set(ids)) == MANY + 10
     last_quiet = max(ids.index(f"q{number}") for number in range(10))
     # Two short steps beyond those that were in the timeline before the crowd was noticed.
-    assert last_quiet < CROWD + 2 * SHORT_STEP < MANY
+    assert last_quiet < HOT_FROM + 2 * SHORT_STEP < MANY
     crowd = [each for each in ids if each[0] == "c"]
     assert crowd == sorted(crowd, key=lambda each: int(each[1:]))
     assert driver.engine.pending == 0

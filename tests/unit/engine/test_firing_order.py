@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from belfry.store.keys import BACKLOG_END, BACKLOG_PREFIX, TIMELINE_END, TIMELINE_PREFIX
+from belfry.store.layout.keys import BACKLOG_END, BACKLOG_PREFIX, TIMELINE_END, TIMELINE_PREFIX
 from tests.unit.engine.driver import HOUR, T0, Driver
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from belfry.engine.effects import Effects
 from belfry.engine.handing_over import Inlet, hand_over
-from belfry.engine.verdicts import Place
+from belfry.engine.reports import Place
 from belfry.schedules.identity import Homes
 from belfry.wire.record import Headers, SourceRecord
 from tests.unit.engine.driver import HOUR, T0, Driver, request

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from belfry.engine import counts
+from belfry.engine import limits
 from belfry.schedules.policy import TenantPolicy
 from belfry.schedules.tenant import Terms
 from tests.unit.engine.driver import T0, Driver
@@ -51,7 +51,7 @@ def test_what_was_pending_before_the_limit_counts() -> None:
 
 def test_many_are_counted_slice_by_slice(monkeypatch: pytest.MonkeyPatch) -> None:
     """Writes before and behind the place that the count has reached both count once."""
-    monkeypatch.setattr(counts, "SLICE", 3)
+    monkeypatch.setattr(limits, "SLICE", 3)
     driver = Driver()
     for name in "abcdefgh":
         driver.ask(schedule_id=name, at=T0 + 50)

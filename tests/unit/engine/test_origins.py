@@ -8,7 +8,7 @@ import pytest
 
 from belfry.engine.effects import Effects, Rerouted
 from belfry.engine.handing_over import Inlet, hand_over
-from belfry.engine.verdicts import Place
+from belfry.engine.reports import Place
 from belfry.schedules.identity import Homes
 from belfry.wire.origins import ORIGIN_SIGNATURE, vouched
 from belfry.wire.record import Headers, Origin, origin_headers

@@ -9,7 +9,7 @@ import pytest
 from belfry.schedules.policy import TenantPolicy
 from belfry.schedules.rejections import CODES, Rejection
 from belfry.schedules.tenant import Level, Terms
-from belfry.store.records import MOST_NUMBER, Pending, decode_row, encode_pending
+from belfry.store.layout.pending import MOST_NUMBER, decode_pending, encode_pending
 from belfry.wire import catalogue, framing
 from belfry.wire.record import Headers, Origin, origin_headers
 from belfry.wire.requests import RequestReader
@@ -103,10 +103,10 @@ def driver_of_all() -> Driver:
     driver.tenants.note_topics(["belfry.fired.a.b"])
     driver.ask(tenant="held", at=T0 + 5)
     newer = pending(newer_rule(), "newer", T0 + 5, seq=99)
-    driver.engine._store.put_timeline(b"kdemo/newer", newer, T0 + 5, 99)
-    row = Pending._make(decode_row(pending(b"", "old", T0 + 5, seq=98, kind=0)))
+    driver.engine._store.keep_in_timeline(b"demo/newer", newer, T0 + 5, 99)
+    row = decode_pending(pending(b"", "old", T0 + 5, seq=98, kind=0))
     old = encode_pending(row._replace(version=MOST_NUMBER))
-    driver.engine._store.put_timeline(b"kdemo/old", old, T0 + 5, 98)
+    driver.engine._store.keep_in_timeline(b"demo/old", old, T0 + 5, 98)
     driver.step(T0)
     driver.tenants.hold("held", "its topic is missing")
     driver.note("crowd", crowded_out=True)

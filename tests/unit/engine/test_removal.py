@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from belfry.engine.removal import MORE
+from belfry.engine.maintenance import MORE
 from belfry.schedules.outcomes import Outcome
 from belfry.schedules.policy import TenantPolicy
 from belfry.schedules.tenant import Terms

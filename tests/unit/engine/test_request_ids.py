@@ -9,8 +9,8 @@ import pytest
 from belfry.schedules.policy import TenantPolicy
 from belfry.schedules.rejections import CODES, PASSING, Rejection
 from belfry.schedules.tenant import Level, Terms
-from belfry.store import keys
-from belfry.store.records import Verdict, encode_verdict
+from belfry.store.layout import keys
+from belfry.store.layout.records import Verdict, encode_verdict
 from belfry.wire.record import Headers, Origin, origin_headers
 from tests.unit.engine.driver import HOUR, T0, Driver, request
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from belfry.engine.undoing import Undoable
+from belfry.engine.step import Tracked, UndoLog
 from belfry.schedules.policy import TenantPolicy
 from belfry.schedules.tenant import Terms
 from belfry.store.ordered_map import MemoryMap
@@ -77,13 +77,14 @@ def test_a_gate_that_was_closed_in_a_rolled_back_step_is_open_again() -> None:
     serial(driver, "a", T0)
     driver.step(T0 - 1)
     assert driver.step(T0, take=0, commit=False).ids == ["a"]
-    assert not driver.engine._waiting.gates.tenants
+    assert not driver.engine._waiting.locks.tenants
     (again,) = driver.step(T0, take=0).shots
     assert ack(driver, again, T0 + 1).outcomes == ["UPDATED"]
 
 
 def test_what_was_changed_goes_back_to_its_last_commit() -> None:
-    counts = Undoable({"a": 1, "b": 2})
+    undo = UndoLog()
+    counts = Tracked(undo, {"a": 1, "b": 2})
     counts["a"] += 1
     counts["a"] += 1
     counts["c"] = 5
@@ -91,18 +92,19 @@ def test_what_was_changed_goes_back_to_its_last_commit() -> None:
     counts["b"] = 7
     counts["d"] = 1
     del counts["d"]
-    counts.aborted()
+    undo.roll_back()
     assert counts == {"a": 1, "b": 2}
     counts["a"] = 9
     del counts["b"]
-    counts.committed()
+    undo.forget()
     counts["b"] = 3
-    counts.aborted()
+    undo.roll_back()
     assert counts == {"a": 9}
 
 
 def test_it_is_not_changed_behind_its_own_back() -> None:
-    counts = Undoable({"a": 1})
+    undo = UndoLog()
+    counts = Tracked(undo, {"a": 1})
     changes: list[Callable[[], object]] = [
         counts.clear,
         counts.popitem,
@@ -115,5 +117,39 @@ def test_it_is_not_changed_behind_its_own_back() -> None:
             change()
     with pytest.raises(KeyError):
         del counts["b"]
-    counts.aborted()
+    undo.roll_back()
     assert counts == {"a": 1}
+
+
+class Participant:
+    """Keeps something of a step, and something for the step alone."""
+
+    def __init__(self, undo: UndoLog) -> None:
+        self.cursor = 1
+        self.scratch = ["nothing"]
+        undo.scratch(self.scratch.clear)
+
+
+def test_an_attribute_goes_back_to_what_it_was_when_the_step_began() -> None:
+    undo = UndoLog()
+    one = Participant(undo)
+    for cursor in (5, 9):
+        undo.attribute(one, "cursor")
+        one.cursor = cursor
+    undo.roll_back()
+    assert one.cursor == 1
+    undo.attribute(one, "cursor")
+    one.cursor = 7
+    undo.forget()
+    undo.roll_back()
+    assert one.cursor == 7
+
+
+def test_what_holds_for_a_step_alone_is_forgotten_at_each_end() -> None:
+    undo = UndoLog()
+    one = Participant(undo)
+    undo.forget()
+    assert one.scratch == []
+    one.scratch.append("more")
+    undo.roll_back()
+    assert one.scratch == []

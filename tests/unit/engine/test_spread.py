@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from belfry.engine.intake import MAX_RETRIES
-from belfry.engine.verdicts import Place
+from belfry.engine.reports import Place
 from belfry.schedules.identity import Homes
 from belfry.schedules.policy import TenantPolicy
 from belfry.schedules.tenant import Terms

@@ -17,7 +17,7 @@ LARGE = b"x" * 4_000
 def driver(level: Level = Level.ALL) -> Driver:
     """An engine whose steps have room for three large payloads."""
     found = Driver(level)
-    found.engine._step_bytes = found.engine._effects.room = STEP
+    found.engine._step_bytes = found.engine._step.effects.room = STEP
     return found
 
 

@@ -8,7 +8,8 @@ import pytest
 
 from belfry.schedules.identity import expected_of
 from belfry.schedules.transitions import State
-from belfry.store.records import MARKER, PENDING, decode_marker, decode_pending
+from belfry.store.layout.pending import decode_pending
+from belfry.store.layout.records import MARKER, PENDING, decode_marker
 from tests.unit.engine.driver import HOUR, T0, Driver, Step
 
 NAME = b"demo/a"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from belfry.schedules.instants import parse_instant
-from belfry.store.records import KIND_CODES
+from belfry.store.layout.pending import KIND_CODES, due_and_seq
 from tests.unit.engine.acknowledging import rebuilt
 from tests.unit.engine.driver import T0, Driver
 from tests.unit.engine.unreadable import ZONES, newer_rule, pending, zone_known
@@ -23,8 +23,7 @@ def with_record(record: bytes, name: bytes = b"demo/new") -> Driver:
     driver.ask(tenant="other", schedule_id="b", at=T0 + 5)
     driver.step(T0, fire=False)
     engine = driver.engine
-    engine._effects.rows[name] = record
-    engine._store.added += 1
+    engine._store.keep_in_timeline(name, record, *due_and_seq(record))
     driver.engine.claim(None)
     driver.end(T0)
     rebuilt(driver, T0)

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from belfry.engine import plan
+from belfry.engine import compiled_rule
 from belfry.schedules import triggers
 from belfry.schedules.instants import parse_instant
 from belfry.schedules.outcomes import Outcome
@@ -21,8 +21,9 @@ from belfry.schedules.triggers import cron, zones
 from belfry.schedules.triggers.cron import Clock
 from belfry.schedules.triggers.expression import expression
 from belfry.schedules.triggers.zones import Zone
-from belfry.store import keys
-from belfry.store.records import decode_pending, encode_zones, paused
+from belfry.store.layout import keys
+from belfry.store.layout.pending import decode_pending, paused
+from belfry.store.layout.records import encode_zones
 from belfry.store.schedules import ScheduleStore
 from belfry.wire.lifecycle import LifecycleEvent
 from tests.unit.engine.acknowledging import rebuilt
@@ -41,7 +42,7 @@ def release(monkeypatch: pytest.MonkeyPatch) -> Iterator[Release]:
 
     def forget() -> None:
         triggers._trigger_of.cache_clear()
-        plan.bare_plan_of.cache_clear()
+        compiled_rule.compiled_bare.cache_clear()
 
     def publish(version: str, hours: float) -> None:
         moved = Zone(timezone(timedelta(hours=hours)))
@@ -174,7 +175,7 @@ def test_what_an_isolated_tenant_has_pending_is_derived_anew(
 
 def test_a_crowd_is_derived_anew_too(release: Release) -> None:
     driver = isolated()
-    driver.engine._waiting.set_apart(b"demo")
+    driver.engine._waiting.isolate(b"demo")
     driver.ask(schedule_id="crowd", kind="CRON", cron="0 9 * * *", timezone="Europe/Paris")
     driver.step(NOW)
     release("made up", 2)

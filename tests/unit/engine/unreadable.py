@@ -6,18 +6,18 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from belfry.engine import plan
+from belfry.engine import compiled_rule
 from belfry.schedules import triggers
 from belfry.schedules.rule import Rule, encode_rule
 from belfry.schedules.triggers import cron, zones
 from belfry.store import readable
-from belfry.store.records import KIND_CODES, PendingRow, encode_pending
+from belfry.store.layout.pending import KIND_CODES, Pending, encode_pending
 
 ZONE = "Europe/Paris"
 LIVES = 1 << 40
 ZONES = Callable[[bool], None]
 KNOWN = (
-    *(triggers._trigger_of, plan.bare_plan_of, cron.clock, zones.zone),
+    *(triggers._trigger_of, compiled_rule.compiled_bare, cron.clock, zones.zone),
     *(zones._unknown, readable._why),
 )
 
@@ -38,10 +38,17 @@ def pending(
     rule: bytes, schedule_id: str, due_ms: int, tenant: str = "demo", **fields: int
 ) -> bytes:
     """The record of a schedule with this rule, as its worker wrote it."""
-    row: PendingRow = (
+    row = Pending(
         *(due_ms, due_ms, due_ms - 1, fields.get("seq", 0), LIVES, 1, 0),
         *(fields.get("kind", KIND_CODES["EVERY"]), 0, 0),
-        *(tenant.encode(), schedule_id.encode(), b"", b"", None, b"", rule, schedule_id.encode()),
+        tenant.encode(),
+        schedule_id.encode(),
+        b"",
+        b"",
+        None,
+        b"",
+        rule,
+        schedule_id.encode(),
     )
     return encode_pending(row, fields.get("flags", 0))
 

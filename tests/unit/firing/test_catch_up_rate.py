@@ -1,19 +1,18 @@
-"""A roll-back undoes all of the rate: the same step done again fires the same."""
+"""The rate of catching up is a value: what a step takes of it, a roll-back has not taken."""
 
 from __future__ import annotations
 
 from belfry.firing.catch_up_rate import CatchUpRate
 
 
-def test_what_a_rolled_back_step_took_and_filled_is_undone() -> None:
-    rate = CatchUpRate()
-    rate.fill(1_000_000)
-    rate.committed()
-    rate.take(150)
-    rate.committed()
-    rate.fill(1_000_020)
-    (left, again_ms) = rate.left, rate.again_ms
-    rate.take(30)
-    rate.aborted()
-    rate.fill(1_000_020)
-    assert (rate.left, rate.again_ms) == (left, again_ms) == (90, 1_000_030)
+def test_what_a_step_takes_makes_another_rate() -> None:
+    before = CatchUpRate().filled(1_000_000).less(150)
+    begun = before.filled(1_000_020)
+    assert (begun.left, begun.again_ms) == (90, 1_000_030)
+    assert begun.less(30).filled(1_000_020).left == 60
+    # The step is rolled back and done again: the old value is still there.
+    assert before.filled(1_000_020) == begun
+
+
+def test_what_is_not_used_is_saved_up_for_a_tenth_of_a_second() -> None:
+    assert CatchUpRate(0, 1_000_000).filled(1_000_000 + 3_600_000).left == 200

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from belfry.firing.due import Most, Reach, due_chunk
-from belfry.store.keys import timeline_key
+from belfry.firing.due import Most, ScanPosition, due_chunk
+from belfry.store.layout.keys import timeline_key
 
 T0 = 1_800_000_000_000
 
@@ -16,45 +16,50 @@ def rows(*places: tuple[int, int]) -> list[tuple[bytes, bytes]]:
 def test_when_all_is_taken_the_watermark_reaches_now() -> None:
     #  0   1   2   3
     #  W   a   b   now
-    chunk = due_chunk(rows((1, 1), (2, 2)), Reach.at(T0), T0 + 3, Most(5, 100))
+    chunk = due_chunk(rows((1, 1), (2, 2)), ScanPosition.at(T0), T0 + 3, Most(5, 100))
     assert len(chunk.rows) == 2
-    assert chunk.reach == Reach.at(T0 + 3)
+    assert chunk.position == ScanPosition.at(T0 + 3)
 
 
 def test_a_full_chunk_ends_amid_its_last_instant() -> None:
     #  0   1   2       3
     #  W   a   b c | d now
-    chunk = due_chunk(rows((1, 1), (2, 2), (2, 3), (2, 4)), Reach.at(T0), T0 + 3, Most(3, 100))
+    chunk = due_chunk(
+        rows((1, 1), (2, 2), (2, 3), (2, 4)), ScanPosition.at(T0), T0 + 3, Most(3, 100)
+    )
     assert [key for key, _ in chunk.rows] == [key for key, _ in rows((1, 1), (2, 2), (2, 3))]
-    assert chunk.reach.watermark_ms == T0 + 1
-    assert timeline_key(T0 + 2, 3) < chunk.reach.cursor <= timeline_key(T0 + 2, 4)
+    assert chunk.position.watermark_ms == T0 + 1
+    assert (T0 + 2, 3) < chunk.position.next <= (T0 + 2, 4)
 
 
 def test_a_chunk_that_is_just_full_does_not_claim_to_have_reached_now() -> None:
-    chunk = due_chunk(rows((1, 1), (2, 2)), Reach.at(T0), T0 + 3, Most(2, 100))
-    assert chunk.reach.watermark_ms == T0 + 1
+    chunk = due_chunk(rows((1, 1), (2, 2)), ScanPosition.at(T0), T0 + 3, Most(2, 100))
+    assert chunk.position.watermark_ms == T0 + 1
 
 
 def test_a_clock_that_goes_back_does_not_take_the_watermark_along() -> None:
     #  0   1   2
     #     now  W
-    assert due_chunk([], Reach.at(T0 + 2), T0 + 1, Most(5, 100)).reach == Reach.at(T0 + 2)
-    amid = due_chunk(rows((3, 1)), Reach.at(T0 + 2), T0 + 1, Most(1, 100)).reach
+    assert due_chunk([], ScanPosition.at(T0 + 2), T0 + 1, Most(5, 100)).position == ScanPosition.at(
+        T0 + 2
+    )
+    amid = due_chunk(rows((3, 1)), ScanPosition.at(T0 + 2), T0 + 1, Most(1, 100)).position
     assert amid.watermark_ms == T0 + 2
 
 
 def test_a_fresh_reach_begins_behind_its_watermark() -> None:
-    reach = Reach.at(T0)
-    assert timeline_key(T0, 2**64 - 1) < reach.cursor <= timeline_key(T0 + 1, 0)
+    fresh = ScanPosition.at(T0)
+    assert fresh.has_passed((T0, 2**64 - 1))
+    assert not fresh.has_passed((T0 + 1, 0))
 
 
 def test_a_chunk_has_so_many_bytes_or_one_row_more() -> None:
     due = rows(*((n, n) for n in range(1, 100)))
-    chunk = due_chunk(due, Reach.at(T0), T0 + 200, Most(1_000, 100 * len(b"row") // 2))
+    chunk = due_chunk(due, ScanPosition.at(T0), T0 + 200, Most(1_000, 100 * len(b"row") // 2))
     assert len(chunk.rows) == 50
-    assert chunk.reach.watermark_ms == T0 + 49
-    assert len(due_chunk(due, Reach.at(T0), T0 + 200, Most(1_000, 0)).rows) == 1
-    all_of_them = due_chunk(due, Reach.at(T0), T0 + 200, Most(1_000, 1_000))
+    assert chunk.position.watermark_ms == T0 + 49
+    assert len(due_chunk(due, ScanPosition.at(T0), T0 + 200, Most(1_000, 0)).rows) == 1
+    all_of_them = due_chunk(due, ScanPosition.at(T0), T0 + 200, Most(1_000, 1_000))
     assert len(all_of_them.rows) == 99
-    assert all_of_them.reach == Reach.at(T0 + 200)
-    assert due_chunk([], Reach.at(T0), T0 + 2, Most(5, 0)).rows == []
+    assert all_of_them.position == ScanPosition.at(T0 + 200)
+    assert due_chunk([], ScanPosition.at(T0), T0 + 2, Most(5, 0)).rows == []

@@ -26,6 +26,8 @@ NEW = "the new secret of the workers"
 OTHERS: dict[str, Any] = {
     "http_worker_secret": OLD,
     "claims": "signed",
+    "changelog": "signed",
+    "policies": "signed",
     "unknown_tenants": "closed",
     "unknown_tenants_most": 7,
     "default_delivery": "ENVELOPE",

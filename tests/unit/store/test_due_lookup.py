@@ -10,19 +10,20 @@ from typing import Any
 
 import pytest
 
-from belfry.store import keys
 from belfry.store.due_lookup import due_counts, due_page
-from belfry.store.lock_lookup import locks
-from belfry.store.lookup import Wanted
-from belfry.store.records import (
-    CLOSES_GROUP,
-    CLOSES_OWN,
+from belfry.store.layout import keys
+from belfry.store.layout.records import (
+    BEHIND_LOCK,
     IN_CATCH_UP,
-    IN_GATED,
     IN_PAUSED,
+    LOCKS_GROUP,
+    LOCKS_OWN,
     Awaited,
+    Location,
     encode_awaited,
 )
+from belfry.store.lock_lookup import locks
+from belfry.store.lookup import Wanted
 from tests.unit.store.test_lookup import MINUTE_MS, NOW_MS, STATE, Shelf, pending
 
 EXAMINE = 10_000
@@ -38,14 +39,14 @@ class DueShelf(Shelf):
         self._seq += 1
         record = pending(tenant, schedule_id, due_ms, self._seq)
         name = keys.schedule_key(tenant, schedule_id)
-        self._store.put(name, record, (where, due_ms, self._seq), gate)
+        self._store.keep(name, record, Location(where, due_ms, self._seq, gate))
         self._store.commit(STATE)
 
     def lock(self, tenant: str, fire_id: str, closes: int) -> None:
         """A fire that is to be acknowledged."""
         awaited = Awaited(closes, NOW_MS, NOW_MS + 1, NOW_MS - 1, 3, b"x", b"g")
         key = keys.awaited_key(tenant.encode(), fire_id.encode())
-        self._store.put_awaited(key, encode_awaited(awaited))
+        self._store.await_ack(key, encode_awaited(awaited))
         self._store.commit(STATE)
 
     def drop(self, tenant: str, schedule_id: str) -> None:
@@ -54,7 +55,6 @@ class DueShelf(Shelf):
         place = self._store.named(name)
         assert place is not None
         self._store.remove(name, place)
-        self._store.set_named(name, None)
         self._store.commit(STATE)
 
     def due(self, wanted: Wanted, limit: int, examine: int, between: Any = None) -> list[str]:
@@ -130,7 +130,7 @@ def test_a_page_of_a_tenant_with_a_long_queue_is_bounded(shelf: DueShelf) -> Non
 def test_what_waits_for_something_else_is_listed_and_counted(shelf: DueShelf) -> None:
     shelf.add("w", "queue", NOW_MS - 4 * MINUTE_MS, held=True)
     shelf.put("w", "late", NOW_MS - 3 * MINUTE_MS, IN_CATCH_UP)
-    shelf.put("w", "locked", NOW_MS - 2 * MINUTE_MS, IN_GATED, b"gg")
+    shelf.put("w", "locked", NOW_MS - 2 * MINUTE_MS, BEHIND_LOCK, b"gg")
     shelf.put("w", "paused", NOW_MS - MINUTE_MS, IN_PAUSED)
     wanted = Wanted(b"w", due_until_ms=NOW_MS)
     assert shelf.due(wanted, 2, EXAMINE) == ["queue", "late", "locked"]
@@ -178,7 +178,7 @@ def test_counts_per_minute(shelf: DueShelf) -> None:
 def test_locks_of_one_tenant_page_by_page(shelf: DueShelf) -> None:
     for tenant in ("t", "tt", "t.x"):
         for number in range(3):
-            shelf.lock(tenant, f"f{number}", CLOSES_GROUP if number else CLOSES_OWN)
+            shelf.lock(tenant, f"f{number}", LOCKS_GROUP if number else LOCKS_OWN)
     found: list[bytes] = []
     after: bytes | None = None
     while True:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from belfry.store import keys
 from belfry.store.identity import (
     UNKNOWN_ID,
     Identity,
@@ -14,8 +13,9 @@ from belfry.store.identity import (
     logged_contradiction,
     lost_requests,
 )
+from belfry.store.layout import keys
+from belfry.store.layout.records import Manifest, UnknownFormat, encode_manifest
 from belfry.store.ordered_map import MemoryMap
-from belfry.store.records import Manifest, UnknownFormat, encode_manifest
 from belfry.store.replay import HoleInChangelog, Replay
 from belfry.store.schedules import ScheduleStore
 

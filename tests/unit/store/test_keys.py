@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from belfry.store import keys
+from belfry.store.layout import keys
 
 T0 = 1_800_000_000_000
 
@@ -13,20 +13,20 @@ def test_the_timeline_is_in_the_order_of_due_instants_and_acceptance() -> None:
     places = [(0, 0), (59_999, 1), (60_000, 0), (T0, 9), (T0, 10), (T0 + 1, 0), (T0 + 60_000, 0)]
     made = [keys.timeline_key(*place) for place in places]
     assert made == sorted(made)
-    assert [keys.timeline_place(key) for key in made] == places
+    assert [keys.timeline_sort_key(key) for key in made] == places
 
 
 def test_backlogs_of_tenants_with_a_common_beginning_lie_apart() -> None:
     for tenant in (b"a", b"a-", b"a.b", b"ab", b"b"):
-        prefix = keys.line_prefix(b"b", tenant)
-        inside = [keys.line_key(b"b", tenant, due, 1) for due in (0, T0, 2**62)]
+        prefix = keys.queue_prefix(b"b", tenant)
+        inside = [keys.queue_key(b"b", tenant, due, 1) for due in (0, T0, 2**62)]
         for other in (b"a", b"a-", b"a.b", b"ab", b"b"):
-            start = keys.line_prefix(b"b", other)
+            start = keys.queue_prefix(b"b", other)
             found = [key for key in inside if start <= key < start[:-1] + b"\1"]
             assert found == (inside if other == tenant else [])
         assert all(key.startswith(prefix) for key in inside)
-        assert [keys.line_of(key) for key in inside] == [b"b" + tenant] * 3
-        assert [keys.line_due(key) for key in inside] == [0, T0, 2**62]
+        assert [keys.queue_of(key) for key in inside] == [b"b" + tenant] * 3
+        assert [keys.due_of(key) for key in inside] == [0, T0, 2**62]
 
 
 @pytest.mark.parametrize(
@@ -34,8 +34,8 @@ def test_backlogs_of_tenants_with_a_common_beginning_lie_apart() -> None:
     [
         (keys.timeline_key(0, 0), keys.TIMELINE_PREFIX, keys.TIMELINE_END),
         (keys.timeline_key(2**32 * 60_000 - 1, 2**64 - 1), keys.TIMELINE_PREFIX, keys.TIMELINE_END),
-        (keys.line_key(b"b", b"~", 2**63 - 1, 2**64 - 1), keys.BACKLOG_PREFIX, keys.BACKLOG_END),
-        (keys.line_key(b"c", b"~", 2**63 - 1, 2**64 - 1), keys.CATCH_UP_PREFIX, keys.CATCH_UP_END),
+        (keys.queue_key(b"b", b"~", 2**63 - 1, 2**64 - 1), keys.BACKLOG_PREFIX, keys.BACKLOG_END),
+        (keys.queue_key(b"c", b"~", 2**63 - 1, 2**64 - 1), keys.CATCH_UP_PREFIX, keys.CATCH_UP_END),
         (keys.paused_key(b"~/~"), keys.PAUSED_PREFIX, keys.PAUSED_END),
         (keys.NAMED_PREFIX + keys.SETTINGS_KEY, keys.NAMED_PREFIX, keys.NAMED_END),
         (keys.NAMED_PREFIX + b"\xff" * 9, keys.NAMED_PREFIX, keys.NAMED_END),

@@ -7,20 +7,23 @@ from typing import Any
 
 import pytest
 
-from belfry.store import keys, lookup
-from belfry.store.lookup import Moving, Standing, Wanted
-from belfry.store.ordered_map import MemoryMap
-from belfry.store.records import (
+from belfry.store import lookup
+from belfry.store.layout import keys
+from belfry.store.layout.pending import KIND_CODES, Pending, encode_pending
+from belfry.store.layout.records import (
     ENDED_FIRED,
     IN_BACKLOG,
     IN_TIMELINE,
-    KIND_CODES,
+    MARKER_MS,
+    Location,
     Manifest,
+    Marker,
+    StoredState,
     encode_marker,
-    encode_pending,
 )
-from belfry.store.schedules import ScheduleStore, StoredState
-from belfry.store.sweep import MARKER_MS
+from belfry.store.lookup import Moving, Standing, Wanted
+from belfry.store.ordered_map import MemoryMap
+from belfry.store.schedules import ScheduleStore
 
 NOW_MS = 1_700_000_000_000
 MINUTE_MS = 60_000
@@ -31,7 +34,7 @@ def pending(tenant: str, schedule_id: str, due_ms: int, seq: int, **more: Any) -
     """The record of a schedule that waits."""
     given = {"group": b"", "event_type": b"", "payload": b"p", "extra": b"", **more}
     return encode_pending(
-        (
+        Pending(
             due_ms, due_ms, NOW_MS, seq, seq, 1, 0, KIND_CODES["AT"], due_ms, 0,
             tenant.encode(), schedule_id.encode(), given["group"], given["event_type"],
             None, b"", given["extra"], given["payload"],
@@ -53,13 +56,13 @@ class Shelf:
         where = IN_BACKLOG if more.pop("held", False) else IN_TIMELINE
         record = pending(tenant, schedule_id, due_ms, self._seq, **more)
         name = keys.schedule_key(tenant, schedule_id)
-        self._store.put(name, record, (where, due_ms, self._seq))
+        self._store.keep(name, record, Location(where, due_ms, self._seq))
         self._store.commit(STATE)
 
     def over(self, tenant: str, schedule_id: str, ended_ms: int) -> None:
         """One that fired."""
-        marker = encode_marker((ENDED_FIRED, ended_ms, ended_ms, 1, 3, 1))
-        self._store.set_named(keys.schedule_key(tenant, schedule_id), marker)
+        marker = encode_marker(Marker(ENDED_FIRED, ended_ms, ended_ms, 1, 3, 1))
+        self._store.note(keys.schedule_key(tenant, schedule_id), marker)
         self._store.commit(STATE)
 
     def find(self, tenant: str, schedule_id: str) -> Standing | None:

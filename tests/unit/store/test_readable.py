@@ -6,8 +6,9 @@ import pytest
 
 from belfry.client.portable import Unreadable, portable
 from belfry.schedules.rule import Rule, encode_rule
+from belfry.store.layout.pending import KIND_CODES, with_flags
+from belfry.store.layout.records import Marker, encode_marker
 from belfry.store.readable import note_unreadable, why_unreadable
-from belfry.store.records import KIND_CODES, encode_marker, with_flags
 from tests.unit.engine.driver import T0
 from tests.unit.engine.unreadable import ZONES, newer_rule, pending, zone_known, zoned_rule
 
@@ -52,7 +53,7 @@ def test_a_changelog_is_kept_up_with() -> None:
     newer = pending(newer_rule(), "a", T0)
     note_unreadable(found, [(b"t/a", newer), (b"t/b", newer), (b"t/c", newer), (b"\0m\0\1", b"x")])
     assert sorted(found) == [b"t/a", b"t/b", b"t/c"]
-    over = encode_marker((0, T0, T0, 1, 1, 1))
+    over = encode_marker(Marker(0, T0, T0, 1, 1, 1))
     note_unreadable(found, [(b"t/a", None), (b"t/b", over), (b"t/c", pending(EVERY, "c", T0))])
     assert found == {}
 

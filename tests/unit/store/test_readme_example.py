@@ -13,12 +13,14 @@ import pytest
 from belfry.schedules.identity import fire_id, life_of, partition_of
 from belfry.schedules.instants import parse_instant
 from belfry.schedules.request_digest import digest_of_plain
-from belfry.store import keys, records
+from belfry.store.layout import keys, records
+from belfry.store.layout import pending as pending_records
+from belfry.store.layout.pending import Pending
+from belfry.store.layout.records import Location, Manifest, Marker, StoredState
 from belfry.store.ordered_map import MemoryMap
-from belfry.store.records import Manifest, Marker, Pending
-from belfry.store.schedules import ScheduleStore, StoredState
+from belfry.store.schedules import ScheduleStore
 
-README: Final = Path(records.__file__).with_name("README.md").read_text(encoding="utf-8")
+README: Final = Path(records.__file__).parents[1].joinpath("README.md").read_text(encoding="utf-8")
 EXAMPLE: Final = re.compile(r"<!-- example: ([a-z ]+) -->\n\n```text\n(.*?)\n```", re.DOTALL)
 LAYOUT: Final = re.compile(r"<!-- layout: (\w+) -->\n\n.*?\n\|-[-|]*\n((?:\|.*\n)+)")
 HEX: Final = re.compile(r"^[0-9a-f]{2}(?: [0-9a-f]{2})*")
@@ -39,7 +41,7 @@ def shown(block: str) -> bytes:
 
 def pending() -> bytes:
     """The schedule of the example."""
-    return records.encode_pending(
+    return pending_records.encode_pending(
         Pending(
             due_ms=AT,
             nominal_ms=AT,
@@ -48,7 +50,7 @@ def pending() -> bytes:
             life=LIFE,
             version=1,
             occurrence=0,
-            kind=records.KIND_CODES["AT"],
+            kind=pending_records.KIND_CODES["AT"],
             when=AT,
             jitter_ms=0,
             tenant=b"demo",
@@ -56,7 +58,7 @@ def pending() -> bytes:
             group=b"",
             event_type=b"unpaid",
             key=None,
-            headers=records.encode_headers([(b"lang", b"en")]),
+            headers=pending_records.encode_headers([(b"lang", b"en")]),
             extra=b"",
             payload=b"not paid",
         )
@@ -79,9 +81,9 @@ def state() -> bytes:
 MADE: Final = {
     "pending": pending(),
     "timeline key": keys.timeline_key(AT, 42),
-    "backlog key": keys.line_key(b"b", b"demo", AT, 42),
+    "backlog key": keys.queue_key(b"b", b"demo", AT, 42),
     "named key": keys.NAMED_PREFIX + keys.schedule_key("demo", "order/4711"),
-    "place": records.encode_place(records.IN_TIMELINE, AT, 42),
+    "place": records.encode_location(Location(records.IN_TIMELINE, AT, 42)),
     "marker": records.encode_marker(Marker(records.ENDED_FIRED, AT + 7, AT, LIFE, 1, 1)),
     "manifest key": keys.manifest_key(1234),
     "manifest": records.encode_manifest(manifest()),
@@ -103,18 +105,18 @@ def test_the_example_is_what_the_code_makes(name: str) -> None:
 def test_the_example_lies_where_it_says() -> None:
     rows = MemoryMap()
     store = ScheduleStore(rows)
-    store.put(NAME, pending(), (records.IN_TIMELINE, AT, 42))
+    store.keep(NAME, pending(), Location(records.IN_TIMELINE, AT, 42))
     store.commit(StoredState(1, AT, manifest()))
     assert rows.get(MADE["timeline key"]) == MADE["pending"]
     assert rows.get(MADE["named key"]) == MADE["place"]
 
 
 @pytest.mark.parametrize(
-    "name", ["_BOTH", "_MARKER", "_VERDICT", "_ANSWERED", "_MANIFEST", "_PLACE"]
+    "name", ["_BOTH", "_MARKER", "_VERDICT", "_ANSWERED", "_MANIFEST", "_LOCATION"]
 )
 def test_the_table_of_fields_is_the_layout(name: str) -> None:
     table = dict(LAYOUT.findall(README))[name]
-    layout: Struct = getattr(records, name)
+    layout: Struct = getattr(pending_records if name == "_BOTH" else records, name)
     end, letters = 0, ">"
     for line in table.splitlines():
         offset, size, kind = (cell.strip() for cell in line.split("|")[1:4])

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from belfry.store import records
-from belfry.store.records import Awaited, Manifest, Marker, Pending, UnknownFormat, Verdict
+from belfry.store.layout import pending, records
+from belfry.store.layout.pending import Pending
+from belfry.store.layout.records import Awaited, Location, Manifest, Marker, UnknownFormat, Verdict
 
 ROW = Pending(
     due_ms=1_800_000_000_007,
@@ -23,7 +24,7 @@ ROW = Pending(
     group=b"g",
     event_type=b"t",
     key=b"k",
-    headers=records.encode_headers([(b"h", None)]),
+    headers=pending.encode_headers([(b"h", None)]),
     extra=b"more",
     payload=b"payload",
 )
@@ -36,7 +37,7 @@ def test_null_and_empty_are_told_apart(
     key: bytes | None, payload: bytes | None, extra: bytes
 ) -> None:
     row = ROW._replace(key=key, payload=payload, extra=extra)
-    assert records.decode_pending(records.encode_pending(row)) == row
+    assert pending.decode_pending(pending.encode_pending(row)) == row
 
 
 @pytest.mark.parametrize(
@@ -45,7 +46,7 @@ def test_null_and_empty_are_told_apart(
 )
 def test_a_definition_is_the_same_whatever_its_instants(numbers: dict[str, int]) -> None:
     other = ROW._replace(**numbers)  # type: ignore[arg-type]
-    assert records.same_definition(records.encode_pending(ROW), records.encode_pending(other))
+    assert pending.same_definition(pending.encode_pending(ROW), pending.encode_pending(other))
 
 
 @pytest.mark.parametrize(
@@ -63,14 +64,14 @@ def test_a_definition_is_the_same_whatever_its_instants(numbers: dict[str, int])
 )
 def test_a_definition_is_all_that_the_user_asked_for(change: dict[str, object]) -> None:
     other = ROW._replace(**change)  # type: ignore[arg-type]
-    assert not records.same_definition(records.encode_pending(ROW), records.encode_pending(other))
+    assert not pending.same_definition(pending.encode_pending(ROW), pending.encode_pending(other))
 
 
 def test_headers_keep_order_repeats_and_nulls() -> None:
     headers = [("b", b"1"), ("a", None), ("b", b""), ("", b"x"), ("é" * 512, b"\xff" * 70_000)]
-    encoded = records.encode_headers([(name.encode(), value) for name, value in headers])
-    assert records.decode_headers(encoded) == headers
-    assert records.encode_headers([]) == b""
+    encoded = pending.encode_headers([(name.encode(), value) for name, value in headers])
+    assert pending.decode_headers(encoded) == headers
+    assert pending.encode_headers([]) == b""
 
 
 def test_a_marker_says_how_it_ended() -> None:
@@ -103,7 +104,7 @@ def test_the_verdict_on_a_plain_request_is_the_general_one() -> None:
 
 
 WHOLE = {
-    records.PENDING: records.encode_pending(ROW),
+    records.PENDING: pending.encode_pending(ROW),
     records.MARKER: records.encode_marker(Marker(0, 1, 2, 3, 4, 5)),
     records.VERDICT: records.encode_verdict(Verdict("ACCEPTED", 1, 2, 3, "")),
     records.ANSWERED: records.encode_verdict(
@@ -112,7 +113,7 @@ WHOLE = {
     records.MANIFEST: records.encode_manifest(Manifest(1, 2, 3, 4, 5, 6, bytes(16))),
     records.AWAITED: records.encode_awaited(Awaited(1, 2, 3, 4, 5, b"a", b"g")),
     records.ZONES: records.encode_zones("2026b"),
-    records.PLACE: records.encode_place(records.IN_BACKLOG, 1, 2),
+    records.LOCATION: records.encode_location(Location(records.IN_BACKLOG, 1, 2)),
 }
 
 

@@ -4,27 +4,26 @@ from __future__ import annotations
 
 import pytest
 
-from belfry.store import keys
 from belfry.store.identity import Identity, encode_identity
-from belfry.store.ordered_map import MemoryMap
-from belfry.store.records import (
+from belfry.store.layout import keys
+from belfry.store.layout.pending import Pending, decode_pending, encode_pending, is_pending
+from belfry.store.layout.records import (
     Manifest,
-    Pending,
-    decode_pending,
+    Marker,
+    StoredState,
     encode_manifest,
     encode_marker,
-    encode_pending,
 )
+from belfry.store.ordered_map import MemoryMap
 from belfry.store.recovery import (
     EARLIER_INPUT,
     SKIPPED,
     changelog_rows,
-    is_pending,
     manifest_after,
     of_earlier_input,
 )
 from belfry.store.replay import HoleInChangelog, Replay
-from belfry.store.schedules import ScheduleStore, StoredState
+from belfry.store.schedules import ScheduleStore
 
 Change = tuple[bytes, bytes | None]
 HERE = Identity("cluster-a", "log-1", "in-1")
@@ -41,7 +40,7 @@ def pending(name: str, due_ms: int, seq: int) -> bytes:
 
 
 ROWS: dict[bytes, bytes] = {
-    b"a/fired": encode_marker((0, 400, 400, 1, 1, 1)),
+    b"a/fired": encode_marker(Marker(0, 400, 400, 1, 1, 1)),
     b"a/overdue": pending("overdue", 450, 2),
     b"a/waits": pending("waits", 900, 3),
     keys.SETTINGS_KEY: b"{}",
@@ -125,12 +124,12 @@ def test_a_fork_is_no_hole_less_for_what_follows_it() -> None:
 
 def test_local_state_meets_a_fork_before_it_takes_anything_of_it() -> None:
     store = local()
-    before = dict(store.rows.scan(b"", b"\xff"))
+    before = dict(store._rows.scan(b"", b"\xff"))
     replay = Replay(store)
     with pytest.raises(HoleInChangelog):
         replay.apply(transaction(58, 0, (b"a/waits", None)), [70, 71], 72, 7)
     store.discard()
-    assert dict(store.rows.scan(b"", b"\xff")) == before
+    assert dict(store._rows.scan(b"", b"\xff")) == before
 
 
 def test_sequences_of_an_earlier_input_meet_no_offset() -> None:

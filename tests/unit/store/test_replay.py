@@ -6,10 +6,10 @@ import copy
 
 import pytest
 
-from belfry.store import keys
 from belfry.store.identity import Identity, encode_identity
+from belfry.store.layout import keys
+from belfry.store.layout.records import UnknownFormat
 from belfry.store.ordered_map import MemoryMap
-from belfry.store.records import UnknownFormat
 from belfry.store.replay import Change, HoleInChangelog, Replay
 from belfry.store.schedules import ScheduleStore
 from tests.unit.engine.driver import T0, Driver

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from belfry.store import keys
+from belfry.store.layout import keys
 from belfry.store.ordered_map import MemoryMap
 from belfry.store.readable import reads
 from belfry.store.replay import Change, Replay
@@ -38,8 +38,8 @@ def changelog() -> Driver:
 
 def test_a_rule_of_a_newer_release_is_noticed() -> None:
     driver = changelog()
-    driver.engine._effects.rows[b"demo/new"] = pending(newer_rule(), "new", T0 + 9)
-    driver.engine._store.added += 1
+    newer = pending(newer_rule(), "new", T0 + 9)
+    driver.engine._store.keep_in_timeline(b"demo/new", newer, T0 + 9, 0)
     driver.engine.claim(None)
     driver.end(T0)
     found = read(driver.changelog, MemoryMap())

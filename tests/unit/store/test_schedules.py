@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from belfry.store import keys
+from belfry.store.layout import keys
+from belfry.store.layout.pending import encode_pending
+from belfry.store.layout.records import IN_BACKLOG, IN_TIMELINE, Location, Manifest, StoredState
 from belfry.store.ordered_map import MemoryMap
-from belfry.store.records import IN_BACKLOG, IN_TIMELINE, Manifest, encode_pending
-from belfry.store.schedules import RANGE_FROM, ScheduleStore, StoredState
+from belfry.store.schedules import RANGE_FROM, ScheduleStore
 from tests.unit.store.test_records import ROW
 
 T0 = 1_800_000_000_000
+FIRST = keys.FIRST_SORT_KEY
 MANIFEST = Manifest(3, 2, 41, T0, 1, 0, bytes(16))
 STATE = StoredState(17, T0 + 5, MANIFEST)
 
@@ -23,7 +25,7 @@ def committed(*places: tuple[int, int, int]) -> ScheduleStore:
     """A store where schedules ``demo/0``, ``demo/1`` … lie at these places."""
     store = ScheduleStore(MemoryMap())
     for number, place in enumerate(places):
-        store.put(b"demo/%d" % number, record(*place[1:]), place)
+        store.keep(b"demo/%d" % number, record(*place[1:]), Location(*place))
     store.commit(STATE)
     return store
 
@@ -31,29 +33,29 @@ def committed(*places: tuple[int, int, int]) -> ScheduleStore:
 def test_an_empty_store_has_no_state() -> None:
     store = ScheduleStore(MemoryMap())
     assert store.state() is None
-    assert store.first_due_ms(b"t") is None
-    assert store.line_sizes(IN_BACKLOG) == {}
+    assert store.first_due_ms(FIRST) is None
+    assert store.queue_sizes(IN_BACKLOG) == {}
 
 
 def test_a_commit_keeps_overlay_and_state() -> None:
     store = committed((IN_TIMELINE, T0 + 5, 1))
-    again = ScheduleStore(store.rows)
+    again = ScheduleStore(store._rows)
     assert again.state() == STATE
     place = again.named(b"demo/0")
     assert place is not None
     assert again.pending_at(b"demo/0", place) == record(T0 + 5, 1)
-    assert again.first_due_ms(b"t") == T0 + 5
-    assert store.added == 0
+    assert again.first_due_ms(FIRST) == T0 + 5
+    assert store.pending_change == 0
 
 
 def test_the_overlay_is_seen_by_name_and_not_by_time() -> None:
     store = committed()
-    store.put(b"demo/a", record(T0, 1), (IN_TIMELINE, T0, 1))
+    store.keep(b"demo/a", record(T0, 1), Location(IN_TIMELINE, T0, 1))
     place = store.named(b"demo/a")
     assert place is not None
     assert store.pending_at(b"demo/a", place) == record(T0, 1)
-    assert list(store.timeline(b"t", T0)) == []
-    assert store.added == 1
+    assert list(store.timeline(FIRST, T0)) == []
+    assert store.pending_change == 1
 
 
 def test_discarding_forgets_the_overlay() -> None:
@@ -61,12 +63,11 @@ def test_discarding_forgets_the_overlay() -> None:
     place = store.named(b"demo/0")
     assert place is not None
     store.remove(b"demo/0", place)
-    store.set_named(b"demo/0", None)
-    store.clear([(keys.timeline_key(T0, 1), b"")] * RANGE_FROM)
+    store.take([(keys.timeline_key(T0, 1), b"")] * RANGE_FROM)
     assert store.named(b"demo/0") is None
     store.discard()
     assert store.named(b"demo/0") == place
-    assert (store.added, store.writes, store.cleared) == (0, {}, [])
+    assert (store.pending_change, store.changes, set(store.changed)) == (0, {}, set())
     store.commit(STATE)
     assert store.pending_at(b"demo/0", place) == record(T0, 1)
 
@@ -84,8 +85,8 @@ def test_what_was_prefetched_gives_way_to_the_overlay() -> None:
     store = committed((IN_TIMELINE, T0, 1))
     store.prefetch([b"demo/0", b"demo/none"])
     assert store.named(b"demo/none") is None
-    store.set_named(b"demo/none", b"\1\2")
-    store.set_named(b"demo/0", None)
+    store.note(b"demo/none", b"\1\2")
+    store.note(b"demo/0", None)
     assert (store.named(b"demo/none"), store.named(b"demo/0")) == (b"\1\2", None)
     store.commit(STATE)
     assert (store.named(b"demo/none"), store.named(b"demo/0")) == (b"\1\2", None)
@@ -93,9 +94,9 @@ def test_what_was_prefetched_gives_way_to_the_overlay() -> None:
 
 def test_the_timeline_ends_with_its_instant() -> None:
     store = committed(*((IN_TIMELINE, T0 + due, seq) for seq, due in enumerate((0, 1, 1, 2))))
-    found = [keys.timeline_place(key)[0] for key, _ in store.timeline(b"t", T0 + 1)]
+    found = [keys.timeline_sort_key(key)[0] for key, _ in store.timeline(FIRST, T0 + 1)]
     assert found == [T0, T0 + 1, T0 + 1]
-    behind = keys.timeline_key(T0 + 1, 0)
+    behind = (T0 + 1, 0)
     assert store.first_due_ms(behind) == T0 + 1
     assert next(store.timeline(behind, T0 + 1))[0] == keys.timeline_key(T0 + 1, 1)
 
@@ -103,17 +104,19 @@ def test_the_timeline_ends_with_its_instant() -> None:
 def test_backlogs_are_counted_by_tenant() -> None:
     store = ScheduleStore(MemoryMap())
     for number, tenant in enumerate((b"a", b"a", b"a.b", b"b")):
-        store.put(b"%b/%d" % (tenant, number), b"row", (IN_BACKLOG, T0 - number, number))
+        location = Location(IN_BACKLOG, T0 - number, number)
+        store.keep(b"%b/%d" % (tenant, number), b"row", location)
     store.commit(STATE)
-    assert store.line_sizes(IN_BACKLOG) == {b"a": 2, b"a.b": 1, b"b": 1}
-    assert [keys.line_due(key) for key, _ in store.line(IN_BACKLOG, b"a")] == [T0 - 1, T0]
+    assert store.queue_sizes(IN_BACKLOG) == {b"a": 2, b"a.b": 1, b"b": 1}
+    assert [keys.due_of(key) for key, _ in store.queue(IN_BACKLOG, b"a")] == [T0 - 1, T0]
 
 
 @pytest.mark.parametrize("count", [1, RANGE_FROM - 1, RANGE_FROM, RANGE_FROM + 1])
 def test_rows_that_are_cleared_go_and_their_neighbours_stay(count: int) -> None:
     store = committed(*((IN_TIMELINE, T0 + seq, seq) for seq in range(count + 2)))
-    rows = list(store.timeline(b"t", T0 + count + 9))
-    store.clear(rows[1:-1])
-    assert bool(store.cleared) == (count >= RANGE_FROM)
+    rows = list(store.timeline(FIRST, T0 + count + 9))
+    store.take(rows[1:-1])
+    assert bool(store._cleared) == (count >= RANGE_FROM)
+    assert store.pending_change == -count
     store.commit(STATE)
-    assert list(store.timeline(b"t", T0 + count + 9)) == [rows[0], rows[-1]]
+    assert list(store.timeline(FIRST, T0 + count + 9)) == [rows[0], rows[-1]]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from belfry.store import keys
-from belfry.store.records import FORMAT, UnknownFormat
+from belfry.store.layout import keys
+from belfry.store.layout.records import FORMAT, UnknownFormat
 from belfry.store.signatures import (
     NEAR,
     PLACE,

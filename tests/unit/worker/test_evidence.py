@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from belfry.store import keys
 from belfry.store.identity import (
     UNKNOWN_ID,
     Contradiction,
@@ -15,8 +14,9 @@ from belfry.store.identity import (
     decode_identity,
     encode_identity,
 )
+from belfry.store.layout import keys
+from belfry.store.layout.records import Manifest
 from belfry.store.ordered_map import MemoryMap
-from belfry.store.records import Manifest
 from belfry.worker.evidence import Evidence, Recoveries
 from belfry.worker.failpoints import Failpoints
 from belfry.worker.partition_log import AheadOfLog

@@ -19,7 +19,7 @@ from belfry.engine.read_lease import (
     WANTED_MS,
     ReadLease,
 )
-from belfry.store.records import Manifest, decode_manifest, encode_manifest
+from belfry.store.layout.records import Manifest, decode_manifest, encode_manifest
 from belfry.worker import transactions
 from belfry.worker.leasing import OUTWAIT_MS, outwait_ms
 from belfry.worker.outcome import Aborted

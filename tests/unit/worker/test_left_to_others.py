@@ -94,8 +94,8 @@ def changes() -> list[tuple[bytes, bytes | None]]:
     driver = Driver()
     driver.ask(at=T0 + 5)
     driver.step(T0, fire=False)
-    driver.engine._effects.rows[b"demo/new"] = pending(newer_rule(), "new", T0 + 9)
-    driver.engine._store.added += 1
+    newer = pending(newer_rule(), "new", T0 + 9)
+    driver.engine._store.keep_in_timeline(b"demo/new", newer, T0 + 9, 0)
     driver.engine.claim(None)
     driver.end(T0)
     return driver.changelog

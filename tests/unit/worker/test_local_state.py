@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from belfry.store.identity import UNKNOWN_ID, Contradiction
-from belfry.store.records import Manifest
-from belfry.store.schedules import ScheduleStore, StoredState
+from belfry.store.layout.records import Manifest, StoredState
+from belfry.store.schedules import ScheduleStore
 from belfry.worker.local_state import LocalState, Stamp
 
 NOW_MS = 10_000_000_000
@@ -33,7 +33,7 @@ def kept(home: Path, stamp: Stamp, written_ms: int = NOW_MS) -> None:
     """State that a worker has left behind."""
     rows = local(home, stamp).open(lambda: True)
     store = ScheduleStore(rows)
-    store.set_named(b"a/b", b"\x01\x02")
+    store.note(b"a/b", b"\x01\x02")
     store.commit(StoredState(140, written_ms, Manifest(60, 1, 9, 0, 7, 0, bytes(16))))
     rows.close()
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from belfry.store.identity import Contradiction, Identity
-from belfry.store.records import Manifest
+from belfry.store.layout.records import Manifest
 from belfry.worker.recovery import CannotRecover, Copy, Found
 from belfry.worker.recovery_plan import Choices, plan
 

@@ -10,7 +10,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from belfry.settings import Settings
 from belfry.store.identity import Identity
-from belfry.store.records import Manifest
+from belfry.store.layout.records import Manifest
 from belfry.worker import recovery_write
 from belfry.worker.recovery import CannotRecover
 from belfry.worker.recovery_plan import LOG, Plan

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from belfry.store import keys
+from belfry.store.layout import keys
 from belfry.store.signatures import PLACE, SIGNATURE, Judge, RowKeys
 from belfry.worker.row_signing import CAREFUL, RowSigner, Signed
 

@@ -16,7 +16,7 @@ from belfry.engine.effects import Effects
 from belfry.engine.ownership import Event, Ownership
 from belfry.engine.partition import PartitionEngine
 from belfry.engine.read_lease import ReadLease
-from belfry.engine.verdicts import Place
+from belfry.engine.reports import Place
 from belfry.firing.clock_guard import ClockGuard
 from belfry.schedules.identity import Homes
 from belfry.schedules.tenant import Delivery, Level

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 import pytest
 
-from belfry.store import keys
-from belfry.store.ordered_map import MemoryMap
-from belfry.store.records import (
+from belfry.engine.effects import Effects
+from belfry.engine.maintenance import Retention
+from belfry.engine.step import Standing, Step, UndoLog
+from belfry.store.layout import keys
+from belfry.store.layout.records import (
     ENDED_FIRED,
     IN_TIMELINE,
+    MARKER_MS,
+    REQUEST_ID_MS,
+    Location,
     Manifest,
     Marker,
+    StoredState,
     Verdict,
     encode_marker,
     encode_verdict,
 )
-from belfry.store.schedules import ScheduleStore, StoredState
-from belfry.store.sweep import MARKER_MS, REQUEST_ID_MS, Sweep
+from belfry.store.ordered_map import MemoryMap
+from belfry.store.schedules import ScheduleStore
 
 T0 = 1_800_000_000_000
 STATE = StoredState(1, T0, Manifest(1, 1, 1, T0, 0, 0, bytes(16)))
@@ -26,27 +30,26 @@ MARKER = encode_marker(Marker(ENDED_FIRED, T0, T0, 1, 1, 1))
 VERDICT = encode_verdict(Verdict("ACCEPTED", T0, None, None, ""))
 
 
-@dataclass
-class Rows:
-    """Takes tombstones, as the effects of a step do."""
+def at(now_ms: int, heard_ms: int) -> Step:
+    step = Step(Standing(heard_ms=heard_ms), Effects())
+    step.now_ms = now_ms
+    return step
 
-    rows: dict[bytes, bytes | None] = field(default_factory=dict)
 
-
-def swept(store: ScheduleStore, sweep: Sweep, now_ms: int, at_most: int) -> set[bytes]:
-    taken = Rows()
-    sweep.sweep(now_ms, now_ms, at_most, taken)
-    assert set(taken.rows.values()) <= {None}
+def swept(store: ScheduleStore, sweep: Retention, now_ms: int, at_most: int) -> set[bytes]:
+    sweep.sweep(at(now_ms, now_ms), at_most)
+    ended = store.changes
+    assert set(ended.values()) <= {None}
     store.commit(STATE)
-    return set(taken.rows)
+    return set(ended)
 
 
 def filled() -> ScheduleStore:
     store = ScheduleStore(MemoryMap())
-    store.set_named(b"demo/over", MARKER)
-    store.set_named(keys.request_key("demo", "r"), VERDICT)
-    store.set_named(keys.SETTINGS_KEY, b'{"partitions": 4}')
-    store.put(b"demo/waits", b"\1\1", (IN_TIMELINE, T0 + 10**12, 1))
+    store.note(b"demo/over", MARKER)
+    store.note(keys.request_key("demo", "r"), VERDICT)
+    store.note(keys.SETTINGS_KEY, b'{"partitions": 4}')
+    store.keep(b"demo/waits", b"\1\1", Location(IN_TIMELINE, T0 + 10**12, 1))
     store.commit(STATE)
     return store
 
@@ -63,8 +66,8 @@ def filled() -> ScheduleStore:
 )
 def test_what_is_over_ends(after_ms: int, ended: set[bytes]) -> None:
     store = filled()
-    assert swept(store, Sweep(store), T0 + after_ms, 100) == ended
-    left = {key[1:] for key, _ in store.rows.scan(b"k", b"l")}
+    assert swept(store, Retention(store, UndoLog()), T0 + after_ms, 100) == ended
+    left = {key[1:] for key, _ in store._rows.scan(b"k", b"l")}
     assert (
         left
         == {b"demo/over", b"demo/waits", keys.SETTINGS_KEY, keys.request_key("demo", "r")} - ended
@@ -75,65 +78,65 @@ def test_what_is_over_ends(after_ms: int, ended: set[bytes]) -> None:
 def test_a_verdict_stays_until_a_request_of_an_hour_later_was_read(
     heard_ms: int, ends: bool
 ) -> None:
-    taken = Rows()
-    Sweep(filled()).sweep(T0 + 10**12, T0 + heard_ms, 100, taken)
-    assert (keys.request_key("demo", "r") in taken.rows) == ends
-    assert b"demo/over" in taken.rows
+    store = filled()
+    Retention(store, UndoLog()).sweep(at(T0 + 10**12, T0 + heard_ms), 100)
+    assert (keys.request_key("demo", "r") in store.changes) == ends
+    assert b"demo/over" in store.changes
 
 
 def test_a_few_rows_at_a_time_come_round_to_all() -> None:
     store = ScheduleStore(MemoryMap())
     for number in range(10):
-        store.set_named(b"demo/%d" % number, MARKER)
+        store.note(b"demo/%d" % number, MARKER)
     store.commit(STATE)
-    sweep = Sweep(store)
+    sweep = Retention(store, UndoLog())
     ended = [swept(store, sweep, T0 + MARKER_MS, 4) for _ in range(3)]
     assert [len(each) for each in ended] == [4, 4, 2]
-    store.set_named(b"demo/0", MARKER)
+    store.note(b"demo/0", MARKER)
     store.commit(STATE)
     assert swept(store, sweep, T0 + MARKER_MS, 4) == {b"demo/0"}
 
 
 def test_after_a_roll_back_the_sweep_begins_again() -> None:
     store = filled()
-    sweep = Sweep(store)
-    sweep.sweep(T0 + MARKER_MS, T0 + MARKER_MS, 100, Rows())
+    undo = UndoLog()
+    sweep = Retention(store, undo)
+    sweep.sweep(at(T0 + MARKER_MS, T0 + MARKER_MS), 100)
     store.discard()
-    sweep.restart()
+    undo.roll_back()
     assert b"demo/over" in swept(store, sweep, T0 + MARKER_MS, 100)
 
 
 def test_what_the_step_changes_is_left_to_it() -> None:
     store = filled()
-    store.set_named(b"demo/over", MARKER)
-    taken = Rows()
-    Sweep(store).sweep(T0 + MARKER_MS, T0, 100, taken)
-    assert b"demo/over" not in taken.rows
+    store.note(b"demo/over", MARKER)
+    Retention(store, UndoLog()).sweep(at(T0 + MARKER_MS, T0), 100)
+    assert store.changes == {b"demo/over": MARKER}
 
 
 def test_what_is_over_never_outgrows_what_is_not() -> None:
     """Markers come at a steady rate for ten days, far more than one look at a time covers."""
     store = ScheduleStore(MemoryMap())
-    sweep = Sweep(store)
+    sweep = Retention(store, UndoLog())
     a_time, looks, most = 120, 20, 0
     for number in range(100):
         now_ms = T0 + number * MARKER_MS // 10
         marker = encode_marker(Marker(ENDED_FIRED, now_ms, now_ms, 1, 1, 1))
         for each in range(a_time):
-            store.set_named(b"demo/%d-%d" % (each, number), marker)
+            store.note(b"demo/%d-%d" % (each, number), marker)
         store.commit(STATE)
         sweep.wrote(a_time)
         while sweep.behind:
             ended = swept(store, sweep, now_ms, looks)
             sweep.wrote(len(ended))
-        most = max(most, len(list(store.rows.scan(b"k", b"l"))))
+        most = max(most, len(list(store._rows.scan(b"k", b"l"))))
     live = 10 * a_time
     assert live < most < 2.5 * live
 
 
 def test_a_store_that_was_walked_to_its_end_owes_nothing() -> None:
     store = filled()
-    sweep = Sweep(store)
+    sweep = Retention(store, UndoLog())
     sweep.wrote(10_000)
     assert sweep.behind
     swept(store, sweep, T0, 100)

@@ -1,4 +1,4 @@
-"""The steps of the transition table: what a valid request at its home does to its schedule.
+"""Transitions: what a valid request does to its schedule, by the table of transitions.
 
 Each takes what was asked and gives the answer; what it changes lies in the store's overlay and in
 the effects.  A schedule that is kept lies in the timeline, in its tenant's backlog (its instant is
@@ -11,11 +11,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from belfry.engine.effects import Effects
-from belfry.engine.firing import RULE, fire_extra
-from belfry.engine.plan import plan_of
-from belfry.engine.verdicts import Answer, Place
-from belfry.engine.waiting import TENANT, Waiting
+from belfry.engine.compiled_rule import compiled
+from belfry.engine.emit import fire_extra
+from belfry.engine.reports import Place, Reply
+from belfry.engine.step import Step
+from belfry.engine.waiting import Waiting
 from belfry.schedules.identity import life_of
 from belfry.schedules.instants import format_instant
 from belfry.schedules.jitter import jitter_ms
@@ -23,21 +23,14 @@ from belfry.schedules.outcomes import Outcome
 from belfry.schedules.request import TRACE_HEADERS, Request, Standing
 from belfry.schedules.rule import KINDS, RECURRING, encode_rule, rule_of
 from belfry.schedules.tenant import Tenant
-from belfry.schedules.transitions import Step
+from belfry.schedules.transitions import Step as TableStep
 from belfry.schedules.triggers import trigger_of
-from belfry.store.keys import awaited_key
-from belfry.store.readable import why_unreadable
-from belfry.store.records import (
-    ENDED_COMPLETED,
-    ENDED_FIRED,
-    ENDED_MISSED,
-    IN_PAUSED,
+from belfry.store.layout.keys import awaited_key
+from belfry.store.layout.pending import (
     KIND_CODES,
     MOST_NUMBER,
     PAUSED,
     Pending,
-    PendingRow,
-    decode_marker,
     decode_pending,
     encode_headers,
     encode_pending,
@@ -45,14 +38,19 @@ from belfry.store.records import (
     same_definition,
     with_flags,
 )
+from belfry.store.layout.records import (
+    ENDED_COMPLETED,
+    ENDED_FIRED,
+    ENDED_MISSED,
+    IN_PAUSED,
+    Location,
+    decode_marker,
+)
+from belfry.store.readable import why_unreadable
 from belfry.store.schedules import ScheduleStore
 from belfry.wire.record import SourceRecord
 
 RECORD_OVERHEAD_BYTES: Final = 512
-# Kind, `when` and jitter lie next to each other in a pending row: when a one-shot is due.
-VERSION: Final = 5
-OCCURRENCE: Final = 6
-KIND: Final = 7
 # What a request is told that comes too late: code and reason.
 ENDS: Final = {
     ENDED_FIRED: ("fired", "The schedule has fired within the last 24 hours."),
@@ -82,51 +80,53 @@ class Asked:
     generation: int | None
 
 
-class Steps:
-    """Carries steps out; `now_ms` is the engine step's, `accepted_ms` the request's arrival."""
+class Transitions:
+    """Carries steps of the table out; `accepted_ms` is the arrival of the request."""
 
     def __init__(self, place: Place, store: ScheduleStore, waiting: Waiting) -> None:
         self._place = place
         self._store = store
         self._waiting = waiting
-        self.now_ms = self.accepted_ms = 0
-        self.carry_out: dict[Step, Callable[[Asked, Effects], Answer]] = {
-            Step.BEGIN: self.begin,
-            Step.REPLACE: self.replace,
-            Step.END: self.end,
-            Step.PAUSE: self.pause,
-            Step.RESUME: self.resume,
-            Step.UNCHANGED: self.unchanged,
-            Step.EXTRA: self.extra,
-            Step.ACKNOWLEDGE: self.acknowledge,
-            Step.ACKNOWLEDGE_LAST: self.acknowledge,
-            Step.CONFLICT: self.conflict,
-            Step.TOO_LATE: self.too_late,
-            Step.NOT_FOUND: self.not_found,
+        self.accepted_ms = 0
+        self.carry_out: dict[TableStep, Callable[[Asked, Step], Reply]] = {
+            TableStep.BEGIN: self.begin,
+            TableStep.REPLACE: self.replace,
+            TableStep.END: self.end,
+            TableStep.PAUSE: self.pause,
+            TableStep.RESUME: self.resume,
+            TableStep.UNCHANGED: self.unchanged,
+            TableStep.EXTRA: self.extra,
+            TableStep.ACKNOWLEDGE: self.acknowledge,
+            TableStep.ACKNOWLEDGE_LAST: self.acknowledge,
+            TableStep.CONFLICT: self.conflict,
+            TableStep.TOO_LATE: self.too_late,
+            TableStep.NOT_FOUND: self.not_found,
         }
 
-    def begin(self, asked: Asked, effects: Effects) -> Answer:
+    def begin(self, asked: Asked, step: Step) -> Reply:
         life = life_of(self._place.partition, asked.record[0])
         row = self._pending(asked, life, 1)
         standing = asked.request["standing"]
         if standing is not None:
             row = self._imported(asked, row, standing)
-            since = _over_since(asked, row[0])
+            since = _over_since(asked, row.due_ms)
             if since is not None:
                 return since
         asked.generation = life
         record = encode_pending(row, PAUSED if standing is not None and standing["paused"] else 0)
         if len(record) + RECORD_OVERHEAD_BYTES > asked.tenant.max_record_bytes:
             return _oversize(asked.tenant, record)
-        return self._keep(asked, row, record, effects)
+        return self._keep(asked, row, record, step)
 
-    def _imported(self, asked: Asked, row: PendingRow, standing: Standing) -> PendingRow:
+    def _imported(self, asked: Asked, row: Pending, standing: Standing) -> Pending:
         """The row of a life that goes on where an exported one stood."""
         nominal_ms, number = standing["next_at"], standing["occurrence"]
         due_ms = nominal_ms + self._jitter(asked, nominal_ms)
-        return (due_ms, nominal_ms, *row[2:VERSION], standing["version"], number, *row[KIND:])
+        return row._replace(
+            due_ms=due_ms, nominal_ms=nominal_ms, version=standing["version"], occurrence=number
+        )
 
-    def replace(self, asked: Asked, effects: Effects) -> Answer:
+    def replace(self, asked: Asked, step: Step) -> Reply:
         assert asked.row is not None
         before = self._store.pending_at(asked.name, asked.row)
         old = decode_pending(before)
@@ -135,14 +135,14 @@ class Steps:
         row = self._pending(asked, old.life, version, _passed_ms(old) if readable else 0)
         goes_on = readable and _goes_on(old, row)
         if goes_on:
-            if row[RULE] and old.occurrence >= plan_of(row[RULE]).max_fires:
+            if row.extra and old.occurrence >= compiled(row.extra).max_fires:
                 return _used_up(asked, old.occurrence)
             # The instant stays, of a delay that runs too, and so does the number of the next fire.
             due_ms = old.nominal_ms + self._jitter(asked, old.nominal_ms)
-            row = (due_ms, old.nominal_ms, *row[2:OCCURRENCE], old.occurrence, *row[KIND:])
+            row = row.following(due_ms, old.nominal_ms, old.occurrence)
         record = encode_pending(row)
         if same_definition(before, record):
-            return Answer(Outcome.UNCHANGED, old.version, old.due_ms)
+            return Reply(Outcome.UNCHANGED, old.version, old.due_ms)
         if old.version == MOST_NUMBER:
             return _changed_too_often(old.version)
         if len(record) + RECORD_OVERHEAD_BYTES > asked.tenant.max_record_bytes:
@@ -151,15 +151,13 @@ class Steps:
             # Another payload is no reason to go on.
             record = with_flags(record, PAUSED)
         self._drop(asked)
-        return replace(self._keep(asked, row, record, effects), outcome=Outcome.UPDATED)
+        return replace(self._keep(asked, row, record, step), outcome=Outcome.UPDATED)
 
-    def end(self, asked: Asked, effects: Effects) -> Answer:
+    def end(self, asked: Asked, _step: Step) -> Reply:
         assert asked.row is not None
         due_ms = decode_pending(self._store.pending_at(asked.name, asked.row)).due_ms
         self._drop(asked)
-        self._store.set_named(asked.name, None)
-        effects.rows[asked.name] = None
-        return Answer(Outcome.CANCELLED, asked.version, due_ms)
+        return Reply(Outcome.CANCELLED, asked.version, due_ms)
 
     def _found(self, asked: Asked) -> tuple[bytes, Pending]:
         """The pending record that the schedule's name leads to."""
@@ -173,91 +171,91 @@ class Steps:
         self._waiting.left(asked.tenant.name_bytes, asked.row)
         self._store.remove(asked.name, asked.row)
 
-    def pause(self, asked: Asked, effects: Effects) -> Answer:
+    def pause(self, asked: Asked, step: Step) -> Reply:
         """Take the schedule out of the timeline; its instant stays as it is."""
         record, row = self._found(asked)
         self._drop(asked)
-        kept = effects.rows[asked.name] = with_flags(record, PAUSED)
-        effects.room -= len(kept)
-        self._put(asked, row, kept)
-        return Answer(Outcome.PAUSED, row.version, row.due_ms)
+        kept = with_flags(record, PAUSED)
+        step.effects.room -= len(kept)
+        self._put(asked, row, kept, step)
+        return Reply(Outcome.PAUSED, row.version, row.due_ms)
 
-    def resume(self, asked: Asked, effects: Effects) -> Answer:
+    def resume(self, asked: Asked, step: Step) -> Reply:
         """Put the schedule back; where its instant is over, it is late as after an outage."""
         record, row = self._found(asked)
         self._drop(asked)
-        kept = effects.rows[asked.name] = with_flags(record, 0)
-        effects.room -= len(kept)
-        self._put(asked, row, kept)
-        return Answer(Outcome.RESUMED, row.version, row.due_ms)
+        kept = with_flags(record, 0)
+        step.effects.room -= len(kept)
+        self._put(asked, row, kept, step)
+        return Reply(Outcome.RESUMED, row.version, row.due_ms)
 
-    def unchanged(self, asked: Asked, _effects: Effects) -> Answer:
+    def unchanged(self, asked: Asked, _step: Step) -> Reply:
         """The schedule is already as asked for."""
-        return Answer(Outcome.UNCHANGED, asked.version, self._found(asked)[1].due_ms)
+        return Reply(Outcome.UNCHANGED, asked.version, self._found(asked)[1].due_ms)
 
-    def extra(self, asked: Asked, effects: Effects) -> Answer:
+    def extra(self, asked: Asked, step: Step) -> Reply:
         assert asked.row is not None
         if asked.tenant.stopped:
             reason = f"Events of {asked.tenant.name} wait: {asked.tenant.stopped}. Try again."
-            return Answer(Outcome.REJECTED, code="tenant_held", reason=reason)
+            return Reply(Outcome.REJECTED, code="tenant_held", reason=reason)
         record, row = self._found(asked)
         if why := why_unreadable(record):
             reason = f"The schedule cannot be fired by this worker: {why}."
-            return Answer(Outcome.REJECTED, code="unreadable_schedule", reason=reason)
-        identity = fire_extra(row, asked.tenant, asked.record[0], self.now_ms, effects)
-        return Answer(Outcome.TRIGGERED, asked.version, row.due_ms, fire_id=identity.decode())
+            return Reply(Outcome.REJECTED, code="unreadable_schedule", reason=reason)
+        identity = fire_extra(row, asked.tenant, asked.record[0], step)
+        return Reply(Outcome.TRIGGERED, asked.version, row.due_ms, fire_id=identity.decode())
 
-    def acknowledge(self, asked: Asked, effects: Effects) -> Answer:
+    def acknowledge(self, asked: Asked, step: Step) -> Reply:
         """Let go on what waits for a fire: the schedule's next, or the next of its group."""
         fire_id = asked.request["fire_id"] or ""
         key = awaited_key(asked.tenant.name_bytes, fire_id.encode())
-        awaited = self._waiting.gates.awaited(key)
+        awaited = self._waiting.locks.awaited(key)
         if awaited is None or awaited.schedule_id != asked.request["schedule_id"].encode():
             if not asked.version:
-                return self.not_found(asked, effects)
+                return self.not_found(asked, step)
             reason = "It was acknowledged before, its time-out is over, or it asked for none."
-            return Answer(Outcome.UNCHANGED, asked.version, None, "not_awaited", reason, fire_id)
-        let_go = self._waiting.gates.open(key, effects)
-        effects.room -= sum([len(record) for _, record in let_go])
+            return Reply(Outcome.UNCHANGED, asked.version, None, "not_awaited", reason, fire_id)
+        let_go = self._waiting.locks.open(key)
+        step.effects.room -= sum([len(record) for _, record in let_go])
         self._waiting.let_go(let_go)
         version, due_ms = awaited.version, awaited.due_ms
-        return Answer(Outcome.UPDATED, version, due_ms, fire_id=fire_id)
+        return Reply(Outcome.UPDATED, version, due_ms, fire_id=fire_id)
 
-    def conflict(self, asked: Asked, _effects: Effects) -> Answer:
+    def conflict(self, asked: Asked, _step: Step) -> Reply:
         """It exists; the code tells whether it is the very schedule that was asked for."""
         before, old = self._found(asked)
         if same_definition(before, encode_pending(self._pending(asked, old.life, old.version))):
             reason = "A schedule with this id and this very definition exists."
-            return Answer(Outcome.CONFLICT, old.version, old.due_ms, "same_definition", reason)
+            return Reply(Outcome.CONFLICT, old.version, old.due_ms, "same_definition", reason)
         reason = "A schedule with this id exists; UPSERT replaces it."
-        return Answer(Outcome.CONFLICT, asked.version, None, "exists", reason)
+        return Reply(Outcome.CONFLICT, asked.version, None, "exists", reason)
 
-    def too_late(self, asked: Asked, _effects: Effects) -> Answer:
+    def too_late(self, asked: Asked, _step: Step) -> Reply:
         assert asked.row is not None
         marker = decode_marker(asked.row)
         code, reason = ENDS[marker.how]
-        return Answer(Outcome.TOO_LATE, asked.version, marker.due_ms, code, reason)
+        return Reply(Outcome.TOO_LATE, asked.version, marker.due_ms, code, reason)
 
-    def not_found(self, _asked: Asked, _effects: Effects) -> Answer:
-        return Answer(Outcome.NOT_FOUND, code="not_found", reason="No schedule has this id.")
+    def not_found(self, _asked: Asked, _step: Step) -> Reply:
+        return Reply(Outcome.NOT_FOUND, code="not_found", reason="No schedule has this id.")
 
     # -- keeping a schedule ----------------------------------------------------------------------
 
-    def _keep(self, asked: Asked, row: PendingRow, record: bytes, effects: Effects) -> Answer:
-        due_ms, version = row[0], row[5]
-        effects.rows[asked.name] = record
-        effects.room -= len(record)
-        effects.tenants.add(asked.tenant.name)
-        self._put(asked, row, record)
-        return Answer(Outcome.ACCEPTED, version, due_ms)
+    def _keep(self, asked: Asked, row: Pending, record: bytes, step: Step) -> Reply:
+        due_ms, version = row.due_ms, row.version
+        step.effects.room -= len(record)
+        step.effects.tenants.add(asked.tenant.name)
+        self._put(asked, row, record, step)
+        return Reply(Outcome.ACCEPTED, version, due_ms)
 
-    def _put(self, asked: Asked, row: PendingRow, record: bytes) -> None:
+    def _put(self, asked: Asked, row: Pending, record: bytes, step: Step) -> None:
+        self._store.rewrite(asked.name, record)
         if paused(record):
-            self._store.put(asked.name, record, (IN_PAUSED, row[0], row[3]))
+            self._store.move(asked.name, record, Location(IN_PAUSED, *row.sort_key))
         else:
-            self._waiting.keep(row, record)
+            self._waiting.put(row, record, step)
 
-    def _pending(self, asked: Asked, life: int, version: int, passed_ms: int = 0) -> PendingRow:
+    def _pending(self, asked: Asked, life: int, version: int, passed_ms: int = 0) -> Pending:
         """The row that a request asks for; a rhythm begins after what has passed of another."""
         request = asked.request
         rule = encode_rule(rule_of(request))
@@ -265,7 +263,7 @@ class Steps:
         due_ms = nominal_ms + self._jitter(asked, nominal_ms)
         group, event_type = request["group"], request["event_type"]
         tenant = asked.tenant.name_bytes
-        return (
+        return Pending(
             due_ms,
             nominal_ms,
             self.accepted_ms,
@@ -323,7 +321,7 @@ def _passed_ms(old: Pending) -> int:
     return trigger.before_ms(old.nominal_ms, old.accepted_ms)
 
 
-def _over_since(asked: Asked, due_ms: int) -> Answer | None:
+def _over_since(asked: Asked, due_ms: int) -> Reply | None:
     """The answer to an import of what has fired, or ended, after it was exported; None for others.
 
     A marker of a later due instant than the imported one says that this one is over as well.
@@ -336,44 +334,44 @@ def _over_since(asked: Asked, due_ms: int) -> Answer | None:
     code, _ = ENDS[marker.how]
     at = format_instant(marker.ended_ms)
     reason = f"{SINCE[marker.how]} since, at {at}: an import does not begin it again."
-    return Answer(Outcome.TOO_LATE, marker.version, marker.due_ms, code, reason)
+    return Reply(Outcome.TOO_LATE, marker.version, marker.due_ms, code, reason)
 
 
-def _goes_on(old: Pending, row: PendingRow) -> bool:
+def _goes_on(old: Pending, row: Pending) -> bool:
     """Whether an update leaves the trigger as it was, so that cadence, count and pause stay."""
     if KINDS[old.kind] not in RECURRING:
-        return old[KIND:TENANT] == row[KIND:TENANT]
-    if old.kind != row[KIND]:
+        return old.once_as == row.once_as
+    if old.kind != row.kind:
         return False
-    trigger = trigger_of(row[RULE])
+    trigger = trigger_of(row.extra)
     end_at = trigger.rule.end_at
     in_time = end_at is None or old.nominal_ms <= end_at
     return in_time and trigger.same_cadence(trigger_of(old.extra))
 
 
-def _changed_too_often(version: int) -> Answer:
+def _changed_too_often(version: int) -> Reply:
     reason = (
         f"The schedule's version is {version}, the largest there is: cancel it, and create it anew."
     )
-    return Answer(Outcome.REJECTED, None, None, "version_used_up", reason)
+    return Reply(Outcome.REJECTED, None, None, "version_used_up", reason)
 
 
-def _used_up(asked: Asked, fires: int) -> Answer:
+def _used_up(asked: Asked, fires: int) -> Reply:
     reason = (
         f"max_fires is {asked.request['max_fires']}, and the schedule has fired {fires} times: give"
         " more, or cancel it."
     )
-    return Answer(Outcome.REJECTED, None, None, "bad_max_fires", reason)
+    return Reply(Outcome.REJECTED, None, None, "bad_max_fires", reason)
 
 
-def _oversize(tenant: Tenant, record: bytes) -> Answer:
+def _oversize(tenant: Tenant, record: bytes) -> Reply:
     size = len(record) + RECORD_OVERHEAD_BYTES
     reason = (
         f"The fired record would take {size} bytes, and {tenant.topic} takes"
         f" {tenant.max_record_bytes}: store the content elsewhere and schedule its address (claim"
         " check)."
     )
-    return Answer(Outcome.REJECTED, None, None, "payload_too_large", reason)
+    return Reply(Outcome.REJECTED, None, None, "payload_too_large", reason)
 
 
 def _headers(asked: Asked) -> bytes:

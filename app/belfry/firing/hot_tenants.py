@@ -1,10 +1,15 @@
-"""Crowds: tenants that have so many events in one minute that others would wait behind them.
+"""Hot tenants: those with so many events in one minute that others would wait behind them.
 
 The timeline is in due order, so ten events of one tenant would wait for a million of another that
-are due just before.  A tenant that crowds a minute is noticed while its requests come in, and its
-further events wait in a line of its own.
+are due just before:
 
-Looking at every request would cost all of them; a sample is enough, for a crowd is large.
+    timeline   h h h h h h h … a million … h h │ a b      a and b are late by what h takes
+    isolated   a b                               the timeline is short again
+    h's queue  h h h h h h h … a million … h h            fires in its turn, a share of each step
+
+A tenant that is hot is noticed while its requests come in, and is isolated: its further events wait
+in a queue of its own (`engine/waiting.py`).  To look at every request would cost all of them; a
+sample is enough, for a hot tenant has many.
 """
 
 from __future__ import annotations
@@ -12,28 +17,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-CROWD: Final = 5_000
+HOT_FROM: Final = 5_000
 # A prime, so that no pattern of a few tenants in turn hides from the sample.
 EVERY: Final = 61
 MINUTE_MS: Final = 60_000
 MOST_REMEMBERED: Final = 50_000
 
 
-class Crowds:
-    """Counts a sample of plain requests, by tenant and minute."""
+class HotTenants:
+    """Counts a sample of requests on the fast path, by tenant and minute."""
 
     def __init__(self) -> None:
         self._counts: dict[tuple[bytes, int], int] = {}
 
-    def crowding(self, requests: Sequence[Any], start: int) -> set[bytes]:
-        """Tenants that crowd a minute by now; `requests` begin at source offset `start`."""
+    def found_in(self, requests: Sequence[Any], start: int) -> set[bytes]:
+        """Tenants that are hot by now; `requests` begin at source offset `start`."""
         found: set[bytes] = set()
         for request in requests[-start % EVERY :: EVERY]:
             if type(request) is not tuple:
                 continue
             minute = (request[0], request[2] // MINUTE_MS)
             count = self._counts[minute] = self._counts.get(minute, 0) + EVERY
-            if count >= CROWD:
+            if count >= HOT_FROM:
                 found.add(request[0])
         if len(self._counts) > MOST_REMEMBERED:
             # Most of them are minutes with a single event in the sample.

@@ -1,4 +1,4 @@
-"""Verdicts: what became of each request, told where somebody asked for it.
+"""Reports: what became of each request, told where somebody asked for it.
 
 Every request ends in exactly one outcome.  It is always counted; a lifecycle record tells of it
 where the request has an id or the tenant's level wants it; a rejected record is kept as received.
@@ -10,17 +10,26 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from belfry.engine.arrival import arrival_ms
-from belfry.engine.effects import Effects, Rejected
+from belfry.engine.effects import Rejected
+from belfry.engine.step import Step
 from belfry.schedules.identity import Homes, generation_of, life_of
+from belfry.schedules.instants import format_instant
 from belfry.schedules.outcomes import ID_REUSED, Outcome, repeat_reason, reused_reason
 from belfry.schedules.rejections import Rejection
 from belfry.schedules.request import PlainRequest, Request
 from belfry.schedules.request_digest import digest_of, digest_of_plain
 from belfry.schedules.tenant import Tenant
-from belfry.store import keys
-from belfry.store.records import Verdict, decode_verdict, encode_accepted, encode_verdict
+from belfry.schedules.tenants import StepTenants
+from belfry.store.layout import keys
+from belfry.store.layout.records import (
+    REQUEST_ID_MS,
+    Awaited,
+    Verdict,
+    decode_verdict,
+    encode_accepted,
+    encode_verdict,
+)
 from belfry.store.schedules import ScheduleStore
-from belfry.store.sweep import REQUEST_ID_MS
 from belfry.wire.lifecycle import LifecycleEvent
 from belfry.wire.origins import believed_origin
 from belfry.wire.record import Headers, Origin, SourceRecord, size_of
@@ -42,7 +51,7 @@ class Place(NamedTuple):
 
 
 @dataclass(slots=True)
-class Answer:
+class Reply:
     """What became of a request."""
 
     outcome: Outcome
@@ -54,7 +63,7 @@ class Answer:
     generation: int | None = None
 
 
-class Verdicts:
+class Reports:
     """Writes verdicts into effects, and remembers those of requests that have an id."""
 
     def __init__(self, place: Place, store: ScheduleStore) -> None:
@@ -76,28 +85,27 @@ class Verdicts:
         self,
         record: SourceRecord,
         request: Request,
-        instants: tuple[int, int],
-        effects: Effects,
+        asked_ms: int,
+        step: Step,
     ) -> bool:
-        """Whether the request's id was answered in the hour before; `instants`: asked at, now.
+        """Whether the id of a request that was asked then was answered in the hour before.
 
         The same request once more is a DUPLICATE, another one a CONFLICT.  The hour is between the
         arrivals of the two, however late they are read.
         """
-        asked_ms, now_ms = instants
         name = keys.request_key(request["tenant"], request["request_id"] or "")
         row = self._store.named(name)
         first = None if row is None else decode_verdict(row)
         if first is None or asked_ms - first.at_ms >= REQUEST_ID_MS:
             return False
-        answer = Answer(Outcome.DUPLICATE, first.version, first.due_ms, first.outcome)
+        reply = Reply(Outcome.DUPLICATE, first.version, first.due_ms, first.outcome)
         if first.digest and first.digest != digest_of(request):
-            answer = _reused(request["request_id"] or "", first)
+            reply = _reused(request["request_id"] or "", first)
         else:
-            answer.reason = repeat_reason(first.outcome, first.code)
-            answer.generation = first.generation
-        effects.outcomes[answer.outcome] += 1
-        effects.lifecycle.append(self._told(record, request, answer, now_ms))
+            reply.reason = repeat_reason(first.outcome, first.code)
+            reply.generation = first.generation
+        step.effects.outcomes[reply.outcome] += 1
+        step.effects.lifecycle.append(self._told(record, request, reply, step.now_ms))
         return True
 
     def answered(self, tenant: str, request_id: str, asked_ms: int) -> bool:
@@ -110,81 +118,66 @@ class Verdicts:
         record: SourceRecord,
         request: Request,
         tenant: Tenant,
-        answer: Answer,
-        now_ms: int,
-        effects: Effects,
+        reply: Reply,
+        step: Step,
     ) -> None:
         """Count the outcome of a valid request and tell of it where it is wanted."""
-        effects.outcomes[answer.outcome] += 1
+        step.effects.outcomes[reply.outcome] += 1
         if request["request_id"] is not None:
-            came_ms = arrival_ms(self.origin(record).timestamp_ms, now_ms)
-            self.remember(request, answer, came_ms, effects)
-        elif answer.outcome not in tenant.written:
+            came_ms = arrival_ms(self.origin(record).timestamp_ms, step.now_ms)
+            self.remember(request, reply, came_ms)
+        elif reply.outcome not in tenant.written:
             return
-        effects.lifecycle.append(self._told(record, request, answer, now_ms))
+        step.effects.lifecycle.append(self._told(record, request, reply, step.now_ms))
 
     def reject(
-        self,
-        record: SourceRecord,
-        request: Request | None,
-        rejection: Rejection,
-        now_ms: int,
-        effects: Effects,
+        self, record: SourceRecord, request: Request | None, rejection: Rejection, step: Step
     ) -> None:
         """Keep a refused record with its reason; tell of it where it has a tenant or an id."""
+        effects = step.effects
         effects.rejected.append(_kept(record, self.origin(record), rejection))
         effects.room -= min(size_of(record), MAX_REJECTED_BYTES)
         effects.outcomes[Outcome.REJECTED] += 1
         effects.rejections[rejection.code] += 1
         if request is None or not (request["tenant"] or request["request_id"] is not None):
             return
-        answer = Answer(Outcome.REJECTED, code=rejection.code, reason=rejection.reason)
-        effects.lifecycle.append(self._told(record, request, answer, now_ms))
+        reply = Reply(Outcome.REJECTED, code=rejection.code, reason=rejection.reason)
+        effects.lifecycle.append(self._told(record, request, reply, step.now_ms))
 
-    def remember(
-        self, request: Request, answer: Answer, accepted_ms: int, effects: Effects
-    ) -> None:
+    def remember(self, request: Request, reply: Reply, accepted_ms: int) -> None:
         """Keep the verdict of a request that has an id, for those that repeat it."""
         name = keys.request_key(request["tenant"], request["request_id"] or "")
         row = encode_verdict(
             Verdict(
-                answer.outcome,
+                reply.outcome,
                 accepted_ms,
-                answer.due_ms,
-                answer.version,
-                answer.code or "",
+                reply.due_ms,
+                reply.version,
+                reply.code or "",
                 digest_of(request),
                 request["action"],
                 request["schedule_id"],
-                answer.generation,
+                reply.generation,
             )
         )
-        effects.rows[name] = row
-        self._store.set_named(name, row)
+        self._store.note(name, row)
 
-    def accepted(
-        self, offset: int, request: PlainRequest, instants: tuple[int, int], effects: Effects
-    ) -> None:
-        """`conclude` for a plain request with an id that began a schedule; its caller counts it.
-
-        `instants` are those of its arrival and of its verdict.
-        """
-        accepted_ms, now_ms = instants
+    def accepted(self, offset: int, request: PlainRequest, accepted_ms: int, step: Step) -> None:
+        """`conclude` for a request on the fast path that has an id; its caller counts it."""
         tenant, schedule_id, due_ms, _, _, _, _, request_id = request
         assert request_id is not None
         name = keys.answer_key(tenant, request_id)
         generation = life_of(self._place.partition, offset)
         row = encode_accepted(request, accepted_ms, generation, digest_of_plain(request))
-        effects.rows[name] = row
-        self._store.set_named(name, row)
-        effects.lifecycle.append(
+        self._store.note(name, row)
+        step.effects.lifecycle.append(
             LifecycleEvent(
                 tenant=tenant.decode(),
                 schedule_id=schedule_id.decode(),
                 outcome=Outcome.ACCEPTED,
                 request_id=request_id.decode(),
                 version=1,
-                at=now_ms,
+                at=step.now_ms,
                 due_at=due_ms,
                 source_topic=self._place.topic,
                 source_partition=self._place.partition,
@@ -194,7 +187,7 @@ class Verdicts:
         )
 
     def _told(
-        self, record: SourceRecord, request: Request, answer: Answer, now_ms: int
+        self, record: SourceRecord, request: Request, reply: Reply, now_ms: int
     ) -> LifecycleEvent:
         origin = self.origin(record)
         # A refused request may carry names of any length.
@@ -202,26 +195,49 @@ class Verdicts:
         return LifecycleEvent(
             tenant=request["tenant"][:MOST_SHOWN],
             schedule_id=request["schedule_id"][:MOST_SHOWN],
-            outcome=answer.outcome,
+            outcome=reply.outcome,
             request_id=None if request_id is None else request_id[:MOST_SHOWN],
-            fire_id=answer.fire_id,
-            version=answer.version,
+            fire_id=reply.fire_id,
+            version=reply.version,
             at=now_ms,
-            due_at=answer.due_ms,
-            code=answer.code,
-            reason=None if answer.reason is None else answer.reason[:MOST_REASON],
+            due_at=reply.due_ms,
+            code=reply.code,
+            reason=None if reply.reason is None else reply.reason[:MOST_REASON],
             source_topic=origin.topic,
             source_partition=origin.partition,
             source_offset=origin.offset,
-            generation=None if answer.generation is None else generation_of(answer.generation),
+            generation=None if reply.generation is None else generation_of(reply.generation),
         )
 
 
-def _reused(request_id: str, first: Verdict) -> Answer:
-    """The answer to another request than the one that has the id."""
+def ack_timed_out(key: bytes, awaited: Awaited, tenants: StepTenants, step: Step) -> None:
+    """Tell of a fire that was not acknowledged in time: what waits for it goes on."""
+    step.effects.outcomes[Outcome.FAILED] += 1
+    name, identity = keys.awaited_names(key)
+    tenant = tenants.of_bytes(name)
+    if Outcome.FAILED not in tenant.written:
+        return
+    step.effects.lifecycle.append(
+        LifecycleEvent(
+            tenant=tenant.name,
+            schedule_id=awaited.schedule_id.decode(),
+            outcome=Outcome.FAILED,
+            fire_id=identity.decode(),
+            version=awaited.version,
+            at=step.now_ms,
+            due_at=awaited.due_ms,
+            code="ack_timeout",
+            reason=f"fired at {format_instant(awaited.fired_ms)} and not acknowledged until"
+            f" {format_instant(awaited.until_ms)}: what waits for it goes on",
+        )
+    )
+
+
+def _reused(request_id: str, first: Verdict) -> Reply:
+    """The reply to another request than the one that has the id."""
     asked = f"{first.action} of {first.schedule_id[:60]!r}"
     reason = reused_reason(request_id, asked, first.outcome, first.code)
-    return Answer(Outcome.CONFLICT, code=ID_REUSED, reason=reason)
+    return Reply(Outcome.CONFLICT, code=ID_REUSED, reason=reason)
 
 
 def _kept(record: SourceRecord, origin: Origin, rejection: Rejection) -> Rejected:

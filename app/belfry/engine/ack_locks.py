@@ -1,0 +1,258 @@
+"""Ack locks: what waits until a fire is acknowledged.
+
+    serial fire      locks its group            others of the group are held behind the lock
+    overlap SKIP     locks the schedule itself  what comes due meanwhile is given up
+    overlap QUEUE    locks the schedule itself  the schedule is held behind the lock
+
+            fires               acknowledged, or time is over            nothing is held any more
+    free ──────────► locked ───────────────────────────► releasing ───────────────────────► free
+                       ▲                                     │ a serial one of them fires
+                       └─────────────────────────────────────┘
+
+An example, of a group whose `s` are serial and whose `n` are not:
+
+    due                 s1      n2      n3      s4      n5
+    time     ──●────────●───────●───────●───────●───────●──────────────●────────────●──────►
+               │        fires   └──────── held behind the lock ───┘    ack of s1    ack of s4
+               free     locked                                         n2 n3 s4     n5 leaves
+                                                                       leave, and
+                                                                       s4 locks again
+
+While a lock is releasing, what it holds back moves to its tenant's backlog in due order, up to the
+next serial one; what comes due meanwhile is held behind it, unless it is due before all that is
+held.  So nothing overtakes, and a step moves no more than it fires.
+
+A fire that is awaited is a record of the changelog.  Which locks are closed, and what they hold
+back, follows from these records: it is counted here, and a roll-back undoes the step's part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import Final, NamedTuple
+
+from belfry.engine.step import Tracked, UndoLog
+from belfry.schedules.triggers import trigger_of
+from belfry.store.layout import keys
+from belfry.store.layout.pending import Pending, decode_pending
+from belfry.store.layout.records import (
+    BEHIND_LOCK,
+    IN_BACKLOG,
+    LOCKS_GROUP,
+    LOCKS_OWN,
+    Awaited,
+    Location,
+    decode_awaited,
+    encode_awaited,
+    encode_location,
+)
+from belfry.store.readable import why_unreadable
+from belfry.store.schedules import ScheduleStore
+
+# Rows that leave a lock at once: those behind them wait no longer than a step.
+MOST_AT_ONCE: Final = 200
+NOWHERE: Final = (-(2**62), 0)
+UNREADABLE_LOCK: Final = b"u"
+
+Held = tuple[Pending, bytes]
+
+
+class Lock(NamedTuple):
+    """A tenant's lock: of a group (``g…``), of one schedule (``s…``), of the unreadable (``u``)."""
+
+    tenant: bytes
+    name: bytes
+
+
+class Release(NamedTuple):
+    """How far a lock is released: where what it still holds begins, and what left it last."""
+
+    first: keys.SortKey
+    last_name: bytes = b""
+    last_location: bytes = b""
+
+
+def group_lock(row: Pending) -> Lock:
+    """The lock of a row's group."""
+    return Lock(row.tenant, b"g" + row.group)
+
+
+def unreadable_lock(row: Pending) -> Lock:
+    """The lock of what this version cannot fire; it lets go what a later owner can."""
+    return Lock(row.tenant, UNREADABLE_LOCK)
+
+
+def own_lock(row: Pending) -> Lock:
+    """The lock of a schedule of its own."""
+    return Lock(row.tenant, b"s" + row.schedule_id)
+
+
+class AckLocks:
+    """The ack locks of one partition's store.
+
+    `tenants` are those some of whose groups are locked or releasing, and how many.
+    """
+
+    def __init__(self, store: ScheduleStore, undo: UndoLog) -> None:
+        self._store = store
+        self._locked: Tracked[Lock, bytes] = Tracked(undo)
+        self._releasing: Tracked[Lock, Release] = Tracked(undo)
+        self.tenants: Tracked[bytes, int] = Tracked(undo)
+        # Where what joined behind a lock in this step begins: a scan does not see it yet.
+        self._joined: dict[Lock, keys.SortKey] = {}
+        undo.scratch(self._joined.clear)
+        self._count()
+        undo.forget()
+
+    def _count(self) -> None:
+        """Find out by what is stored what is locked, and what has to be released."""
+        for key, record in self._store.awaited():
+            for lock in _locks_of(key, decode_awaited(record)):
+                self._shut(lock)
+                self._locked[lock] = key
+        for each in self._store.locks():
+            lock = Lock(*each)
+            if lock not in self._locked:
+                self._shut(lock)
+                self._releasing[lock] = Release(NOWHERE)
+
+    # -- asked before something fires ------------------------------------------------------------
+
+    def next_ms(self, soon_ms: int) -> int | None:
+        """When there is something to do, or None; at `soon_ms` where it is to be done at once."""
+        until_ms = self._store.first_until_ms()
+        if any(self._has_left(release) for release in self._releasing.values()):
+            return soon_ms if until_ms is None else min(soon_ms, until_ms)
+        return until_ms
+
+    def holds_back(self, row: Pending) -> bool:
+        """Whether a due row may not leave, as far as its group's lock is concerned."""
+        if not row.group or row.tenant not in self.tenants:
+            return False
+        lock = group_lock(row)
+        if lock in self._locked:
+            return True
+        release = self._releasing.get(lock)
+        return release is not None and row.sort_key >= release.first
+
+    def is_locked(self, lock: Lock) -> bool:
+        """Whether a fire that closed this lock is still awaited."""
+        return lock in self._locked
+
+    def awaited(self, key: bytes) -> Awaited | None:
+        """The fire under a changelog key, if it is still to be acknowledged."""
+        record = self._store.named(key)
+        return None if record is None else decode_awaited(record)
+
+    def overdue(self, now_ms: int) -> Iterator[tuple[bytes, Awaited]]:
+        """Some of the fires that were not acknowledged in time, with their changelog keys."""
+        first_ms = self._store.first_until_ms()
+        if first_ms is None or first_ms > now_ms:
+            return
+        for until_ms, key in islice(self._store.untils(), MOST_AT_ONCE):
+            awaited = self.awaited(key)
+            if until_ms <= now_ms and awaited is not None:
+                yield key, awaited
+
+    # -- closing, holding and releasing ----------------------------------------------------------
+
+    def close(self, row: Pending, fire: tuple[bytes, int], terms: tuple[int, int]) -> None:
+        """Await the acknowledgement of a fire (its id, its instant), and lock what waits for it.
+
+        The terms are what it locks, and how long it is awaited (ms).
+        """
+        (identity, now_ms), (locks, wait_ms) = fire, terms
+        awaited = Awaited(
+            locks, now_ms, now_ms + wait_ms, row.due_ms, row.version, row.schedule_id, row.group
+        )
+        key = keys.awaited_key(row.tenant, identity)
+        self._store.await_ack(key, encode_awaited(awaited))
+        for lock in _locks_of(key, awaited):
+            if lock in self._releasing:
+                del self._releasing[lock]
+            elif lock not in self._locked:
+                self._shut(lock)
+            self._locked[lock] = key
+
+    def hold(self, lock: Lock, row: Pending, record: bytes) -> None:
+        """Put a due record behind a lock."""
+        self._store.move(row.name, record, Location(BEHIND_LOCK, *row.sort_key, lock.name))
+        self._joined[lock] = min(row.sort_key, self._joined.get(lock, row.sort_key))
+
+    def open(self, key: bytes) -> list[Held]:
+        """Await a fire no longer; what its locks let go, for the tenant's backlog."""
+        record = self._store.named(key)
+        assert record is not None, "what is opened was awaited"
+        self._store.acked(key, record)
+        let_go: list[Held] = []
+        for lock in _locks_of(key, decode_awaited(record)):
+            if self._locked.get(lock) == key:
+                del self._locked[lock]
+                self._releasing[lock] = Release(NOWHERE)
+                let_go += self._release(lock)
+        return let_go
+
+    def release(self) -> list[Held]:
+        """What all locks that are no longer closed let go, for the backlogs of their tenants."""
+        let_go: list[Held] = []
+        for lock, release in list(self._releasing.items()):
+            if self._has_left(release):
+                let_go += self._release(lock)
+        return let_go
+
+    def _release(self, lock: Lock) -> list[Held]:
+        """Let the next rows go, up to a serial one; where none is left, the lock is free."""
+        unreadable = lock.name == UNREADABLE_LOCK
+        # What joined in this process cannot be read by it.
+        joined = None if unreadable else self._joined.get(lock)
+        let_go: list[Held] = []
+        last: tuple[bytes, bytes] = b"", b""
+        ends = False
+        for key, record in self._store.locked(*lock):
+            if unreadable and why_unreadable(record):
+                continue
+            held_at = keys.sort_key(key)
+            if ends or (joined is not None and joined < held_at) or len(let_go) == MOST_AT_ONCE:
+                first = held_at if joined is None else min(joined, held_at)
+                self._releasing[lock] = Release(first, *last)
+                return let_go
+            row = decode_pending(record)
+            self._store.take([(key, record)])
+            # Its place is where it was held: a record for a run of late ones waits for its own.
+            let_go.append((row.at(held_at[0], row.nominal_ms), record))
+            last = row.name, encode_location(Location(IN_BACKLOG, *held_at))
+            ends = not why_unreadable(record) and bool(trigger_of(row.extra).rule.serial)
+        if joined is not None:
+            self._releasing[lock] = Release(joined, *last)
+            return let_go
+        del self._releasing[lock]
+        self._unshut(lock)
+        return let_go
+
+    def _has_left(self, release: Release) -> bool:
+        """Whether what a lock let go last has left the backlog, so that more may follow."""
+        return (
+            not release.last_name or self._store.named(release.last_name) != release.last_location
+        )
+
+    def _shut(self, lock: Lock) -> None:
+        if lock.name[:1] == b"g":
+            self.tenants[lock.tenant] = self.tenants.get(lock.tenant, 0) + 1
+
+    def _unshut(self, lock: Lock) -> None:
+        if lock.name[:1] == b"g":
+            self.tenants[lock.tenant] -= 1
+            if not self.tenants[lock.tenant]:
+                del self.tenants[lock.tenant]
+
+
+def _locks_of(key: bytes, awaited: Awaited) -> list[Lock]:
+    """What an awaited fire locks."""
+    tenant, _ = keys.awaited_names(key)
+    locks = []
+    if awaited.locks & LOCKS_GROUP:
+        locks.append(Lock(tenant, b"g" + awaited.group))
+    if awaited.locks & LOCKS_OWN:
+        locks.append(Lock(tenant, b"s" + awaited.schedule_id))
+    return locks

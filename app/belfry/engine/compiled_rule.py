@@ -1,0 +1,57 @@
+"""Compiled rules: a rule as firing asks for it, worked out once for all schedules that share it.
+
+Thousands of schedules have one rule (`EVERY` of a minute, say), so what follows from its bytes is
+remembered by them.  HTTP targets are cut off first: they differ from schedule to schedule.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Final
+
+from belfry.schedules.misfire import SKIP
+from belfry.schedules.rule import DEFAULT_ACK_TIMEOUT_MS, without_targets
+from belfry.schedules.triggers import trigger_of
+from belfry.store.layout.pending import MOST_NUMBER
+from belfry.store.layout.records import LOCKS_GROUP, LOCKS_OWN
+
+NEVER: Final = 1 << 62
+QUEUE_ONE: Final = "QUEUE_ONE"
+
+
+class CompiledRule:
+    """A rule as firing asks for it; shared by all schedules of the rule.
+
+    `max_fires` also ends what fires without a limit, when the number of its next fire has no room
+    at rest.  `overlap` is what becomes of what is due while the last fire is awaited; empty where
+    that is no matter.  `awaits` is what a fire locks, and how long it is awaited (ms); None where
+    it is not.  `simple` rules ask for nothing but the next occurrence, of a fire in time.
+    """
+
+    __slots__ = (
+        *("after_ms", "awaits", "limit_ms", "max_fires", "overlap", "recurs", "rule", "simple"),
+        "trigger",
+    )
+
+    def __init__(self, encoded_rule: bytes) -> None:
+        self.trigger = trigger_of(encoded_rule)
+        self.rule = self.trigger.rule
+        self.recurs = self.rule.recurs
+        self.after_ms = self.trigger.after_ms
+        limit_ms = self.rule.lateness_limit_ms
+        self.limit_ms = NEVER if limit_ms is None else limit_ms
+        self.max_fires = self.rule.max_fires or MOST_NUMBER
+        self.overlap = self.rule.overlap if self.rule.overlap in (SKIP, QUEUE_ONE) else ""
+        locks = LOCKS_GROUP * bool(self.rule.serial) | LOCKS_OWN * bool(self.overlap)
+        wait_ms = self.rule.ack_timeout_ms or DEFAULT_ACK_TIMEOUT_MS
+        self.awaits = (locks, wait_ms) if locks else None
+        self.simple = self.recurs and not locks
+
+
+# Of a rule that holds no targets.
+compiled_bare: Final = lru_cache(maxsize=65_536)(CompiledRule)
+
+
+def compiled(encoded_rule: bytes) -> CompiledRule:
+    """A rule as it lies in a pending record; shared, so never change it."""
+    return compiled_bare(without_targets(encoded_rule))

@@ -1,0 +1,149 @@
+"""The emitter: an occurrence that fires becomes a fired record, and is told of where it is wanted.
+
+    pending row + route ─► headers, key, value ─► effects.fired       (the tenant's topic)
+                                    │      └────► effects.deliveries  (if there are HTTP targets)
+                                    └───────────► effects.lifecycle   (FIRED, where it is wanted)
+
+A *route* is what firing asks of a tenant: its topic, its form, whether fires are told of, and
+whether its events have to wait.  It is asked once per chunk of due rows, and again after something
+has happened that may change it.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from belfry.engine.deliveries import deliver, fired_event
+from belfry.engine.effects import Effects
+from belfry.engine.step import Step
+from belfry.schedules.deliveries import RETRIES
+from belfry.schedules.identity import extra_fire_id
+from belfry.schedules.outcomes import Outcome
+from belfry.schedules.rule import has_targets
+from belfry.schedules.tenant import Delivery, Tenant
+from belfry.store.layout.pending import Pending, decode_headers
+from belfry.wire.fired import FiredEvent, encode_fired
+from belfry.wire.headers import PREFIX as OURS
+from belfry.wire.instants import rfc3339
+from belfry.wire.lifecycle import LifecycleEvent
+from belfry.wire.record import Headers
+
+EXTRA: Final = -1
+CE_VERSION: Final = "ce_specversion"
+# How names of belfry's own headers begin; some readers take capitals for the same.
+OURS_BYTES: Final = OURS.encode()
+LENGTH: Final = len(OURS)
+
+
+class Route(NamedTuple):
+    """How events of a tenant leave; `waits` where they join its backlog instead.
+
+    `dressed` records are more than the user's bytes; fires are `told` of by a lifecycle record;
+    `loose` records need not be in the transaction.
+    """
+
+    tenant: Tenant
+    topic: str
+    dressed: bool
+    told: bool
+    loose: bool
+    waits: bool = False
+
+
+def route_to(tenant: Tenant, *, waits: bool = False) -> Route:
+    """The route of a tenant in this step."""
+    told_of = Outcome.FIRED in tenant.written
+    return Route(tenant, tenant.topic, tenant.dressed, told_of, tenant.loose, waits)
+
+
+def emit(row: Pending, route: Route, identity: bytes, step: Step, missed: int = 0) -> None:
+    """Fire an occurrence under this id; it may stand for others that were missed."""
+    (due_ms, nominal_ms, _, _, _, _, occurrence, _, _, _,
+     _, schedule_id, group, _, key, given, rule, value) = row  # fmt: skip
+    effects = step.effects
+    headers: Headers = [
+        ("belfry-fire-id", identity),
+        ("belfry-schedule-id", schedule_id),
+        ("belfry-scheduled-at", rfc3339(nominal_ms)),
+        ("belfry-occurrence", b"%d" % occurrence if occurrence else b"0"),
+    ]
+    if missed:
+        headers.append(("belfry-missed", b"%d" % missed))
+    if given:
+        headers = _users(given, route.tenant) + headers
+        effects.room -= len(given)
+    if value:
+        effects.room -= len(value)
+    if route.dressed or (rule and has_targets(rule)):
+        event = fired_event(row, route.tenant, (identity, step.now_ms), missed)
+        value = _dress(event, route.tenant, headers, effects)
+        if route.tenant.hooks or has_targets(rule):
+            deliver(row, route.tenant, event, headers, effects)
+    if route.loose:
+        effects.loose.add(route.topic)
+    if key is None:
+        key = group or schedule_id
+    effects.fired.append((route.topic, key, group or None, value, headers))
+    effects.fire_ids.append(identity)
+    effects.lateness_ms.append(step.now_ms - due_ms)
+
+
+def tell_fired(row: Pending, route: Route, identity: bytes, step: Step) -> None:
+    """Tell of a fire whose tenant wants it."""
+    event = told(row, route.tenant, Outcome.FIRED, step.now_ms)
+    event.fire_id = identity.decode()
+    step.effects.lifecycle.append(event)
+
+
+def fire_extra(row: Pending, tenant: Tenant, position: int, step: Step) -> bytes:
+    """Fire the extra occurrence that a TRIGGER at source offset `position` asked for; its id."""
+    identity = extra_fire_id(row.name, row.life, row.version, position)
+    now_ms = step.now_ms
+    extra = row._replace(nominal_ms=now_ms, due_ms=now_ms, occurrence=EXTRA)
+    emit(extra, route_to(tenant), identity, step)
+    return identity
+
+
+def told(row: Pending, tenant: Tenant, outcome: Outcome, now_ms: int) -> LifecycleEvent:
+    """What is told of an occurrence."""
+    return LifecycleEvent(
+        tenant=tenant.name,
+        schedule_id=row.schedule_id.decode(),
+        outcome=outcome,
+        version=row.version,
+        at=now_ms,
+        due_at=row.due_ms,
+    )
+
+
+def _users(given: bytes, tenant: Tenant) -> Headers:
+    """A schedule's own headers, without those under names of belfry's: readers believe these.
+
+    They come with what fired before and is scheduled anew.  What retries carry is belfry's.
+    """
+    headers = decode_headers(given)
+    if OURS_BYTES not in given.lower() or tenant.name == RETRIES:
+        return headers
+    return [each for each in headers if each[0][:LENGTH].lower() != OURS]
+
+
+def _dress(event: FiredEvent, tenant: Tenant, headers: Headers, effects: Effects) -> bytes | None:
+    """The value of a fired record that is more than the user's bytes; adds to its headers."""
+    if tenant.cloudevents and not any(name == CE_VERSION for name, _ in headers):
+        headers += _cloudevent(event, tenant)
+    if tenant.delivery is not Delivery.ENVELOPE:
+        return event.payload
+    if not tenant.envelope_head:
+        effects.unframed.add(tenant.name)
+    return tenant.envelope_head + encode_fired(event)
+
+
+def _cloudevent(event: FiredEvent, tenant: Tenant) -> Headers:
+    """Headers of Kafka's binding of CloudEvents, binary mode."""
+    return [
+        (CE_VERSION, b"1.0"),
+        ("ce_id", event.fire_id.encode()),
+        ("ce_source", b"/belfry/" + tenant.name_bytes),
+        ("ce_type", (event.event_type or "io.belfry.fired").encode()),
+        ("ce_time", rfc3339(event.scheduled_at)),
+    ]

@@ -1,0 +1,200 @@
+"""Maintenance: what a partition looks through now and then, a few rows with each sweep.
+
+    retention     markers and verdicts whose time is over become tombstones
+    removal       what removed tenants have pending is cancelled
+    zone change   what is pending by a rule of the clock is derived anew (`zone_change.py`)
+    oldest        since when the oldest due event waits, and for what (`oldest.py`)
+
+Each walks through names from a cursor on, and goes on there with the next sweep.  A cursor that a
+step moved goes back with the step.  Whoever reads a row judges its age, so a sweep may be slow: it
+gives space back, and nobody waits for it.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from belfry.engine.oldest import Oldest
+from belfry.engine.step import Step, Tracked, UndoLog
+from belfry.engine.waiting import Waiting
+from belfry.engine.zone_change import ZoneChange
+from belfry.schedules.outcomes import Outcome
+from belfry.schedules.tenant import Tenant
+from belfry.schedules.tenants import StepTenants
+from belfry.store.layout.pending import decode_pending
+from belfry.store.layout.records import (
+    MARKER_MS,
+    REQUEST_ID_MS,
+    decode_marker,
+    decode_verdict,
+    is_answer,
+    is_location,
+    is_marker,
+)
+from belfry.store.schedules import ScheduleStore
+from belfry.wire.lifecycle import LifecycleEvent
+
+# Most names are markers and left alone, so a sweep may see more of them than it may cancel.
+MORE: Final = 20
+
+
+class Maintenance:
+    """All that one partition looks through now and then."""
+
+    def __init__(
+        self,
+        store: ScheduleStore,
+        tenants: StepTenants,
+        waiting: Waiting,
+        zones: ZoneChange,
+        undo: UndoLog,
+    ) -> None:
+        self.retention = Retention(store, undo)
+        self._removal = Removal(store, tenants, waiting, undo)
+        self._zones = zones
+        self.oldest = Oldest(store, tenants, waiting)
+
+    def sweep(self, step: Step, at_most: int) -> None:
+        """Look at the next rows: `at_most` of them, or a multiple where most are left alone."""
+        self.retention.sweep(step, at_most)
+        self._removal.sweep(step, at_most)
+        self.oldest.look()
+        self._zones.sweep(step, at_most)
+
+
+class Retention:
+    """Ends markers and verdicts whose time is over.
+
+    It walks the named rows round and round instead of keeping an index of ends, which would cost
+    every fire, and looks at a row for each one that is written.  A schedule's name is written when
+    it is accepted, when it is over and when it ends, so what is over stays less than what is not.
+
+    A verdict's hour is that of requests: what repeats one may lie in the log for days before it is
+    read, so the verdict stays until a request has been read that came an hour later.
+    """
+
+    def __init__(self, store: ScheduleStore, undo: UndoLog) -> None:
+        self._store = store
+        self._undo = undo
+        self._cursor: bytes | None = None
+        self._owed = 0
+
+    @property
+    def behind(self) -> bool:
+        """Whether rows were written that have not been made up for."""
+        return self._owed > 0
+
+    def wrote(self, rows: int) -> None:
+        """So many more rows were written."""
+        self._owed += rows
+
+    def sweep(self, step: Step, at_most: int) -> None:
+        """Look at the next `at_most` rows and end those whose time is over."""
+        self._undo.attribute(self, "_cursor")
+        self._undo.attribute(self, "_owed")
+        self._owed = max(0, self._owed - at_most)
+        rows = list(self._store.names(self._cursor, at_most))
+        for name, row in rows:
+            if _is_over(row, step) and name not in self._store.changed:
+                self._store.note(name, None)
+        if len(rows) == at_most:
+            self._cursor = rows[-1][0]
+        else:
+            # All the way round: a small store owes nothing.
+            self._cursor, self._owed = None, 0
+
+
+def _is_over(row: bytes, step: Step) -> bool:
+    if is_marker(row):
+        return step.now_ms - decode_marker(row).ended_ms >= MARKER_MS
+    # All requests that came before it have been read, and their steps are committed.
+    heard_ms = min(step.begins.heard_ms, step.now_ms)
+    return is_answer(row) and heard_ms - decode_verdict(row).at_ms >= REQUEST_ID_MS
+
+
+class Walk(NamedTuple):
+    """Where a walk through a tenant's names goes on, and whether it has met what is pending."""
+
+    cursor: bytes | None
+    met: bool
+
+
+# Nothing was met from the start to the end.
+DONE: Final = Walk(None, met=False)
+
+
+class Room(NamedTuple):
+    """How many names a sweep may still look at, and how many schedules it may cancel."""
+
+    names: int
+    ends: int
+
+
+class Removal:
+    """Cancels what removed tenants have pending in one partition.
+
+    Their requests are refused already and nothing of them fires, so one that has nothing left stays
+    so.  A tenant that was walked through from the start without meeting a pending schedule is done.
+    """
+
+    def __init__(
+        self, store: ScheduleStore, tenants: StepTenants, waiting: Waiting, undo: UndoLog
+    ) -> None:
+        self._store = store
+        self._tenants = tenants
+        self._waiting = waiting
+        self._walks: Tracked[bytes, Walk] = Tracked(undo)
+
+    def sweep(self, step: Step, at_most: int) -> None:
+        """Cancel at most `at_most` schedules of removed tenants, among a multiple of names."""
+        removed = self._tenants.removed
+        for name in self._walks.keys() - removed:
+            # It came back: once it is removed again, it is walked through anew.
+            del self._walks[name]
+        room = Room(at_most * MORE, at_most)
+        for name in removed:
+            if self._walks.get(name) == DONE:
+                continue
+            room = self._walk(self._tenants.of_bytes(name), room, step)
+            if room.names <= 0 or room.ends <= 0:
+                return
+
+    def _walk(self, tenant: Tenant, room: Room, step: Step) -> Room:
+        """Walk on through a tenant's names as far as there is room; the room that is left."""
+        # What was accepted in the step in which the tenant was removed is not to be seen yet, so
+        # its first walk is never its last.
+        cursor, met = self._walks.get(tenant.name_bytes) or Walk(None, met=True)
+        looked, ends = 0, room.ends
+        for name, row in self._store.names_of(tenant.name_bytes, cursor, room.names):
+            if not ends:
+                break
+            if is_location(row):
+                met = True
+                if name not in self._store.changed:
+                    self._end(tenant, name, row, step)
+                    ends -= 1
+            cursor = name
+            looked += 1
+        else:
+            if looked < room.names:
+                cursor, met = (None, False) if met else DONE
+        self._walks[tenant.name_bytes] = Walk(cursor, met)
+        return Room(room.names - looked, ends)
+
+    def _end(self, tenant: Tenant, name: bytes, location: bytes, step: Step) -> None:
+        row = decode_pending(self._store.pending_at(name, location))
+        self._waiting.left(tenant.name_bytes, location)
+        self._store.remove(name, location)
+        step.effects.outcomes[Outcome.CANCELLED] += 1
+        if Outcome.CANCELLED in tenant.written:
+            step.effects.lifecycle.append(
+                LifecycleEvent(
+                    tenant=tenant.name,
+                    schedule_id=row.schedule_id.decode(),
+                    outcome=Outcome.CANCELLED,
+                    version=row.version,
+                    at=step.now_ms,
+                    due_at=row.due_ms,
+                    reason="the tenant was removed",
+                )
+            )

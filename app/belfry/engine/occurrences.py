@@ -1,0 +1,372 @@
+"""Occurrences: one due row of a schedule fires, is judged late, or is held; and what follows it.
+
+    due row ─► understood? ─► in time?  ── fires ──────────────► next occurrence, in the same step
+                 │ no           │ late                              │    └ none left: a marker
+                 └ held         ├ FIRE_ONCE   the last late one ────┤
+                                ├ SKIP        none fires ───────────┤
+                                └ FIRE_ALL    joins the catch-up    │
+                                              queue of its tenant   └► row of the same name
+
+A fire and the next occurrence are one change of one row, so neither can be without the other.  What
+a policy gives up is counted as MISSED.  Occurrences are numbered by fires: what is given up leaves
+no gap.
+
+What is in time takes `fire_once` where it has no rule, and else `leave`, `_occur` and `fire`; the
+rest is for what is late, overlaps, or has a group.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from belfry.engine.ack_locks import own_lock, unreadable_lock
+from belfry.engine.compiled_rule import QUEUE_ONE, CompiledRule, compiled
+from belfry.engine.emit import Route, emit, tell_fired, told
+from belfry.engine.queues import Turn
+from belfry.engine.step import Step, UndoLog
+from belfry.engine.waiting import Waiting
+from belfry.engine.zone_change import ZoneChange
+from belfry.firing.catch_up_rate import CatchUpRate
+from belfry.schedules.identity import fire_id
+from belfry.schedules.instants import format_instant
+from belfry.schedules.jitter import jitter_ms
+from belfry.schedules.misfire import (
+    FIRE_ALL,
+    FIRE_ONCE,
+    SKIP,
+    LateRun,
+    Spread,
+    due_last,
+    late_run,
+    policy_of,
+    run_up_to,
+)
+from belfry.schedules.outcomes import Outcome
+from belfry.schedules.tenant import Tenant
+from belfry.store.layout.pending import Pending, has_rule, next_record
+from belfry.store.layout.records import (
+    ENDED_COMPLETED,
+    ENDED_FIRED,
+    ENDED_MISSED,
+    IN_CATCH_UP,
+    Marker,
+    encode_fired_marker,
+    encode_marker,
+)
+from belfry.store.readable import UNREADABLE, why_unreadable
+from belfry.store.schedules import ScheduleStore
+
+# Occurrences of one schedule that leave in one step: an interval may be shorter than a step.
+MOST_AT_ONCE: Final = 100
+
+# A row, its record, and the due instant of the place at which it lay.
+Due = tuple[Pending, bytes, int]
+# What follows an occurrence: due instant, nominal instant, number of the next fire, record.
+Next = tuple[int, int, int, bytes]
+
+
+class Occurrences:
+    """Fires rows of one partition that were taken from their place.
+
+    `rate` is what is left for late occurrences that are all to fire.
+    """
+
+    def __init__(
+        self, store: ScheduleStore, waiting: Waiting, zones: ZoneChange, undo: UndoLog
+    ) -> None:
+        self._store = store
+        self._waiting = waiting
+        self._zones = zones
+        self._undo = undo
+        self.rate = CatchUpRate()
+
+    def begin(self, step: Step) -> None:
+        """A step fires: find out anew who is slowed by the rate."""
+        self._waiting.begin_slowing()
+        self.set_rate(self.rate.filled(step.now_ms))
+
+    def set_rate(self, rate: CatchUpRate) -> None:
+        """From now on this is left of the rate."""
+        self._undo.attribute(self, "rate")
+        self.rate = rate
+
+    def fire_once(self, row: Pending, route: Route, step: Step) -> None:
+        """Fire a one-shot without a rule: it is over then."""
+        name, life, version = b"%b/%b" % (row.tenant, row.schedule_id), row.life, row.version
+        identity = fire_id(name, life, version, row.nominal_ms)
+        emit(row, route, identity, step)
+        marker = encode_fired_marker(step.now_ms, row.due_ms, life, version, row.occurrence + 1)
+        self._store.end(name, marker)
+        if route.told:
+            tell_fired(row, route, identity, step)
+
+    def leave(self, row: Pending, record: bytes, place_ms: int, route: Route, step: Step) -> None:
+        """Fire a row that has a rule, or judge it, and keep what follows.
+
+        Its place may be later than its due instant: that of the last of a run, which fires for it.
+        """
+        rule = self._rule_of(row, record)
+        if rule is None:
+            self._hold_unreadable(row, record, step)
+            return
+        if self._zones.under_way:
+            found = self._zones.derived(row, record, step.horizon_ms, step)
+            if found is not None and found[0].due_ms > step.horizon_ms:
+                step.set_aside.append(found)
+                return
+            row, record = found or (row, record)
+        for _ in range(MOST_AT_ONCE):
+            in_time = step.now_ms - row.due_ms <= rule.limit_ms and place_ms == row.due_ms
+            if in_time and rule.simple:
+                following = self.fire(row, record, rule, route, step)
+            else:
+                following = self._occur((row, record, place_ms), rule, route, step)
+            if following is None:
+                return
+            due_ms, _, _, record = following
+            if due_ms > step.horizon_ms:
+                name = b"%b/%b" % (row.tenant, row.schedule_id)
+                self._store.move_to_timeline(name, record, due_ms, row.seq)
+                return
+            row = row.following(*following[:3])
+            if due_ms > step.now_ms or row.group:
+                # The clock went back, and it waits for the instant to come again; or those of its
+                # group that are due between the two come first.
+                self._waiting.hold_again(row, record)
+                return
+            if step.effects.room <= 0:
+                break
+        step.set_aside.append((row, record))
+
+    def _rule_of(self, row: Pending, record: bytes) -> CompiledRule | None:
+        """The compiled rule; None where this version cannot fire the schedule."""
+        if not row.extra or not has_rule(record):
+            return None
+        try:
+            return compiled(row.extra)
+        except UNREADABLE:
+            return None
+
+    def holds_unreadable(self, row: Pending, record: bytes, step: Step) -> bool:
+        """Hold a schedule back that this version cannot fire; the others go on."""
+        if self._rule_of(row, record) is not None:
+            return False
+        self._hold_unreadable(row, record, step)
+        return True
+
+    def _hold_unreadable(self, row: Pending, record: bytes, step: Step) -> None:
+        why = why_unreadable(record)
+        assert why, f"{row.name!r} can be read, and has no rule"
+        self._waiting.locks.hold(unreadable_lock(row), row, record)
+        step.effects.unreadable.append((row.name, why))
+        step.effects.moved = True
+
+    def _occur(self, due: Due, rule: CompiledRule, route: Route, step: Step) -> Next | None:
+        """One occurrence, or a run of late ones; what follows, if there is anything to keep."""
+        row, record, place_ms = due
+        if rule.overlap and self._waiting.locks.is_locked(own_lock(row)):
+            return self._overlap(due, rule, route, step)
+        if row.group and place_ms > row.due_ms:
+            run_here = run_up_to(rule.trigger, row.nominal_ms, place_ms, _spread(row))
+            return self._fire_for(run_here, due, rule, route, step)
+        if rule.overlap == QUEUE_ONE and (run := self._queue(row, rule, route, step)) is not None:
+            return self._fire_for(run, due, rule, route, step)
+        if step.now_ms - row.due_ms <= rule.limit_ms:
+            return self.fire(row, record, rule, route, step)
+        policy = policy_of(rule.rule, route.tenant.misfire)
+        if not rule.recurs:
+            return self._late_one_shot(due, rule, route, step, policy)
+        if policy == FIRE_ALL:
+            return self._catch_up(due, rule, route, step)
+        return self._late_run(due, rule, route, step, policy)
+
+    def fire(
+        self,
+        row: Pending,
+        record: bytes,
+        rule: CompiledRule,
+        route: Route,
+        step: Step,
+        run: LateRun | None = None,
+    ) -> Next | None:
+        """Fire one occurrence, or one for a run; what follows, or None where that is nothing."""
+        name = b"%b/%b" % (row.tenant, row.schedule_id)
+        identity = fire_id(name, row.life, row.version, row.nominal_ms)
+        missed, passed_ms = (0, row.nominal_ms) if run is None else (run.number - 1, run.last_ms)
+        emit(row, route, identity, step, missed)
+        if rule.awaits is not None:
+            self._waiting.locks.close(row, (identity, step.now_ms), rule.awaits)
+        if route.told:
+            tell_fired(row, route, identity, step)
+        occurrence = row.occurrence + 1
+        following_ms = rule.after_ms(passed_ms) if occurrence < rule.max_fires else None
+        if following_ms is None:
+            how = ENDED_COMPLETED if rule.recurs else ENDED_FIRED
+            self._end(row, how, occurrence, route, step)
+            return None
+        return self._next(name, row.jitter_ms, record, following_ms, occurrence)
+
+    def _next(
+        self, name: bytes, jitter: int, record: bytes, following_ms: int, occurrence: int
+    ) -> Next:
+        due_ms = following_ms + (jitter_ms(name, following_ms, jitter) if jitter else 0)
+        kept = next_record(record, due_ms, following_ms, occurrence)
+        self._store.rewrite(name, kept)
+        return due_ms, following_ms, occurrence, kept
+
+    def _end(self, row: Pending, how: int, occurrence: int, route: Route, step: Step) -> None:
+        ended = Marker(how, step.now_ms, row.due_ms, row.life, row.version, occurrence)
+        self._store.end(row.name, encode_marker(ended))
+        if how == ENDED_COMPLETED:
+            step.effects.outcomes[Outcome.COMPLETED] += 1
+            if Outcome.COMPLETED in route.tenant.written:
+                event = told(row, route.tenant, Outcome.COMPLETED, step.now_ms)
+                step.effects.lifecycle.append(event)
+
+    # -- what is late ----------------------------------------------------------------------------
+
+    def _late_one_shot(
+        self, due: Due, rule: CompiledRule, route: Route, step: Step, policy: str
+    ) -> Next | None:
+        row, record, _ = due
+        if policy != SKIP:
+            return self.fire(row, record, rule, route, step)
+        _give_up(row, route, step, 1, f"to {format_instant(row.nominal_ms)}")
+        self._end(row, ENDED_MISSED, row.occurrence, route, step)
+        return None
+
+    def _late_run(
+        self, due: Due, rule: CompiledRule, route: Route, step: Step, policy: str
+    ) -> Next | None:
+        """Fire the last of a late run for all of it, or none."""
+        row, record, _ = due
+        before_ms = step.now_ms - rule.limit_ms
+        run = late_run(rule.trigger, row.nominal_ms, before_ms, _spread(row))
+        if policy == FIRE_ONCE:
+            return self._fire_for(run, due, rule, route, step)
+        _give_up(row, route, step, run.number, f"to {format_instant(run.last_ms)}")
+        return self._go_on(row, record, run.following_ms, route, step)
+
+    def _fire_for(
+        self, run: LateRun, due: Due, rule: CompiledRule, route: Route, step: Step
+    ) -> Next | None:
+        """Fire the last of a run, which begins with this row, for all of it.
+
+        In a group it waits for its place: what is due before the last of the run comes first.
+        """
+        row, record, place_ms = due
+        last_ms = run.last_ms
+        if row.group and row.jitter_ms:
+            last_ms = due_last(rule.trigger, row.nominal_ms, run, _spread(row))
+        due_ms = _spread(row).due_ms(last_ms)
+        if row.group and due_ms > max(row.due_ms, place_ms):
+            self._waiting.hold_again(row.at(due_ms, row.nominal_ms), record)
+            step.effects.moved = True
+            return None
+        if run.number > 1:
+            end = f"on: the one of {format_instant(last_ms)} fires for them"
+            _give_up(row, route, step, run.number - 1, end)
+        return self.fire(row.at(due_ms, last_ms), record, rule, route, step, run)
+
+    # -- what is due while the last fire is awaited ----------------------------------------------
+
+    def _overlap(self, due: Due, rule: CompiledRule, route: Route, step: Step) -> Next | None:
+        """Hold an occurrence back until the last fire is acknowledged, or give it up."""
+        row, record, _ = due
+        if rule.overlap == QUEUE_ONE:
+            self._waiting.locks.hold(own_lock(row), row, record)
+            step.effects.moved = True
+            return None
+        run = late_run(rule.trigger, row.nominal_ms, step.now_ms + 1, _spread(row))
+        end = f"to {format_instant(run.last_ms)}: the last fire is not acknowledged"
+        _give_up(row, route, step, run.number, end, "overlap")
+        return self._go_on(row, record, run.following_ms, route, step)
+
+    def _queue(self, row: Pending, rule: CompiledRule, route: Route, step: Step) -> LateRun | None:
+        """The run up to now, where several are due and one fires for all of them."""
+        following_ms = rule.after_ms(row.nominal_ms)
+        if following_ms is None or following_ms > step.now_ms:
+            return None
+        spread = _spread(row)
+        run = late_run(rule.trigger, row.nominal_ms, step.now_ms + 1, spread)
+        late = step.now_ms - spread.due_ms(run.last_ms) > rule.limit_ms
+        given_up = late and policy_of(rule.rule, route.tenant.misfire) == SKIP
+        return None if given_up or run.number == 1 else run
+
+    def _go_on(
+        self, row: Pending, record: bytes, following_ms: int | None, route: Route, step: Step
+    ) -> Next | None:
+        """What follows occurrences that were given up."""
+        if following_ms is None:
+            self._end(row, ENDED_COMPLETED, row.occurrence, route, step)
+            return None
+        return self._next(row.name, row.jitter_ms, record, following_ms, row.occurrence)
+
+    # -- what is late and fires each -------------------------------------------------------------
+
+    def _catch_up(self, due: Due, rule: CompiledRule, route: Route, step: Step) -> Next | None:
+        """Line a schedule up that fires each of its late occurrences, when there is time for it.
+
+        One with a group stays where the group's order is kept.
+        """
+        row, record, _ = due
+        if too_old(row, rule, route.tenant, step):
+            return self.pass_over(row, record, rule, route, step)
+        if row.group and self.rate.left:
+            self.set_rate(self.rate.less(1))
+        elif row.group:
+            self._waiting.hold_again(row, record)
+            step.effects.moved = True
+            return None
+        if row.group or rule.overlap:
+            return self.fire(row, record, rule, route, step)
+        self._waiting.hold(row, record, IN_CATCH_UP)
+        step.effects.moved = True
+        return None
+
+    def has_to_slow(self, row: Pending, record: bytes, turn: Turn, step: Step) -> bool:
+        """Whether a group's late occurrence, and all that lies behind it, waits for the rate."""
+        if self.rate.left or not row.group:
+            return False
+        rule, tenant = self._rule_of(row, record), turn.tenant
+        if rule is None:
+            return False
+        late = rule.recurs and step.now_ms - row.due_ms > rule.limit_ms
+        slow = late and policy_of(rule.rule, tenant.misfire) == FIRE_ALL
+        if slow and not too_old(row, rule, tenant, step):
+            self._waiting.slow(turn.name)
+            return True
+        return False
+
+    def pass_over(
+        self, row: Pending, record: bytes, rule: CompiledRule, route: Route, step: Step
+    ) -> Next | None:
+        """Give up the occurrences that are too old; what follows them."""
+        floor_ms = step.now_ms - max(route.tenant.look_back_ms, rule.limit_ms)
+        run = late_run(rule.trigger, row.nominal_ms, floor_ms, _spread(row))
+        _give_up(row, route, step, run.number, f"to {format_instant(run.last_ms)}")
+        return self._go_on(row, record, run.following_ms, route, step)
+
+
+def too_old(row: Pending, rule: CompiledRule, tenant: Tenant, step: Step) -> bool:
+    """Whether an occurrence lies further back than its tenant looks."""
+    return row.due_ms < step.now_ms - max(tenant.look_back_ms, rule.limit_ms)
+
+
+def _give_up(
+    row: Pending, route: Route, step: Step, number: int, end: str, code: str = "late"
+) -> None:
+    """Count occurrences from this one on that will not fire; `end` says how far, in words."""
+    step.effects.outcomes[Outcome.MISSED] += number
+    if Outcome.MISSED not in route.tenant.written:
+        return
+    event = told(row, route.tenant, Outcome.MISSED, step.now_ms)
+    event.code = code
+    several = "occurrence" if number == 1 else "occurrences"
+    first = format_instant(row.nominal_ms)
+    event.reason = f"{number} {several} did not fire, from {first} {end}"
+    step.effects.lifecycle.append(event)
+
+
+def _spread(row: Pending) -> Spread:
+    return Spread(row.name, row.jitter_ms)

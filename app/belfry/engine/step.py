@@ -1,0 +1,174 @@
+"""One step of a partition: its instant, how far it has come, what it wants to happen, and the undo.
+
+    Standing ──► Step ──┬─ committed ───► the next Standing; overlay written, undo log forgotten
+                        └─ rolled back ─► the same Standing; overlay dropped, undo log played back
+
+A step is made from where the partition stands, and thrown away at its end.  What it knows of itself
+(scan position, source position, effects) lies in the `Step`, so there is nothing to put back.  What
+a partition keeps in memory besides its store (how much waits, which groups are locked, what rates
+have used up) changes while a step goes on.  Each such change is noted in the one `UndoLog` of the
+partition:
+
+    counts = Tracked(undo)        a dictionary that notes what it was
+    undo.attribute(self, "rate")  before an attribute changes
+    undo.scratch(joined.clear)    once: what holds for one step only, emptied at the end of each
+
+So commit and roll-back are one call each, in `partition.py`, and no order matters.  A roll-back
+costs what the step did, not what is stored: nothing is read anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple, NoReturn, TypeVar
+
+from belfry.engine.effects import Effects
+from belfry.firing.due import ScanPosition
+from belfry.store.layout.pending import Pending
+from belfry.store.layout.records import Manifest
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
+
+NO_MANIFEST: Final = Manifest(0, 0, 0, 0, 0, 0, b"")
+
+
+class Standing(NamedTuple):
+    """Where a partition stands between two steps.
+
+    `heard_ms` is the newest arrival among the requests that were read.
+    """
+
+    manifest: Manifest = NO_MANIFEST
+    scan: ScanPosition = ScanPosition.at(0)
+    heard_ms: int = 0
+
+
+class Step:
+    """What is done between two commits; instants are epoch ms.
+
+    `scan` is how far the timeline has been emptied, by the end of the part that fires.  While that
+    goes on, `horizon_ms` is the instant up to which it may empty it: what comes due again until
+    then is `set_aside`, and put where it belongs when the position is known.  `begins` is where the
+    partition stood before.
+    """
+
+    __slots__ = (
+        "begins",
+        "effects",
+        "heard_ms",
+        "horizon_ms",
+        "now_ms",
+        "position",
+        "scan",
+        "set_aside",
+    )
+
+    def __init__(self, begins: Standing, effects: Effects) -> None:
+        self.begins = begins
+        self.effects = effects
+        self.scan = begins.scan
+        self.position = begins.manifest.position
+        self.heard_ms = begins.heard_ms
+        self.now_ms = self.horizon_ms = 0
+        self.set_aside: list[tuple[Pending, bytes]] = []
+
+    @classmethod
+    def alone(cls, now_ms: int, effects: Effects) -> Step:
+        """A step that belongs to no partition's store: what it wants to happen is all of it."""
+        step = cls(Standing(), effects)
+        step.now_ms = now_ms
+        return step
+
+    def begin_firing(self, now_ms: int) -> None:
+        """What is due by now fires."""
+        self.now_ms = now_ms
+        self.horizon_ms = max(now_ms, self.scan.reached_ms)
+
+    def stands(self, manifest: Manifest) -> Standing:
+        """Where the partition stands once the step is committed under this manifest."""
+        return Standing(manifest, self.scan, self.heard_ms)
+
+
+class UndoLog:
+    """How to put back what a step has changed in memory."""
+
+    def __init__(self) -> None:
+        self._put_back: list[tuple[Callable[..., object], tuple[Any, ...]]] = []
+        self._scratch: list[Callable[[], object]] = []
+        self.step = 0
+        """Number of the step; a participant that sees another one begins to note anew."""
+
+    def note(self, put_back: Callable[..., object], *given: Any) -> None:
+        """Call this, should the step be rolled back."""
+        self._put_back.append((put_back, given))
+
+    def attribute(self, owner: object, name: str) -> None:
+        """An attribute of this object changes now."""
+        self.note(setattr, owner, name, getattr(owner, name))
+
+    def scratch(self, clear: Callable[[], object]) -> None:
+        """Call this at the end of every step."""
+        self._scratch.append(clear)
+
+    def forget(self) -> None:
+        """The step is committed: what it has changed stays."""
+        self._end()
+
+    def roll_back(self) -> None:
+        """The step is not to have been: put back what it has changed, the last change first."""
+        for put_back, given in reversed(self._put_back):
+            put_back(*given)
+        self._end()
+
+    def _end(self) -> None:
+        self._put_back.clear()
+        self.step += 1
+        for clear in self._scratch:
+            clear()
+
+
+class Tracked(dict[Key, Value]):
+    """A dictionary that a roll-back puts back to what it was; no value is None.
+
+    It is read like any other, and changed by `d[key] = …` and `del d[key]` alone.
+    """
+
+    __slots__ = ("_before", "_of_step", "_undo")
+
+    def __init__(self, undo: UndoLog, given: Mapping[Key, Value] | None = None) -> None:
+        super().__init__(given or {})
+        self._undo = undo
+        self._of_step = -1
+        self._before: dict[Key, Value | None] = {}
+
+    def __setitem__(self, key: Key, value: Value) -> None:
+        if self._of_step != self._undo.step:
+            self._begin()
+        if key not in self._before:
+            self._before[key] = self.get(key)
+        dict.__setitem__(self, key, value)
+
+    def __delitem__(self, key: Key) -> None:
+        if self._of_step != self._undo.step:
+            self._begin()
+        if key not in self._before:
+            self._before[key] = self[key]
+        dict.__delitem__(self, key)
+
+    def _begin(self) -> None:
+        self._of_step = self._undo.step
+        self._before = {}
+        self._undo.note(self._put_back, self._before)
+
+    def _put_back(self, before: Mapping[Key, Value | None]) -> None:
+        for key, value in before.items():
+            if value is not None:
+                dict.__setitem__(self, key, value)
+            elif key in self:
+                dict.__delitem__(self, key)
+
+    def _unseen(self, *_: Any, **__: Any) -> NoReturn:
+        raise AssertionError("what is changed in this way could not be put back")
+
+    clear = pop = popitem = setdefault = update = __ior__ = _unseen
