@@ -32,6 +32,7 @@ class Owner(Firing):
         self.owned.keeps_state, self.owned.resigning = True, None
         self.owned.producer.lease, self.owned.lent_ms = ReadLease(), None
         self.lease = self.owned.producer.lease
+        self.owned.committed, self.owned.rolled_back = self.lease.committed, self.lease.aborted
         self.sealed: list[bool] = []
         self.engine.seal.side_effect = lambda _epoch, *, read_lease: self.sealed.append(read_lease)
         self.runner.upkeep.committed(self.now_ms)
