@@ -32,8 +32,8 @@ def _pending(rule: Rule | None, **changed: Any) -> Pending:
     return row._replace(**changed)
 
 
-EVERY: Final = Rule("EVERY", interval_ms=30_000, start_at=NOON, end_at=NOON * 2, max_fires=9)
-CRON: Final = Rule("CRON", cron="0 9 * * MON#2", timezone="Europe/Paris")
+EVERY: Final = Rule("EVERY", when=30_000, start_at=NOON, end_at=NOON * 2, max_fires=9)
+CRON: Final = Rule("CRON", when="0 9 * * MON#2", timezone="Europe/Paris")
 SERIAL: Final = Rule("AT", serial=True, ack_timeout_ms=5_000)
 PLAIN: Final = _pending(None, version=1, occurrence=0, key=None, headers=b"", payload=None)
 PENDING: Final[dict[str, tuple[Pending, int]]] = {
@@ -45,9 +45,9 @@ PENDING: Final[dict[str, tuple[Pending, int]]] = {
     "cron": (_pending(CRON), 0),
     "cron, paused": (_pending(CRON), records.PAUSED),
     "serial": (_pending(SERIAL, group=b"g"), 0),
-    "skips while awaited": (_pending(Rule("CRON", cron="@daily", overlap="SKIP")), 0),
+    "skips while awaited": (_pending(Rule("CRON", when="@daily", overlap="SKIP")), 0),
     "queues one while awaited": (
-        _pending(Rule("EVERY", interval_ms=1, misfire="FIRE_ALL", overlap="QUEUE_ONE")), 0,
+        _pending(Rule("EVERY", when=1, misfire="FIRE_ALL", overlap="QUEUE_ONE")), 0,
     ),
 }  # fmt: skip
 MARKERS: Final = {

@@ -18,11 +18,11 @@ from belfry.schedules.deliveries import (
     decode_state,
     encode_state,
 )
+from belfry.schedules.fields import EMPTY
 from belfry.schedules.outcomes import Outcome
 from belfry.wire import catalogue
 from belfry.wire.claims import signature
 from belfry.wire.fired import FiredEvent
-from belfry.wire.headers import EMPTY
 from belfry.wire.lifecycle import LifecycleEvent, encode_lifecycle
 from belfry.wire.record import SIGNATURE, Headers
 

@@ -24,14 +24,14 @@ KNOWN = (
 
 def newer_rule() -> bytes:
     """A rule with a field that a later release has added: a number in bit 6."""
-    rule = encode_rule(Rule("EVERY", interval_ms=60_000))
+    rule = encode_rule(Rule("EVERY", when=60_000))
     bits = int.from_bytes(rule[2:4], "big") | 1 << 6
     return rule[:2] + bits.to_bytes(2, "big") + rule[4:] + bytes(8)
 
 
 def zoned_rule() -> bytes:
     """A rule by the clock of `ZONE`."""
-    return encode_rule(Rule("CRON", cron="0 9 * * *", timezone=ZONE))
+    return encode_rule(Rule("CRON", when="0 9 * * *", timezone=ZONE))
 
 
 def pending(

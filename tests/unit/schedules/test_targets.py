@@ -136,12 +136,12 @@ def test_frozen_bytes() -> None:
     assert rule.hex(" ") == "01 00 81 00 03 5b 5d 00 02"
 
 
-@pytest.mark.parametrize("rule", [Rule("AT"), Rule("CRON", cron="@daily", max_fires=3)])
+@pytest.mark.parametrize("rule", [Rule("AT"), Rule("CRON", when="@daily", max_fires=3)])
 @pytest.mark.parametrize("size", [2, 300, 16_384])
 def test_targets_lie_at_the_end_of_a_rule(rule: Rule, size: int) -> None:
     targets = b"x" * size
     encoded = encode_rule(
-        Rule(rule.kind, cron=rule.cron, max_fires=rule.max_fires, targets=targets)
+        Rule(rule.kind, when=rule.when, max_fires=rule.max_fires, targets=targets)
     )
     assert targets_in(encoded) == targets
     assert decode_rule(encoded).targets == targets
