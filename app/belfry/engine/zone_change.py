@@ -22,6 +22,7 @@ from typing import Final
 from belfry.engine.effects import Effects
 from belfry.engine.waiting import SCHEDULE_ID, SEQ, TENANT, Waiting
 from belfry.schedules.jitter import jitter_ms
+from belfry.schedules.rule import ZONED
 from belfry.schedules.triggers import trigger_of, zones
 from belfry.store import keys
 from belfry.store.readable import why_unreadable
@@ -46,7 +47,8 @@ OCCURRENCE: Final = 6
 KIND: Final = 7
 JITTER: Final = 9
 RULE: Final = 16
-CRON: Final = KIND_CODES["CRON"]
+# Kinds whose instants are times on a wall.
+ON_A_WALL: Final = frozenset(KIND_CODES[name] for name in ZONED)
 KIND_AT: Final = 2
 LOOKED_AT: Final = frozenset({IN_TIMELINE, IN_PAUSED, IN_BACKLOG})
 # Most are looked at and left alone, so a sweep may see more of them than it would end markers.
@@ -102,7 +104,7 @@ class ZoneChange:
 
         What is due up to `over_ms` has fired, or fires in this step.
         """
-        if row[KIND] != CRON or why_unreadable(record):
+        if row[KIND] not in ON_A_WALL or why_unreadable(record):
             return None
         trigger = trigger_of(row[RULE])
         nominal_ms = trigger.rederived_ms(row[NOMINAL], row[ACCEPTED], over_ms)
@@ -120,7 +122,7 @@ class ZoneChange:
             # Due already: it fires, or is late, as it was to.
             return
         record = self._store.pending_at(name, place)
-        if record[KIND_AT] != CRON:
+        if record[KIND_AT] not in ON_A_WALL:
             return
         found = self.derived(decode_row(record), record, over_ms, effects)
         if found is None:

@@ -9,16 +9,15 @@ from __future__ import annotations
 from struct import Struct
 from typing import Final
 
+from belfry.schedules.rule import ONE_SHOT, RECURRING
 from belfry.store.records import CONTENT_AT, FORMAT, KIND_CODES, PENDING
 
 # What a plain schedule needs to fire.
 _PLAIN: Final = Struct(">4xqq16xQII16xBBBBiIIi")
-_PLAIN_HEADS: Final = frozenset(bytes((FORMAT, PENDING, KIND_CODES[k], 0)) for k in ("AT", "AFTER"))
+_PLAIN_HEADS: Final = frozenset(bytes((FORMAT, PENDING, KIND_CODES[k], 0)) for k in ONE_SHOT)
 # And what a plain one needs that recurs.
 _TURN: Final = Struct(">4xqq8xQQII8xqBBBBiIIi")
-_TURN_HEADS: Final = frozenset(
-    bytes((FORMAT, PENDING, KIND_CODES[k], 0)) for k in ("EVERY", "CRON")
-)
+_TURN_HEADS: Final = frozenset(bytes((FORMAT, PENDING, KIND_CODES[k], 0)) for k in RECURRING)
 
 # due, nominal, life, version; tenant, id, group, key, payload
 PlainRow = tuple[

@@ -13,7 +13,7 @@ from functools import lru_cache
 from struct import error as struct_error
 from typing import Final
 
-from belfry.schedules.rule import KINDS, READS, RECURRING, without_targets
+from belfry.schedules.rule import KINDS, ONE_SHOT, READS, RECURRING, without_targets
 from belfry.schedules.triggers import trigger_of, zones
 from belfry.store import keys
 from belfry.store.ordered_map import OrderedMap
@@ -25,7 +25,7 @@ RULE: Final = 16
 _WAITS: Final = bytes((FORMAT, PENDING))
 # Kinds and flags of records that fire once; without a rule nothing of them can be unknown.
 ONE_SHOT_HEADS: Final = frozenset(
-    bytes((KINDS.index(kind), flags)) for kind in ("AT", "AFTER") for flags in (0, PAUSED)
+    bytes((KINDS.index(kind), flags)) for kind in ONE_SHOT for flags in (0, PAUSED)
 )
 _NO_RULE: Final = bytes(4)
 _RULE_SIZE: Final = slice(80, 84)

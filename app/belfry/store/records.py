@@ -19,6 +19,7 @@ from struct import Struct
 from typing import Final, NamedTuple
 
 from belfry.schedules.request import PlainRequest
+from belfry.schedules.triggers.registry import KINDS
 
 FORMAT: Final = 1
 PENDING: Final = 1
@@ -30,7 +31,7 @@ AWAITED: Final = 6
 ZONES: Final = 7
 ANSWERED: Final = 8
 
-KIND_CODES: Final = {"AT": 0, "AFTER": 1, "EVERY": 2, "CRON": 3}
+KIND_CODES: Final = {name: kind.code for name, kind in KINDS.items()}
 
 AT: Final = KIND_CODES["AT"]
 
