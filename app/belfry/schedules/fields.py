@@ -111,6 +111,7 @@ _BOUNDS: Final = (
         name="start_at",
         form=Form.INSTANT,
         doc=f"{_RECURRING}: no occurrence before it (inclusive).",
+        header="belfry-start-at",
         flag="--start-at",
         argument="start_at",
         check=window_problem,

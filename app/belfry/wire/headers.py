@@ -24,17 +24,17 @@ from belfry.schedules.triggers.registry import KINDS
 from belfry.wire.record import ORIGIN_PREFIX, SIGNATURE, Headers, SourceRecord, stamp_of
 
 PREFIX: Final = "belfry-"
-# The headers that say when, with kind and field; and all others, which are texts.
+# The headers that say when, with kind and field; and all others.
 WHEN: Final = {
     kind.field.header: (kind.name, kind.field.name) for kind in KINDS.values() if kind.field.header
 }
-TEXTS: Final = {
+OTHERS: Final = {
     field.header: field.name
     for field in FIELDS.values()
     if field.header and field.header not in WHEN
 }
 # Who asks, and for which schedule.
-NAMES: Final = {name: TEXTS[name] for name in ("belfry-tenant", "belfry-id", "belfry-request-id")}
+NAMES: Final = {name: OTHERS[name] for name in ("belfry-tenant", "belfry-id", "belfry-request-id")}
 FIRE_ID: Final = "belfry-fire-id"
 # Headers of a record that are looked at.  What belfry adds on the way is not counted.
 MOST_READ: Final = 1_024
@@ -43,7 +43,7 @@ MOST_ADDED: Final = 16
 MOST_CARRIED: Final = 2_048
 MOST_KEPT: Final = 1_500
 CUT: Final = "belfry-error-cut"
-PROTOCOL: Final = frozenset(WHEN) | frozenset(TEXTS)
+PROTOCOL: Final = frozenset(WHEN) | frozenset(OTHERS)
 # On records of fired events, of dry runs, deliveries and webhooks, and of what was rejected.
 TRAVELLING: Final = frozenset(
     {
@@ -71,11 +71,11 @@ _ELSEWHERE: Final = {
 }
 _BY_FORM: Final[dict[Form, Callable[[str], Any]]] = {
     Form.TEXT: str,
-    Form.NUMBER: int,
+    Form.SYMBOL: str,
     Form.INSTANT: parse_instant,
     Form.DURATION: parse_duration,
 }
-_READERS: Final = {name: _BY_FORM[FIELDS[field].form] for name, (_, field) in WHEN.items()}
+_READERS: Final = {field.header: _BY_FORM[field.form] for field in FIELDS.values() if field.header}
 
 
 def speaks_protocol(headers: Headers) -> bool:
@@ -158,8 +158,8 @@ def _read(
 ) -> Rejection | None:
     try:
         text = (given or b"").decode()
-        if name in TEXTS:
-            fields[TEXTS[name]] = text
+        if name in OTHERS:
+            fields[OTHERS[name]] = _READERS[name](text)
             return None
         kinds.append(name)
         if len(kinds) == 1:
@@ -207,7 +207,7 @@ def _whole(fields: dict[str, Any], kinds: list[str]) -> Request | Rejection:
             return Rejection("no_instant", f"One of {', '.join(WHEN)} has to say when.")
         if len(kinds) > 1:
             return Rejection("several_instants", f"{' and '.join(kinds[:2])} contradict: keep one.")
-    request: Request = fields  # type: ignore[assignment]  # TEXTS and WHEN name its fields
+    request: Request = fields  # type: ignore[assignment]  # OTHERS and WHEN name its fields
     return request
 
 
@@ -218,5 +218,5 @@ def _acknowledgement(fields: dict[str, Any]) -> Request | Rejection:
         fields["fire_id"] = (given[-1] or b"").decode() if given else None
     except UnicodeDecodeError:
         return Rejection("bad_header", f"Header {FIRE_ID} is no UTF-8: {given[-1]!r:.80}.")
-    request: Request = fields  # type: ignore[assignment]  # TEXTS and WHEN name its fields
+    request: Request = fields  # type: ignore[assignment]  # OTHERS and WHEN name its fields
     return request
