@@ -10,9 +10,13 @@ from itertools import pairwise
 from typing import Any, Final
 
 import pytest
+from typer.testing import CliRunner
 
+from belfry.api.bodies import ScheduleBody
+from belfry.cli.program import program
+from belfry.client.requests import request as client_request
 from belfry.schedules.checks import RequestChecks
-from belfry.schedules.field import Form
+from belfry.schedules.field import Field, Form
 from belfry.schedules.fields import EMPTY, FIELDS
 from belfry.schedules.preview import Preview, preview
 from belfry.schedules.rejections import Rejection
@@ -54,6 +58,16 @@ def walked(trigger: Trigger, accepted_ms: int, most: int = 60) -> list[int]:
         found.append(due_ms)
         due_ms = trigger.after_ms(due_ms)
     return found
+
+
+def given_of(asked: Any) -> list[Field]:
+    """What a request says of when, besides its kind."""
+    left_out = {"tenant", "schedule_id", "kind"}
+    return [
+        field
+        for name, field in FIELDS.items()
+        if name not in left_out and asked[name] != field.default
+    ]
 
 
 def trigger_for(request: Request) -> Trigger:
@@ -130,6 +144,36 @@ def test_its_headers_say_the_same(kind: Kind, request_: Request) -> None:
     assert not isinstance(found, Rejection), found
     told = {name for name, field in FIELDS.items() if field.header} | {"kind"}
     assert {name: found[name] for name in told} == {name: asked[name] for name in told}
+
+
+@CASE
+def test_its_arguments_say_the_same(kind: Kind, request_: Request) -> None:
+    asked: Any = request_
+    given = {field.argument: asked[field.name] for field in given_of(asked) if field.argument}
+    found = client_request("demo", "a", "UPSERT", given)
+    assert found == asked
+
+
+@CASE
+def test_a_body_of_http_says_the_same(kind: Kind, request_: Request) -> None:
+    asked: Any = request_
+    given = {field.name: asked[field.name] for field in given_of(asked)}
+    body = ScheduleBody.model_validate({"schedule_id": "a", **given})
+    assert {**body.fields(), "tenant": "demo", "schedule_id": "a"} == asked
+
+
+@CASE
+def test_its_options_ask_for_a_preview(kind: Kind, request_: Request) -> None:
+    asked: Any = request_
+    options = [
+        word
+        for field in given_of(asked)
+        for word in (field.flag, str(asked[field.name]) + "ms" * (field.form is Form.DURATION))
+    ]
+    found = CliRunner().invoke(program(), ["schedule", "preview", *options])
+    assert found.exit_code == 0, found.output
+    words = kind.words(request_)
+    assert words.split(",")[0] in found.output.replace("\n", " ")
 
 
 @RECURS

@@ -60,7 +60,8 @@ def new_owner(driver: Driver, now_ms: int) -> None:
 
 @CASE
 def test_each_instant_fires_once(kind: Kind, asked: dict[str, Any]) -> None:
-    wanted, fired = expected(kind, asked), []
+    wanted = expected(kind, asked)
+    fired: list[int] = []
     driver = Driver()
     driver.engine.claim(b"{}")
     driver.end(T0)
