@@ -65,7 +65,7 @@ class Change(TypedDict, total=False):
 
 
 class Definition(Change, total=False):
-    """What to send and when: exactly one of `at`, `in_`, `every`, `cron`."""
+    """What to send and when: exactly one of `at`, `in_`, `every`, `cron`, `rrule`."""
 
     at: Instant
     """Epoch milliseconds, RFC 3339 with offset, or an aware datetime."""
@@ -75,8 +75,11 @@ class Definition(Change, total=False):
     """Interval of a recurring schedule, in the same forms."""
     cron: str
     """Cron expression of a recurring schedule."""
+    rrule: str
+    """Rule of RFC 5545 of a recurring schedule, such as ``FREQ=WEEKLY;BYDAY=MO``; `start_at` is its
+    DTSTART."""
     timezone: str
-    """IANA time zone that `cron` is read in (UTC)."""
+    """IANA time zone that `cron` and `rrule` are read in (UTC)."""
     start_at: Instant
     """No occurrence of a recurring schedule before it."""
     end_at: Instant

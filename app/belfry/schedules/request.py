@@ -65,6 +65,7 @@ class Request(TypedDict):
     max_fires: int | None
     interval_ms: int | None
     cron: str | None
+    rrule: str | None
     timezone: str | None
     http_targets: list[dict[str, Any]]
     overlap: str | None

@@ -9,12 +9,14 @@ from belfry.schedules.triggers.cron import CRON
 from belfry.schedules.triggers.every import EVERY
 from belfry.schedules.triggers.kind import Kind, OneShot, Recurring
 from belfry.schedules.triggers.once import AFTER, AT
+from belfry.schedules.triggers.rrule import RRULE
 
 _ALL: Final[tuple[Kind, ...]] = (
     AT,
     AFTER,
     EVERY,
     CRON,
+    RRULE,
 )
 
 KINDS: Final = {kind.name: kind for kind in _ALL}
