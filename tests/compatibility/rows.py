@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from belfry.schedules.rule import Rule, decode_rule, encode_rule
+from belfry.schedules.triggers.registry import KINDS
 from belfry.store import records
 from belfry.store.records import Awaited, Manifest, Marker, Pending, Verdict
 
@@ -104,6 +105,9 @@ def said(row: bytes) -> dict[str, Any]:
         pending = records.decode_pending(row)
         given = asdict(decode_rule(pending.extra)) if pending.extra else {}
         rule = {name: value for name, value in given.items() if value is not None}
+        if "when" in rule:
+            # Told under the name of the kind's own field, as requests have it.
+            rule[KINDS[rule["kind"]].field.name] = rule.pop("when")
         headers = records.decode_headers(pending.headers)
         more = {"headers": headers, "extra": rule, "paused": records.paused(row)}
         return shown({**pending._asdict(), **more})
