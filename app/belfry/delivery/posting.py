@@ -32,7 +32,8 @@ from belfry.delivery.hosts import Hosts
 from belfry.delivery.posts import NoSecret, Secrets, post_of
 from belfry.delivery.transport import Transport
 from belfry.delivery.work import Work
-from belfry.schedules.targets import HttpTarget, allowed
+from belfry.schedules.target_kinds import is_allowed, place_of
+from belfry.schedules.targets import HttpTarget
 from belfry.worker.clock import SystemClock
 
 # A name that does not resolve holds a thread for seconds.
@@ -190,8 +191,8 @@ class Posting:
         return best(answers)
 
     async def _at(self, work: Work, target: HttpTarget) -> Answer:
-        if not allowed(target.host, work.state.hosts):
-            reason = f"host {target.host!r} is none that the tenant's policy allows"
+        if not is_allowed(target, work.state.hosts):
+            reason = f"host {place_of(target)!r} is none that the tenant's policy allows"
             return Answer(End.FINAL, target.url, "target_not_allowed", reason)
         name = urlsplit(target.url).netloc.lower()
         room = self._room.get(name)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import Any, Final
-from urllib.parse import urlsplit
 from zlib import crc32
 
 from belfry.client.decoding import Decoder
@@ -20,6 +19,7 @@ from belfry.schedules.deliveries import (
 )
 from belfry.schedules.fields import EMPTY
 from belfry.schedules.outcomes import Outcome
+from belfry.schedules.target_kinds import kind_of
 from belfry.wire import catalogue
 from belfry.wire.claims import signature
 from belfry.wire.fired import FiredEvent
@@ -55,10 +55,10 @@ class Work:
 
     @property
     def hosts(self) -> list[str]:
-        """The hosts, with their ports, that this attempt may post to."""
+        """What this attempt may wait for: hosts with their ports, topics."""
         event = self.event
         order = self.state.order(event.schedule_id, event.occurrence)
-        return [urlsplit(target.url).netloc.lower() for target in order]
+        return [kind_of(target).share(target.url) for target in order]
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from zlib import crc32
 import orjson
 
 from belfry.schedules.policy import TenantPolicy
+from belfry.schedules.target_kinds import problems_of
 from belfry.schedules.targets import (
     MAX_TARGETS,
     STRATEGIES,
@@ -27,7 +28,6 @@ from belfry.schedules.targets import (
     Strategy,
     encode_targets,
     is_typed,
-    problems_of,
     targets_from,
 )
 

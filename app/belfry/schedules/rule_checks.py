@@ -8,7 +8,9 @@ from belfry.schedules.policy import TenantPolicy
 from belfry.schedules.rejections import Rejection
 from belfry.schedules.request import YEAR_MS, YEARS_100_MS, Request, instant_problem
 from belfry.schedules.rule import OVERLAPS, POLICIES, RECURRING, rule_of
-from belfry.schedules.targets import allowed, list_problem, target_of
+from belfry.schedules.target_kinds import is_allowed, kind_of, list_problem, place_of
+from belfry.schedules.target_kinds.kind import Judge
+from belfry.schedules.targets import target_of
 from belfry.schedules.triggers import trigger_by
 from belfry.schedules.triggers.registry import KINDS, listed
 
@@ -108,13 +110,19 @@ def targets_problem(request: Request) -> Rejection | None:
     return None if found is None else Rejection("bad_target", found)
 
 
-def host_problem(targets: list[dict[str, Any]], policy: TenantPolicy) -> Rejection | None:
-    """Why a tenant's policy does not allow the hosts of these targets, or None."""
+def host_problem(
+    targets: list[dict[str, Any]], policy: TenantPolicy, judge: Judge
+) -> Rejection | None:
+    """Why a tenant may not have these targets, by its policy or by whose topics are, or None."""
     for target in map(target_of, targets):
-        if not allowed(target.host, policy.allowed_hosts):
+        place = place_of(target)
+        refused = kind_of(target).refused(place, judge)
+        if refused is not None:
+            return Rejection("target_not_allowed", refused)
+        if not is_allowed(target, policy.allowed_hosts):
             return Rejection(
                 "target_not_allowed",
-                f"Host {target.host!r} of a target is none that the policy of tenant"
+                f"Host {place!r} of a target is none that the policy of tenant"
                 f" {policy.tenant} allows ({', '.join(policy.allowed_hosts)[:MAX_SHOWN]}): use one"
                 " of those, or ask for it in allowed_hosts.",
             )

@@ -5,13 +5,8 @@ from __future__ import annotations
 import pytest
 
 from belfry.schedules.rule import Rule, decode_rule, encode_rule, targets_in, without_targets
-from belfry.schedules.targets import (
-    HttpTarget,
-    allowed,
-    decode_targets,
-    encode_targets,
-    list_problem,
-)
+from belfry.schedules.target_kinds import is_allowed, list_problem, place_of
+from belfry.schedules.targets import HttpTarget, decode_targets, encode_targets
 from belfry.schedules.triggers import trigger_of
 
 GOOD = [
@@ -72,7 +67,7 @@ BAD = [
 @pytest.mark.parametrize("url", GOOD)
 def test_addresses_that_are_taken(url: str) -> None:
     assert list_problem([HttpTarget(url)]) is None
-    assert HttpTarget(url).host
+    assert place_of(HttpTarget(url))
 
 
 @pytest.mark.parametrize("url", BAD)
@@ -103,7 +98,7 @@ def test_targets_are_not_without_number() -> None:
 
 
 @pytest.mark.parametrize(
-    ("host", "names", "is_allowed"),
+    ("host", "names", "wanted"),
     [
         ("a.example.com", (), True),
         ("a.example.com", ("a.example.com",), True),
@@ -116,8 +111,8 @@ def test_targets_are_not_without_number() -> None:
         ("a.example.com.evil", ("*.example.com", "a.example.com"), False),
     ],
 )
-def test_hosts_are_allowed_by_name(host: str, names: tuple[str, ...], is_allowed: bool) -> None:
-    assert allowed(host, names) is is_allowed
+def test_hosts_are_allowed_by_name(host: str, names: tuple[str, ...], wanted: bool) -> None:
+    assert is_allowed(HttpTarget(f"http://{host}/"), names) is wanted
 
 
 FULL = HttpTarget("https://h/é", 5, 2, "s", (("a", "b"),), "ROUND_ROBIN")
