@@ -12,7 +12,8 @@ from typing import Final
 
 from belfry.delivery.addresses import refusal
 from belfry.schedules.policy import TenantPolicy, problems, secret_ref_problem
-from belfry.schedules.targets import HttpTarget, allowed, problems_of
+from belfry.schedules.target_kinds import is_allowed, problems_of
+from belfry.schedules.targets import HttpTarget
 from tests.attack.family import Attack, judge
 
 # Networks that no webhook may reach, written down once more: the table under attack is not asked.
@@ -229,7 +230,7 @@ def hosts() -> Iterator[Attack[tuple[str, str]]]:
 
 
 def test_lists_of_hosts() -> None:
-    judge(hosts(), lambda given: allowed(HttpTarget(given[1]).host, (given[0],)), 10)
+    judge(hosts(), lambda given: is_allowed(HttpTarget(given[1]), (given[0],)), 10)
 
 
 def policies() -> Iterator[Attack[TenantPolicy]]:

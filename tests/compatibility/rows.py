@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from belfry.schedules.rule import Rule, decode_rule, encode_rule
+from belfry.schedules.triggers.registry import KINDS
 from belfry.store.layout import pending as pending_records
 from belfry.store.layout import records
 from belfry.store.layout.pending import Pending
@@ -35,8 +36,8 @@ def _pending(rule: Rule | None, **changed: Any) -> Pending:
     return row._replace(**changed)
 
 
-EVERY: Final = Rule("EVERY", interval_ms=30_000, start_at=NOON, end_at=NOON * 2, max_fires=9)
-CRON: Final = Rule("CRON", cron="0 9 * * MON#2", timezone="Europe/Paris")
+EVERY: Final = Rule("EVERY", when=30_000, start_at=NOON, end_at=NOON * 2, max_fires=9)
+CRON: Final = Rule("CRON", when="0 9 * * MON#2", timezone="Europe/Paris")
 SERIAL: Final = Rule("AT", serial=True, ack_timeout_ms=5_000)
 PLAIN: Final = _pending(None, version=1, occurrence=0, key=None, headers=b"", payload=None)
 PENDING: Final[dict[str, tuple[Pending, int]]] = {
@@ -48,9 +49,9 @@ PENDING: Final[dict[str, tuple[Pending, int]]] = {
     "cron": (_pending(CRON), 0),
     "cron, paused": (_pending(CRON), pending_records.PAUSED),
     "serial": (_pending(SERIAL, group=b"g"), 0),
-    "skips while awaited": (_pending(Rule("CRON", cron="@daily", overlap="SKIP")), 0),
+    "skips while awaited": (_pending(Rule("CRON", when="@daily", overlap="SKIP")), 0),
     "queues one while awaited": (
-        _pending(Rule("EVERY", interval_ms=1, misfire="FIRE_ALL", overlap="QUEUE_ONE")), 0,
+        _pending(Rule("EVERY", when=1, misfire="FIRE_ALL", overlap="QUEUE_ONE")), 0,
     ),
 }  # fmt: skip
 MARKERS: Final = {
@@ -107,6 +108,9 @@ def said(row: bytes) -> dict[str, Any]:
         pending = pending_records.decode_pending(row)
         given = asdict(decode_rule(pending.extra)) if pending.extra else {}
         rule = {name: value for name, value in given.items() if value is not None}
+        if "when" in rule:
+            # Told under the name of the kind's own field, as requests have it.
+            rule[KINDS[rule["kind"]].field.name] = rule.pop("when")
         headers = pending_records.decode_headers(pending.headers)
         more = {"headers": headers, "extra": rule, "paused": pending_records.paused(row)}
         return shown({**pending._asdict(), **more})

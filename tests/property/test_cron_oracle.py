@@ -65,7 +65,7 @@ def agrees(name: str, around: datetime, reach: timedelta = AROUND) -> int:
     total = 0
     for text in EXPRESSIONS:
         wanted = [ms for ms in map(milliseconds, instants(text, walked)) if after < ms <= until]
-        trigger = trigger_by(Rule("CRON", cron=text, timezone=name))
+        trigger = trigger_by(Rule("CRON", when=text, timezone=name))
         found, due_ms = [], trigger.after_ms(after)
         while due_ms is not None and due_ms <= until:
             found.append(due_ms)
@@ -112,7 +112,7 @@ def test_edges_of_chunks(name: str) -> None:
 
 
 def test_the_oracle_sees_a_trigger_that_forgets_a_gap(monkeypatch: pytest.MonkeyPatch) -> None:
-    from belfry.schedules.triggers.cron import Clock, clock
+    from belfry.schedules.triggers.clock import Clock, clock
 
     clock.cache_clear()
     monkeypatch.setattr(Clock, "fires_at_gap", lambda *_: False)

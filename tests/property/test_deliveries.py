@@ -26,7 +26,9 @@ from belfry.schedules.deliveries import (
     decode_state,
     encode_state,
 )
-from belfry.schedules.targets import _URL, HttpTarget, allowed, problems_of
+from belfry.schedules.target_kinds import is_allowed, problems_of
+from belfry.schedules.target_kinds.http import _URL
+from belfry.schedules.targets import HttpTarget
 from belfry.wire import framing
 from belfry.wire.fired import FiredEvent, encode_fired
 from tests.property.mutations import NOW
@@ -92,7 +94,7 @@ def use(state: DeliveryState) -> None:
     assert all(work.hosts)
     hash(work.lane)
     for target in state.targets:
-        allowed(target.host, state.hosts)
+        is_allowed(target, state.hosts)
         with suppress(NoSecret):
             post_of(work, target, Secrets({}), NOW)
     for end in End:

@@ -36,12 +36,12 @@ BOUNDS = st.fixed_dictionaries(
 )
 RULES = st.one_of(
     st.builds(
-        lambda interval, bounds: Rule("EVERY", interval_ms=interval, **bounds),
+        lambda interval, bounds: Rule("EVERY", when=interval, **bounds),
         st.integers(1, 40 * DAY),
         BOUNDS,
     ),
     st.builds(
-        lambda cron, zone, bounds: Rule("CRON", cron=cron, timezone=zone, **bounds),
+        lambda cron, zone, bounds: Rule("CRON", when=cron, timezone=zone, **bounds),
         CRONS,
         ZONES,
         BOUNDS,

@@ -2,14 +2,14 @@
 
 Bytes come as ``…_text``, ``…_base64`` or, for payloads, ``payload_json``; instants as RFC 3339 with
 an offset or as epoch milliseconds.  Which kind of schedule it is may be left out: one of `at`,
-`delay_ms`, `interval_ms` and `cron` says it.  An unknown name is refused, never ignored.
+`delay_ms`, `interval_ms` … says it.  An unknown name is refused, never ignored.
 """
 
 from __future__ import annotations
 
 from base64 import b64decode
 from binascii import Error as BinasciiError
-from typing import Annotated, Any, Final, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
 
 from pydantic import (
     BaseModel,
@@ -19,11 +19,14 @@ from pydantic import (
     JsonValue,
     StringConstraints,
     WithJsonSchema,
+    create_model,
     field_validator,
     model_validator,
 )
 
 from belfry.api.json_values import json_bytes
+from belfry.schedules.field import Form
+from belfry.schedules.fields import EMPTY, FIELDS, KIND_OF, WHEN, named
 from belfry.schedules.instants import parse_instant
 from belfry.schedules.targets import (
     MAX_ATTEMPTS,
@@ -32,12 +35,10 @@ from belfry.schedules.targets import (
     MAX_TIMEOUT_MS,
     MAX_URL,
 )
-from belfry.wire.headers import EMPTY
+from belfry.schedules.triggers.registry import KINDS
 
 MOST_MS: Final = 2**53
 LONGEST_TEXT: Final = 255
-
-_KINDS: Final = {"at": "AT", "delay_ms": "AFTER", "interval_ms": "EVERY", "cron": "CRON"}
 
 
 def _instant(given: object) -> object:
@@ -129,17 +130,38 @@ class TargetBody(Strict):
     strategy: Literal["ALL", "FIRST_AVAILABLE", "ROUND_ROBIN"] = "ALL"
 
 
-class TriggerBody(Strict):
+# What a field that says when may be, by its form.
+_WHEN_TYPES: Final[dict[Form, Any]] = {
+    Form.INSTANT: Instant | None,
+    Form.DURATION: Milliseconds | None,
+    Form.TEXT: Annotated[str, StringConstraints(max_length=LONGEST_TEXT)] | None,
+}
+if TYPE_CHECKING:
+
+    class WhenBody(Strict):
+        """The kind of trigger, and the field of each kind; made from their table."""
+
+        kind: str | None
+
+else:
+    WhenBody = create_model(
+        "WhenBody",
+        __base__=Strict,
+        kind=(
+            Literal[tuple(KINDS)] | None,
+            Field(None, description="May be left out: the field that says when tells it."),
+        ),
+        **{
+            field.name: (_WHEN_TYPES[field.form], Field(None, description=field.doc))
+            for field in WHEN
+        },
+    )
+
+
+class TriggerBody(WhenBody):
     """When an event is due."""
 
-    kind: Literal["AT", "AFTER", "EVERY", "CRON"] | None = Field(
-        None, description="May be left out: the field that says when tells it."
-    )
-    at: Instant | None = None
-    delay_ms: Milliseconds | None = Field(None, description="From when Kafka has the request.")
-    interval_ms: Milliseconds | None = None
-    cron: Annotated[str, StringConstraints(max_length=LONGEST_TEXT)] | None = None
-    timezone: Text | None = Field(None, description="IANA zone that `cron` is read in; UTC.")
+    timezone: Text | None = Field(None, description=FIELDS["timezone"].doc)
     start_at: Instant | None = None
     end_at: Instant | None = Field(None, description="The last instant that may be due.")
     max_fires: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = None
@@ -147,37 +169,29 @@ class TriggerBody(Strict):
 
     @model_validator(mode="after")
     def _says_when_once(self) -> Self:
-        given = [name for name in _KINDS if getattr(self, name) is not None]
+        given = [name for name in KIND_OF if getattr(self, name) is not None]
         if len(given) != 1:
-            raise ValueError(
-                f"exactly one of {', '.join(_KINDS)} says when; given: {', '.join(given) or 'none'}"
-            )
-        if self.kind is not None and self.kind != _KINDS[given[0]]:
+            names = ", ".join(given) or "none"
+            raise ValueError(f"exactly one of {', '.join(KIND_OF)} says when; given: {names}")
+        if self.kind is not None and self.kind != KIND_OF[given[0]]:
             raise ValueError(
                 f"kind {self.kind} does not go with {given[0]}: leave kind out, or make it"
-                f" {_KINDS[given[0]]}"
+                f" {KIND_OF[given[0]]}"
             )
         return self
 
     def kind_given(self) -> str:
         """The kind that the body asks for."""
-        return next(kind for name, kind in _KINDS.items() if getattr(self, name) is not None)
+        return next(kind for name, kind in KIND_OF.items() if getattr(self, name) is not None)
 
 
 TRIGGER_FIELDS: Final = tuple(name for name in TriggerBody.model_fields if name != "kind")
-SAME_FIELDS: Final = (
-    *TRIGGER_FIELDS,
-    *(
-        "misfire",
-        "max_lateness_ms",
-        "overlap",
-        "serial",
-        "ack_timeout_ms",
-        "event_type",
-        "group",
-        "expected_version",
-    ),
-    *("request_id", "reason"),
+# Fields that a body has in the form in which Avro has them.
+_OTHERWISE: Final = named(Form.BYTES, Form.HEADERS, Form.TARGETS, Form.STANDING)
+SAME_FIELDS: Final = tuple(
+    name
+    for name in FIELDS
+    if name not in _OTHERWISE | {"tenant", "schedule_id", "action", "kind", "fire_id"}
 )
 
 

@@ -22,9 +22,9 @@ from belfry.api.parts import Parts
 from belfry.api.problems import Problem
 from belfry.api.shapes import moment
 from belfry.api.threads import Threads
+from belfry.schedules.fields import EMPTY
 from belfry.schedules.preview import Preview, preview
 from belfry.schedules.rejections import Rejection
-from belfry.wire.headers import EMPTY
 
 # Threads, seconds of one preview, and how often is looked whether its caller still waits.
 MOST: Final = 2

@@ -8,25 +8,27 @@ from __future__ import annotations
 
 from base64 import b64encode
 from contextlib import suppress
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any
 
 import orjson
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, create_model
 
 from belfry.api.access import Principal, Role
 from belfry.client.verdict import Verdict
+from belfry.schedules.field import Form
+from belfry.schedules.fields import OF_A_RULE, WHEN
 from belfry.schedules.identity import generation_of
 from belfry.schedules.instants import format_instant
 from belfry.schedules.masking import masked_target
 from belfry.schedules.rule import Rule, decode_rule, has_targets, targets_in
 from belfry.schedules.targets import records_in
-from belfry.store.layout.pending import KIND_CODES, Pending, decode_headers
+from belfry.schedules.triggers.kind import Kind
+from belfry.schedules.triggers.registry import BY_CODE, KINDS
+from belfry.store.layout.pending import Pending, decode_headers
 from belfry.store.layout.records import LOCKS_GROUP, LOCKS_OWN
 from belfry.store.lock_lookup import Lock
 from belfry.store.lookup import Standing
 from belfry.store.readable import why_unreadable_rule
-
-KINDS: Final = {code: kind for kind, code in KIND_CODES.items()}
 
 
 class HeaderAnswer(BaseModel):
@@ -37,7 +39,19 @@ class HeaderAnswer(BaseModel):
     value_base64: str | None = None
 
 
-class SummaryAnswer(BaseModel):
+if TYPE_CHECKING:
+    _SaysWhen = BaseModel
+else:
+    _SaysWhen = create_model(
+        "SaysWhen",
+        **{
+            field.name: ((int if field.form is Form.DURATION else str) | None, None)
+            for field in WHEN
+        },
+    )
+
+
+class SummaryAnswer(_SaysWhen):
     """A schedule as lists show it."""
 
     tenant: str
@@ -51,10 +65,6 @@ class SummaryAnswer(BaseModel):
     kind: str | None = None
     scheduled_at: str | None = Field(None, description="Next instant by the rule, before jitter.")
     accepted_at: str | None = None
-    at: str | None = None
-    delay_ms: int | None = None
-    interval_ms: int | None = None
-    cron: str | None = None
     timezone: str | None = None
     start_at: str | None = None
     end_at: str | None = None
@@ -217,23 +227,21 @@ def lock(tenant: str, held: Lock) -> dict[str, Any]:
 
 
 def _waiting(row: Pending) -> dict[str, Any]:
-    kind = KINDS.get(row.kind, "UNKNOWN")
+    kind = BY_CODE.get(row.kind)
     found: dict[str, Any] = {
         "version": row.version,
         "generation": generation_of(row.life),
         "occurrence": row.occurrence,
         "due_at": moment(row.due_ms),
-        "kind": kind,
+        "kind": "UNKNOWN" if kind is None else kind.name,
         "scheduled_at": moment(row.nominal_ms),
         "accepted_at": moment(row.accepted_ms),
         "jitter_ms": row.jitter_ms or None,
         "event_type": row.event_type.decode() or None,
         "group": row.group.decode() or None,
     }
-    if kind == "AT":
-        found["at"] = moment(row.when)
-    elif kind == "AFTER":
-        found["delay_ms"] = row.when
+    if kind is not None and not kind.recurs:
+        found |= _said(kind, row.when)
     why = why_unreadable_rule(row.extra)
     if why:
         found["unreadable"] = why
@@ -244,15 +252,16 @@ def _waiting(row: Pending) -> dict[str, Any]:
 
 def _ruled(rule: Rule) -> dict[str, Any]:
     """What a rule says; what it leaves open is left out."""
-    found = {name: getattr(rule, name) for name in _RULED}
+    found = {name: getattr(rule, name) for name in OF_A_RULE}
+    found |= _said(KINDS[rule.kind], rule.when)
     found |= {name: moment(getattr(rule, name)) for name in ("start_at", "end_at")}
     return {name: value for name, value in found.items() if value is not None}
 
 
-_RULED: Final = (
-    *("interval_ms", "cron", "timezone", "max_fires", "misfire", "max_lateness_ms", "overlap"),
-    *("serial", "ack_timeout_ms"),
-)
+def _said(kind: Kind, when: int | str | None) -> dict[str, Any]:
+    """What the kind's own field says."""
+    shown = moment(when) if isinstance(when, int) and kind.field.form is Form.INSTANT else when
+    return {kind.field.name: shown}
 
 
 def whole(standing: Standing) -> dict[str, Any]:

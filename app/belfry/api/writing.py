@@ -31,8 +31,8 @@ from belfry.api.parts import RETRY_SOON, Parts
 from belfry.api.problems import Problem
 from belfry.api.reading import Reads
 from belfry.client.verdict import Verdict
+from belfry.schedules.fields import EMPTY
 from belfry.schedules.outcomes import ID_REUSED, Outcome, first_code
-from belfry.wire.headers import EMPTY
 
 VERDICT_S: Final = 10.0
 # The same definition once more: what POST answers as UNCHANGED is a CONFLICT of CREATE.

@@ -9,22 +9,24 @@ from typing import Annotated, Any, Final
 import typer
 
 from belfry.cli.failures import WrongUse
-from belfry.cli.options import ExpectedVersion, ScheduleId, Tenant, When
+from belfry.cli.options import FLAGS, ExpectedVersion, ScheduleId, Tenant, When
 from belfry.cli.remote import Remote, schedule_path
 from belfry.cli.session import Session
 from belfry.cli.shown import from_now, plain
+from belfry.schedules.fields import FIELDS, KIND_OF
 from belfry.schedules.identity import etag_of
 from belfry.schedules.instants import format_instant, parse_instant
 
 MOST: Final = 1_000
 # What a schedule shows and what asks for it have the same names.
-DEFINING: Final = (
-    *("at", "delay_ms", "interval_ms", "cron", "timezone", "start_at", "end_at", "max_fires"),
-    *("jitter_ms", "misfire", "max_lateness_ms", "overlap", "serial", "ack_timeout_ms"),
-    *("event_type", "group", "headers", "http_targets"),
-    *("key_text", "key_base64", "payload_text", "payload_base64"),
+_ASKED_ANEW: Final = frozenset(
+    {"tenant", "schedule_id", "action", "kind", "standing"}
+    | {"expected_version", "request_id", "reason", "fire_id"}
 )
-WHEN: Final = ("at", "delay_ms", "interval_ms", "cron", "timezone")
+DEFINING: Final = tuple(
+    json for name, field in FIELDS.items() if name not in _ASKED_ANEW for json in field.json_names
+)
+WHEN: Final = frozenset({*KIND_OF, "timezone"})
 
 Prefix = Annotated[
     str | None, typer.Option("--prefix", metavar="TEXT", help="Only ids that begin so.")
@@ -147,9 +149,9 @@ def update(
     if found["state"] not in ("PENDING", "PAUSED"):
         raise WrongUse(f"{schedule_id} is over ({found['state']}): create it anew.")
     body = definition(found)
-    if given := _instant(when):
+    if given := _given(when):
         body = {name: value for name, value in body.items() if name not in WHEN} | given
-    for name, value in (("timezone", when.tz), ("group", group), ("event_type", event_type)):
+    for name, value in (("timezone", when.zone), ("group", group), ("event_type", event_type)):
         if value is not None:
             body[name] = value
     if payload is not None:
@@ -168,12 +170,11 @@ def definition(found: dict[str, Any]) -> dict[str, Any]:
     return body
 
 
-def _instant(when: When) -> dict[str, Any]:
+def _given(when: When) -> dict[str, Any]:
     """What was given of when, by the names of the HTTP API."""
-    named = {"at": when.at, "delay_ms": when.in_, "interval_ms": when.every, "cron": when.cron}
-    given = {name: value for name, value in named.items() if value is not None}
+    given = when.fields()
     if len(given) > 1:
-        raise WrongUse("Say when with at most one of --at, --in, --every and --cron.")
+        raise WrongUse(f"Say when with at most one of {FLAGS}.")
     return given
 
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import Annotated, Any, Final
+from collections.abc import Callable
+from dataclasses import dataclass, make_dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from belfry.cli.failures import WrongUse
+from belfry.schedules.field import Form
 from belfry.schedules.identity import expected_from
 from belfry.schedules.instants import parse_duration, parse_instant
+from belfry.schedules.triggers.kind import Kind
+from belfry.schedules.triggers.registry import KINDS, ZONED, listed
 
 WHEN: Final = "When (exactly one)"
 EVENT: Final = "The event"
@@ -30,6 +34,10 @@ def _interval(text: str) -> int:
     return found
 
 
+_ZONED: Final = listed((KINDS[name].field.flag for name in ZONED), "and")
+# All options of which exactly one says when, as people list them.
+FLAGS: Final = listed((kind.field.flag for kind in KINDS.values()), "and")
+
 Tenant = Annotated[
     str,
     typer.Argument(metavar="TENANT", help="Owner of the schedule.", show_default=False),
@@ -40,52 +48,18 @@ ScheduleId = Annotated[
         metavar="ID", help="Name of the schedule, such as order/4711.", show_default=False
     ),
 ]
-At = Annotated[
-    int | None,
-    typer.Option(
-        "--at",
-        parser=parse_instant,
-        metavar="INSTANT",
-        help="Once, at 2026-12-01T09:00:00Z (with an offset; or epoch milliseconds). In the"
-        " past: at once.",
-        rich_help_panel=WHEN,
-    ),
-]
-In = Annotated[
-    int | None,
-    typer.Option(
-        "--in",
-        parser=parse_duration,
-        metavar="DURATION",
-        help="Once, after 30s, 5m, 1h30m or PT5M (a plain number: milliseconds).",
-        rich_help_panel=WHEN,
-    ),
-]
-Every = Annotated[
-    int | None,
-    typer.Option(
-        "--every",
-        parser=_interval,
-        metavar="DURATION",
-        help="Again and again, with this interval.",
-        rich_help_panel=WHEN,
-    ),
-]
-Cron = Annotated[
-    str | None,
-    typer.Option(
-        "--cron",
-        metavar="EXPRESSION",
-        help='By a cron expression, such as "0 9 * * MON".',
-        rich_help_panel=WHEN,
-    ),
-]
+# How the value of an option that says when is read; a text is taken as it is.
+_PARSERS: Final[dict[str, Callable[[str], int]]] = {
+    "at": parse_instant,
+    "delay_ms": parse_duration,
+    "interval_ms": _interval,
+}
 Zone = Annotated[
     str | None,
     typer.Option(
         "--tz",
         metavar="ZONE",
-        help="IANA time zone of --cron, such as Europe/Paris.  [default: UTC]",
+        help=f"IANA time zone of {_ZONED}, such as Europe/Paris.  [default: UTC]",
         rich_help_panel=WHEN,
     ),
 ]
@@ -145,41 +119,85 @@ Timeout = Annotated[
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class When:
-    """The options that say when."""
+def _option(kind: Kind) -> Any:
+    """The option of a kind's own field."""
+    field = kind.field
+    option = typer.Option(
+        field.flag,
+        parser=_PARSERS.get(field.name),
+        metavar=field.metavar,
+        help=field.help,
+        rich_help_panel=WHEN,
+    )
+    return Annotated[(str if field.form is Form.TEXT else int) | None, option]
 
-    at: At = None
-    in_: In = None
-    every: Every = None
-    cron: Cron = None
-    tz: Zone = None
+
+@dataclass(frozen=True, slots=True)
+class _When:
+    """The options that say when; each kind of trigger adds its own."""
+
+    @property
+    def zone(self) -> str | None:
+        """The time zone that was given."""
+        found: str | None = getattr(self, "tz", None)
+        return found
+
+    @property
+    def given(self) -> list[Kind]:
+        """The kinds whose options were given."""
+        return [kind for kind in KINDS.values() if self._said(kind) is not None]
 
     @property
     def recurs(self) -> bool:
         """Whether it is due again and again."""
-        return self.every is not None or self.cron is not None
+        return any(kind.recurs for kind in self.given)
+
+    def _said(self, kind: Kind) -> Any:
+        return getattr(self, kind.field.argument)
+
+    def arguments(self) -> dict[str, Any]:
+        """What the client's `schedule` takes."""
+        said = {kind.field.argument: self._said(kind) for kind in self.given}
+        return {**said, "timezone": self.zone}
+
+    def fields(self) -> dict[str, Any]:
+        """What was given of when, by the names of the request."""
+        return {kind.field.name: self._said(kind) for kind in self.given}
 
     def check(self) -> None:
         """Refuse options that say when in no way, or in several."""
-        by_name = {"--at": self.at, "--in": self.in_, "--every": self.every, "--cron": self.cron}
-        given = [name for name, value in by_name.items() if value is not None]
+        given = [kind.field.flag for kind in self.given]
         if len(given) != 1:
             raise WrongUse(
-                "Say when with exactly one of --at, --in, --every and --cron; given:"
-                f" {' and '.join(given) or 'none'}. For example: --in 5m."
+                f"Say when with exactly one of {FLAGS}; given: {' and '.join(given) or 'none'}. For"
+                " example: --in 5m."
             )
 
-    def check_zone_of_cron(self) -> None:
+    def check_zone_of_rule(self) -> None:
         """Refuse a time zone where nothing is read in it."""
-        if self.tz is None:
+        if self.zone is None:
             return
-        if self.cron is None:
+        if not any(kind.zoned for kind in self.given):
             raise WrongUse(
-                f"--tz {self.tz} belongs to --cron. An instant has its offset in itself:"
+                f"--tz {self.zone} belongs to {_ZONED}. An instant has its offset in itself:"
                 " --at 2026-12-01T10:00:00+01:00."
             )
-        check_zone(self.tz)
+        check_zone(self.zone)
+
+
+if TYPE_CHECKING:
+    When = _When
+else:
+    When = make_dataclass(
+        "When",
+        [
+            *((kind.field.argument, _option(kind), None) for kind in KINDS.values()),
+            ("tz", Zone, None),
+        ],
+        bases=(_When,),
+        frozen=True,
+        slots=True,
+    )
 
 
 @dataclass(frozen=True, slots=True)

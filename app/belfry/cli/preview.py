@@ -13,9 +13,9 @@ from belfry.cli.options import When, check_zone
 from belfry.cli.rule_options import Bounds, check_recurring
 from belfry.cli.session import Session
 from belfry.cli.shown import Output, from_now
+from belfry.schedules.fields import EMPTY
 from belfry.schedules.instants import format_instant
 from belfry.schedules.rejections import Rejection
-from belfry.wire.headers import EMPTY
 
 if TYPE_CHECKING:
     from belfry.schedules.preview import Occurrence, Preview
@@ -45,27 +45,23 @@ def preview(
 
     when.check()
     check_recurring(bounds, when.recurs)
-    if when.tz is not None:
-        check_zone(when.tz)
+    if when.zone is not None:
+        check_zone(when.zone)
     request = _request(when, bounds)
     now_ms = int(time() * 1000)
-    found = previewed(request, now_ms, count, when.tz)
+    found = previewed(request, now_ms, count, when.zone)
     if isinstance(found, Rejection):
         raise WrongUse(found.reason)
-    _print(session, found, when.tz, now_ms)
+    _print(session, found, when.zone, now_ms)
 
 
 def _request(when: When, bounds: Bounds) -> Any:
     """The request that a preview stands for."""
-    kinds = {"AT": when.at, "AFTER": when.in_, "EVERY": when.every, "CRON": when.cron}
     return {
         **EMPTY,
-        "kind": next(kind for kind, given in kinds.items() if given is not None),
-        "at": when.at,
-        "delay_ms": when.in_,
-        "interval_ms": when.every,
-        "cron": when.cron,
-        "timezone": when.tz,
+        "kind": when.given[0].name,
+        **when.fields(),
+        "timezone": when.zone,
         "start_at": bounds.start_at,
         "end_at": bounds.end_at,
         "max_fires": bounds.max_fires,

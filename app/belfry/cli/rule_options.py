@@ -9,7 +9,8 @@ import typer
 
 from belfry.cli.failures import WrongUse
 from belfry.schedules.instants import parse_duration, parse_instant
-from belfry.schedules.rule import OVERLAPS, POLICIES
+from belfry.schedules.rule import OVERLAPS, POLICIES, RECURRING
+from belfry.schedules.triggers.registry import listed
 
 RULE: Final = "How it recurs, and what becomes of what is late"
 
@@ -151,4 +152,5 @@ def check_recurring(rule: Bounds, recurs: bool) -> None:
     for name in ONLY_RECURRING:
         if not recurs and getattr(rule, name, None) is not None:
             option = f"--{name.replace('_', '-')}"
-            raise WrongUse(f"{option} belongs to --every and --cron; what fires once has none.")
+            flags = listed((kind.field.flag for kind in RECURRING.values()), "and")
+            raise WrongUse(f"{option} belongs to {flags}; what fires once has none.")

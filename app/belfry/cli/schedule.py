@@ -76,10 +76,9 @@ def create(
     belfry schedule create demo hello --in 5m --payload 'hello, belfry'
     """
     when.check()
-    when.check_zone_of_cron()
+    when.check_zone_of_rule()
     check_recurring(rule, when.recurs)
-    said = {**asdict(when), **asdict(rule), **event.arguments()}
-    said["timezone"] = said.pop("tz")
+    said = {**when.arguments(), **asdict(rule), **event.arguments()}
     said["serial"] = rule.serial or None
     options: Any = {name: value for name, value in said.items() if value is not None}
     action: Any = "CREATE" if create_only else "UPSERT"

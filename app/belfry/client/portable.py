@@ -16,31 +16,29 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from belfry.client.errors import BelfryError
+from belfry.schedules.field import Form
+from belfry.schedules.fields import EMPTY, FIELDS, OF_A_RULE
 from belfry.schedules.instants import format_instant, parse_instant
-from belfry.schedules.rule import KINDS, decode_rule
+from belfry.schedules.rule import decode_rule
 from belfry.schedules.targets import record_of, records_in
+from belfry.schedules.triggers.registry import kind_at_rest
 from belfry.store.layout.pending import decode_headers, decode_pending, paused
 from belfry.store.readable import UNREADABLE
-from belfry.wire.headers import EMPTY
 
-_INSTANTS: Final = frozenset({"at", "start_at", "end_at"})
-_BYTES: Final = ("key", "payload")
-_RULE: Final = (
-    *("interval_ms", "cron", "timezone", "start_at", "end_at", "max_fires"),
-    *("misfire", "max_lateness_ms", "overlap", "serial", "ack_timeout_ms"),
-)
-_TEXTS: Final = frozenset(
-    {"tenant", "schedule_id", "kind", "cron", "timezone", "misfire", "overlap"}
-    | {"event_type", "group"}
-)
-_NUMBERS: Final = frozenset(
-    {"delay_ms", "interval_ms", "max_fires", "jitter_ms", "max_lateness_ms", "ack_timeout_ms"}
-)
-_PLAIN: Final = _TEXTS | _NUMBERS | {"serial"}
-_KNOWN: Final = (
-    _PLAIN | _INSTANTS | {f"{name}_{form}" for name in _BYTES for form in ("text", "base64")}
-    | {"headers", "http_targets", "standing"}
-)  # fmt: skip
+# What an export does not hold: it is about one request, or about an action other than CREATE.
+_LEFT_OUT: Final = frozenset({"action", "expected_version", "request_id", "reason", "fire_id"})
+_FORM: Final = {name: field.form for name, field in FIELDS.items() if name not in _LEFT_OUT}
+_INSTANTS: Final = tuple(name for name, form in _FORM.items() if form is Form.INSTANT)
+_BYTES: Final = tuple(name for name, form in _FORM.items() if form is Form.BYTES)
+_TYPES: Final = {
+    Form.TEXT: str,
+    Form.SYMBOL: str,
+    Form.NUMBER: int,
+    Form.DURATION: int,
+    Form.FLAG: bool,
+}
+_PLAIN: Final = frozenset(name for name, form in _FORM.items() if form in _TYPES)
+_KNOWN: Final = frozenset(json for name in _FORM for json in FIELDS[name].json_names)
 _STANDING: Final = {"next_at", "occurrence", "version", "paused"}
 
 
@@ -56,7 +54,7 @@ def portable(record: bytes) -> dict[str, Any]:
     """A pending record of the changelog as an object of JSON."""
     row = decode_pending(record)
     try:
-        kind, rule = KINDS[row.kind], decode_rule(row.extra)
+        kind, rule = kind_at_rest(row.kind), decode_rule(row.extra)
     except UNREADABLE as error:
         name = f"{row.tenant.decode()}/{row.schedule_id.decode()}"
         raise Unreadable(
@@ -66,15 +64,14 @@ def portable(record: bytes) -> dict[str, Any]:
     found: dict[str, Any] = {
         "tenant": row.tenant.decode(),
         "schedule_id": row.schedule_id.decode(),
-        "kind": kind,
-        "at": row.when if kind == "AT" else None,
-        "delay_ms": row.when if kind == "AFTER" else None,
-        **{name: getattr(rule, name) for name in _RULE},
+        "kind": kind.name,
+        kind.field.name: rule.when if kind.recurs else row.when,
+        **{name: getattr(rule, name) for name in OF_A_RULE},
         "jitter_ms": row.jitter_ms or None,
         "event_type": row.event_type.decode() or None,
         "group": row.group.decode() or None,
     }
-    found |= {name: _moment(found[name]) for name in _INSTANTS}
+    found |= {name: _moment(found[name]) for name in _INSTANTS if name in found}
     found |= _shown("key", row.key) | _shown("payload", row.payload)
     headers = decode_headers(row.headers)
     if headers:
@@ -100,7 +97,7 @@ def request_fields(given: object) -> dict[str, Any]:
     fields = {**EMPTY, "action": "CREATE"}
     for name in given.keys() & _PLAIN:
         fields[name] = _typed(name, given[name])
-    for name in given.keys() & _INSTANTS:
+    for name in given.keys() & set(_INSTANTS):
         fields[name] = _instant(name, given[name])
     for name in ("tenant", "schedule_id"):
         if name not in given:
@@ -130,7 +127,7 @@ def _shown(name: str, value: bytes | None) -> dict[str, str]:
 
 
 def _typed(name: str, value: object) -> object:
-    wanted = bool if name == "serial" else int if name in _NUMBERS else str
+    wanted = _TYPES[_FORM[name]]
     if type(value) is not wanted:
         raise NotPortable(f"{name} is {value!r:.80}, which is no {wanted.__name__}")
     return value

@@ -6,11 +6,13 @@ well, with the same code and the same words, so that a caller need not wait to h
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, TypedDict
 
 from belfry.schedules.checks import trigger_problem
+from belfry.schedules.field import Field, Form
+from belfry.schedules.fields import EMPTY, FIELDS, KIND_OF, named
 from belfry.schedules.identity import expected_from
 from belfry.schedules.instants import parse_duration, parse_instant
 from belfry.schedules.rejections import Rejection
@@ -22,7 +24,7 @@ from belfry.schedules.request import (
     text_problem,
 )
 from belfry.schedules.targets import record_of
-from belfry.wire.headers import EMPTY
+from belfry.schedules.triggers.registry import KINDS, listed
 
 Instant = int | str | datetime
 Duration = int | str | timedelta
@@ -32,11 +34,18 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND: Final = timedelta(milliseconds=1)
 EVENT_TYPE: Final = "event-type"
 DEFINING: Final = frozenset({"UPSERT", "CREATE"})
-_AS_GIVEN: Final = (
-    *("request_id", "reason", "fire_id", "group", "event_type", "timezone"),
-    *("max_fires", "misfire", "overlap"),
+_KINDS: Final = {kind.field.argument: kind for kind in KINDS.values()}
+# Arguments that a request holds as they are given, besides those with a reader or one of their own.
+_AS_GIVEN: Final = tuple(
+    name
+    for name in FIELDS
+    if name in named(Form.TEXT, Form.SYMBOL, Form.NUMBER)
+    and name not in KIND_OF
+    and name not in {"tenant", "schedule_id", "action", "kind", "expected_version"}
 )
-_WHEN: Final = ("at", "in_", "every", "cron")
+_RULE: Final = tuple(
+    FIELDS[name] for name in FIELDS if name in named(Form.INSTANT, Form.DURATION) - KIND_OF.keys()
+)
 
 
 class Change(TypedDict, total=False):
@@ -56,7 +65,7 @@ class Change(TypedDict, total=False):
 
 
 class Definition(Change, total=False):
-    """What to send and when: exactly one of `at`, `in_`, `every`, `cron`."""
+    """What to send and when: exactly one of `at`, `in_`, `every`, `cron`, `rrule`."""
 
     at: Instant
     """Epoch milliseconds, RFC 3339 with offset, or an aware datetime."""
@@ -66,8 +75,11 @@ class Definition(Change, total=False):
     """Interval of a recurring schedule, in the same forms."""
     cron: str
     """Cron expression of a recurring schedule."""
+    rrule: str
+    """Rule of RFC 5545 of a recurring schedule, such as ``FREQ=WEEKLY;BYDAY=MO``; `start_at` is its
+    DTSTART."""
     timezone: str
-    """IANA time zone that `cron` is read in (UTC)."""
+    """IANA time zone that `cron` and `rrule` are read in (UTC)."""
     start_at: Instant
     """No occurrence of a recurring schedule before it."""
     end_at: Instant
@@ -149,29 +161,24 @@ def _tell_type(fields: dict[str, Any]) -> None:
 
 
 def _when(options: Mapping[str, Any]) -> dict[str, Any]:
-    given = [name for name in _WHEN if options.get(name) is not None]
+    given = [name for name in _KINDS if options.get(name) is not None]
     if len(given) != 1:
         names = ", ".join(given) or "none"
-        raise ValueError(f"Exactly one of at, in_, every and cron says when; given: {names}.")
-    value = options[given[0]]
-    if given[0] == "at":
-        return {"kind": "AT", "at": instant_ms(value)}
-    if given[0] == "in_":
-        return {"kind": "AFTER", "delay_ms": duration_ms(value)}
-    if given[0] == "every":
-        return {"kind": "EVERY", "interval_ms": duration_ms(value)}
-    return {"kind": "CRON", "cron": value}
+        raise ValueError(f"Exactly one of {listed(_KINDS, 'and')} says when; given: {names}.")
+    kind = _KINDS[given[0]]
+    return {"kind": kind.name, kind.field.name: _value(kind.field, options)}
 
 
 def _rule(options: Mapping[str, Any]) -> dict[str, Any]:
     """Bounds, jitter and what becomes of late occurrences, as numbers."""
-    found: dict[str, Any] = {}
-    for name in ("start_at", "end_at"):
-        found[name] = None if options.get(name) is None else instant_ms(options[name])
-    for name in ("jitter", "max_lateness", "ack_timeout"):
-        given = options.get(name)
-        found[f"{name}_ms"] = None if given is None else duration_ms(given)
-    return found
+    return {field.name: _value(field, options) for field in _RULE}
+
+
+def _value(field: Field, options: Mapping[str, Any]) -> Any:
+    """What a field holds for its argument."""
+    given = options.get(field.argument)
+    read = _READ.get(field.form)
+    return given if given is None or read is None else read(given)
 
 
 def problem(fields: dict[str, Any], now_ms: int) -> Rejection | None:
@@ -204,6 +211,13 @@ def duration_ms(duration: Duration) -> int:
     if isinstance(duration, int):
         return duration
     return -(-duration // _MILLISECOND)
+
+
+# How a value is read that may come in several forms.
+_READ: Final[dict[Form, Callable[[Any], int]]] = {
+    Form.INSTANT: instant_ms,
+    Form.DURATION: duration_ms,
+}
 
 
 def as_bytes(value: str | bytes | None) -> bytes | None:

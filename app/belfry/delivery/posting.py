@@ -34,7 +34,8 @@ from belfry.delivery.references import NOWHERE, References
 from belfry.delivery.transport import Transport
 from belfry.delivery.work import Work
 from belfry.schedules.header_secrets import reach_problem
-from belfry.schedules.targets import HttpTarget, allowed
+from belfry.schedules.target_kinds import is_allowed, place_of
+from belfry.schedules.targets import HttpTarget
 from belfry.worker.clock import SystemClock
 
 # A name that does not resolve holds a thread for seconds.
@@ -193,8 +194,8 @@ class Posting:
         return best(answers)
 
     async def _at(self, work: Work, target: HttpTarget) -> Answer:
-        if not allowed(target.host, work.state.hosts):
-            reason = f"host {target.host!r} is none that the tenant's policy allows"
+        if not is_allowed(target, work.state.hosts):
+            reason = f"host {place_of(target)!r} is none that the tenant's policy allows"
             return Answer(End.FINAL, target.url, "target_not_allowed", reason)
         why = reach_problem(target.headers, work.state.refs, work.state.hosts)
         if why is not None:

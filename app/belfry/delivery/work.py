@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
-from urllib.parse import urlsplit
 from zlib import crc32
 
 from belfry.client.decoding import Decoder
@@ -19,11 +18,12 @@ from belfry.schedules.deliveries import (
     decode_state,
     encode_state,
 )
+from belfry.schedules.fields import EMPTY
 from belfry.schedules.outcomes import Outcome
+from belfry.schedules.target_kinds import kind_of
 from belfry.wire import catalogue
 from belfry.wire.claims import signature
 from belfry.wire.fired import FiredEvent
-from belfry.wire.headers import EMPTY
 from belfry.wire.lifecycle import LifecycleEvent, encode_lifecycle
 from belfry.wire.record import SIGNATURE, Headers
 
@@ -60,10 +60,10 @@ class Work:
 
     @property
     def hosts(self) -> list[str]:
-        """The hosts, with their ports, that this attempt may post to."""
+        """What this attempt may wait for: hosts with their ports, topics."""
         event = self.event
         order = self.state.order(event.schedule_id, event.occurrence)
-        return [urlsplit(target.url).netloc.lower() for target in order]
+        return [kind_of(target).share(target.url) for target in order]
 
 
 @dataclass(frozen=True, slots=True)

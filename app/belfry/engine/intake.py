@@ -7,6 +7,7 @@ record ─ read ─ checks ─ home? ─ repeat of an id? ─ transition table �
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 from belfry.engine.arrival import MOST_AHEAD_MS, arrival_ms
@@ -165,8 +166,9 @@ class Intake:
         if tenant.crowded_out and request["action"] in KEEPING:
             return _crowded_out(tenant)
         if request["http_targets"] and request["action"] in KEEPING:
+            judge = partial(self._tenants.target_problem, tenant.name)
             policy = tenant.terms.policy
-            problem = reach_of_targets_problem(request["http_targets"], policy)
+            problem = reach_of_targets_problem(request["http_targets"], policy, judge)
             if problem is not None:
                 return problem
         if not tenant.limited:

@@ -21,7 +21,7 @@ from belfry.schedules.instants import format_instant
 from belfry.schedules.jitter import jitter_ms
 from belfry.schedules.outcomes import Outcome
 from belfry.schedules.request import TRACE_HEADERS, Request, Standing
-from belfry.schedules.rule import KINDS, RECURRING, encode_rule, rule_of
+from belfry.schedules.rule import KINDS, ONE_SHOT, RECURRING, encode_rule, rule_of
 from belfry.schedules.tenant import Tenant
 from belfry.schedules.transitions import Step as TableStep
 from belfry.schedules.triggers import trigger_of
@@ -301,11 +301,9 @@ class Transitions:
                 return standing["next_at"], 0
             assert first_ms is not None, "a rule that never fires is refused by the checks"
             return first_ms, 0
-        at_ms = asked.request["at"]
-        if asked.request["kind"] == "AT" and at_ms is not None:
-            return at_ms, at_ms
-        delay_ms = asked.request["delay_ms"] or 0
-        return self.accepted_ms + delay_ms, delay_ms
+        kind = ONE_SHOT[asked.request["kind"]]
+        said_ms: int = kind.asked(asked.request)
+        return kind.instant_ms(said_ms, self.accepted_ms), said_ms
 
 
 def _passed_ms(old: Pending) -> int:

@@ -21,10 +21,11 @@ from typing import Final
 from belfry.engine.step import Step, UndoLog
 from belfry.engine.waiting import Waiting
 from belfry.schedules.jitter import jitter_ms
+from belfry.schedules.rule import ZONED
 from belfry.schedules.triggers import trigger_of, zones
 from belfry.store.layout import keys
 from belfry.store.layout.pending import (
-    CRON,
+    KIND_CODES,
     Pending,
     decode_pending,
     kind_and_flags,
@@ -43,6 +44,8 @@ from belfry.store.layout.records import (
 from belfry.store.readable import why_unreadable
 from belfry.store.schedules import ScheduleStore
 
+# Kinds whose instants are times on a wall.
+ON_A_WALL: Final = frozenset(KIND_CODES[name] for name in ZONED)
 LOOKED_AT: Final = frozenset({IN_TIMELINE, IN_PAUSED, IN_BACKLOG})
 # Most are looked at and left alone, so a sweep may see more of them than it would end markers.
 MORE: Final = 20
@@ -91,7 +94,7 @@ class ZoneChange:
 
         What is due up to `over_ms` has fired, or fires in this step.
         """
-        if row.kind != CRON or why_unreadable(record):
+        if row.kind not in ON_A_WALL or why_unreadable(record):
             return None
         trigger = trigger_of(row.extra)
         nominal_ms = trigger.rederived_ms(row.nominal_ms, row.accepted_ms, over_ms)
@@ -110,7 +113,7 @@ class ZoneChange:
             # Due already: it fires, or is late, as it was to.
             return
         record = self._store.pending_at(name, place)
-        if kind_and_flags(record)[0] != CRON:
+        if kind_and_flags(record)[0] not in ON_A_WALL:
             return
         found = self.derived(decode_pending(record), record, over_ms, step)
         if found is None:

@@ -21,6 +21,7 @@ import orjson
 
 from belfry.schedules.header_secrets import references_of
 from belfry.schedules.policy import TenantPolicy
+from belfry.schedules.target_kinds import problems_of
 from belfry.schedules.targets import (
     MAX_TARGETS,
     STRATEGIES,
@@ -28,7 +29,6 @@ from belfry.schedules.targets import (
     Strategy,
     encode_targets,
     is_typed,
-    problems_of,
     targets_from,
 )
 

@@ -19,7 +19,8 @@ from belfry.schedules.header_secrets import (
     reach_problem,
 )
 from belfry.schedules.request import YEARS_100_MS, tenant_problem
-from belfry.schedules.targets import MAX_TARGETS, HttpTarget, allowed, problems_of
+from belfry.schedules.target_kinds import is_allowed, place_of, problems_of
+from belfry.schedules.targets import MAX_TARGETS, HttpTarget
 
 TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
 MAX_SPREAD: Final = 1024
@@ -187,7 +188,7 @@ def _bad_targets(policy: TenantPolicy) -> list[str]:
         f"The host of {target.url[:200]!r} is none of allowed_hosts: add it there, or leave the"
         " target out."
         for target in policy.http_targets
-        if target.host and not allowed(target.host, policy.allowed_hosts)
+        if place_of(target) and not is_allowed(target, policy.allowed_hosts)
     ]
     return found
 

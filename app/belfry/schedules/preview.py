@@ -12,32 +12,23 @@ from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import Final, NamedTuple
 
-from cron_descriptor import Options, get_description
-
 from belfry.schedules.checks import trigger_problem
 from belfry.schedules.instants import format_duration, format_instant
 from belfry.schedules.rejections import Rejection
 from belfry.schedules.request import Request
-from belfry.schedules.rule import RECURRING, rule_of
+from belfry.schedules.rule import rule_of
 from belfry.schedules.triggers import Trigger, trigger_by
-from belfry.schedules.triggers.cron import Cron
-from belfry.schedules.triggers.expression import normalized
-from belfry.schedules.triggers.turns import Effect, Turn, turns
+from belfry.schedules.triggers.kind import Kind, Warned
+from belfry.schedules.triggers.registry import KINDS, ONE_SHOT
 from belfry.schedules.triggers.zones import END_S, UnknownZone, zone
 
+__all__ = ["MOST", "Occurrence", "Preview", "Warned", "local_time", "preview"]
+
 MOST: Final = 10_000
-MOST_TURNS: Final = 3
 # The calendar repeats itself after 400 years, and each day that is passed over costs work.
 LONGEST_SPAN_MS: Final = 146_097 * 86_400_000
-SECOND_MS: Final = 1000
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND: Final = timedelta(milliseconds=1)
-_EFFECTS: Final = {
-    Effect.MADE_UP: "does not exist; it fires once, at {instant}, when the clock has gone forward",
-    Effect.PASSED_OVER: "does not exist; it is passed over, and the cadence goes on",
-    Effect.ONCE: "comes twice; it fires the first time only",
-    Effect.TWICE: "comes twice; it fires each time",
-}
 
 
 class Occurrence(NamedTuple):
@@ -46,13 +37,6 @@ class Occurrence(NamedTuple):
     number: int
     scheduled_ms: int
     local: str
-
-
-class Warned(NamedTuple):
-    """Something to know before asking for a rule; `code` is for programs."""
-
-    code: str
-    text: str
 
 
 class Preview(NamedTuple):
@@ -82,15 +66,15 @@ def preview(
     problem = trigger_problem(request, now_ms)
     if problem is not None and problem.code != "never_fires":
         return problem
-    name = request["timezone"] if request["kind"] == "CRON" else None
-    name = name or shown_in or "UTC"
+    kind = KINDS[request["kind"]]
+    name = (request["timezone"] if kind.zoned else None) or shown_in or "UTC"
     try:
         place = zone(name)
     except UnknownZone as unknown:
         return Rejection("bad_timezone", f"timezone {unknown}")
     trigger = trigger_by(rule_of(request))
     limit = min(count, request["max_fires"] or count, MOST)
-    found, is_cut = _first(islice(_instants(request, trigger, now_ms), limit), request, goes_on)
+    found, is_cut = _first(islice(_instants(request, trigger, now_ms), limit), kind, goes_on)
     occurrences = [
         Occurrence(number, due_ms, local_time(due_ms, place.offset(due_ms // 1000)))
         for number, due_ms in enumerate(found)
@@ -99,16 +83,17 @@ def preview(
     if is_cut:
         text = f"Only {len(found)} of {limit} instants are shown: the others are too far to find."
         warnings.append(Warned("cut_short", text))
-    return Preview(_words(request), name, occurrences, warnings)
+    words = kind.words(request) + "".join(_bounds(request))
+    return Preview(words, name, occurrences, warnings)
 
 
 def _first(
-    instants: Iterator[int], request: Request, goes_on: Callable[[], bool]
+    instants: Iterator[int], kind: Kind, goes_on: Callable[[], bool]
 ) -> tuple[list[int], bool]:
     """Instants as far as the work for them goes, and whether there may be more."""
     found: list[int] = []
     for due_ms in instants:
-        if found and request["kind"] == "CRON" and due_ms - found[0] > LONGEST_SPAN_MS:
+        if found and kind.zoned and due_ms - found[0] > LONGEST_SPAN_MS:
             return found, True
         found.append(due_ms)
         if not goes_on():
@@ -126,37 +111,14 @@ def local_time(ms: int, offset_s: int) -> str:
 
 def _instants(request: Request, trigger: Trigger, now_ms: int) -> Iterator[int]:
     """Instants up to the last that a calendar can show."""
-    if request["kind"] in RECURRING:
-        due_ms = trigger.first_ms(now_ms)
-        while due_ms is not None and due_ms < END_S * 1000:
-            yield due_ms
-            due_ms = trigger.after_ms(due_ms)
-    elif request["kind"] == "AT":
-        yield request["at"] or 0
-    else:
-        yield now_ms + (request["delay_ms"] or 0)
-
-
-def _words(request: Request) -> str:
-    kind = request["kind"]
-    if kind == "AT":
-        words = f"Once, at {format_instant(request['at'] or 0)}"
-    elif kind == "AFTER":
-        words = f"Once, {format_duration(request['delay_ms'] or 0)} after Kafka has the request"
-    elif kind == "EVERY":
-        words = f"Every {format_duration(request['interval_ms'] or 0)}"
-    else:
-        words = f"{_cron_words(request['cron'] or '')}, {request['timezone'] or 'UTC'}"
-    return words + "".join(_bounds(request))
-
-
-def _cron_words(text: str) -> str:
-    options = Options()
-    options.use_24hour_time_format = True
-    try:
-        return str(get_description(normalized(text), options))
-    except Exception:  # noqa: BLE001  # words are a courtesy: the expression itself is right
-        return f"By the expression {text}"
+    once = ONE_SHOT.get(request["kind"])
+    if once is not None:
+        yield once.instant_ms(once.asked(request), now_ms)
+        return
+    due_ms = trigger.first_ms(now_ms)
+    while due_ms is not None and due_ms < END_S * 1000:
+        yield due_ms
+        due_ms = trigger.after_ms(due_ms)
 
 
 def _bounds(request: Request) -> Iterator[str]:
@@ -176,31 +138,4 @@ def _warnings(
 ) -> Iterator[Warned]:
     if not shown:
         yield Warned("never_fires", "It is never due: no instant lies between now and its end.")
-    if request["kind"] == "EVERY" and (request["interval_ms"] or 0) < SECOND_MS:
-        yield Warned("very_frequent", "It is due more often than once a second.")
-    if request["kind"] == "AT" and (request["at"] or 0) <= now_ms:
-        yield Warned("in_the_past", "The instant is in the past: it fires at once.")
-    if isinstance(trigger, Cron):
-        yield from _cron_warnings(trigger, now_ms)
-
-
-def _cron_warnings(trigger: Cron, now_ms: int) -> Iterator[Warned]:
-    expression = trigger.clock.expression
-    if expression.either_day:
-        yield Warned(
-            "either_day",
-            "Both the day of month and the day of week are given: a day that is one of the two is"
-            " enough. A field that begins with * makes it both.",
-        )
-    end_ms = trigger.rule.end_at
-    until = 1 << 60 if end_ms is None else end_ms // 1000
-    touched = turns(trigger.clock, now_ms // 1000, until)
-    for turn in touched[:MOST_TURNS]:
-        yield _turn_warning(turn)
-
-
-def _turn_warning(turn: Turn) -> Warned:
-    when = (_EPOCH + timedelta(seconds=turn.wall)).strftime("%Y-%m-%d %H:%M")
-    effect = _EFFECTS[turn.effect].format(instant=format_instant(turn.second * 1000))
-    gone = turn.effect in (Effect.MADE_UP, Effect.PASSED_OVER)
-    return Warned("clock_gap" if gone else "clock_repeat", f"{when} on the wall {effect}.")
+    yield from KINDS[request["kind"]].warnings(request, trigger, now_ms)

@@ -34,6 +34,7 @@ CODES: Final = {
     "bad_delay": "The delay is negative or longer than 100 years.",
     "bad_interval": "The interval is not positive, or longer than 100 years.",
     "bad_cron": "The cron expression cannot be read.",
+    "bad_rule": "What says when cannot be read.",
     "bad_timezone": "The time zone is no IANA name.",
     "bad_window": "The bounds contradict each other, or belong to another kind.",
     "bad_max_fires": "The number of fires is not positive.",

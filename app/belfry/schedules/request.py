@@ -23,7 +23,6 @@ MAX_HEADERS: Final = 256
 
 ACTIONS: Final = frozenset({"UPSERT", "CREATE", "CANCEL", "PAUSE", "RESUME", "TRIGGER", "ACK"})
 KEEPING: Final = frozenset({"UPSERT", "CREATE"})
-KINDS: Final = frozenset({"AT", "AFTER", "EVERY", "CRON"})
 # Headers of a trace: each attempt to send has its own.
 TRACE_HEADERS: Final = frozenset({"traceparent", "tracestate", "baggage"})
 
@@ -66,6 +65,7 @@ class Request(TypedDict):
     max_fires: int | None
     interval_ms: int | None
     cron: str | None
+    rrule: str | None
     timezone: str | None
     http_targets: list[dict[str, Any]]
     overlap: str | None

@@ -9,20 +9,42 @@ from belfry.schedules.policy import TenantPolicy
 from belfry.schedules.rejections import Rejection
 from belfry.schedules.request import YEAR_MS, YEARS_100_MS, Request, instant_problem
 from belfry.schedules.rule import OVERLAPS, POLICIES, RECURRING, rule_of
-from belfry.schedules.targets import allowed, list_problem, target_of
-from belfry.schedules.triggers import CronMistake, UnknownZone, trigger_by
-from belfry.schedules.triggers.expression import SHAPE, expression
-from belfry.schedules.triggers.zones import zone
+from belfry.schedules.target_kinds import is_allowed, kind_of, list_problem, place_of
+from belfry.schedules.target_kinds.kind import Judge
+from belfry.schedules.targets import target_of
+from belfry.schedules.triggers import trigger_by
+from belfry.schedules.triggers.registry import KINDS, listed
 
 MAX_SHOWN: Final = 200
 MAX_NUMBER: Final = (1 << 31) - 1
 _BOUNDS: Final = ("start_at", "end_at", "max_fires")
 
 
+def jitter_problem(request: Request) -> Rejection | None:
+    """Why the jitter of a request is not allowed, or None."""
+    jitter = request["jitter_ms"]
+    if jitter is None or 0 <= jitter <= YEAR_MS:
+        return None
+    return Rejection("bad_jitter", f"jitter_ms {jitter} is not allowed: 0 to {YEAR_MS} (one year).")
+
+
+def when_problem(request: Request, now_ms: int) -> Rejection | None:
+    """Why what a request says about when it is due is not allowed, or None."""
+    kind = KINDS.get(request["kind"])
+    if kind is None:
+        return Rejection(
+            "unknown_kind",
+            f"Kind {request['kind']!r} is not known: {listed(KINDS, 'or')}.",
+        )
+    found = kind.problem(request, now_ms)
+    if found is not None:
+        return found
+    return recurring_problem(request, now_ms) if kind.recurs else one_shot_problem(request)
+
+
 def recurring_problem(request: Request, now_ms: int) -> Rejection | None:
-    """Why the rule of a request of kind EVERY or CRON is not allowed, or None."""
-    own = _interval_problem if request["kind"] == "EVERY" else _cron_problem
-    found = own(request) or _window_problem(request, now_ms)
+    """Why the bounds of a recurring request, whose rule can be read, are not allowed, or None."""
+    found = window_problem(request, now_ms)
     if found is not None or request["standing"] is not None:
         # What is imported has its next instant, perhaps its last one and overdue.
         return found
@@ -31,15 +53,19 @@ def recurring_problem(request: Request, now_ms: int) -> Rejection | None:
 
 
 def one_shot_problem(request: Request) -> Rejection | None:
-    """Why a request of kind AT or AFTER holds what only recurring ones can have, or None."""
+    """Why a request that fires once holds what only recurring ones can have, or None."""
     for name in _BOUNDS:
         if request[name] is not None:
-            return Rejection(
-                "bad_window",
-                f"{name} is set, and kind {request['kind']} fires once: leave it empty, or use kind"
-                " EVERY or CRON.",
-            )
+            return _only_recurring(name, request)
     return None
+
+
+def _only_recurring(name: str, request: Request) -> Rejection:
+    return Rejection(
+        "bad_window",
+        f"{name} is set, and kind {request['kind']} fires once: leave it empty, or use kind"
+        f" {listed(RECURRING, 'or')}.",
+    )
 
 
 def lateness_problem(request: Request) -> Rejection | None:
@@ -65,11 +91,7 @@ def acknowledgement_problem(request: Request) -> Rejection | None:
             "unknown_overlap", f"overlap {overlap!r} is not known: {', '.join(OVERLAPS[1:])}."
         )
     if overlap is not None and request["kind"] not in RECURRING:
-        return Rejection(
-            "bad_window",
-            f"overlap is set, and kind {request['kind']} fires once: leave it empty, or use kind"
-            " EVERY or CRON.",
-        )
+        return _only_recurring("overlap", request)
     if request["serial"] and not request["group"]:
         return Rejection(
             "no_group", "serial lets a group wait, and the request has none: set the field `group`."
@@ -90,14 +112,21 @@ def targets_problem(request: Request) -> Rejection | None:
 
 
 def reach_of_targets_problem(
-    targets: list[dict[str, Any]], policy: TenantPolicy
+    targets: list[dict[str, Any]], policy: TenantPolicy, judge: Judge
 ) -> Rejection | None:
-    """Why a tenant's policy does not allow the hosts or the secrets of these targets, or None."""
+    """Why a tenant may not have these targets, or None.
+
+    By its policy's hosts and secrets, or by whose topics they are.
+    """
     for target in map(target_of, targets):
-        if not allowed(target.host, policy.allowed_hosts):
+        place = place_of(target)
+        refused = kind_of(target).refused(place, judge)
+        if refused is not None:
+            return Rejection("target_not_allowed", refused)
+        if not is_allowed(target, policy.allowed_hosts):
             return Rejection(
                 "target_not_allowed",
-                f"Host {target.host!r} of a target is none that the policy of tenant"
+                f"Host {place!r} of a target is none that the policy of tenant"
                 f" {policy.tenant} allows ({', '.join(policy.allowed_hosts)[:MAX_SHOWN]}): use one"
                 " of those, or ask for it in allowed_hosts.",
             )
@@ -130,38 +159,8 @@ def standing_problem(request: Request, now_ms: int) -> Rejection | None:
     )
 
 
-def _interval_problem(request: Request) -> Rejection | None:
-    interval_ms = request["interval_ms"]
-    if interval_ms is None:
-        return Rejection("no_instant", "Kind EVERY needs the field `interval_ms` (milliseconds).")
-    if not 1 <= interval_ms <= YEARS_100_MS:
-        return Rejection(
-            "bad_interval",
-            f"interval_ms {interval_ms} is not allowed: 1 to {YEARS_100_MS} (100 years).",
-        )
-    return None
-
-
-def _cron_problem(request: Request) -> Rejection | None:
-    text, timezone = request["cron"], request["timezone"]
-    if text is None:
-        return Rejection("no_instant", f"Kind CRON needs the field `cron`: {SHAPE}.")
-    try:
-        expression(text)
-    except CronMistake as mistake:
-        return Rejection(
-            "bad_cron",
-            f"cron {text[:MAX_SHOWN]!r} cannot be read at character {mistake.position + 1}:"
-            f" {mistake}.",
-        )
-    try:
-        zone(timezone or "UTC")
-    except UnknownZone as unknown:
-        return Rejection("bad_timezone", f"timezone {unknown}")
-    return None
-
-
-def _window_problem(request: Request, now_ms: int) -> Rejection | None:
+def window_problem(request: Request, now_ms: int) -> Rejection | None:
+    """Why the bounds of a recurring request are not allowed, or None."""
     start_at, end_at, max_fires = request["start_at"], request["end_at"], request["max_fires"]
     for name, instant in (("start_at", start_at), ("end_at", end_at)):
         found = None if instant is None else instant_problem(instant, now_ms, name)

@@ -219,6 +219,12 @@ class Tenants:
             names.add(topic.removeprefix(self._fired_prefix))
         return [tenant for tenant in map(self.of, sorted(names)) if tenant.topic == topic]
 
+    def target_problem(self, tenant: str, topic: str) -> str | None:
+        """Why a target of this tenant must not name a topic, or None."""
+        if other := min(self._moved.get(topic, NOTHING) - {tenant}, default=None):
+            return f"Topic {topic!r} of a target is that of tenant {other}: name another one."
+        return self.names.target_problem(tenant, topic)
+
     def moved_topics(self) -> set[str]:
         """Topics that policies name, instead of the one that is named after the tenant."""
         return set(self._moved.copy())
@@ -366,6 +372,7 @@ class StepTenants:
         self._directory = directory
         self._now = directory.snapshot
         self._by_name, self._by_bytes, self.removed = self._now
+        self.target_problem = directory.target_problem
 
     def renew(self) -> None:
         """A step begins: see tenants as they are treated now."""

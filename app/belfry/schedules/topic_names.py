@@ -52,21 +52,32 @@ class TopicNames(NamedTuple):
 
     def problem(self, tenant: str, topic: str | None) -> str | None:
         """Why this tenant's events must not go to a topic (None: the default), or None."""
-        if topic in (None, f"{self.prefix}fired.{tenant}"):
-            return None
-        if tenant == RETRIES and topic == self.prefix + DELIVERIES:
-            return None
-        assert topic is not None
-        if topic.startswith(KAFKAS):
-            whose = "names that begin with __ are Kafka's own"
-        elif self._is_internal(topic):
-            whose = f"belfry keeps it for itself or for another tenant (prefix {self.prefix})"
-        else:
+        whose = None if topic is None else self.whose(tenant, topic)
+        if whose is None:
             return None
         return (
             f"output_topic {topic!r} is reserved: {whose}. Leave it out for"
             f" {self.prefix}fired.{tenant}, or name a topic of your own."
         )
+
+    def target_problem(self, tenant: str, topic: str) -> str | None:
+        """Why a target of this tenant must not name a topic, or None."""
+        whose = self.whose(tenant, topic)
+        if whose is None:
+            return None
+        return f"Topic {topic!r} of a target is reserved: {whose}. Name a topic of your own."
+
+    def whose(self, tenant: str, topic: str) -> str | None:
+        """Whose a topic is that this tenant's events must not go to, or None."""
+        if topic == f"{self.prefix}fired.{tenant}":
+            return None
+        if tenant == RETRIES and topic == self.prefix + DELIVERIES:
+            return None
+        if topic.startswith(KAFKAS):
+            return "names that begin with __ are Kafka's own"
+        if self._is_internal(topic):
+            return f"belfry keeps it for itself or for another tenant (prefix {self.prefix})"
+        return None
 
     def allowed(self, terms: Terms) -> Terms:
         """The terms; whose policy names a topic that is not its tenant's has its events wait.

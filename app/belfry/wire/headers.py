@@ -15,29 +15,26 @@ from collections.abc import Callable
 from difflib import get_close_matches
 from typing import Any, Final
 
+from belfry.schedules.field import Form
+from belfry.schedules.fields import EMPTY, FIELDS
 from belfry.schedules.instants import parse_duration, parse_instant
 from belfry.schedules.rejections import Rejection
 from belfry.schedules.request import Header, Request
+from belfry.schedules.triggers.registry import KINDS
 from belfry.wire.record import ORIGIN_PREFIX, SIGNATURE, Headers, SourceRecord, stamp_of
 
 PREFIX: Final = "belfry-"
-WHEN: Final[dict[str, tuple[str, str]]] = {
-    "belfry-at": ("AT", "at"),
-    "belfry-in": ("AFTER", "delay_ms"),
-    "belfry-every": ("EVERY", "interval_ms"),
-    "belfry-cron": ("CRON", "cron"),
+# The headers that say when, with kind and field; and all others.
+WHEN: Final = {
+    kind.field.header: (kind.name, kind.field.name) for kind in KINDS.values() if kind.field.header
 }
-TEXTS: Final = {
-    "belfry-tenant": "tenant",
-    "belfry-id": "schedule_id",
-    "belfry-action": "action",
-    "belfry-group": "group",
-    "belfry-type": "event_type",
-    "belfry-request-id": "request_id",
-    "belfry-timezone": "timezone",
+OTHERS: Final = {
+    field.header: field.name
+    for field in FIELDS.values()
+    if field.header and field.header not in WHEN
 }
 # Who asks, and for which schedule.
-NAMES: Final = {name: TEXTS[name] for name in ("belfry-tenant", "belfry-id", "belfry-request-id")}
+NAMES: Final = {name: OTHERS[name] for name in ("belfry-tenant", "belfry-id", "belfry-request-id")}
 FIRE_ID: Final = "belfry-fire-id"
 # Headers of a record that are looked at.  What belfry adds on the way is not counted.
 MOST_READ: Final = 1_024
@@ -46,7 +43,7 @@ MOST_ADDED: Final = 16
 MOST_CARRIED: Final = 2_048
 MOST_KEPT: Final = 1_500
 CUT: Final = "belfry-error-cut"
-PROTOCOL: Final = frozenset(WHEN) | frozenset(TEXTS)
+PROTOCOL: Final = frozenset(WHEN) | frozenset(OTHERS)
 # On records of fired events, of dry runs, deliveries and webhooks, and of what was rejected.
 TRAVELLING: Final = frozenset(
     {
@@ -70,52 +67,15 @@ TRAVELLING: Final = frozenset(
 KNOWN: Final = PROTOCOL | {SIGNATURE} | TRAVELLING
 # The same fields under the names that Avro and the command line have for them.
 _ELSEWHERE: Final = {
-    "schedule": "belfry-id",
-    "event-type": "belfry-type",
-    "interval": "belfry-every",
-    "interval-ms": "belfry-every",
-    "delay": "belfry-in",
-    "delay-ms": "belfry-in",
-    "after": "belfry-in",
-    "when": "belfry-at",
-    "tz": "belfry-timezone",
-    "zone": "belfry-timezone",
+    name: field.header for field in FIELDS.values() if field.header for name in field.also
 }
-_READERS: Final[dict[str, Callable[[str], Any]]] = {
-    "belfry-at": parse_instant,
-    "belfry-in": parse_duration,
-    "belfry-every": parse_duration,
-    "belfry-cron": str,
+_BY_FORM: Final[dict[Form, Callable[[str], Any]]] = {
+    Form.TEXT: str,
+    Form.SYMBOL: str,
+    Form.INSTANT: parse_instant,
+    Form.DURATION: parse_duration,
 }
-EMPTY: Final[dict[str, Any]] = {
-    "action": "UPSERT",
-    "kind": "AT",
-    "at": None,
-    "delay_ms": None,
-    "interval_ms": None,
-    "cron": None,
-    "timezone": None,
-    "start_at": None,
-    "end_at": None,
-    "max_fires": None,
-    "jitter_ms": None,
-    "misfire": None,
-    "max_lateness_ms": None,
-    "event_type": None,
-    "group": None,
-    "key": None,
-    "payload": None,
-    "headers": [],
-    "expected_version": None,
-    "request_id": None,
-    "reason": None,
-    "fire_id": None,
-    "http_targets": [],
-    "overlap": None,
-    "serial": False,
-    "ack_timeout_ms": None,
-    "standing": None,
-}
+_READERS: Final = {field.header: _BY_FORM[field.form] for field in FIELDS.values() if field.header}
 
 
 def speaks_protocol(headers: Headers) -> bool:
@@ -198,8 +158,8 @@ def _read(
 ) -> Rejection | None:
     try:
         text = (given or b"").decode()
-        if name in TEXTS:
-            fields[TEXTS[name]] = text
+        if name in OTHERS:
+            fields[OTHERS[name]] = _READERS[name](text)
             return None
         kinds.append(name)
         if len(kinds) == 1:
@@ -247,7 +207,7 @@ def _whole(fields: dict[str, Any], kinds: list[str]) -> Request | Rejection:
             return Rejection("no_instant", f"One of {', '.join(WHEN)} has to say when.")
         if len(kinds) > 1:
             return Rejection("several_instants", f"{' and '.join(kinds[:2])} contradict: keep one.")
-    request: Request = fields  # type: ignore[assignment]  # TEXTS and WHEN name its fields
+    request: Request = fields  # type: ignore[assignment]  # OTHERS and WHEN name its fields
     return request
 
 
@@ -258,5 +218,5 @@ def _acknowledgement(fields: dict[str, Any]) -> Request | Rejection:
         fields["fire_id"] = (given[-1] or b"").decode() if given else None
     except UnicodeDecodeError:
         return Rejection("bad_header", f"Header {FIRE_ID} is no UTF-8: {given[-1]!r:.80}.")
-    request: Request = fields  # type: ignore[assignment]  # TEXTS and WHEN name its fields
+    request: Request = fields  # type: ignore[assignment]  # OTHERS and WHEN name its fields
     return request

@@ -18,9 +18,9 @@ import struct
 from collections.abc import Callable
 from typing import Any, Final
 
+from belfry.schedules.fields import EMPTY
 from belfry.schedules.request import PlainRequest, Request
 from belfry.wire import catalogue
-from belfry.wire.headers import EMPTY
 
 _FIELDS: Final = catalogue.schema("ScheduleRequest")["fields"]
 # Both enums in one slice; an Avro enum is its index, doubled.

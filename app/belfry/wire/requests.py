@@ -16,11 +16,12 @@ from typing import Any, Final, NamedTuple
 from fastavro import parse_schema, schemaless_reader
 from fastavro.read import SchemaResolutionError
 
+from belfry.schedules.fields import EMPTY
 from belfry.schedules.rejections import Rejection
 from belfry.schedules.request import PlainRequest, Request
 from belfry.wire import catalogue, framing
 from belfry.wire.bounds import UNCOUNTED_BYTES, Bounds
-from belfry.wire.headers import EMPTY, read_headers, speaks_protocol, too_many, unknown_header
+from belfry.wire.headers import read_headers, speaks_protocol, too_many, unknown_header
 from belfry.wire.quick import read_plain
 from belfry.wire.record import SourceRecord, stamp_of
 from belfry.wire.safety import MAX_VALUE_BYTES, unsafe_reason

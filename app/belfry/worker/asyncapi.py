@@ -13,6 +13,8 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
+from belfry.schedules.field import Form
+from belfry.schedules.fields import FIELDS
 from belfry.settings import SharedSettings
 from belfry.wire import catalogue
 from belfry.worker.topics import wanted_topics
@@ -229,18 +231,15 @@ def _link(where: str, name: str) -> dict[str, str]:
     return {"$ref": f"#/{where}/{name}"}
 
 
+# How the value of a header is written, where that is another way than a text's.
+_WRITTEN: Final = {
+    Form.INSTANT: " RFC 3339 with offset, or epoch milliseconds.",
+    Form.DURATION: " Such as 5m or PT5M, or a number of milliseconds.",
+}
 _REQUEST_HEADERS: Final = {
-    "belfry-tenant": "Who.",
-    "belfry-id": "Which schedule.",
-    "belfry-at": "When: RFC 3339 with offset, or epoch milliseconds.",
-    "belfry-in": "When: a duration such as 5m or PT5M, from when Kafka had the record.",
-    "belfry-every": "Interval of a recurring schedule.",
-    "belfry-cron": "Cron expression of a recurring schedule.",
-    "belfry-timezone": "IANA time zone of the cron expression; UTC unless given.",
-    "belfry-action": "UPSERT unless given.",
-    "belfry-group": "Events of one group keep their order.",
-    "belfry-type": "Event type.",
-    "belfry-request-id": "Name of the request: a repeat within an hour changes nothing.",
+    field.header: field.doc + _WRITTEN.get(field.form, "")
+    for field in FIELDS.values()
+    if field.header
 }
 _FIRED_HEADERS: Final = {
     "belfry-fire-id": "The same for every attempt: deduplicate by it.",

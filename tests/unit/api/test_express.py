@@ -23,13 +23,13 @@ from belfry.api.holdings import NotHeld
 from belfry.api.keys import ApiKeys, digest
 from belfry.api.parts import Open, Parts
 from belfry.client.verdict import Verdict
+from belfry.schedules.fields import EMPTY
 from belfry.schedules.outcomes import Outcome
 from belfry.schedules.policy import TenantPolicy
 from belfry.schedules.rule import encode_rule, rule_of
 from belfry.schedules.targets import record_of, target_of
 from belfry.store.ordered_map import MemoryMap
 from belfry.telemetry.metrics import Metrics
-from belfry.wire.headers import EMPTY
 from tests.unit.api.conftest import FakeWorker, Leased
 from tests.unit.store.test_lookup import NOW_MS, Shelf
 

@@ -8,17 +8,18 @@ import orjson
 import pytest
 
 from belfry.client.portable import NotPortable, portable, request_fields
+from belfry.schedules.fields import EMPTY, OF_A_RULE
 from belfry.schedules.rule import KINDS, Rule, encode_rule
 from belfry.schedules.targets import HttpTarget, encode_targets, target_of
+from belfry.schedules.triggers.registry import KINDS as TRIGGERS
 from belfry.store.layout.pending import PAUSED, Pending, encode_headers, encode_pending
-from belfry.wire.headers import EMPTY
 
 NEXT = 1_800_000_060_000
 RULES = (
     Rule("AT"),
     Rule("AFTER", misfire="SKIP", max_lateness_ms=0),
-    Rule("EVERY", interval_ms=1, start_at=NEXT - 5, end_at=NEXT + 5, max_fires=9),
-    Rule("CRON", cron="0 9 * * MON", timezone="Europe/Paris", overlap="SKIP", serial=True,
+    Rule("EVERY", when=1, start_at=NEXT - 5, end_at=NEXT + 5, max_fires=9),
+    Rule("CRON", when="0 9 * * MON", timezone="Europe/Paris", overlap="SKIP", serial=True,
          ack_timeout_ms=5),
 )  # fmt: skip
 
@@ -65,7 +66,9 @@ def test_http_targets_that_are_none(bad: object) -> None:
 @pytest.mark.parametrize("flags", [0, PAUSED])
 def test_there_and_back(rule: Rule, flags: int) -> None:
     line = orjson.dumps(portable(record(rule, flags)))
-    ruled = {name: getattr(rule, name) for name in Rule.__dataclass_fields__ if name != "targets"}
+    ruled = {name: getattr(rule, name) for name in OF_A_RULE}
+    if rule.recurs:
+        ruled[TRIGGERS[rule.kind].field.name] = rule.when
     assert request_fields(orjson.loads(line)) == {
         **EMPTY,
         **ruled,

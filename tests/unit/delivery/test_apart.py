@@ -26,6 +26,7 @@ from belfry.delivery.posting import Ticket
 from belfry.delivery.references import NOWHERE, References
 from belfry.delivery.work import Work
 from belfry.schedules.deliveries import DeliveryState
+from belfry.schedules.target_kinds import place_of
 from belfry.schedules.targets import HttpTarget
 from belfry.settings import Settings
 from belfry.wire.fired import FiredEvent
@@ -231,7 +232,7 @@ def test_it_posts_the_secrets_of_headers_that_its_parent_read(
     posting.start()
     headers = (("authorization", "Bearer ${file:key}"),)
     target = HttpTarget(receiver.url("/ok"), headers=headers)
-    state = DeliveryState((target,), hosts=(target.host,), refs=("file:key",))
+    state = DeliveryState((target,), hosts=(place_of(target),), refs=("file:key",))
     given = replace(work(""), state=state)
     try:
         posting.hand_in([(Ticket(0, 0, 1), given)])

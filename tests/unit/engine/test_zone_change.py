@@ -18,7 +18,7 @@ from belfry.schedules import triggers
 from belfry.schedules.instants import parse_instant
 from belfry.schedules.outcomes import Outcome
 from belfry.schedules.triggers import cron, zones
-from belfry.schedules.triggers.cron import Clock
+from belfry.schedules.triggers.clock import Clock
 from belfry.schedules.triggers.expression import expression
 from belfry.schedules.triggers.zones import Zone
 from belfry.store.layout import keys

@@ -9,7 +9,7 @@ import pytest
 from belfry.engine import compiled_rule
 from belfry.schedules import triggers
 from belfry.schedules.rule import Rule, encode_rule
-from belfry.schedules.triggers import cron, zones
+from belfry.schedules.triggers import clock, zones
 from belfry.store import readable
 from belfry.store.layout.pending import KIND_CODES, Pending, encode_pending
 
@@ -17,21 +17,21 @@ ZONE = "Europe/Paris"
 LIVES = 1 << 40
 ZONES = Callable[[bool], None]
 KNOWN = (
-    *(triggers._trigger_of, compiled_rule.compiled_bare, cron.clock, zones.zone),
+    *(triggers._trigger_of, compiled_rule.compiled_bare, clock.clock, zones.zone),
     *(zones._unknown, readable._why),
 )
 
 
 def newer_rule() -> bytes:
     """A rule with a field that a later release has added: a number in bit 6."""
-    rule = encode_rule(Rule("EVERY", interval_ms=60_000))
+    rule = encode_rule(Rule("EVERY", when=60_000))
     bits = int.from_bytes(rule[2:4], "big") | 1 << 6
     return rule[:2] + bits.to_bytes(2, "big") + rule[4:] + bytes(8)
 
 
 def zoned_rule() -> bytes:
     """A rule by the clock of `ZONE`."""
-    return encode_rule(Rule("CRON", cron="0 9 * * *", timezone=ZONE))
+    return encode_rule(Rule("CRON", when="0 9 * * *", timezone=ZONE))
 
 
 def pending(

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from belfry.schedules.fields import EMPTY
 from belfry.schedules.instants import format_instant, parse_instant
 from belfry.schedules.preview import Preview, local_time, preview
 from belfry.schedules.rejections import Rejection
-from belfry.wire.headers import EMPTY
 
 NOW = parse_instant("2026-03-01T12:00:00Z")
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from belfry.schedules.checks import RequestChecks
+from belfry.schedules.fields import EMPTY
 from belfry.schedules.rejections import Rejection
 from belfry.schedules.request import YEARS_100_MS, Request
-from belfry.wire.headers import EMPTY
 
 NOW = 1_800_000_000_000
 

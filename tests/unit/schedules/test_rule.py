@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
+from belfry.schedules.fields import EMPTY
 from belfry.schedules.request import Request
 from belfry.schedules.rule import Rule, decode_rule, encode_rule, rule_of
-from belfry.wire.headers import EMPTY
 
 FULL = Rule(
     "CRON",
-    cron="0 9 * * MON",
+    when="0 9 * * MON",
     timezone="Europe/Paris",
     start_at=1_800_000_000_000,
     end_at=1_900_000_000_000,
@@ -23,8 +23,8 @@ FULL = Rule(
 )
 # Written once and never changed: a store of any release holds such bytes.
 FROZEN = {
-    "01 02 00 01 00 00 00 00 00 00 75 30": Rule("EVERY", interval_ms=30_000),
-    "01 03 20 00 06 40 64 61 69 6c 79": Rule("CRON", cron="@daily"),
+    "01 02 00 01 00 00 00 00 00 00 75 30": Rule("EVERY", when=30_000),
+    "01 03 20 00 06 40 64 61 69 6c 79": Rule("CRON", when="@daily"),
     "01 00 01 10 00 00 00 00 00 00 00 00 03": Rule("AT", misfire="SKIP", max_lateness_ms=0),
     "01 03 33 1e 00 00 01 a3 18 5c 50 00 00 00 01 ba 60 d3 38 00 00 00 00 00 00 00 00 03"
     " 00 00 00 00 00 00 ea 60 03 03 0c 45 75 72 6f 70 65 2f 50 61 72 69 73"
@@ -59,18 +59,18 @@ def test_a_rule_takes_what_belongs_to_its_kind() -> None:
     both: dict[str, Any] = {"cron": "@daily", "interval_ms": 5, "max_fires": 2, "misfire": "SKIP"}
     assert rule_of(request(kind="AT", at=1, **both)) == Rule("AT", misfire="SKIP")
     assert rule_of(request(kind="EVERY", **both)) == Rule(
-        "EVERY", interval_ms=5, max_fires=2, misfire="SKIP"
+        "EVERY", when=5, max_fires=2, misfire="SKIP"
     )
     assert rule_of(request(kind="CRON", timezone="UTC", **both)) == Rule(
-        "CRON", cron="@daily", timezone="UTC", max_fires=2, misfire="SKIP"
+        "CRON", when="@daily", timezone="UTC", max_fires=2, misfire="SKIP"
     )
 
 
 def test_lateness_and_misfire_defaults() -> None:
     assert Rule("AT").lateness_limit_ms is None
     assert Rule("AT", max_lateness_ms=5).lateness_limit_ms == 5
-    assert Rule("EVERY", interval_ms=1).lateness_limit_ms == 60_000
-    assert Rule("CRON", cron="@daily", max_lateness_ms=0).lateness_limit_ms == 0
+    assert Rule("EVERY", when=1).lateness_limit_ms == 60_000
+    assert Rule("CRON", when="@daily", max_lateness_ms=0).lateness_limit_ms == 0
     assert Rule("AT").misfire_policy() == "FIRE_ONCE"
     assert Rule("AT").misfire_policy("SKIP") == "SKIP"
     assert Rule("AT", misfire="FIRE_ALL").misfire_policy("SKIP") == "FIRE_ALL"

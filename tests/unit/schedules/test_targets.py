@@ -5,13 +5,8 @@ from __future__ import annotations
 import pytest
 
 from belfry.schedules.rule import Rule, decode_rule, encode_rule, targets_in, without_targets
-from belfry.schedules.targets import (
-    HttpTarget,
-    allowed,
-    decode_targets,
-    encode_targets,
-    list_problem,
-)
+from belfry.schedules.target_kinds import is_allowed, list_problem, place_of
+from belfry.schedules.targets import HttpTarget, decode_targets, encode_targets
 from belfry.schedules.triggers import trigger_of
 
 GOOD = [
@@ -72,7 +67,7 @@ BAD = [
 @pytest.mark.parametrize("url", GOOD)
 def test_addresses_that_are_taken(url: str) -> None:
     assert list_problem([HttpTarget(url)]) is None
-    assert HttpTarget(url).host
+    assert place_of(HttpTarget(url))
 
 
 @pytest.mark.parametrize("url", BAD)
@@ -103,7 +98,7 @@ def test_targets_are_not_without_number() -> None:
 
 
 @pytest.mark.parametrize(
-    ("host", "names", "is_allowed"),
+    ("host", "names", "wanted"),
     [
         ("a.example.com", (), True),
         ("a.example.com", ("a.example.com",), True),
@@ -116,8 +111,8 @@ def test_targets_are_not_without_number() -> None:
         ("a.example.com.evil", ("*.example.com", "a.example.com"), False),
     ],
 )
-def test_hosts_are_allowed_by_name(host: str, names: tuple[str, ...], is_allowed: bool) -> None:
-    assert allowed(host, names) is is_allowed
+def test_hosts_are_allowed_by_name(host: str, names: tuple[str, ...], wanted: bool) -> None:
+    assert is_allowed(HttpTarget(f"http://{host}/"), names) is wanted
 
 
 FULL = HttpTarget("https://h/é", 5, 2, "s", (("a", "b"),), "ROUND_ROBIN")
@@ -136,12 +131,12 @@ def test_frozen_bytes() -> None:
     assert rule.hex(" ") == "01 00 81 00 03 5b 5d 00 02"
 
 
-@pytest.mark.parametrize("rule", [Rule("AT"), Rule("CRON", cron="@daily", max_fires=3)])
+@pytest.mark.parametrize("rule", [Rule("AT"), Rule("CRON", when="@daily", max_fires=3)])
 @pytest.mark.parametrize("size", [2, 300, 16_384])
 def test_targets_lie_at_the_end_of_a_rule(rule: Rule, size: int) -> None:
     targets = b"x" * size
     encoded = encode_rule(
-        Rule(rule.kind, cron=rule.cron, max_fires=rule.max_fires, targets=targets)
+        Rule(rule.kind, when=rule.when, max_fires=rule.max_fires, targets=targets)
     )
     assert targets_in(encoded) == targets
     assert decode_rule(encoded).targets == targets

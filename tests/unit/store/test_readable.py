@@ -14,7 +14,7 @@ from tests.unit.engine.unreadable import ZONES, newer_rule, pending, zone_known,
 
 __all__ = ["zone_known"]
 CRON = KIND_CODES["CRON"]
-EVERY = encode_rule(Rule("EVERY", interval_ms=1))
+EVERY = encode_rule(Rule("EVERY", when=1))
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from belfry.schedules.fields import EMPTY
 from belfry.schedules.rejections import Rejection
 from belfry.schedules.request import Request
 from belfry.wire import catalogue
 from belfry.wire.headers import (
-    EMPTY,
     MOST_CARRIED,
     MOST_KEPT,
     MOST_READ,

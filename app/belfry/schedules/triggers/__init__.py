@@ -2,7 +2,9 @@
 
     trigger_of(rule bytes) ─► Once      AT, AFTER   nothing after the one
                               Every     EVERY       sums
-                              Cron      CRON        expression × zone, see `cron` for changed clocks
+                              Cron      CRON        expression × zone (`clock`: when clocks change)
+
+One module holds all that is known of a kind (`kind.Kind`); `registry` lists them.
 
 Nominal instants are epoch milliseconds, strictly increasing.  The next is found from the one
 before, never from now, so that no delay moves a schedule.
@@ -12,11 +14,11 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from belfry.schedules.rule import Rule, decode_rule, without_targets
-from belfry.schedules.triggers.cron import Cron
-from belfry.schedules.triggers.every import Every
+from belfry.schedules.triggers.encoding import decode_rule, without_targets
 from belfry.schedules.triggers.expression import CronMistake
 from belfry.schedules.triggers.once import Once
+from belfry.schedules.triggers.registry import RECURRING
+from belfry.schedules.triggers.rule import Rule
 from belfry.schedules.triggers.trigger import Trigger
 from belfry.schedules.triggers.zones import UnknownZone
 
@@ -34,7 +36,6 @@ def _trigger_of(encoded_rule: bytes) -> Trigger:
 
 
 def trigger_by(rule: Rule) -> Trigger:
-    """The trigger of a rule; raises `CronMistake` or `UnknownZone` for one that is not checked."""
-    if rule.kind == "EVERY":
-        return Every(rule)
-    return Cron(rule) if rule.kind == "CRON" else Once(rule)
+    """The trigger of a rule; raises ValueError (`CronMistake` …) for one that is not checked."""
+    kind = RECURRING.get(rule.kind)
+    return Once(rule) if kind is None else kind.trigger(rule)

@@ -1,158 +1,46 @@
-"""CRON: wall-clock times of an expression, turned into instants over changes of the clock.
+"""CRON: instants of a cron expression in a time zone; whole seconds.
 
-The rule, for an expression whose hour and minute hold neither ``*`` nor a step (*fixed*), and for
-the others, which have a *cadence*:
-
-                 a wall time that does not exist          a wall time that comes twice
-    fixed        once, at the end of the gap              once, the first time
-    cadence      not at all; but where that would lose    each time
-                 a day's every time: once, at the end
-
-An expression of every hour (``*``) loses no day in any gap that is shorter than one.  Seconds play
-no part in which of the two an expression is.
-
-Instants are found stretch by stretch of constant offset (see `zones`), in which wall clock and UTC
-run side by side.  What is in a gap is tried at the edge between two stretches; what comes again is
-below the stretch's `fresh` second.
-
-Cost: `after_ms` is one look into a memo for all schedules that share an expression, a zone and an
-instant, else some microseconds.  `latest_ms` counts days, not occurrences: up to a microsecond for
-each day passed over, whatever the expression.
+What changed clocks do is decided in `clock`, and how an expression is read in `expression`.
 """
 
 from __future__ import annotations
 
-from functools import lru_cache
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from belfry.schedules.rule import Rule
-from belfry.schedules.triggers.expression import DAY_S, Expression, expression, normalized
-from belfry.schedules.triggers.trigger import Trigger
-from belfry.schedules.triggers.zones import END_S, Stretch, Zone, zone
+from belfry.schedules.field import Field, Form
+from belfry.schedules.instants import format_instant
+from belfry.schedules.rejections import Rejection
+from belfry.schedules.request import Request
+from belfry.schedules.triggers.clock import clock
+from belfry.schedules.triggers.expression import SHAPE, CronMistake, expression, normalized
+from belfry.schedules.triggers.kind import Recurring, Warned
+from belfry.schedules.triggers.rule import Rule
+from belfry.schedules.triggers.trigger import Trigger, ZonedTrigger
+from belfry.schedules.triggers.turns import Effect, Turn, turns
+from belfry.schedules.triggers.zones import END_S, zone_problem
 
-MEMO_SIZE: Final = 1024
-NEVER: Final = 1 << 62
-UTC: Final = "UTC"
-
-
-class Clock:
-    """The instants of one expression in one zone, in seconds of UTC."""
-
-    def __init__(self, found: Expression, place: Zone) -> None:
-        self.expression = found
-        self.zone = place
-        # What follows an instant, both in milliseconds, or `NEVER`; many schedules ask the same.
-        self.memo: dict[int, int] = {}
-
-    def remember(self, instant_ms: int) -> int:
-        """The first instant after this one, or `NEVER`, both in milliseconds, for the memo."""
-        memo = self.memo
-        if len(memo) >= MEMO_SIZE:
-            memo.clear()
-        found = self.after(instant_ms // 1000)
-        memo[instant_ms] = after_ms = NEVER if found is None else found * 1000
-        return after_ms
-
-    def after(self, after: int) -> int | None:
-        """The first instant after this second, or None."""
-        # Begins in the stretch of `after`, so that a gap right behind it is met.
-        start, stretch = after + 1, self.zone.at(min(after, END_S))
-        while start < END_S:
-            wall = self.expression.next_wall(self._from_wall(stretch, start))
-            found = None if wall is None else wall - stretch.offset
-            if found is not None and found < stretch.end:
-                return found
-            following = self.zone.at(stretch.end)
-            if self.fires_at_gap(stretch, following):
-                return stretch.end
-            start = self._skip(stretch, start, found)
-            stretch = self.zone.at(start)
-        return None
-
-    @staticmethod
-    def _skip(stretch: Stretch, start: int, found: int | None) -> int:
-        """Where to go on when the wall times of a stretch from `start` are used up.
-
-        A day before the stretch's end nothing on the wall can come again, so all up to shortly
-        before the next match may be skipped.
-        """
-        if stretch.end - start < DAY_S:
-            return stretch.end
-        return max(stretch.end, END_S if found is None else min(END_S, found - 2 * DAY_S))
-
-    def count(self, after: int, until: int) -> int:
-        """How many instants lie after `after` and not after `until`."""
-        total, start, stretch = 0, after + 1, self.zone.at(after)
-        while start <= until:
-            end = min(stretch.end, until + 1)
-            from_wall = self._from_wall(stretch, start)
-            total += self.expression.count(from_wall, end + stretch.offset)
-            if end == stretch.end <= until:
-                total += self._adds_at_gap(stretch)
-            start, stretch = end, self.zone.at(stretch.end)
-        return total
-
-    def last(self, after: int, until: int) -> int:
-        """The last instant after `after` and not after `until`; there has to be one."""
-        stretch = self.zone.at(until)
-        while until > after:
-            start = max(stretch.start, after + 1)
-            from_wall = self._from_wall(stretch, start)
-            wall = self.expression.last_wall(until + stretch.offset, from_wall)
-            if wall is not None:
-                return wall - stretch.offset
-            until = stretch.start - 1
-            before = self.zone.at(until)
-            if stretch.start > after and self.fires_at_gap(before, stretch):
-                return stretch.start
-            stretch = before
-        raise AssertionError("an instant that was counted is not there")
-
-    def _from_wall(self, stretch: Stretch, start: int) -> int:
-        """The first wall second of a stretch, from `start` on, that counts."""
-        wall = start + stretch.offset
-        return max(wall, stretch.fresh) if self.expression.fixed else wall
-
-    def _adds_at_gap(self, stretch: Stretch) -> bool:
-        """Whether the end of a stretch is an instant for what a gap swallowed, and only so."""
-        following = self.zone.at(stretch.end)
-        wall = stretch.end + following.offset
-        return self.fires_at_gap(stretch, following) and self.expression.next_wall(wall) != wall
-
-    def fires_at_gap(self, stretch: Stretch, following: Stretch) -> bool:
-        """Whether a gap between two stretches swallows a time that is made up for at its end."""
-        start, end = stretch.end + stretch.offset, stretch.end + following.offset
-        if end <= start:
-            return False
-        first = self.expression.next_wall(start)
-        if first is None or first >= end:
-            return False
-        return self.expression.fixed or self._loses_a_day(start, end)
-
-    def _loses_a_day(self, start: int, end: int) -> bool:
-        if self.expression.every_hour:
-            return False
-        for day in range(start // DAY_S, end // DAY_S + 1):
-            first, last = self.expression.ends_of_day(day)
-            if start <= first and last < end and self.expression.on_day(day):
-                return True
-        return False
+DEFAULT_ZONE: Final = "UTC"
+MAX_SHOWN: Final = 200
+MOST_TURNS: Final = 3
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_EFFECTS: Final = {
+    Effect.MADE_UP: "does not exist; it fires once, at {instant}, when the clock has gone forward",
+    Effect.PASSED_OVER: "does not exist; it is passed over, and the cadence goes on",
+    Effect.ONCE: "comes twice; it fires the first time only",
+    Effect.TWICE: "comes twice; it fires each time",
+}
 
 
-@lru_cache(maxsize=16_384)
-def clock(text: str, zone_name: str) -> Clock:
-    """The clock of a normalized expression in a zone; raises `CronMistake`, `UnknownZone`."""
-    return Clock(expression(text), zone(zone_name))
-
-
-class Cron(Trigger):
+class Cron(ZonedTrigger):
     """Instants of a cron expression; whole seconds."""
 
     def __init__(self, rule: Rule) -> None:
         super().__init__(rule)
-        assert rule.cron is not None, "a checked rule has its expression"
-        self._zone_name = rule.timezone or UTC
-        self._text = normalized(rule.cron)
+        assert isinstance(rule.when, str), "a checked rule has its expression"
+        self._zone_name = rule.timezone or DEFAULT_ZONE
+        self._text = normalized(rule.when)
         self.clock = clock(self._text, self._zone_name)
         self._memo = self.clock.memo
         self._end_ms = END_S * 1000 if rule.end_at is None else rule.end_at
@@ -177,20 +65,96 @@ class Cron(Trigger):
         count = self.clock.count(after, until)
         return (self.clock.last(after, until) * 1000, count) if count else (after_ms, 0)
 
-    def rederived_ms(self, nominal_ms: int, accepted_ms: int, over_ms: int) -> int | None:
-        """The instant nearest to the old one, for a zone's rules move times by hours at most."""
-        later_ms = self.after_ms(nominal_ms - 1)
-        if later_ms == nominal_ms:
-            return nominal_ms
-        reach_ms = max(accepted_ms, nominal_ms - DAY_S * 1000)
-        earlier_ms, count = self.latest_ms(reach_ms, nominal_ms)
-        if not count:
-            return later_ms
-        if later_ms is None or nominal_ms - earlier_ms < later_ms - nominal_ms:
-            return earlier_ms if earlier_ms > over_ms else nominal_ms
-        return later_ms
-
     @property
     def cadence(self) -> tuple[object, ...]:
         """Expression, zone and start."""
         return (self.rule.kind, self._text, self._zone_name, self.rule.start_at)
+
+
+def cron_problem(request: Request) -> Rejection | None:
+    """Why the expression of a request of kind CRON is not allowed, or None."""
+    text = request["cron"]
+    if text is None:
+        return Rejection("no_instant", f"Kind CRON needs the field `cron`: {SHAPE}.")
+    try:
+        expression(text)
+    except CronMistake as mistake:
+        return Rejection(
+            "bad_cron",
+            f"cron {text[:MAX_SHOWN]!r} cannot be read at character {mistake.position + 1}:"
+            f" {mistake}.",
+        )
+    return None
+
+
+class CronKind(Recurring):
+    """A cron expression, read in a time zone."""
+
+    name = "CRON"
+    code = 3
+    zoned = True
+    field = Field(
+        name="cron",
+        form=Form.TEXT,
+        doc="CRON: expression of five fields, or six with seconds first.",
+        header="belfry-cron",
+        flag="--cron",
+        metavar="EXPRESSION",
+        help='By a cron expression, such as "0 9 * * MON".',
+        argument="cron",
+        check=cron_problem,
+    )
+    examples = (
+        {"cron": "0 9 * * MON", "timezone": "Europe/Paris"},
+        {"cron": "*/15 8-18 * * *"},
+        {"cron": "30 2 * * *", "timezone": "America/New_York"},
+        {"cron": "*/7 * * * * *", "start_at": 1_830_000_000_001, "end_at": 1_830_000_999_999},
+    )
+
+    def problem(self, request: Request, now_ms: int) -> Rejection | None:  # noqa: ARG002  # AT's
+        """An expression that can be read, in a zone that exists."""
+        return cron_problem(request) or zone_problem(request["timezone"])
+
+    def words(self, request: Request) -> str:
+        """The expression in English, and its zone."""
+        return f"{_words(request['cron'] or '')}, {request['timezone'] or DEFAULT_ZONE}"
+
+    def warnings(self, request: Request, trigger: Trigger, now_ms: int) -> Iterator[Warned]:  # noqa: ARG002  # every kind is asked so
+        """Two days that are one too many, and the next changes of the clock that matter."""
+        assert isinstance(trigger, Cron), "a rule of CRON has the trigger of CRON"
+        if trigger.clock.expression.either_day:
+            yield Warned(
+                "either_day",
+                "Both the day of month and the day of week are given: a day that is one of the two"
+                " is enough. A field that begins with * makes it both.",
+            )
+        end_ms = trigger.rule.end_at
+        until = 1 << 60 if end_ms is None else end_ms // 1000
+        for turn in turns(trigger.clock, now_ms // 1000, until)[:MOST_TURNS]:
+            yield _turn_warning(turn)
+
+    def trigger(self, rule: Rule) -> Trigger:
+        """Expression and zone; raises `CronMistake` or `UnknownZone` where they are not checked."""
+        return Cron(rule)
+
+
+def _words(text: str) -> str:
+    # The words are for previews, and their package takes long to import.
+    from cron_descriptor import Options, get_description
+
+    options = Options()
+    options.use_24hour_time_format = True
+    try:
+        return str(get_description(normalized(text), options))
+    except Exception:  # noqa: BLE001  # words are a courtesy: the expression itself is right
+        return f"By the expression {text}"
+
+
+def _turn_warning(turn: Turn) -> Warned:
+    when = (_EPOCH + timedelta(seconds=turn.wall)).strftime("%Y-%m-%d %H:%M")
+    effect = _EFFECTS[turn.effect].format(instant=format_instant(turn.second * 1000))
+    gone = turn.effect in (Effect.MADE_UP, Effect.PASSED_OVER)
+    return Warned("clock_gap" if gone else "clock_repeat", f"{when} on the wall {effect}.")
+
+
+CRON: Final = CronKind()

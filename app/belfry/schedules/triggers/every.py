@@ -8,8 +8,18 @@ millisecond that slept for a year costs no more than one of an hour.
 
 from __future__ import annotations
 
-from belfry.schedules.rule import Rule
+from collections.abc import Iterator
+from typing import Final
+
+from belfry.schedules.field import Field, Form
+from belfry.schedules.instants import format_duration
+from belfry.schedules.rejections import Rejection
+from belfry.schedules.request import YEARS_100_MS, Request
+from belfry.schedules.triggers.kind import Recurring, Warned
+from belfry.schedules.triggers.rule import Rule
 from belfry.schedules.triggers.trigger import Trigger
+
+SECOND_MS: Final = 1000
 
 
 class Every(Trigger):
@@ -17,9 +27,9 @@ class Every(Trigger):
 
     def __init__(self, rule: Rule) -> None:
         super().__init__(rule)
-        assert rule.interval_ms is not None, "a checked rule has its interval"
-        assert rule.interval_ms > 0, "an interval of nothing never gets anywhere"
-        self._interval_ms = rule.interval_ms
+        assert isinstance(rule.when, int), "a checked rule has its interval"
+        assert rule.when > 0, "an interval of nothing never gets anywhere"
+        self._interval_ms = rule.when
         self._end_ms = 1 << 62 if rule.end_at is None else rule.end_at
 
     def first_ms(self, accepted_ms: int) -> int | None:
@@ -49,3 +59,60 @@ class Every(Trigger):
     def cadence(self) -> tuple[object, ...]:
         """Interval and start."""
         return (self.rule.kind, self._interval_ms, self.rule.start_at)
+
+
+def interval_problem(request: Request) -> Rejection | None:
+    """Why the interval of a request of kind EVERY is not allowed, or None."""
+    interval_ms = request["interval_ms"]
+    if interval_ms is None:
+        return Rejection("no_instant", "Kind EVERY needs the field `interval_ms` (milliseconds).")
+    if not 1 <= interval_ms <= YEARS_100_MS:
+        return Rejection(
+            "bad_interval",
+            f"interval_ms {interval_ms} is not allowed: 1 to {YEARS_100_MS} (100 years).",
+        )
+    return None
+
+
+class EveryKind(Recurring):
+    """A fixed distance between two instants."""
+
+    name = "EVERY"
+    code = 2
+    field = Field(
+        name="interval_ms",
+        form=Form.DURATION,
+        doc="EVERY: interval in milliseconds.",
+        header="belfry-every",
+        also=("interval", "interval-ms"),
+        flag="--every",
+        metavar="DURATION",
+        help="Again and again, with this interval.",
+        argument="every",
+        check=interval_problem,
+    )
+    examples = (
+        {"interval_ms": 60_000},
+        {"interval_ms": 86_400_000, "start_at": 1_795_000_000_123},
+        {"interval_ms": 7_001, "start_at": 1_830_000_000_000, "end_at": 1_830_000_999_999},
+    )
+
+    def problem(self, request: Request, now_ms: int) -> Rejection | None:  # noqa: ARG002  # AT's
+        """An interval of 1 ms to 100 years."""
+        return interval_problem(request)
+
+    def words(self, request: Request) -> str:
+        """The interval."""
+        return f"Every {format_duration(request['interval_ms'] or 0)}"
+
+    def warnings(self, request: Request, trigger: Trigger, now_ms: int) -> Iterator[Warned]:  # noqa: ARG002  # every kind is asked so
+        """An interval that may be a slip of the unit."""
+        if (request["interval_ms"] or 0) < SECOND_MS:
+            yield Warned("very_frequent", "It is due more often than once a second.")
+
+    def trigger(self, rule: Rule) -> Trigger:
+        """Sums."""
+        return Every(rule)
+
+
+EVERY: Final = EveryKind()

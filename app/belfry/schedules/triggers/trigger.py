@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import Final
 
-from belfry.schedules.rule import Rule
+from belfry.schedules.triggers.rule import Rule
+
+DAY_MS: Final = 86_400_000
 
 
 class Trigger(ABC):
@@ -41,7 +44,7 @@ class Trigger(ABC):
         """Whether a pending instant still is what the rule says, by today's time zone data."""
         return self.rederived_ms(nominal_ms, nominal_ms - 1, nominal_ms - 1) == nominal_ms
 
-    def rederived_ms(self, nominal_ms: int, accepted_ms: int, over_ms: int) -> int | None:  # noqa: ARG002  # CRON's
+    def rederived_ms(self, nominal_ms: int, accepted_ms: int, over_ms: int) -> int | None:  # noqa: ARG002  # of those with a zone
         """What a pending instant is by today's time zone data; itself where that changed nothing.
 
         The answer lies after `accepted_ms`, the instant of the acceptance.  What is due up to
@@ -62,3 +65,20 @@ class Trigger(ABC):
     def cadence(self) -> tuple[object, ...]:
         """All that the rhythm depends on."""
         return (self.rule.kind,)
+
+
+class ZonedTrigger(Trigger):
+    """A trigger whose instants are times on a wall clock: new time zone data may move them."""
+
+    def rederived_ms(self, nominal_ms: int, accepted_ms: int, over_ms: int) -> int | None:
+        """The instant nearest to the old one, for a zone's rules move times by hours at most."""
+        later_ms = self.after_ms(nominal_ms - 1)
+        if later_ms == nominal_ms:
+            return nominal_ms
+        reach_ms = max(accepted_ms, nominal_ms - DAY_MS)
+        earlier_ms, count = self.latest_ms(reach_ms, nominal_ms)
+        if not count:
+            return later_ms
+        if later_ms is None or nominal_ms - earlier_ms < later_ms - nominal_ms:
+            return earlier_ms if earlier_ms > over_ms else nominal_ms
+        return later_ms

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from belfry.schedules.triggers.cron import Clock
+from belfry.schedules.triggers.clock import Clock
 from belfry.schedules.triggers.zones import END_S, Stretch
 
 LONGEST_S: Final = 400 * 86_400

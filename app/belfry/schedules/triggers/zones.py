@@ -23,6 +23,8 @@ from zoneinfo import ZoneInfo
 
 import tzdata
 
+from belfry.schedules.rejections import Rejection
+
 VERSION: Final[str] = tzdata.IANA_VERSION
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _CHUNK_BITS: Final = 25
@@ -131,3 +133,12 @@ def _unknown(name: str) -> str:
         f"{name[:100]!r} is no IANA time zone of release {VERSION}: give a name such as"
         f" Europe/Paris or UTC, in that spelling; an offset such as +01:00 is none.{guess}"
     )
+
+
+def zone_problem(name: str | None) -> Rejection | None:
+    """Why a request cannot be read in this time zone, or None; no name is UTC."""
+    try:
+        zone(name or "UTC")
+    except UnknownZone as unknown:
+        return Rejection("bad_timezone", f"timezone {unknown}")
+    return None

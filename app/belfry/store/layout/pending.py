@@ -17,10 +17,11 @@ from struct import Struct
 from typing import Final, NamedTuple
 
 from belfry.schedules.request import PlainRequest
-from belfry.schedules.rule import KINDS
+from belfry.schedules.rule import ONE_SHOT, RECURRING
+from belfry.schedules.triggers.registry import KINDS
 from belfry.store.layout.records import FORMAT, PENDING
 
-KIND_CODES: Final = {"AT": 0, "AFTER": 1, "EVERY": 2, "CRON": 3}
+KIND_CODES: Final = {name: kind.code for name, kind in KINDS.items()}
 AT: Final = KIND_CODES["AT"]
 CRON: Final = KIND_CODES["CRON"]
 
@@ -50,11 +51,11 @@ PAUSED: Final = 1
 HEAD_OF_PENDING: Final = bytes((FORMAT, PENDING))
 _NO_RULE: Final = bytes(4)
 _KNOWN: Final = {
-    kind: frozenset(bytes((FORMAT, PENDING, KINDS.index(kind), flags)) for flags in (0, PAUSED))
-    for kind in KINDS
+    kind: frozenset(bytes((FORMAT, PENDING, code, flags)) for flags in (0, PAUSED))
+    for kind, code in KIND_CODES.items()
 }
-_ONE_SHOTS: Final = _KNOWN["AT"] | _KNOWN["AFTER"]
-_RECURRING: Final = _KNOWN["EVERY"] | _KNOWN["CRON"]
+_ONE_SHOTS: Final = frozenset[bytes]().union(*(_KNOWN[kind] for kind in ONE_SHOT))
+_RECURRING: Final = frozenset[bytes]().union(*(_KNOWN[kind] for kind in RECURRING))
 
 
 class Pending(NamedTuple):

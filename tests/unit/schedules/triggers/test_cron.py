@@ -10,7 +10,8 @@ import pytest
 from belfry.schedules.instants import format_instant, parse_instant
 from belfry.schedules.rule import Rule
 from belfry.schedules.triggers import trigger_by
-from belfry.schedules.triggers.cron import Clock, Cron
+from belfry.schedules.triggers.clock import Clock
+from belfry.schedules.triggers.cron import Cron
 from belfry.schedules.triggers.expression import expression
 from belfry.schedules.triggers.trigger import Trigger
 from belfry.schedules.triggers.zones import Zone
@@ -19,7 +20,7 @@ PARIS = "Europe/Paris"  # forward on 2026-03-29 at 02:00, back on 2026-10-25 at 
 
 
 def cron(text: str, zone: str | None = None, **more: int) -> Trigger:
-    return trigger_by(Rule("CRON", cron=text, timezone=zone, **more))  # type: ignore[arg-type]
+    return trigger_by(Rule("CRON", when=text, timezone=zone, **more))  # type: ignore[arg-type]
 
 
 def dues(text: str, zone: str, start: str, count: int) -> list[str]:
@@ -157,7 +158,7 @@ class Moved(Cron):
     """A trigger whose zone has become another by a new version of the data."""
 
     def __init__(self, text: str, hours: float) -> None:
-        super().__init__(Rule("CRON", cron=text))
+        super().__init__(Rule("CRON", when=text))
         self.clock = Clock(expression(text), Zone(timezone(timedelta(hours=hours))))
         self._memo = self.clock.memo
 

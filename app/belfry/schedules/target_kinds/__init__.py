@@ -1,0 +1,71 @@
+"""Kinds of delivery targets, by how their addresses begin, and what is wrong with a target.
+
+    https://hooks.example.com/x     http     posted, signed, tried again
+    kafka:payments.audit            kafka    written in the transaction that tells of its end
+
+A kind is a module here, which judges addresses, and one in `delivery/kinds`, which carries events
+there; `_ALL` has a line for each.  Both are pure of what other kinds do: whoever judges or delivers
+asks the kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from belfry.schedules.target_kinds.http import HTTP
+from belfry.schedules.target_kinds.kind import TargetKind
+from belfry.schedules.targets import (
+    MAX_BYTES,
+    MAX_TARGETS,
+    STRATEGIES,
+    HttpTarget,
+    encode_targets,
+)
+
+# The last one judges what no other one knows, and has what no other one claims.
+_ALL: Final[tuple[TargetKind, ...]] = (HTTP,)
+
+
+def kind_of(target: HttpTarget) -> TargetKind:
+    """The kind that judges this target's address, good or not."""
+    return next((kind for kind in _ALL if kind.knows(target.url)), _ALL[-1])
+
+
+def place_of(target: HttpTarget) -> str:
+    """Where a target's events go, as `allowed_hosts` names it; empty where its address is none."""
+    return kind_of(target).place(target.url)
+
+
+def problems_of(target: HttpTarget) -> list[str]:
+    """What is wrong with a target, whoever names it."""
+    return kind_of(target).problems(target)
+
+
+def list_problem(targets: Sequence[HttpTarget]) -> str | None:
+    """Why a schedule or a policy cannot have these targets, or None."""
+    if len(targets) > MAX_TARGETS:
+        return f"{len(targets)} http_targets; at most {MAX_TARGETS} are allowed."
+    unknown = next((each.strategy for each in targets if each.strategy not in STRATEGIES), None)
+    if unknown is not None:
+        return f"strategy {unknown!r} of a target is not known: {', '.join(STRATEGIES)}."
+    for target in targets:
+        found = problems_of(target)
+        if found:
+            return found[0]
+    size = len(encode_targets(targets))
+    if size > MAX_BYTES:
+        return f"http_targets take {size} bytes; at most {MAX_BYTES} are allowed."
+    return None
+
+
+def _claimant(entry: str) -> TargetKind:
+    """The kind that an entry of `allowed_hosts` speaks of."""
+    return next(kind for kind in _ALL if kind.is_entry(entry))
+
+
+def is_allowed(target: HttpTarget, allowed_hosts: Iterable[str]) -> bool:
+    """Whether a policy with these `allowed_hosts` lets a target be used."""
+    kind = kind_of(target)
+    entries = [entry for entry in allowed_hosts if _claimant(entry) is kind]
+    return kind.allows(kind.place(target.url), entries)

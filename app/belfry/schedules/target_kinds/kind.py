@@ -1,0 +1,46 @@
+"""What a kind of delivery target says of its addresses."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import ClassVar
+
+from belfry.schedules.targets import HttpTarget
+
+# Why a tenant's events must not go to a topic of Kafka, or None.
+Judge = Callable[[str], str | None]
+
+
+class TargetKind(ABC):
+    """A kind of delivery target; it has no state."""
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def knows(self, url: str) -> bool:
+        """Whether an address is meant for this kind, by how it begins."""
+
+    @abstractmethod
+    def place(self, url: str) -> str:
+        """Where events go, as `allowed_hosts` names it; empty where the address is none."""
+
+    @abstractmethod
+    def problems(self, target: HttpTarget) -> list[str]:
+        """What is wrong with a target, whoever names it."""
+
+    @abstractmethod
+    def is_entry(self, entry: str) -> bool:
+        """Whether an entry of `allowed_hosts` speaks of this kind."""
+
+    @abstractmethod
+    def allows(self, place: str, entries: Sequence[str]) -> bool:
+        """Whether these entries of `allowed_hosts`, all of this kind, let a place be used."""
+
+    @abstractmethod
+    def share(self, url: str) -> str:
+        """What deliveries wait for together: where it is slow, the others go on."""
+
+    def refused(self, place: str, judge: Judge) -> str | None:  # noqa: ARG002  # of kinds that reach into Kafka
+        """Why a place is kept from a tenant, whatever its policy allows, or None."""
+        return None

@@ -1,0 +1,142 @@
+"""The clock of CRON: times on the wall, turned into instants over changes of the clock.
+
+The rule, for an expression whose hour and minute hold neither ``*`` nor a step (*fixed*), and for
+the others, which have a *cadence*:
+
+                 a wall time that does not exist          a wall time that comes twice
+    fixed        once, at the end of the gap              once, the first time
+    cadence      not at all; but where that would lose    each time
+                 a day's every time: once, at the end
+
+An expression of every hour (``*``) loses no day in any gap that is shorter than one.  Seconds play
+no part in which of the two an expression is.
+
+Instants are found stretch by stretch of constant offset (see `zones`), in which wall clock and UTC
+run side by side.  What is in a gap is tried at the edge between two stretches; what comes again is
+below the stretch's `fresh` second.
+
+Cost: `after_ms` is one look into a memo for all schedules that share an expression, a zone and an
+instant, else some microseconds.  `latest_ms` counts days, not occurrences: up to a microsecond for
+each day passed over, whatever the expression.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Final
+
+from belfry.schedules.triggers.expression import DAY_S, Expression, expression
+from belfry.schedules.triggers.zones import END_S, Stretch, Zone, zone
+
+MEMO_SIZE: Final = 1024
+NEVER: Final = 1 << 62
+
+
+class Clock:
+    """The instants of one expression in one zone, in seconds of UTC."""
+
+    def __init__(self, found: Expression, place: Zone) -> None:
+        self.expression = found
+        self.zone = place
+        # What follows an instant, both in milliseconds, or `NEVER`; many schedules ask the same.
+        self.memo: dict[int, int] = {}
+
+    def remember(self, instant_ms: int) -> int:
+        """The first instant after this one, or `NEVER`, both in milliseconds, for the memo."""
+        memo = self.memo
+        if len(memo) >= MEMO_SIZE:
+            memo.clear()
+        found = self.after(instant_ms // 1000)
+        memo[instant_ms] = after_ms = NEVER if found is None else found * 1000
+        return after_ms
+
+    def after(self, after: int) -> int | None:
+        """The first instant after this second, or None."""
+        # Begins in the stretch of `after`, so that a gap right behind it is met.
+        start, stretch = after + 1, self.zone.at(min(after, END_S))
+        while start < END_S:
+            wall = self.expression.next_wall(self._from_wall(stretch, start))
+            found = None if wall is None else wall - stretch.offset
+            if found is not None and found < stretch.end:
+                return found
+            following = self.zone.at(stretch.end)
+            if self.fires_at_gap(stretch, following):
+                return stretch.end
+            start = self._skip(stretch, start, found)
+            stretch = self.zone.at(start)
+        return None
+
+    @staticmethod
+    def _skip(stretch: Stretch, start: int, found: int | None) -> int:
+        """Where to go on when the wall times of a stretch from `start` are used up.
+
+        A day before the stretch's end nothing on the wall can come again, so all up to shortly
+        before the next match may be skipped.
+        """
+        if stretch.end - start < DAY_S:
+            return stretch.end
+        return max(stretch.end, END_S if found is None else min(END_S, found - 2 * DAY_S))
+
+    def count(self, after: int, until: int) -> int:
+        """How many instants lie after `after` and not after `until`."""
+        total, start, stretch = 0, after + 1, self.zone.at(after)
+        while start <= until:
+            end = min(stretch.end, until + 1)
+            from_wall = self._from_wall(stretch, start)
+            total += self.expression.count(from_wall, end + stretch.offset)
+            if end == stretch.end <= until:
+                total += self._adds_at_gap(stretch)
+            start, stretch = end, self.zone.at(stretch.end)
+        return total
+
+    def last(self, after: int, until: int) -> int:
+        """The last instant after `after` and not after `until`; there has to be one."""
+        stretch = self.zone.at(until)
+        while until > after:
+            start = max(stretch.start, after + 1)
+            from_wall = self._from_wall(stretch, start)
+            wall = self.expression.last_wall(until + stretch.offset, from_wall)
+            if wall is not None:
+                return wall - stretch.offset
+            until = stretch.start - 1
+            before = self.zone.at(until)
+            if stretch.start > after and self.fires_at_gap(before, stretch):
+                return stretch.start
+            stretch = before
+        raise AssertionError("an instant that was counted is not there")
+
+    def _from_wall(self, stretch: Stretch, start: int) -> int:
+        """The first wall second of a stretch, from `start` on, that counts."""
+        wall = start + stretch.offset
+        return max(wall, stretch.fresh) if self.expression.fixed else wall
+
+    def _adds_at_gap(self, stretch: Stretch) -> bool:
+        """Whether the end of a stretch is an instant for what a gap swallowed, and only so."""
+        following = self.zone.at(stretch.end)
+        wall = stretch.end + following.offset
+        return self.fires_at_gap(stretch, following) and self.expression.next_wall(wall) != wall
+
+    def fires_at_gap(self, stretch: Stretch, following: Stretch) -> bool:
+        """Whether a gap between two stretches swallows a time that is made up for at its end."""
+        start, end = stretch.end + stretch.offset, stretch.end + following.offset
+        if end <= start:
+            return False
+        first = self.expression.next_wall(start)
+        if first is None or first >= end:
+            return False
+        return self.expression.fixed or self._loses_a_day(start, end)
+
+    def _loses_a_day(self, start: int, end: int) -> bool:
+        if self.expression.every_hour:
+            return False
+        for day in range(start // DAY_S, end // DAY_S + 1):
+            first, last = self.expression.ends_of_day(day)
+            if start <= first and last < end and self.expression.on_day(day):
+                return True
+        return False
+
+
+@lru_cache(maxsize=16_384)
+def clock(text: str, zone_name: str) -> Clock:
+    """The clock of a normalized expression in a zone; raises `CronMistake`, `UnknownZone`."""
+    return Clock(expression(text), zone(zone_name))

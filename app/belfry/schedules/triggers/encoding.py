@@ -1,0 +1,136 @@
+"""The rule of a schedule at rest: what a recurring schedule does, and what any does when late.
+
+A rule lies in the `extra` bytes of a pending record, so it is part of the definition.  A one-shot
+schedule that says nothing about lateness has no rule: `encode_rule` gives ``b""``, and its record
+is the same as it would be if there were no rules.
+
+    format u8 │ kind u8 │ fields u16 │ the numbers that are there, i64 │ codes, u8 │ texts
+    1         │ 2 EVERY │ bit set    │ interval start end max late     │ policies  │ size u8, UTF-8
+
+What the kind's own field says is the number of bit 0, or the text of bit 13; the kind tells which.
+
+Frozen numbers: the format, the bits, the codes, also those of the kinds.  Fields lie in the order
+of their bits; a new one takes a free bit: 0-7 are numbers, 8-11 codes, 12-14 texts.  Bit 15 is for
+HTTP targets: JSON at the end, followed by its size (u16), so that it can be cut off without reading
+the rest.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import Any, Final
+
+from belfry.schedules.triggers.registry import BY_CODE, KINDS
+from belfry.schedules.triggers.rule import OVERLAPS, POLICIES, Rule
+
+FORMAT: Final = 1
+_HEAD: Final = Struct(">BBH")
+_NUMBER: Final = 1 << 0
+_TEXT: Final = 1 << 13
+_NUMBERS: Final = {
+    "start_at": 1 << 1,
+    "end_at": 1 << 2,
+    "max_fires": 1 << 3,
+    "max_lateness_ms": 1 << 4,
+    "ack_timeout_ms": 1 << 5,
+}
+_CODES: Final = {"misfire": 1 << 8, "overlap": 1 << 9, "serial": 1 << 10}
+_SYMBOLS: Final[dict[str, tuple[object, ...]]] = {
+    "misfire": POLICIES,
+    "overlap": OVERLAPS,
+    "serial": (None, True),
+}
+_TIMEZONE: Final = 1 << 12
+TARGETS_BIT: Final = 1 << 15
+_SIZE_BYTES: Final = 2
+# Bits in the order in which they lie, with the field that each stands for.
+_FIELDS: Final = {
+    _NUMBER: "when",
+    **{bit: name for name, bit in {**_NUMBERS, **_CODES}.items()},
+    _TIMEZONE: "timezone",
+    _TEXT: "when",
+    TARGETS_BIT: "targets",
+}
+_KNOWN_BITS: Final = sum(_FIELDS)
+# What this version can read of rules; another version has another text.
+READS: Final = f"{FORMAT} {_KNOWN_BITS:04x} {len(KINDS)} {len(POLICIES)} {len(OVERLAPS)}"
+
+
+def encode_rule(rule: Rule) -> bytes:
+    """The bytes of a rule; none where a one-shot schedule says nothing about lateness."""
+    given = [(bit, value) for bit in _FIELDS if (value := _said(rule, bit)) is not None]
+    if not given and not rule.recurs:
+        return b""
+    head = _HEAD.pack(FORMAT, KINDS[rule.kind].code, sum(bit for bit, _ in given))
+    return head + b"".join(_encoded(bit, value) for bit, value in given)
+
+
+def _said(rule: Rule, bit: int) -> Any:
+    if bit in (_NUMBER, _TEXT):
+        return rule.when if isinstance(rule.when, int if bit == _NUMBER else str) else None
+    return getattr(rule, _FIELDS[bit])
+
+
+def _encoded(bit: int, value: Any) -> bytes:
+    name = _FIELDS[bit]
+    if bit == _NUMBER or name in _NUMBERS:
+        return int(value).to_bytes(8, "big", signed=True)
+    if name in _SYMBOLS:
+        return _SYMBOLS[name].index(value).to_bytes(1, "big")
+    if bit == TARGETS_BIT:
+        return bytes(value) + len(value).to_bytes(_SIZE_BYTES, "big")
+    text = str(value).encode()
+    return len(text).to_bytes(1, "big") + text
+
+
+def decode_rule(encoded: bytes) -> Rule:
+    """The rule in these bytes; ValueError for bytes of a format that this version cannot read.
+
+    No bytes are the rule of a one-shot schedule: kind AT, nothing given.
+    """
+    if not encoded:
+        return Rule("AT")
+    version, code, bits = _HEAD.unpack_from(encoded)
+    if version != FORMAT or bits & ~_KNOWN_BITS or code not in BY_CODE:
+        raise ValueError(
+            f"A rule starts with {encoded[:4].hex()}: this version reads format {FORMAT} with"
+            f" fields {_KNOWN_BITS:04x}. Run the version that wrote it, or a newer one."
+        )
+    found: dict[str, Any] = {}
+    at = _HEAD.size
+    for bit, name in _FIELDS.items():
+        if bits & bit:
+            found[name], at = _decoded(bit, encoded, at)
+    return Rule(BY_CODE[code].name, **found)
+
+
+def _decoded(bit: int, encoded: bytes, at: int) -> tuple[object, int]:
+    """A field's value, and where the next one begins."""
+    name = _FIELDS[bit]
+    if bit == _NUMBER or name in _NUMBERS:
+        return int.from_bytes(encoded[at : at + 8], "big", signed=True), at + 8
+    if name in _SYMBOLS:
+        return _SYMBOLS[name][encoded[at]], at + 1
+    if bit == TARGETS_BIT:
+        return encoded[at:-_SIZE_BYTES], len(encoded)
+    end = at + 1 + encoded[at]
+    return encoded[at + 1 : end].decode(), end
+
+
+def has_targets(encoded: bytes) -> bool:
+    """Whether these bytes of a rule, which may be none, hold HTTP targets."""
+    return encoded[2:3] >= b"\x80"
+
+
+def targets_in(encoded: bytes) -> bytes:
+    """The HTTP targets of a rule that has some, as they lie at rest."""
+    size = int.from_bytes(encoded[-_SIZE_BYTES:], "big")
+    return encoded[-_SIZE_BYTES - size : -_SIZE_BYTES]
+
+
+def without_targets(encoded: bytes) -> bytes:
+    """The same rule without its HTTP targets; what is remembered of rules is remembered by it."""
+    if not has_targets(encoded):
+        return encoded
+    end = len(encoded) - _SIZE_BYTES - len(targets_in(encoded))
+    return b"%b%c%b" % (encoded[:2], encoded[2] & 0x7F, encoded[3:end])

@@ -1,0 +1,79 @@
+"""What a kind of trigger says about itself: all that the rest of belfry knows of it.
+
+One module for each kind, next to this one, holds a `Kind` and the `Trigger` that it makes.  The
+registry (`triggers.KINDS`) lists them, and the doors, the checks, the records at rest, the engine
+and the previews ask the registry.  So a new kind is a module, a line of the registry, and its field
+in the schema; `tests/conformance/test_triggers.py` holds every kind of the registry to the same
+promises.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar, NamedTuple
+
+from belfry.schedules.field import Field
+from belfry.schedules.rejections import Rejection
+from belfry.schedules.request import Request
+from belfry.schedules.triggers.rule import Rule
+from belfry.schedules.triggers.trigger import Trigger
+
+
+class Warned(NamedTuple):
+    """Something to know before asking for a rule; `code` is for programs."""
+
+    code: str
+    text: str
+
+
+class Kind(ABC):
+    """A kind of trigger; it has no state."""
+
+    name: ClassVar[str]
+    # At rest in a pending record and in its rule.  Frozen: a code is never given to another kind.
+    code: ClassVar[int]
+    # The field that says when; a request has that of its own kind and no other's.
+    field: ClassVar[Field]
+    # Fields of good requests, besides `kind`: what it can say, for the tests of every kind.
+    examples: ClassVar[tuple[Mapping[str, Any], ...]]
+    recurs: ClassVar[bool]
+    # Whether it is read in a time zone; then new zone data may move what is pending.
+    zoned: ClassVar[bool] = False
+
+    @abstractmethod
+    def problem(self, request: Request, now_ms: int) -> Rejection | None:
+        """Why its own field, or the time zone, is not allowed, or None."""
+
+    @abstractmethod
+    def words(self, request: Request) -> str:
+        """What a checked request asks for, in words for people, without its bounds."""
+
+    def warnings(self, request: Request, trigger: Trigger, now_ms: int) -> Iterator[Warned]:  # noqa: ARG002  # every kind is asked so
+        """What to know about a checked request before asking for it."""
+        return iter(())
+
+    def asked(self, request: Request) -> Any:
+        """What the request says in the kind's own field."""
+        fields: Any = request
+        return fields[self.field.name]
+
+
+class OneShot(Kind):
+    """A kind that fires once; its instant lies beside the rule, not in it."""
+
+    recurs = False
+
+    @abstractmethod
+    def instant_ms(self, said_ms: int, accepted_ms: int) -> int:
+        """The only instant, of what its field says and when the request was accepted."""
+
+
+class Recurring(Kind):
+    """A kind that fires again and again, by its rule."""
+
+    recurs = True
+
+    @abstractmethod
+    def trigger(self, rule: Rule) -> Trigger:
+        """The trigger of a rule of this kind; ValueError for one that was never checked."""

@@ -1,0 +1,51 @@
+"""The rule of a schedule, as a value: when it recurs, and what becomes of what is late."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+# What a code of the record stands for; 0 is free, so that a zeroed byte is seen as damage.
+POLICIES: Final = ("", "FIRE_ONCE", "FIRE_ALL", "SKIP")
+OVERLAPS: Final = ("", "ALLOW", "SKIP", "QUEUE_ONE")
+DEFAULT_MISFIRE: Final = "FIRE_ONCE"
+DEFAULT_LATENESS_MS: Final = 60_000
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """When a schedule recurs, within which bounds, and what becomes of what is late.
+
+    `when` is what the field of a recurring kind says: the interval of EVERY in milliseconds, the
+    expression of CRON.  The instant of a one-shot schedule is no part of its rule.  Instants are
+    epoch milliseconds, bounds inclusive; None stands for "not given".
+    """
+
+    kind: str
+    when: int | str | None = None
+    timezone: str | None = None
+    start_at: int | None = None
+    end_at: int | None = None
+    max_fires: int | None = None
+    misfire: str | None = None
+    max_lateness_ms: int | None = None
+    overlap: str | None = None
+    serial: bool | None = None
+    ack_timeout_ms: int | None = None
+    targets: bytes | None = None
+
+    @property
+    def recurs(self) -> bool:
+        """Whether more than one occurrence may follow."""
+        return self.when is not None
+
+    @property
+    def lateness_limit_ms(self) -> int | None:
+        """How late an occurrence still is in time; None: however late."""
+        if self.max_lateness_ms is not None:
+            return self.max_lateness_ms
+        return DEFAULT_LATENESS_MS if self.recurs else None
+
+    def misfire_policy(self, tenant_default: str | None = None) -> str:
+        """What becomes of what is later than that: the rule's word, the tenant's, the default."""
+        return self.misfire or tenant_default or DEFAULT_MISFIRE
