@@ -51,8 +51,9 @@ fast: install ## Run the tests that need seconds.
 	@$(BIN)/python -m pytest -q tests/unit tests/property tests/attack tests/architecture
 
 .PHONY: attack
-attack: install ## Run all attacks, and those on a broker with TLS, logins and rights.
-	@$(BIN)/python -m pytest -q -s tests/attack tests/integration/test_promise_tenant_rights.py
+attack: install ## Run all attacks, and what they do to others on a stack with TLS, logins, rights, claims.
+	@ATTACKS=all $(BIN)/python -m pytest -q -s tests/attack tests/integration/test_promise_tenant_rights.py \
+		tests/acceptance/test_hostile_tenants.py
 
 SECONDS_OF_FUZZ := 60
 DOOR := requests
