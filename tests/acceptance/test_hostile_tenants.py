@@ -16,8 +16,8 @@ An event that is early, lost or doubled, or a wrong answer, has failed at once.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
+from os import cpu_count, environ, getloadavg
 from time import sleep
 from typing import Final, NamedTuple
 
@@ -38,7 +38,7 @@ QUIET_S: Final = 5.0
 LEAST_EVENTS: Final = int(QUIET_S * PER_SECOND * 0.9)
 WORST: Final = (*records.WORST, *policies.WORST, *callers.WORST)
 ALL: Final = (*WORST, *records.MORE, *policies.MORE, *callers.MORE)
-PLAYED: Final = ALL if os.environ.get("ATTACKS") == "all" else WORST
+PLAYED: Final = ALL if environ.get("ATTACKS") == "all" else WORST
 
 
 class Figures(NamedTuple):
@@ -82,12 +82,12 @@ def test_another_tenant_notices_nothing(
         anew(hardened, attack.settings)
     figures = beside(attack, hardened, victim)
     if not (figures.good or attack.misses):
-        print("once more:", figures)  # noqa: T201  # shown where the second one fails too
+        print("once more:", shown(figures))  # noqa: T201  # shown where the second one fails too
         anew(hardened, attack.settings)
         figures = beside(attack, hardened, victim)
     if attack.settings != USUAL:
         anew(hardened, USUAL)
-    assert figures.good, figures
+    assert figures.good, shown(figures)
 
 
 def anew(hardened: Hardened, settings: Mapping[str, str]) -> None:
@@ -127,5 +127,5 @@ def shown(figures: Figures) -> str:
     return (
         f"p99 {quiet.p99_ms} ms of {quiet.events} before, {found.p99_ms} ms of {found.events}"
         f" beside it (p50 {quiet.p50_ms}, {found.p50_ms}; worst {quiet.worst_ms},"
-        f" {found.worst_ms}); {grown_mb:+.0f} MB"
+        f" {found.worst_ms}); {grown_mb:+.0f} MB; load {getloadavg()[0]:.1f} of {cpu_count()} cores"
     )
