@@ -8,10 +8,12 @@
     memory   └ resident, as it is  └ most while it lasts
 
 A phase is judged as a whole: no event may be early, lost or doubled, and p99 of the attack's phase
-may be `MOST_GROWTH_MS` above that of the quiet one just before it.  A machine that is busy with
-other things may hold both up, but one of them alone only by chance.  So an attack that misses a
-figure is played once more, on a worker that was started anew; one that misses twice has failed.
-An event that is early, lost or doubled, or a wrong answer, has failed at once.
+may be `MOST_GROWTH_MS` above that of the quiet one just before it.  An attack that misses a figure
+is played once more, on a worker that was started anew; one that misses twice has failed.  An event
+that is early, lost or doubled, or a wrong answer, has failed at once.
+
+Where other things keep the machine busy before an attack begins, lateness says nothing about
+belfry: what comes then is skipped after all else was looked at (in CI a skip is a failure).
 """
 
 from __future__ import annotations
@@ -34,6 +36,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 MOST_GROWTH_MS: Final = 250
 MOST_GROWTH_MB: Final = 100
+# Belfry, broker and the tests themselves are some two.
+MOST_LOAD: Final = 2.0 * (cpu_count() or 1)
 QUIET_S: Final = 5.0
 LEAST_EVENTS: Final = int(QUIET_S * PER_SECOND * 0.9)
 WORST: Final = (*records.WORST, *policies.WORST, *callers.WORST)
@@ -80,13 +84,17 @@ def test_another_tenant_notices_nothing(
         request.applymarker(pytest.mark.xfail(reason=attack.misses, strict=True))
     if attack.settings != USUAL:
         anew(hardened, attack.settings)
+    load = getloadavg()[0]
     figures = beside(attack, hardened, victim)
-    if not (figures.good or attack.misses):
+    busy = load > MOST_LOAD and figures.grown_mb <= MOST_GROWTH_MB
+    if not (figures.good or attack.misses or busy):
         print("once more:", shown(figures))  # noqa: T201  # shown where the second one fails too
         anew(hardened, attack.settings)
         figures = beside(attack, hardened, victim)
     if attack.settings != USUAL:
         anew(hardened, USUAL)
+    if busy and not (figures.good or attack.misses):
+        pytest.skip(f"the machine is busy, load {load:.1f}: {shown(figures)}")
     assert figures.good, shown(figures)
 
 
