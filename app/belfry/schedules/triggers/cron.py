@@ -26,11 +26,17 @@ from functools import lru_cache
 from typing import Final
 
 from belfry.schedules.rule import Rule
-from belfry.schedules.triggers.expression import DAY_S, Expression, expression, normalized
+from belfry.schedules.triggers.expression import (
+    DAY_S,
+    MOST_KEPT,
+    Expression,
+    expression,
+    normalized,
+)
 from belfry.schedules.triggers.trigger import Trigger
 from belfry.schedules.triggers.zones import END_S, Stretch, Zone, zone
 
-MEMO_SIZE: Final = 1024
+MEMO_SIZE: Final = 64
 NEVER: Final = 1 << 62
 UTC: Final = "UTC"
 
@@ -139,7 +145,7 @@ class Clock:
         return False
 
 
-@lru_cache(maxsize=16_384)
+@lru_cache(maxsize=MOST_KEPT)
 def clock(text: str, zone_name: str) -> Clock:
     """The clock of a normalized expression in a zone; raises `CronMistake`, `UnknownZone`."""
     return Clock(expression(text), zone(zone_name))
