@@ -97,6 +97,7 @@ class Door:
         # Who attacks as often as a table has rows is not slowed down here.
         limits = Limits(per_second=1e9, failures_per_second=1e9)
         self._app = create_app(FakeWorker(), metrics, (), parts, limits)
+        self.routers = self._app.state.routers
         self._loop = asyncio.new_event_loop()
 
     def close(self) -> None:

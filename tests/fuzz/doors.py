@@ -6,70 +6,110 @@
     cursors    a cursor of a list: 200 or 422, and no other tenant's schedule
     policies   a record of the topic of policies: a policy, or a refusal that says why
 
-Each input has to be done with within `MOST_S` of processor time.
+`limits.py` says how long each input may take, and how much memory may stay.
 """
 
 from __future__ import annotations
 
+from base64 import urlsafe_b64encode
 from collections.abc import Callable
-from functools import cache
-from time import thread_time
-from typing import Final
+from typing import Any, Final
 from urllib.parse import quote
 
+from starlette.requests import Request
+from starlette.responses import Response
+
+from belfry.api.cursors import question
+from belfry.api.queries import Asking, Conditions, Filters
 from belfry.schedules.policy import problems
+from belfry.store.lookup import Wanted
 from belfry.wire.catalogue import MalformedError
 from belfry.wire.policies import decode_policy, encode_policy
-from belfry.wire.record import Headers
-from tests.attack.door import OTHER, OWN, Door
-from tests.fuzz.inputs import one_input
-from tests.unit.engine.driver import T0, Driver
+from tests.attack.door import OTHER, OWN
+from tests.fuzz.engine_door import EngineDoor
+from tests.fuzz.http_door import CALLER, HttpDoor, Route, is_answer, scope_of
+from tests.fuzz.inputs import headers_of, record_of
 
-MOST_S: Final = 1.0
-HOME: Final = "/v1/tenants/orders/schedules"
+HOME: Final = f"/v1/tenants/{OWN}/schedules"
+SCHEDULES: Final = "/v1/tenants/{tenant}/schedules"
+SCHEDULE: Final = SCHEDULES + "/{schedule_id:path}"
 KINDS: Final = ("application/json", "application/x-ndjson", "text/plain")
 PLACES: Final = (("POST", HOME), ("PUT", HOME + "/a"), ("POST", "/v1/preview"))
+# Longer ones are refused before they are looked at.
+MOST_CURSOR: Final = 2_000
+
+Input = Callable[[bytes], None]
 
 
-@cache
-def _door() -> Door:
-    return Door([], opened=True)
+def requests() -> Input:
+    """A record, as `record_of` reads it."""
+    door = EngineDoor()
+    return lambda data: door(*record_of(data))
 
 
-def headers(data: bytes) -> None:
-    """Names and values, with a zero byte between them."""
-    parts = data.split(b"\0")
-    given: Headers = [("belfry-tenant", b"demo"), ("belfry-id", b"a")]
-    for name, value in zip(parts[::2], parts[1::2], strict=False):
-        given.append((name.decode(errors="replace"), value))
-    driver = Driver()
-    driver.send(b"v", None, given)
-    step = driver.step(T0)
-    assert sum(step.effects.outcomes.values()) + len(step.effects.rerouted) == 1, step
-    driver.ask(tenant="after", schedule_id="fine", at=T0 + 5)
-    assert sum(driver.step(T0).effects.outcomes.values()) == 1
+def headers() -> Input:
+    """A record without a value, and with these headers."""
+    door = EngineDoor()
+    return lambda data: door(None, b"v", headers_of(data))
 
 
-def bodies(data: bytes) -> None:
+def bodies() -> Input:
     """Where it goes and of which kind it is, in the first byte; the body behind it."""
-    first = data[0] if data else 0
-    method, path = PLACES[first % len(PLACES)]
-    kind = KINDS[first // len(PLACES) % len(KINDS)]
-    answer = _door()(method, path, {"content-type": kind}, data[1:])
-    assert answer.status < 500, answer
-    assert _door().reached <= {OWN}, answer
+    door = HttpDoor()
+    create, put = door.function("POST", SCHEDULES), door.function("PUT", SCHEDULE)
+    show = door.function("POST", "/v1/preview")
+    functions: tuple[Route, ...] = (
+        lambda request: create(request, OWN, Asking(), CALLER),
+        lambda request: put(request, OWN, "a", Asking(), Conditions(), CALLER),
+        lambda request: show(request, CALLER),
+    )
+
+    def one(data: bytes) -> None:
+        first = data[0] if data else 0
+        place = first % len(PLACES)
+        (method, path), kind = PLACES[place], KINDS[first // len(PLACES) % len(KINDS)]
+        if door.whole():
+            answer = door.ask(method, path, {"content-type": kind}, data[1:])
+        else:
+            answer = door.call(scope_of(method, path, kind), data[1:], functions[place])
+        door.check(answer, is_answer)
+
+    return one
 
 
-def cursors(data: bytes) -> None:
-    """A cursor as it stands in a query."""
-    answer = _door()("GET", f"{HOME}?limit=2&cursor={quote(data)}")
-    assert answer.status in (200, 422), answer
-    assert OTHER.encode() not in answer.body.replace(b"others do", b""), answer
-    assert _door().reached <= {OWN}, answer
+def cursors() -> Input:
+    """A cursor as it stands in a query; where its first byte is odd, with a true beginning."""
+    door = HttpDoor()
+    listed = door.function("GET", SCHEDULES)
+    asked = question(HOME, Wanted(OWN.encode()))
+
+    def one(data: bytes) -> None:
+        given = data.decode(errors="replace")[:MOST_CURSOR]
+        if data and data[0] & 1:
+            given = urlsafe_b64encode(asked + data[1:])[:MOST_CURSOR].decode().rstrip("=")
+        if not given:
+            return
+
+        def page(request: Request) -> Any:
+            return listed(request, OWN, Filters(limit=2, cursor=given), CALLER)
+
+        if door.whole():
+            answer: Response = door.ask("GET", f"{HOME}?limit=2&cursor={quote(given)}", {}, b"")
+        else:
+            answer = door.call(scope_of("GET", HOME), b"", page)
+        door.check(answer, (200, 422).__contains__)
+        assert answer.status_code == 422 or OTHER.encode() not in answer.body, answer.body
+
+    return one
 
 
-def policies(data: bytes) -> None:
+def policies() -> Input:
     """The body of a policy's record."""
+    return one_policy
+
+
+def one_policy(data: bytes) -> None:
+    """A policy that has no problem is the same after it was written and read again."""
     try:
         policy = decode_policy(data)
     except MalformedError:
@@ -79,30 +119,10 @@ def policies(data: bytes) -> None:
         assert decode_policy(encode_policy(policy)) == policy
 
 
-DOORS: Final[dict[str, Callable[[bytes], None]]] = {
-    "requests": one_input,
+DOORS: Final[dict[str, Callable[[], Input]]] = {
+    "requests": requests,
     "headers": headers,
     "bodies": bodies,
     "cursors": cursors,
     "policies": policies,
 }
-
-
-class Timed:
-    """A door that says so where an input takes longer than any before, and refuses the slow."""
-
-    def __init__(self, name: str) -> None:
-        self._door = DOORS[name]
-        self.inputs, self.slowest_s = 0, 0.0
-
-    def __call__(self, data: bytes) -> None:
-        """Let one input in."""
-        began = thread_time()
-        self._door(data)
-        took_s = thread_time() - began
-        self.inputs += 1
-        # The first inputs import and compile.
-        if self.inputs > 10 and took_s > self.slowest_s:
-            self.slowest_s = took_s
-            print(f"slowest: {took_s * 1000:.1f} ms, {len(data)} bytes: {data[:60]!r}", flush=True)
-        assert self.inputs <= 10 or took_s < MOST_S, f"{took_s:.1f} s for {len(data)} bytes"

@@ -1,4 +1,4 @@
-"""What a fuzzed input means, and what has to hold for it: one record, exactly one verdict.
+"""What a fuzzed input means as a record.
 
 Its first byte says which parts follow, each with its length in two bytes.
 
@@ -8,7 +8,7 @@ Its first byte says which parts follow, each with its length in two bytes.
 from __future__ import annotations
 
 from belfry.wire.record import Headers
-from tests.unit.engine.driver import T0, Driver
+from tests.fuzz.engine_door import EngineDoor
 
 
 class Parts:
@@ -25,8 +25,8 @@ class Parts:
         return part
 
 
-def one_input(data: bytes) -> None:
-    """One record, one verdict; the engine then still takes a request that is fine."""
+def record_of(data: bytes) -> tuple[bytes | None, bytes | None, Headers | None]:
+    """Key, value and headers of the record that an input stands for."""
     parts = Parts(data)
     key = parts.take() if parts.shape & 1 else None
     value = parts.take() if parts.shape & 2 else None
@@ -34,9 +34,20 @@ def one_input(data: bytes) -> None:
     for _ in range(parts.shape >> 2 & 3):
         name = parts.take().decode(errors="replace")
         headers.append((name, parts.take()))
-    driver = Driver()
-    driver.send(value, key, headers or None)
-    step = driver.step(T0)
-    assert sum(step.effects.outcomes.values()) + len(step.effects.rerouted) == 1, step
-    driver.ask(tenant="after", schedule_id="fine", at=T0 + 5)
-    assert sum(driver.step(T0).effects.outcomes.values()) == 1
+    return key, value, headers or None
+
+
+def headers_of(data: bytes) -> Headers:
+    """Names and values with a zero byte between them, behind those that make it a request."""
+    parts = data.split(b"\0")
+    given: Headers = [("belfry-tenant", b"demo"), ("belfry-id", b"a")]
+    for name, value in zip(parts[::2], parts[1::2], strict=False):
+        given.append((name.decode(errors="replace"), value))
+    return given
+
+
+def one_input(data: bytes) -> None:
+    """One record into a new engine, one verdict; it then still takes a request that is fine."""
+    door = EngineDoor()
+    door(*record_of(data))
+    door.end()

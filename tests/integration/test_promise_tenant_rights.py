@@ -11,7 +11,6 @@ import re
 from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -23,24 +22,15 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its own re-
     AclBindingFilter,
     AclOperation,
     AclPermissionType,
-    AdminClient,
     ResourcePatternType,
     ResourceType,
-    ScramCredentialInfo,
-    ScramMechanism,
-    UserScramCredentialAlteration,
-    UserScramCredentialUpsertion,
 )
-from cryptography.hazmat.primitives.serialization import BestAvailableEncryption
-from cryptography.hazmat.primitives.serialization.pkcs12 import serialize_key_and_certificates
 
 from belfry.client.errors import Unavailable
 from belfry.client.kafka import Cluster
-from belfry.devstack import Kafka
-from belfry.devstack.kafka import Node
-from belfry.devstack.ports import free_port
 from belfry.settings import Settings
 from belfry.worker.broker_features import ask_brokers
+from tests.acceptance.harness.guarded import PASSWORD, Guarded, allow, guarded_broker, known
 from tests.acceptance.harness.site import Site, now_ms, wait_for
 from tests.architecture.tree import ROOT
 from tests.integration.test_promise_tenants_apart import (
@@ -48,91 +38,16 @@ from tests.integration.test_promise_tenants_apart import (
     lateness_ms,
     neighbours,
 )
-from tests.unit.worker.test_security import Signed, signed
+from tests.unit.worker.test_security import signed
 
 pytestmark = pytest.mark.slow
-
-PASSWORD = "hunter2hunter2"
-AUTHORIZER = {
-    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-    "allow.everyone.if.no.acl.found": "true",
-    "super.users": "User:admin",
-}
-
-
-@dataclass(frozen=True)
-class Guarded:
-    """A broker that anybody may ask at one address, and known users by TLS alone at another."""
-
-    open: str
-    secure: str
-    authority: Signed
-    home: Path
-
-    @property
-    def admin(self) -> AdminClient:
-        return AdminClient({"bootstrap.servers": self.open})
-
-    def properties(self, user: str) -> dict[str, str]:
-        """What a user gives to each client: an authority, a certificate and a password."""
-        return {
-            "security.protocol": "SASL_SSL",
-            "sasl.mechanism": "SCRAM-SHA-256",
-            "sasl.username": user,
-            "sasl.password": PASSWORD,
-            "ssl.ca.pem": self.authority.pem,
-            "ssl.keystore.location": str(self.home / "user.p12"),
-            "ssl.keystore.password": PASSWORD,
-        }
 
 
 @pytest.fixture(scope="module")
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
     """A broker of its own with an authorizer; who is not named in a rule may do everything."""
-    home = tmp_path_factory.mktemp("guarded")
-    authority = signed("authority")
-    port, secure, controller = (free_port() for _ in range(3))
-    found = Guarded(f"127.0.0.1:{port}", f"127.0.0.1:{secure}", authority, home)
-    own, user = signed("broker", authority), signed("user", authority)
-    (home / "broker.pem").write_text(own.key_pem() + own.pem + authority.pem)
-    (home / "ca.pem").write_text(authority.pem)
-    locked = BestAvailableEncryption(PASSWORD.encode())
-    store = serialize_key_and_certificates(b"user", user.key, user.certificate, None, locked)
-    (home / "user.p12").write_bytes(store)
-    properties = {**AUTHORIZER, **listeners(found, controller)}
-    node = Node(controller_port=controller)
-    broker = Kafka(home / "kafka", port, node=node, properties=properties)
-    broker.start()
-    try:
-        broker.wait_ready(180)
+    with guarded_broker(tmp_path_factory.mktemp("guarded")) as found:
         yield found
-    finally:
-        broker.stop()
-
-
-def listeners(guarded: Guarded, controller: int) -> dict[str, str]:
-    """A listener that asks for a certificate and a password beside the one that asks nothing."""
-    both = f"PLAINTEXT://{guarded.open},SECURE://{guarded.secure}"
-    protocols = "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SECURE:SASL_SSL"
-    asked = {
-        "sasl.enabled.mechanisms": "SCRAM-SHA-256,OAUTHBEARER",
-        # It takes tokens that nobody signed: what is tested is that clients bring one.
-        "oauthbearer.sasl.jaas.config": "org.apache.kafka.common.security.oauthbearer."
-        'OAuthBearerLoginModule required unsecuredLoginStringClaim_sub="broker";',
-        "scram-sha-256.sasl.jaas.config": "org.apache.kafka.common.security.scram."
-        "ScramLoginModule required;",
-        "ssl.client.auth": "required",
-        "ssl.keystore.type": "PEM",
-        "ssl.keystore.location": str(guarded.home / "broker.pem"),
-        "ssl.truststore.type": "PEM",
-        "ssl.truststore.location": str(guarded.home / "ca.pem"),
-    }
-    return {
-        "listeners": f"{both},CONTROLLER://127.0.0.1:{controller}",
-        "advertised.listeners": both,
-        "listener.security.protocol.map": protocols,
-        **{f"listener.name.secure.{name}": value for name, value in asked.items()},
-    }
 
 
 def rules(topic: str) -> list[AclBinding]:
@@ -173,32 +88,6 @@ def test_a_topic_without_the_right_to_write_holds_its_tenant_alone(
             answer.result(20)
         found = site.wait_fired("barred", 5, timeout_s=60)
         assert len({record.value for record in found}) == len(found) == 5
-
-
-def known(guarded: Guarded, *users: str) -> None:
-    """Make users that have a password."""
-    kind = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256, 4096)
-    new: list[UserScramCredentialAlteration] = [
-        UserScramCredentialUpsertion(user, kind, PASSWORD.encode()) for user in users
-    ]
-    admin = guarded.admin
-    for answer in admin.alter_user_scram_credentials(new).values():
-        answer.result(20)
-
-
-def allow(guarded: Guarded, prefix: str, *users: str) -> None:
-    """The rights of workers on all that begins so, by docs/tenants.md; nobody else has any."""
-    kinds = (ResourceType.TOPIC, ResourceType.GROUP, ResourceType.TRANSACTIONAL_ID)
-    given = [
-        AclBinding(
-            kind, prefix, ResourcePatternType.PREFIXED, f"User:{user}", "*",
-            AclOperation.ALL, AclPermissionType.ALLOW,
-        )
-        for kind in kinds for user in users
-    ]  # fmt: skip
-    admin = guarded.admin
-    for answer in admin.create_acls(given).values():
-        answer.result(20)
 
 
 def said(guarded: Guarded, **changed: str) -> str:

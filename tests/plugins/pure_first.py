@@ -39,6 +39,7 @@ ALONE: Final = (
     "tests/benchmarks/",
     "tests/soak/",
     "tests/acceptance/test_failover.py",
+    "tests/acceptance/test_hostile_tenants.py",
     "tests/acceptance/test_survives_kill.py",
     "tests/integration/test_promise_never_early.py",
 )

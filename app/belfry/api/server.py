@@ -19,6 +19,7 @@ from typing import Any, Final
 import uvicorn
 from starlette.types import ASGIApp
 
+from belfry.api.greeting import Greeting
 from belfry.api.guard import is_loopback
 from belfry.api.protocol import HEAD_SECONDS, Protocol
 from belfry.api.room import Room
@@ -35,12 +36,21 @@ class HttpAddressError(Exception):
 
 
 class _Server(uvicorn.Server):
-    """uvicorn's, which does not wait a minute for a caller to agree on keys."""
+    """uvicorn's, which counts a caller from when it is accepted, not from when keys are agreed."""
+
+    def __init__(self, config: uvicorn.Config, room: Room) -> None:
+        super().__init__(config)
+        self._room = room
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         loop: Any = asyncio.get_running_loop()
-        if self.config.is_ssl:
-            loop.create_server = partial(loop.create_server, ssl_handshake_timeout=HEAD_SECONDS)
+        opened = loop.create_server
+
+        def create_server(make: Any, *, ssl: Any = None, **more: Any) -> Any:
+            greet = partial(Greeting, self._room, ssl, HEAD_SECONDS, make)
+            return opened(make if ssl is None else greet, **more)
+
+        loop.create_server = create_server
         await super().startup(sockets)
 
 
@@ -85,10 +95,11 @@ class HttpServer:
         files: dict[str, Any] = {}
         if tls is not None:
             files = {"ssl_certfile": tls[0], "ssl_keyfile": tls[1]}
+        room = manner.room or Room()
         self._server = _Server(
             uvicorn.Config(
                 app,
-                http=partial(Protocol, manner.room or Room()),  # type: ignore[arg-type]
+                http=partial(Protocol, room),  # type: ignore[arg-type]
                 ws="none",
                 log_config=None,
                 access_log=False,
@@ -100,7 +111,8 @@ class HttpServer:
                 proxy_headers=bool(manner.proxies),
                 forwarded_allow_ips=list(manner.proxies),
                 **files,
-            )
+            ),
+            room,
         )
         self._thread: threading.Thread | None = None
 

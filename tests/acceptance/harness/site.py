@@ -42,6 +42,7 @@ class Site:
         self.name = name
         self.home = home
         self.replicas = 1
+        self.kind: type[Worker] = Worker
         self.prefix = f"{name}."
         self.workers: list[Worker] = []
         self.producer = Producer(
@@ -76,7 +77,7 @@ class Site:
     def worker(self, **settings: str) -> Worker:
         """One more worker, not started."""
         given = {f"BELFRY_{k}": v for k, v in {**self._settings, **settings}.items()}
-        worker = Worker(self.home / f"worker-{len(self.workers)}", given)
+        worker = self.kind(self.home / f"worker-{len(self.workers)}", given)
         self.workers.append(worker)
         return worker
 

@@ -65,7 +65,7 @@ def test_a_rule_that_is_never_due_is_shown_with_a_warning(
     [
         (["--cron", "0 25 * * *"], "cannot be read at character 3: '25' is no hour: 0-23."),
         (["--cron", "@daily", "--tz", "europe/paris"], "Did you mean Europe/Paris?"),
-        (["--in", "5m", "--max-fires", "2"], "--max-fires belongs to --every and --cron"),
+        (["--in", "5m", "--max-fires", "2"], "--max-fires belongs to --every, --cron and --rrule"),
         (["--every", "1000000d"], "interval_ms"),
     ],
 )

@@ -81,7 +81,10 @@ def test_a_group_alone_shows_its_help_and_is_wrong_use(
         (["schedule", "create", "t", "i", "--payloda", "x"], "did you mean --payload"),
         (["topics", "check", "-o", "jsn"], "Did you mean 'json'?"),
         (["schedule", "create", "t"], "Missing argument 'ID'"),
-        (["schedule", "create", "t", "i"], "exactly one of --at, --in, --every and --cron"),
+        (
+            ["schedule", "create", "t", "i"],
+            "exactly one of --at, --in, --every, --cron",
+        ),
         (["schedule", "create", "t", "i", "--in", "5m", "--every", "1s"], "--in and --every"),
         (["schedule", "create", "t", "i", "--at", "tomorrow"], "2026-12-01T09:00:00Z"),
         (["schedule", "create", "t", "i", "--at", "2026-12-01T09:00:00"], "append Z"),

@@ -24,7 +24,7 @@ EVERY = encode_rule(Rule("EVERY", when=1))
         (pending(b"\2" + EVERY[1:], "a", T0), "this version reads format 1"),
         (pending(EVERY[:4], "a", T0), "an interval of nothing never gets anywhere"),
         (pending(encode_rule(Rule("AT", misfire="SKIP"))[:-1] + b"\x09", "a", T0), "index"),
-        (pending(b"", "a", T0, kind=4), "its kind 4 is of a later release"),
+        (pending(b"", "a", T0, kind=5), "its kind 5 is of a later release"),
         (pending(b"", "a", T0), "has no rule"),
         (pending(EVERY, "a", T0, flags=2), "its flags 00000010 are of a later release"),
     ],

@@ -25,10 +25,10 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Final
 
-from belfry.schedules.triggers.expression import DAY_S, Expression, expression
+from belfry.schedules.triggers.expression import DAY_S, MOST_KEPT, Expression, expression
 from belfry.schedules.triggers.zones import END_S, Stretch, Zone, zone
 
-MEMO_SIZE: Final = 1024
+MEMO_SIZE: Final = 64
 NEVER: Final = 1 << 62
 
 
@@ -136,7 +136,7 @@ class Clock:
         return False
 
 
-@lru_cache(maxsize=16_384)
+@lru_cache(maxsize=MOST_KEPT)
 def clock(text: str, zone_name: str) -> Clock:
     """The clock of a normalized expression in a zone; raises `CronMistake`, `UnknownZone`."""
     return Clock(expression(text), zone(zone_name))

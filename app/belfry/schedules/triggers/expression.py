@@ -23,6 +23,10 @@ DAY_S: Final = 86_400
 # A day that does not come within this many days comes never: 29 February falls on each weekday
 # at least once in 40 years.
 HORIZON_DAYS: Final = 50 * 366
+# What is remembered, of expressions and of the days of each: whoever previews many rules for many
+# years must not fill a worker's memory.  An expression with its days and instants takes some 20 kB.
+MOST_KEPT: Final = 4_096
+MOST_DAYS: Final = 64
 ALIASES: Final = {
     "@YEARLY": "0 0 1 1 *",
     "@ANNUALLY": "0 0 1 1 *",
@@ -128,7 +132,7 @@ class Expression:
         known = self._next_days.get(day, UNKNOWN)
         if known != UNKNOWN:
             return known
-        if len(self._next_days) >= 512:
+        if len(self._next_days) >= MOST_DAYS:
             self._next_days.clear()
         found = self._next_days[day] = self._search_day(day)
         return found
@@ -160,7 +164,7 @@ class Expression:
         return self._minutes[minute] * 60 + self._seconds[second]
 
 
-@lru_cache(maxsize=16_384)
+@lru_cache(maxsize=MOST_KEPT)
 def expression(text: str) -> Expression:
     """The expression that a text holds; raises `CronMistake`."""
     return Expression(text)
