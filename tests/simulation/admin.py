@@ -91,6 +91,11 @@ class SimAdmin:
             authorized_operations=allowed,
         )
 
+    def describe_consumer_groups(self, names: Iterable[str], **_: Any) -> dict[str, Future[Any]]:
+        """Members of groups; the simulator's own group has its members elsewhere."""
+        self._ask()
+        return {name: _settled(SimpleNamespace(members=[])) for name in names}
+
     def list_consumer_group_offsets(self, asked: Any, **_: Any) -> dict[str, Future[Any]]:
         """Offsets that groups without members committed, with their metadata."""
         self._ask()

@@ -4,6 +4,11 @@ The group has no members, and the offsets mean nothing.  Kafka keeps such a text
 records of the topic, and anybody who may look at the group can read all of them with one question.
 It is forgotten some days after it was last written (`offsets.retention.minutes`), or when its topic
 is deleted.
+
+The group is described before its offsets are touched.  An admin client of librdkafka (2.16) ends
+the whole process where a broker answers a question for offsets with "I am not the coordinator", as
+one does that has just started.  To the question for the group that answer is harmless, and makes
+the client look for the coordinator anew.
 """
 
 from __future__ import annotations
@@ -20,6 +25,7 @@ from confluent_kafka import (
 from confluent_kafka.admin import AdminClient
 
 ANSWER_S: Final = 5.0
+NO_GROUP: Final = KafkaError.GROUP_ID_NOT_FOUND
 
 
 class OffsetNotes:
@@ -35,6 +41,7 @@ class OffsetNotes:
         asked: Any = ConsumerGroupTopicPartitions(
             self.group, [TopicPartition(self._topic, partition) for partition in partitions]
         )
+        self._reach_coordinator()
         try:
             answers = self._admin.list_consumer_group_offsets([asked], request_timeout=ANSWER_S)
             found = answers[self.group].result(ANSWER_S).topic_partitions
@@ -57,9 +64,21 @@ class OffsetNotes:
             for partition, text in texts.items()
         ]
         given: Any = ConsumerGroupTopicPartitions(self.group, told)
+        self._reach_coordinator()
         try:
             answers = self._admin.alter_consumer_group_offsets([given], request_timeout=ANSWER_S)
             written = answers[self.group].result(ANSWER_S).topic_partitions
         except (KafkaException, TimeoutError) as error:
             raise ConnectionError(f"group {self.group}: {error}") from error
         return {each.partition: each.error.str() for each in written if each.error is not None}
+
+    def _reach_coordinator(self) -> None:
+        try:
+            asked: Any = self._admin.describe_consumer_groups(
+                [self.group], request_timeout=ANSWER_S
+            )
+            asked[self.group].result(ANSWER_S)
+        except (KafkaException, TimeoutError) as error:
+            # A coordinator that knows no such group is one.
+            if isinstance(error, TimeoutError) or error.args[0].code() != NO_GROUP:
+                raise ConnectionError(f"group {self.group}: {error}") from error

@@ -38,7 +38,8 @@ class Cluster(Admin):
         return SimpleNamespace(topics={"belfry.changelog": changelog})
 
     def describe_consumer_groups(self, names: list[str], **_: Any) -> dict[str, Future[Any]]:
-        assert names == ["belfry"]
+        if names != ["belfry"]:
+            return super().describe_consumer_groups(names)
         future: Future[Any] = Future()
         members = [SimpleNamespace(group_instance_id=each) for each in self.members]
         future.set_result(SimpleNamespace(members=members))

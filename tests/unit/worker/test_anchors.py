@@ -24,8 +24,21 @@ class Admin:
         self.kept: dict[int, str] = {}
         self.writes = 0
         self.away = False
+        self.asked: list[str] = []
+        self.known = True
+
+    def describe_consumer_groups(self, names: list[str], **_: Any) -> dict[str, Future[Any]]:
+        self.asked.append("group")
+        future: Future[Any] = Future()
+        if self.away or not self.known:
+            code = KafkaError.NOT_COORDINATOR if self.away else KafkaError.GROUP_ID_NOT_FOUND
+            future.set_exception(KafkaException(KafkaError(code, "no answer")))
+        else:
+            future.set_result(SimpleNamespace(members=[]))
+        return {names[0]: future}
 
     def list_consumer_group_offsets(self, asked: Any, **_: Any) -> dict[str, Future[Any]]:
+        self.asked.append("offsets")
         offsets = [
             SimpleNamespace(
                 partition=one.partition,
@@ -39,6 +52,7 @@ class Admin:
 
     def alter_consumer_group_offsets(self, given: Any, **_: Any) -> dict[str, Future[Any]]:
         self.writes += 1
+        self.asked.append("offsets")
         for one in given[0].topic_partitions:
             self.kept[one.partition] = one.metadata
         done = [
@@ -71,6 +85,19 @@ def test_what_is_written_is_read(anchors: Anchors) -> None:
     assert anchors.read(0) is None
     assert anchors.write({0: FIRST, 2: RECOVERED}) == {}
     assert [anchors.read(number) for number in range(3)] == [FIRST, None, RECOVERED]
+
+
+def test_offsets_are_asked_of_a_coordinator_that_has_answered(
+    anchors: Anchors, admin: Admin
+) -> None:
+    """librdkafka ends the process where another broker is asked for them."""
+    admin.known = False
+    anchors.write({0: FIRST})
+    assert admin.asked == ["group", "offsets", "group", "offsets"]
+    admin.away = True
+    with pytest.raises(ConnectionError, match="group belfry"):
+        anchors.read(0)
+    assert admin.asked[4:] == ["group"]
 
 
 def test_an_owner_of_before_a_recovery_lowers_no_generation(anchors: Anchors) -> None:

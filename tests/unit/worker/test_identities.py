@@ -61,6 +61,9 @@ class Cluster:
         told = [self._offset(each) for each in given.topic_partitions]
         return {given.group_id: settled(SimpleNamespace(topic_partitions=told))}
 
+    def describe_consumer_groups(self, names: list[str], **_: Any) -> dict[str, Future[Any]]:
+        return {names[0]: settled(SimpleNamespace(members=[]))}
+
     def list_consumer_group_offsets(self, given: Any, **_: Any) -> dict[str, Future[Any]]:
         return self._answer(given[0])
 
