@@ -95,8 +95,8 @@ format: install ## Format the code, and mend what can be mended by itself.
 docs: install ## Make the reference pages anew from the code.
 	@$(BIN)/python -m belfry.telemetry.reference docs
 	$(BIN)/python -m belfry.cli.reference > docs/cli.md
-	$(BIN)/python -m belfry.worker.asyncapi > docs/asyncapi.json
-	$(BIN)/python -m belfry.api.openapi > docs/openapi.json
+	$(BIN)/python -m belfry.process.asyncapi > docs/asyncapi.json
+	$(BIN)/python -m belfry.api.routes.openapi > docs/openapi.json
 
 LOCKED := UV_CUSTOM_COMPILE_COMMAND="make lock" uv pip compile --generate-hashes --universal --python-version 3.11 \
 	--no-emit-index-url --quiet

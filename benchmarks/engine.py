@@ -26,10 +26,10 @@ from typing import Any, Final
 from belfry.engine.partition import PartitionEngine
 from belfry.engine.reports import Place
 from belfry.schedules.identity import Homes
-from belfry.schedules.tenant import Delivery, Level
-from belfry.schedules.tenants import Tenants
 from belfry.store.ordered_map import MemoryMap, Range
 from belfry.store.schedules import ScheduleStore
+from belfry.tenants.directory import Tenants
+from belfry.tenants.effective import Delivery, Level
 from belfry.wire import catalogue, framing
 from belfry.wire.batch import SourceBatch
 from belfry.wire.record import SourceRecord

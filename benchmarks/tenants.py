@@ -22,8 +22,8 @@ from belfry.bench.cluster import BenchCluster
 from belfry.bench.workload import Workload, write
 from belfry.client.kafka import Cluster
 from belfry.client.tenants import TenantPolicies
-from belfry.schedules.policy import TenantPolicy
 from belfry.settings import Settings
+from belfry.tenants.policy import TenantPolicy
 from belfry.wire import catalogue, framing
 
 POLICIES: Final = int(os.environ.get("POLICIES", "100000"))

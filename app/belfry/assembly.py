@@ -13,13 +13,13 @@ import structlog
 from prometheus_client import CollectorRegistry
 
 from belfry import __version__
-from belfry.api.app import create_app, create_health_app
-from belfry.api.health_server import Ports
-from belfry.api.keys import BadKeys
-from belfry.api.parts import Parts
-from belfry.api.server import HttpAddressError
+from belfry.api.auth.keys import BadKeys
+from belfry.api.routes.app import create_app, create_health_app
+from belfry.api.server.health_server import Ports
+from belfry.api.server.server import HttpAddressError
 from belfry.api.setup import gate_of, limits_of, server_of
-from belfry.api.view import WorkerIdentity
+from belfry.api.workers.parts import Parts
+from belfry.api.workers.view import WorkerIdentity
 from belfry.audit.setup import AuditLog
 from belfry.balance.roster import Standing
 from belfry.delivery.dispatcher import Dispatcher
@@ -31,25 +31,25 @@ from belfry.delivery.setup import (
     dispatcher_of,
     means_of,
 )
+from belfry.group.group import Group
+from belfry.group.heartbeats import Heartbeats
+from belfry.group.membership import membership_app
+from belfry.host.clock import SystemClock
+from belfry.host.memory import look_for_cycles_rarely, spare_memory
+from belfry.partitions.owner import WorkerPort
+from belfry.partitions.supervisor import Owners
+from belfry.process.cluster_start import find
+from belfry.process.data_folder import RefusedToStart, only_one_in
+from belfry.process.front import Front
+from belfry.process.half_settings import HalfConfigured, refuse_half_settings
+from belfry.process.sharing import Shared, share
+from belfry.process.view import Running, View
+from belfry.process.worker import BatchChannel, StopRequest, WorkerProcess, take_in
 from belfry.schedules.outcomes import Outcome
 from belfry.settings import DeliverySettings, ServerSettings, Settings
 from belfry.telemetry import logs
 from belfry.telemetry.metrics import Metrics
 from belfry.wire.worker_keys import Purpose
-from belfry.worker.clock import SystemClock
-from belfry.worker.cluster_start import find
-from belfry.worker.data_folder import RefusedToStart, only_one_in
-from belfry.worker.front import Front
-from belfry.worker.group import Group
-from belfry.worker.half_settings import HalfConfigured, refuse_half_settings
-from belfry.worker.heartbeats import Heartbeats
-from belfry.worker.membership import membership_app
-from belfry.worker.memory import look_for_cycles_rarely, spare_memory
-from belfry.worker.owners import Owners
-from belfry.worker.process import BatchChannel, StopRequest, WorkerProcess, take_in
-from belfry.worker.runner import WorkerPort
-from belfry.worker.sharing import Shared, share
-from belfry.worker.view import Running, View
 
 _Kind = TypeVar("_Kind", bound=ServerSettings)
 

@@ -19,7 +19,7 @@ from belfry.client.tenants import TenantPolicies
 from belfry.devstack import Connect, DevStackError, Postgres, Stack, free_port, open_stack
 from belfry.devstack.postgres import programs
 from belfry.devstack.worker import Worker
-from belfry.schedules.policy import TenantPolicy
+from belfry.tenants.policy import TenantPolicy
 
 HERE = Path(__file__).parent
 EVENTS = 500

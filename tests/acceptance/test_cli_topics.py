@@ -9,8 +9,8 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
 from belfry.cli import main
+from belfry.kafka import topics
 from belfry.settings import ClusterSettings, Settings
-from belfry.worker import topics
 
 
 @pytest.fixture

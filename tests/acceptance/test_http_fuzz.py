@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from belfry.api.keys import digest, new_key
+from belfry.api.auth.keys import digest, new_key
 from tests.acceptance.harness.site import Site, now_ms
 from tests.acceptance.harness.worker import Worker
 from tests.architecture.tree import ROOT

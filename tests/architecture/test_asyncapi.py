@@ -10,9 +10,9 @@ from typing import Any, Final
 import jsonschema_rs
 import pytest
 
+from belfry.process import asyncapi
 from belfry.wire import catalogue
 from belfry.wire.headers import PROTOCOL
-from belfry.worker import asyncapi
 from tests.architecture.tree import ROOT
 
 # AsyncAPI's JSON schema of version 3.1.0, as @asyncapi/specs 6.11.1 has it (Apache License 2.0).

@@ -13,8 +13,8 @@ import click
 import pytest
 import typer
 
-from belfry.api.bodies import ScheduleBody
-from belfry.api.shapes import ScheduleAnswer
+from belfry.api.json.bodies import ScheduleBody
+from belfry.api.json.shapes import ScheduleAnswer
 from belfry.cli.program import program
 from belfry.client.requests import Change, Definition
 from belfry.schedules.field import AVRO, Field, Form
@@ -101,7 +101,7 @@ def names_in_json(left_out: Iterable[str]) -> list[str]:
 
 def test_the_body_of_http_has_all_fields() -> None:
     has = [name for name in ScheduleBody.model_fields if name != "payload_json"]
-    why = lacks("api/bodies.py, DefinitionBody", names_in_json(NOT_IN_A_BODY), has)
+    why = lacks("api/json/bodies.py, DefinitionBody", names_in_json(NOT_IN_A_BODY), has)
     assert not why, why
 
 
@@ -109,7 +109,7 @@ def test_the_answer_of_http_has_all_fields() -> None:
     has = list(ScheduleAnswer.model_fields)
     wanted = names_in_json(NOT_IN_AN_ANSWER)
     missing = [name for name in wanted if name not in has]
-    assert not missing, f"api/shapes.py, SummaryAnswer lacks {', '.join(missing)}"
+    assert not missing, f"api/json/shapes.py, SummaryAnswer lacks {', '.join(missing)}"
 
 
 def test_the_command_line_has_all_options() -> None:

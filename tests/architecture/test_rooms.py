@@ -23,7 +23,16 @@ def test_every_room_is_on_the_map(room: str) -> None:
 
 def test_every_room_on_the_map_exists() -> None:
     text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
-    for room in ("schedules", "wire", "store", "firing", "engine", "worker", "api", "telemetry"):
+    for room in (
+        "schedules",
+        "tenants",
+        "wire",
+        "store",
+        "engine",
+        "partitions",
+        "api",
+        "telemetry",
+    ):
         assert f"{room}/" in text
         assert (PACKAGE / room / "__init__.py").is_file()
 
@@ -41,3 +50,31 @@ def test_every_module_says_what_it_is(path: Path) -> None:
 @pytest.mark.parametrize("folder", sorted({path.parent for path in APP}), ids=str)
 def test_every_folder_is_a_package(folder: Path) -> None:
     assert folder == Path("app") or (ROOT / folder / "__init__.py").is_file()
+
+
+def imported(path: Path, modules: frozenset[str]) -> set[str]:
+    """Modules of the package that one imports, wherever in it, for types alone too."""
+    found: set[str] = set()
+    for node in ast.walk(syntax(path)):
+        if isinstance(node, ast.ImportFrom) and node.module is not None:
+            for alias in node.names:
+                inner = f"{node.module}.{alias.name}"
+                found.add(inner if inner in modules else node.module)
+        elif isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+    return found & modules
+
+
+def module_of(path: Path) -> str:
+    return ".".join(path.relative_to("app").with_suffix("").parts).removesuffix(".__init__")
+
+
+def test_no_module_imports_itself_by_way_of_others() -> None:
+    by_module = {module_of(path): path for path in APP}
+    modules = frozenset(by_module)
+    left = {module: imported(path, modules) for module, path in by_module.items()}
+    # Whoever imports nothing that is left is in no circle, so what stays to the end is.
+    while free := {module for module, needs in left.items() if not needs & left.keys() - {module}}:
+        for module in free:
+            del left[module]
+    assert not left, f"a circle lies among {sorted(left)}: move what both need to a third module"

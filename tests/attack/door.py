@@ -14,11 +14,11 @@ from urllib.parse import unquote
 
 from prometheus_client import CollectorRegistry
 
-from belfry.api.access import Gate
-from belfry.api.app import create_app
-from belfry.api.keys import ApiKeys, digest
-from belfry.api.limits import Limits
-from belfry.api.parts import Open, Parts
+from belfry.api.auth.access import Gate
+from belfry.api.auth.keys import ApiKeys, digest
+from belfry.api.routes.app import create_app
+from belfry.api.server.limits import Limits
+from belfry.api.workers.parts import Open, Parts
 from belfry.client.verdict import Verdict
 from belfry.schedules.outcomes import Outcome
 from belfry.telemetry.metrics import Metrics

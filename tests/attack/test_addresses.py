@@ -11,9 +11,9 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address
 from typing import Final
 
 from belfry.delivery.addresses import refusal
-from belfry.schedules.policy import TenantPolicy, problems, secret_ref_problem
 from belfry.schedules.target_kinds import is_allowed, problems_of
 from belfry.schedules.targets import HttpTarget
+from belfry.tenants.policy import TenantPolicy, problems, secret_ref_problem
 from tests.attack.family import Attack, judge
 
 # Networks that no webhook may reach, written down once more: the table under attack is not asked.

@@ -18,14 +18,14 @@ from belfry.delivery.posting import Means, Posting, Ticket
 from belfry.delivery.posts import Post, Secrets
 from belfry.delivery.references import References
 from belfry.delivery.work import Work
-from belfry.schedules.deliveries import DeliveryState
-from belfry.schedules.policy import TenantPolicy, problems
-from belfry.schedules.policy_rights import PLATFORMS
+from belfry.host.clock import SystemClock
+from belfry.policies.secrets import SecretPlaces
 from belfry.schedules.targets import HttpTarget, record_of
-from belfry.schedules.tenant import Terms
+from belfry.tenants.deliveries import DeliveryState
+from belfry.tenants.effective import Terms
+from belfry.tenants.policy import TenantPolicy, problems
+from belfry.tenants.policy_rights import PLATFORMS
 from belfry.wire.fired import FiredEvent
-from belfry.worker.clock import SystemClock
-from belfry.worker.secrets import SecretPlaces
 from tests.attack.family import Attack, judge
 from tests.unit.engine.driver import HOUR, T0, Driver
 

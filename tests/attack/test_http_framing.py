@@ -16,7 +16,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 
-from belfry.api.server import HttpServer
+from belfry.api.server.server import HttpServer
 from tests.attack.family import Attack, judge
 
 H: Final = b"Host: localhost\r\n"

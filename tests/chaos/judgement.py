@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from belfry.worker.local_state import ASIDE
+from belfry.recovery.local_state import ASIDE
 from tests.acceptance.harness import sent
 from tests.acceptance.harness.books import open_books
 from tests.acceptance.harness.copies import differences, stored

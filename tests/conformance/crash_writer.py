@@ -10,7 +10,7 @@ import sys
 from itertools import count
 from pathlib import Path
 
-from belfry.worker.rocks import RocksMap
+from belfry.host.rocks import RocksMap
 
 
 def main(path: Path) -> None:

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from belfry.host.rocks import RocksMap, wipe
 from belfry.store.ordered_map import MemoryMap, OrderedMap, Range
-from belfry.worker.rocks import RocksMap, wipe
 from tests.conformance import crash_writer
 
 # Belfry's keys begin with a letter; RocksDB's adapter keeps the last byte for itself.

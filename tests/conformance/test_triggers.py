@@ -12,7 +12,7 @@ from typing import Any, Final
 import pytest
 from typer.testing import CliRunner
 
-from belfry.api.bodies import ScheduleBody
+from belfry.api.json.bodies import ScheduleBody
 from belfry.cli.program import program
 from belfry.client.requests import request as client_request
 from belfry.schedules.checks import RequestChecks

@@ -19,10 +19,10 @@ from urllib.parse import quote
 from starlette.requests import Request
 from starlette.responses import Response
 
-from belfry.api.cursors import question
-from belfry.api.queries import Asking, Conditions, Filters
-from belfry.schedules.policy import problems
+from belfry.api.json.cursors import question
+from belfry.api.json.queries import Asking, Conditions, Filters
 from belfry.store.lookup import Wanted
+from belfry.tenants.policy import problems
 from belfry.wire.catalogue import MalformedError
 from belfry.wire.policies import decode_policy, encode_policy
 from tests.attack.door import OTHER, OWN

@@ -19,7 +19,7 @@ from fastapi.routing import APIRoute
 from starlette.requests import Request
 from starlette.responses import Response
 
-from belfry.api.access import Principal, Role
+from belfry.api.auth.access import Principal, Role
 from belfry.api.problems import Problem
 from tests.attack.door import OWN, Door
 
@@ -55,8 +55,8 @@ class HttpDoor:
     def __init__(self) -> None:
         loop = asyncio.SelectorEventLoop(Ready())
         with (
-            patch("belfry.api.previews.Threads", AtOnce),
-            patch("belfry.api.lists.Threads", AtOnce),
+            patch("belfry.api.routes.previews.Threads", AtOnce),
+            patch("belfry.api.routes.lists.Threads", AtOnce),
             patch("asyncio.new_event_loop", lambda: loop),
         ):
             self._door = Door([], opened=True)

@@ -13,9 +13,9 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
 from belfry.engine.effects import Effects
-from belfry.worker.clock import SystemClock
-from belfry.worker.outcome import Fenced
-from belfry.worker.transactions import Outlets, PartitionProducer, Surroundings
+from belfry.host.clock import SystemClock
+from belfry.kafka.outcome import Fenced
+from belfry.kafka.transactions import Outlets, PartitionProducer, Surroundings
 from tests.acceptance.harness.site import wait_for
 
 pytestmark = pytest.mark.slow

@@ -9,7 +9,7 @@ import pytest
 
 from belfry.client.kafka import Cluster
 from belfry.client.tenants import TenantPolicies
-from belfry.schedules.policy import TenantPolicy
+from belfry.tenants.policy import TenantPolicy
 from tests.acceptance.harness.site import Site, now_ms, wait_for
 
 pytestmark = pytest.mark.slow

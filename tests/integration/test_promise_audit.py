@@ -21,12 +21,12 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its own re-
     ResourceType,
 )
 
-from belfry.api.keys import digest
+from belfry.api.auth.keys import digest
 from belfry.audit.reading import AuditReader, Wanted
 from belfry.client.decoding import Decoder
 from belfry.client.kafka import Cluster
 from belfry.client.tenants import TenantPolicies
-from belfry.schedules.policy import TenantPolicy
+from belfry.tenants.policy import TenantPolicy
 from belfry.wire.audit import AuditEvent
 from tests.acceptance.harness.http import Http, place, schedules
 from tests.acceptance.harness.site import Site, wait_for

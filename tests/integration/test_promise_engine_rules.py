@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, run_state_machine_as_test
 
-from belfry.schedules.tenant import Level
-from belfry.worker.clock import SystemClock
+from belfry.host.clock import SystemClock
+from belfry.tenants.effective import Level
 from tests.model.log_driver import Cluster, LogDriver
 from tests.property.test_engine_model import TENANTS, Partition
 

@@ -12,7 +12,7 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from belfry.cli import main
-from belfry.worker.anchors import Anchors
+from belfry.kafka.anchors import Anchors
 from tests.acceptance.harness.failover import owned
 from tests.acceptance.harness.requests import request
 from tests.acceptance.harness.site import Site, now_ms, wait_for

@@ -19,9 +19,9 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 
 from belfry.balance.owners import even
 from belfry.balance.roster import Roster, Standing
-from belfry.worker.assignor import assignor_of
-from belfry.worker.group import Group, Surroundings
-from belfry.worker.roster_client import follow_roster
+from belfry.group.assignor import assignor_of
+from belfry.group.group import Group, Surroundings
+from belfry.group.roster_client import follow_roster
 from tests.acceptance.harness.failover import owned
 from tests.acceptance.harness.site import Site, wait_for
 from tests.acceptance.harness.worker import Worker

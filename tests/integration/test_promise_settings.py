@@ -16,9 +16,9 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its own re-
 )
 
 from belfry.cli import main
+from belfry.kafka import topics
+from belfry.kafka.cluster_checks import look_at_brokers
 from belfry.settings import ClusterSettings, Settings
-from belfry.worker import topics
-from belfry.worker.cluster_checks import look_at_brokers
 
 pytestmark = pytest.mark.slow
 

@@ -28,8 +28,8 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its own re-
 
 from belfry.client.errors import Unavailable
 from belfry.client.kafka import Cluster
+from belfry.kafka.broker_features import ask_brokers
 from belfry.settings import Settings
-from belfry.worker.broker_features import ask_brokers
 from tests.acceptance.harness.guarded import PASSWORD, Guarded, allow, guarded_broker, known
 from tests.acceptance.harness.site import Site, now_ms, wait_for
 from tests.architecture.tree import ROOT
@@ -38,7 +38,7 @@ from tests.integration.test_promise_tenants_apart import (
     lateness_ms,
     neighbours,
 )
-from tests.unit.worker.test_security import signed
+from tests.unit.kafka.test_security import signed
 
 pytestmark = pytest.mark.slow
 

@@ -18,7 +18,7 @@ from standardwebhooks.webhooks import Webhook
 
 from belfry.client.kafka import Cluster
 from belfry.client.tenants import TenantPolicies
-from belfry.schedules.policy import TenantPolicy
+from belfry.tenants.policy import TenantPolicy
 from tests.acceptance.harness.reading import Record, lifecycle_of
 from tests.acceptance.harness.receiver import Received, Receiver
 from tests.acceptance.harness.site import Site, now_ms, wait_for

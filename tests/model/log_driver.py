@@ -18,16 +18,16 @@ from typing import Any
 
 from belfry.engine.effects import Effects
 from belfry.engine.partition import PartitionEngine
-from belfry.schedules.tenant import Level
+from belfry.host.failpoints import Failpoints
+from belfry.kafka import partition_log
+from belfry.kafka.record_headers import headers_of
+from belfry.kafka.transactions import Outlets, PartitionProducer, Surroundings
 from belfry.store.ordered_map import MemoryMap
+from belfry.tenants.effective import Level
 from belfry.wire import framing
 from belfry.wire.batch import SourceBatch
 from belfry.wire.lifecycle import encode_lifecycle
 from belfry.wire.record import Headers
-from belfry.worker import partition_log
-from belfry.worker.failpoints import Failpoints
-from belfry.worker.record_headers import headers_of
-from belfry.worker.transactions import Outlets, PartitionProducer, Surroundings
 from tests.unit.engine.driver import FIRED, T0, TOPIC, Driver
 
 Row = tuple[bytes | None, bytes | None]

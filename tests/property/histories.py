@@ -11,11 +11,11 @@ from typing import Any, Final
 
 from belfry.engine.partition import PartitionEngine
 from belfry.schedules.outcomes import Outcome
-from belfry.schedules.policy import TenantPolicy
-from belfry.schedules.tenant import Level, Terms
 from belfry.store.ordered_map import MemoryMap
 from belfry.store.replay import Replay
 from belfry.store.schedules import ScheduleStore
+from belfry.tenants.effective import Level, Terms
+from belfry.tenants.policy import TenantPolicy
 from tests.property.test_engine_model import compact
 from tests.unit.engine.driver import FIRED, T0, Driver, Step
 

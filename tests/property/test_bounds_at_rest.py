@@ -7,9 +7,9 @@ from typing import Any, Final
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from belfry.schedules.policy import BOUNDS, TenantPolicy, problems
 from belfry.schedules.request import SECONDS_LIMIT, YEAR_MS, YEARS_100_MS
-from belfry.schedules.tenant import Terms
+from belfry.tenants.effective import Terms
+from belfry.tenants.policy import BOUNDS, TenantPolicy, problems
 from tests.unit.engine.driver import HOUR, T0, Driver
 
 I64: Final = (-(2**63), 2**63 - 1)

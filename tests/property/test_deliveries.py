@@ -19,16 +19,16 @@ from belfry.client.decoding import Decoder
 from belfry.delivery.answers import Answer, End, step_after
 from belfry.delivery.posts import NoSecret, Secrets, post_of
 from belfry.delivery.work import NotADelivery, Places, Work, follow_up, work_of
-from belfry.schedules.deliveries import (
+from belfry.schedules.target_kinds import is_allowed, problems_of
+from belfry.schedules.target_kinds.http import _URL
+from belfry.schedules.targets import HttpTarget
+from belfry.tenants.deliveries import (
     HEADER,
     DeliveryState,
     UnknownDelivery,
     decode_state,
     encode_state,
 )
-from belfry.schedules.target_kinds import is_allowed, problems_of
-from belfry.schedules.target_kinds.http import _URL
-from belfry.schedules.targets import HttpTarget
 from belfry.wire import framing
 from belfry.wire.fired import FiredEvent, encode_fired
 from tests.property.mutations import NOW

@@ -20,13 +20,13 @@ from hypothesis.stateful import (
 
 from belfry.engine.effects import Effects
 from belfry.schedules.outcomes import Outcome
-from belfry.schedules.tenant import Level
 from belfry.store.layout import keys
 from belfry.store.layout.pending import paused
 from belfry.store.layout.records import ANSWERED, LOCATION, MARKER, PENDING, ZONES, check_format
 from belfry.store.ordered_map import MemoryMap
 from belfry.store.replay import Replay
 from belfry.store.schedules import ScheduleStore
+from belfry.tenants.effective import Level
 from tests.property.engine_model import Model
 from tests.unit.engine.driver import HOUR, T0, Driver, Step, check_lines
 

@@ -12,7 +12,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from belfry.schedules.tenant import Delivery, Level
+from belfry.tenants.effective import Delivery, Level
 from tests.property.mutations import NOW
 from tests.unit.engine.driver import HOUR, Driver, request
 

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from belfry.schedules.policy import TenantPolicy
 from belfry.schedules.rejections import Rejection
 from belfry.schedules.request_digest import digest_of, digest_of_plain
-from belfry.schedules.tenant import Delivery, Level, Terms
+from belfry.tenants.effective import Delivery, Level, Terms
+from belfry.tenants.policy import TenantPolicy
 from belfry.wire import catalogue, framing
 from belfry.wire.quick import expand, read_plain
 from belfry.wire.requests import RequestReader

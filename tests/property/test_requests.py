@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from belfry.schedules.outcomes import Outcome
 from belfry.schedules.rejections import CODES, Rejection
-from belfry.schedules.tenant import Delivery, Level
+from belfry.tenants.effective import Delivery, Level
 from belfry.wire import catalogue, framing
 from belfry.wire.headers import PROTOCOL
 from belfry.wire.lifecycle import encode_lifecycle

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from belfry.schedules.policy import TenantPolicy
+from belfry.tenants.policy import TenantPolicy
 from belfry.wire.lifecycle import LifecycleEvent
 from tests.unit.engine.driver import T0
 from tests.unit.engine.test_spread import PARTITIONS, Ring, policy

@@ -10,8 +10,8 @@ from typing import Any, Final
 from confluent_kafka import KafkaError
 from confluent_kafka.admin import AclOperation  # type: ignore[attr-defined]
 
-from belfry.worker.broker_features import Features
-from belfry.worker.open_transactions import OpenTransaction, Untold
+from belfry.kafka.broker_features import Features
+from belfry.kafka.open_transactions import OpenTransaction, Untold
 from tests.simulation.broker import T0
 from tests.simulation.clients import failure, metadata
 from tests.simulation.machine import machine

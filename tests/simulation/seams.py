@@ -19,7 +19,8 @@ import confluent_kafka
 from confluent_kafka.admin import AdminClient
 
 import belfry.assembly  # noqa: F401  # with it comes the whole shell
-from belfry.worker import broker_features, caution, open_transactions, rocks
+from belfry.host import rocks
+from belfry.kafka import broker_features, caution, open_transactions
 from tests.simulation import admin, clients, disk, primitives, readers
 
 REPLACED: Final[list[tuple[Any, Any]]] = [
@@ -44,9 +45,19 @@ REPLACED: Final[list[tuple[Any, Any]]] = [
     (rocks.wipe, disk.wipe),
     (rocks.move, disk.move),
 ]
-ROOMS: Final = ("belfry.worker.", "belfry.assembly")
+ROOMS: Final = (
+    "belfry.group.",
+    "belfry.host.",
+    "belfry.kafka.",
+    "belfry.outputs.",
+    "belfry.partitions.",
+    "belfry.policies.",
+    "belfry.process.",
+    "belfry.recovery.",
+    "belfry.assembly",
+)
 # Faust lives on an event loop of its own; the simulator has its own group.
-SPARED: Final = ("belfry.worker.membership", "belfry.worker.process")
+SPARED: Final = ("belfry.group.membership", "belfry.process.worker")
 
 
 @contextmanager

@@ -7,10 +7,10 @@ from collections import Counter
 from struct import Struct
 from typing import TYPE_CHECKING, Final
 
+from belfry.recovery.local_state import ASIDE
 from belfry.store.ordered_map import MemoryMap
 from belfry.store.replay import Replay
 from belfry.store.schedules import ScheduleStore
-from belfry.worker.local_state import ASIDE
 from tests.simulation.broker import Broker, Log
 from tests.simulation.disk import Disk
 

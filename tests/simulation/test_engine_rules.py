@@ -10,7 +10,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize
 
-from belfry.schedules.tenant import Level
+from belfry.tenants.effective import Level
 from tests.model.log_driver import Cluster, LogDriver
 from tests.property.test_engine_model import TENANTS, Partition
 from tests.simulation.broker import T0, Broker

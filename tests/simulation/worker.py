@@ -16,13 +16,13 @@ from prometheus_client import CollectorRegistry
 from pydantic import SecretStr
 
 from belfry.balance.roster import Standing
+from belfry.group.group import Group as Seat
+from belfry.group.group import Surroundings
+from belfry.partitions.owner import WorkerPort
+from belfry.partitions.supervisor import Owners
+from belfry.process import cluster_start, sharing
 from belfry.settings import ClusterSettings, Settings
 from belfry.telemetry.metrics import Metrics
-from belfry.worker import cluster_start, sharing
-from belfry.worker.group import Group as Seat
-from belfry.worker.group import Surroundings
-from belfry.worker.owners import Owners
-from belfry.worker.runner import WorkerPort
 from tests.simulation.group import Group
 from tests.simulation.machine import Machine
 from tests.simulation.stage import Stage, here

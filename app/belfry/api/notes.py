@@ -10,7 +10,7 @@ from contextvars import ContextVar
 from typing import Final
 
 from belfry.audit.changes import changes_of
-from belfry.schedules.policy import TenantPolicy
+from belfry.tenants.policy import TenantPolicy
 from belfry.wire.audit import Change, Object
 
 

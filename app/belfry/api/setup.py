@@ -7,12 +7,12 @@ from urllib.parse import urlsplit
 
 from fastapi import FastAPI
 
-from belfry.api.access import Gate, Verifier
-from belfry.api.keys import ApiKeys
-from belfry.api.limits import Limits
-from belfry.api.oidc import Provider, Tokens
-from belfry.api.room import Room
-from belfry.api.server import HttpServer, Manner
+from belfry.api.auth.access import Gate, Verifier
+from belfry.api.auth.keys import ApiKeys
+from belfry.api.auth.oidc import Provider, Tokens
+from belfry.api.server.limits import Limits
+from belfry.api.server.room import Room
+from belfry.api.server.server import HttpServer, Manner
 from belfry.settings import ServerSettings
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from belfry.schedules.masking import masked_target
-from belfry.schedules.policy import TenantPolicy
+from belfry.tenants.policy import TenantPolicy
 from belfry.wire.audit import Change
 
 

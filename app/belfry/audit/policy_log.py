@@ -25,8 +25,8 @@ from belfry.audit.trail import Trail
 from belfry.audit.writer import audit_producer, key_of
 from belfry.client.decoding import Decoder
 from belfry.client.kafka import headers_of
-from belfry.schedules.policy import TenantPolicy
 from belfry.settings import DeliverySettings
+from belfry.tenants.policy import TenantPolicy
 from belfry.wire.audit import AuditEvent, bounded, encode_audit
 from belfry.wire.policies import policy_of
 

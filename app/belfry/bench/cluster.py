@@ -24,9 +24,9 @@ from confluent_kafka.admin import AdminClient
 from belfry.bench.plan import COMMON_TOPIC, EXACTLY_ONCE, Plan
 from belfry.client.kafka import Cluster
 from belfry.client.tenants import TenantPolicies
-from belfry.schedules.policy import TenantPolicy
+from belfry.kafka import topics
 from belfry.settings import ClusterSettings, Settings
-from belfry.worker import topics
+from belfry.tenants.policy import TenantPolicy
 
 READY_S: Final = 60.0
 FIRED: Final = re.compile(rb"^belfry_fired_total(?:\{[^}]*\})? (\S+)$", re.MULTILINE)

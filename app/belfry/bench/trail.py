@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from belfry.kafka.partition_log import PartitionLog
 from belfry.store.layout.keys import MANIFEST_PREFIX
 from belfry.store.layout.records import Manifest, decode_manifest
 from belfry.store.signatures import is_signed, row_of
-from belfry.worker.partition_log import PartitionLog
 
 
 @dataclass(frozen=True, slots=True)

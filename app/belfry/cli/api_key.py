@@ -101,7 +101,7 @@ def new(session: Session, name: Name, *, tenant: Tenants, role: GivenRole = KeyR
 
     belfry api-key new orders --tenant orders --role schedule
     """
-    from belfry.api.keys import digest, new_key
+    from belfry.api.auth.keys import digest, new_key
 
     key = new_key()
     entry = {"name": name, "sha256": digest(key), "tenants": tenant, "role": str(role)}

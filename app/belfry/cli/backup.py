@@ -21,10 +21,10 @@ from belfry.cli.failures import Exit, WrongUse
 from belfry.cli.policies import kafka_policies
 from belfry.cli.portability import PATIENCE_S, Patience, create_all
 from belfry.cli.session import Session, with_session
-from belfry.worker.private_files import OWN_FILE
+from belfry.host.private_files import OWN_FILE
 
 if TYPE_CHECKING:
-    from belfry.schedules.policy import TenantPolicy
+    from belfry.tenants.policy import TenantPolicy
 
 STDOUT: Final = "-"
 # Workers follow the topic of policies, which are in effect within two seconds.

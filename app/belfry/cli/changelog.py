@@ -19,8 +19,8 @@ def judges(session: Session) -> Callable[[int], Judge]:
     """
     from confluent_kafka import TopicCollection
 
+    from belfry.kafka.changelog_trust import ChangelogTrust, NotTrusted
     from belfry.store.signatures import Judge
-    from belfry.worker.changelog_trust import ChangelogTrust, NotTrusted
 
     settings = session.settings
     if settings.http_worker_secret is None:

@@ -24,7 +24,7 @@ from belfry.cli.session import Session, with_session
 HTTP_S: Final = 3.0
 TOLERATED_SKEW_S: Final = 0.5
 if TYPE_CHECKING:
-    from belfry.worker.topic_rules import Problem
+    from belfry.kafka.topic_rules import Problem
 
 SKEW: Final = "belfry_clock_skew_seconds"
 KEYS: Final = "belfry_api_keys"
@@ -95,7 +95,7 @@ def _kafka(session: Session) -> Iterator[Check]:
 def _topics(session: Session, admin: Any) -> Iterator[Check]:
     from confluent_kafka import KafkaException
 
-    from belfry.worker import topics
+    from belfry.kafka import topics
 
     try:
         missing = topics.missing(admin, session.settings)
@@ -121,7 +121,7 @@ def _finding(each: Problem, check: str = "topics") -> Check:
 def _brokers(session: Session, admin: Any) -> Iterator[Check]:
     from confluent_kafka import KafkaException
 
-    from belfry.worker.cluster_checks import look_at_brokers
+    from belfry.kafka.cluster_checks import look_at_brokers
 
     try:
         found = look_at_brokers(admin, session.settings)

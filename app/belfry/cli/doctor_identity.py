@@ -16,8 +16,8 @@ TO_DO = "belfry recover, which names the choices (docs/recovery.md)"
 
 def identity_checks(admin: Any, cluster: Any, settings: SharedSettings) -> Iterator[Check]:
     """Whether each partition's state belongs to these topics, as its anchor says."""
-    from belfry.worker.anchors import Anchors
-    from belfry.worker.identities import Identities
+    from belfry.kafka.anchors import Anchors
+    from belfry.recovery.identities import Identities
 
     names = settings.topic("changelog"), settings.topic("schedules")
     if not set(names) <= cluster.topics.keys():

@@ -16,7 +16,7 @@ TOGETHER_TO_DO: Final = "give all workers the same at once (docs/workers.md)"
 
 def settings_checks(admin: Any, cluster: Any, settings: SharedSettings) -> Iterator[Check]:
     """Whether the owners of all partitions have the same, as each said when it took over."""
-    from belfry.worker.agreement import kept_statements
+    from belfry.kafka.agreement import kept_statements
 
     changelog = settings.topic("changelog")
     if changelog not in cluster.topics:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 from belfry.cli.check import Check, Status
 
 if TYPE_CHECKING:
+    from belfry.kafka.open_transactions import OpenTransaction, Where
     from belfry.settings import SharedSettings
-    from belfry.worker.open_transactions import OpenTransaction, Where
 
 ASK_S: Final = 5.0
 BETWEEN_S: Final = 1.0
@@ -32,7 +32,7 @@ def transaction_checks(admin: Any, settings: SharedSettings) -> Iterator[Check]:
     """One line for each partition that somebody holds back, or one that says that nobody does."""
     from confluent_kafka import KafkaException
 
-    from belfry.worker.open_transactions import Untold, open_transactions, untold
+    from belfry.kafka.open_transactions import Untold, open_transactions, untold
 
     try:
         places = _places(admin, settings)
@@ -60,7 +60,7 @@ def judge(
     place: Where, found: list[OpenTransaction], settings: SharedSettings, now_ms: float
 ) -> Iterator[Check]:
     """What the first open transaction of a partition means."""
-    from belfry.worker.open_transactions import tell
+    from belfry.kafka.open_transactions import tell
 
     if not found:
         return

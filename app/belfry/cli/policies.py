@@ -16,7 +16,7 @@ from belfry.cli.remote import Remote
 if TYPE_CHECKING:
     from belfry.cli.session import Session
     from belfry.client.tenants import TenantPolicies
-    from belfry.schedules.policy import TenantPolicy
+    from belfry.tenants.policy import TenantPolicy
 
 PAGE: Final = 1000
 

@@ -16,9 +16,9 @@ from belfry.cli.failures import CommandError, Exit, WrongUse
 from belfry.cli.session import Session, with_session
 
 if TYPE_CHECKING:
+    from belfry.recovery.recovery_plan import Choices, Plan
+    from belfry.recovery.rewind import Found, Looker
     from belfry.store.identity import Identity
-    from belfry.worker.recovery import Found, Looker
-    from belfry.worker.recovery_plan import Choices, Plan
 
 _LOST: Final = re.compile(r"(\d+):(\d+)-(\d+)")
 Told = tuple[dict[str, Any], str]
@@ -79,7 +79,7 @@ def recover(
 
     belfry recover --from local --data-dir .belfry/worker
     """
-    from belfry.worker.recovery import CannotRecover, held
+    from belfry.recovery.rewind import CannotRecover, held
 
     if backup is not None and source not in (None, "nothing"):
         raise WrongUse("--backup begins with nothing: leave --from out.")
@@ -97,7 +97,7 @@ def recover(
 def _choices(
     source: str | None, backup: Path | None, lost: list[str], accept_input: bool
 ) -> Choices:
-    from belfry.worker.recovery_plan import NOTHING, Choices
+    from belfry.recovery.recovery_plan import NOTHING, Choices
 
     ranges: dict[int, tuple[int, int]] = {}
     for each in lost:
@@ -126,10 +126,10 @@ class _Recovery:
     def __init__(
         self, session: Session, choices: Choices, data_dirs: list[Path], apply: bool
     ) -> None:
-        from belfry.worker.anchors import Anchors
-        from belfry.worker.changelog_trust import ChangelogTrust
-        from belfry.worker.identities import Identities
-        from belfry.worker.recovery import CannotRecover, Looker
+        from belfry.kafka.anchors import Anchors
+        from belfry.kafka.changelog_trust import ChangelogTrust
+        from belfry.recovery.identities import Identities
+        from belfry.recovery.rewind import CannotRecover, Looker
 
         self._settings = settings = session.settings
         self._choices = choices
@@ -153,7 +153,7 @@ class _Recovery:
 
     def run(self, wanted: list[int] | None) -> Iterator[Told]:
         """What is found of each partition, what would be done, and what was done."""
-        from belfry.worker.recovery import CannotRecover
+        from belfry.recovery.rewind import CannotRecover
 
         for partition in wanted or range(self._homes):
             if partition >= self._homes:
@@ -173,7 +173,7 @@ class _Recovery:
                     yield _line(partition, "refused", str(error))
 
     def _say(self, found: Found) -> Iterator[Told]:
-        from belfry.worker.recovery_plan import plan
+        from belfry.recovery.recovery_plan import plan
 
         planned = plan(found, self._choices)
         for line in planned.lines:
@@ -183,9 +183,9 @@ class _Recovery:
         """Fence, look again at what nobody changes any more, and write."""
         from contextlib import ExitStack, closing
 
-        from belfry.worker.recovery import CannotRecover
-        from belfry.worker.recovery_plan import plan
-        from belfry.worker.recovery_write import Writer
+        from belfry.recovery.recovery_plan import plan
+        from belfry.recovery.recovery_write import Writer
+        from belfry.recovery.rewind import CannotRecover
 
         with closing(Writer(self._settings, partition)) as writer, ExitStack() as undo:
             found = undo.enter_context(self._looker.look(partition))
@@ -218,7 +218,7 @@ class _Recovery:
 
     def _mend_anchor(self, found: Found) -> Iterator[Told]:
         """Write the anchor of a partition that is well, where it tells of an earlier state."""
-        from belfry.worker.recovery_plan import anchor_behind
+        from belfry.recovery.recovery_plan import anchor_behind
 
         identity = anchor_behind(found)
         if identity is None:

@@ -15,7 +15,7 @@ from belfry.cli.session import Session, with_session
 
 if TYPE_CHECKING:
     from belfry.cli.policies import Policies
-    from belfry.schedules.policy import TenantPolicy
+    from belfry.tenants.policy import TenantPolicy
 
 NONE = "none"
 Name = Annotated[str, typer.Argument(metavar="TENANT", help="The tenant.", show_default=False)]
@@ -169,7 +169,7 @@ def _no_policy(tenant: str) -> str:
 
 def _with(policies: Policies, tenant: str, change: dict[str, Any]) -> TenantPolicy:
     from belfry.client.tenants import changed
-    from belfry.schedules.policy import TenantPolicy
+    from belfry.tenants.policy import TenantPolicy
 
     before = policies.get(tenant)
     used = before is not None or ("spread" in change and policies.is_known(tenant))
@@ -226,7 +226,7 @@ def shown(policy: TenantPolicy) -> dict[str, Any]:
 
 def line(policy: TenantPolicy) -> str:
     """A policy in a line: what it says beyond the defaults."""
-    from belfry.schedules.policy import TenantPolicy
+    from belfry.tenants.policy import TenantPolicy
 
     defaults = shown(TenantPolicy(policy.tenant))
     own = [f"{name}={value}" for name, value in shown(policy).items() if value != defaults[name]]

@@ -12,8 +12,8 @@ from belfry.cli.session import Session, with_session
 from belfry.schedules.request import tenant_problem
 
 if TYPE_CHECKING:
-    from belfry.worker.topic_rules import Problem
-    from belfry.worker.topics import TopicSpec
+    from belfry.kafka.topic_rules import Problem
+    from belfry.kafka.topics import TopicSpec
 
 
 def register(app: typer.Typer) -> None:
@@ -36,7 +36,7 @@ def create(
     A worker does the same when it starts, unless told not to.  Input topics of tenants' own are
     only created here: workers find them within seconds.
     """
-    from belfry.worker import topics
+    from belfry.kafka import topics
 
     for name in tenant or ():
         problem = tenant_problem(name)
@@ -58,9 +58,9 @@ def check(session: Session) -> int:
     Says what each setting endangers, and the command that mends it.  What the cluster does not let
     belfry look at is told as unchecked, and is no problem by itself.
     """
-    from belfry.worker import topics
-    from belfry.worker.cluster_checks import look_at_brokers
-    from belfry.worker.topic_rules import Problem
+    from belfry.kafka import topics
+    from belfry.kafka.cluster_checks import look_at_brokers
+    from belfry.kafka.topic_rules import Problem
 
     cluster, admin = session.admin()
     missing = topics.missing(admin, session.settings)

@@ -22,7 +22,7 @@ from belfry.client.errors import BelfryError
 from belfry.client.portable import NotPortable, request_fields
 from belfry.client.tenants import BadPolicy, policy_from
 from belfry.schedules.instants import parse_instant
-from belfry.schedules.policy import TenantPolicy, problems
+from belfry.tenants.policy import TenantPolicy, problems
 
 FORMAT: Final = 1
 HEAD: Final = "belfry_backup"

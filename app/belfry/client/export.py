@@ -17,6 +17,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 
 from belfry.client.errors import BelfryError
 from belfry.client.kafka import Cluster
+from belfry.kafka.record_headers import proof_of
 from belfry.store.layout.keys import MANIFEST_PREFIX
 from belfry.store.layout.records import (
     PENDING,
@@ -26,7 +27,6 @@ from belfry.store.layout.records import (
     decode_manifest,
 )
 from belfry.store.signatures import Judge
-from belfry.worker.record_headers import proof_of
 
 BATCH = 10_000
 POLL_S = 0.2

@@ -19,14 +19,14 @@ from belfry.client.decoding import Decoder
 from belfry.client.errors import BelfryError, Unavailable
 from belfry.client.kafka import MOVING, REACH_S, RETRY_S, Cluster
 from belfry.client.policy_writing import write_policies
-from belfry.schedules.policy import TenantPolicy, problems, secret_ref_problem
-from belfry.schedules.topic_names import TopicNames, taken_topics
+from belfry.kafka.record_headers import headers_of
+from belfry.tenants.policy import TenantPolicy, problems, secret_ref_problem
+from belfry.tenants.topic_names import TopicNames, taken_topics
 from belfry.wire import framing
 from belfry.wire.policies import encode_policy, policy_of
 from belfry.wire.policy_signatures import Spot, is_signed_policy
 from belfry.wire.record import Headers
 from belfry.wire.worker_keys import Keys, first
-from belfry.worker.record_headers import headers_of
 
 if TYPE_CHECKING:
     from belfry.client.schemas import RegisteredSchemas

@@ -14,7 +14,7 @@ from enum import Enum
 from http import HTTPStatus
 from typing import Final
 
-from belfry.schedules.deliveries import DeliveryState
+from belfry.tenants.deliveries import DeliveryState
 from belfry.wire.fired import FiredEvent
 
 AGAIN: Final = frozenset({408, 425, 429})

@@ -37,10 +37,10 @@ from belfry.delivery.work import (
     follow_up,
     work_of,
 )
+from belfry.host.clock import SystemClock
+from belfry.kafka.record_headers import headers_of
 from belfry.settings import DeliverySettings
 from belfry.telemetry.limited import LimitedLogger
-from belfry.worker.clock import SystemClock
-from belfry.worker.record_headers import headers_of
 
 BATCH: Final = 500
 IDLE_S: Final = 0.1

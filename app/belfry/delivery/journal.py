@@ -26,8 +26,8 @@ from confluent_kafka import (
 
 from belfry.delivery.progress import Progress
 from belfry.delivery.work import Produced
+from belfry.kafka.client_properties import MESSAGE_TIMEOUT_MS
 from belfry.settings import DeliverySettings
-from belfry.worker.client_properties import MESSAGE_TIMEOUT_MS
 
 INIT_S: Final = 30.0
 COMMIT_S: Final = 9.5

@@ -12,13 +12,13 @@ from confluent_kafka.admin import AdminClient
 from belfry.client.decoding import Decoder
 from belfry.delivery.answers import Again
 from belfry.delivery.work import NotADelivery, Places, Work, retry, work_of
+from belfry.kafka.partition_log import PartitionLog
+from belfry.kafka.record_headers import headers_of
 from belfry.registry.subjects import look_in, open_registry
 from belfry.settings import SharedSettings
 from belfry.wire import framing
 from belfry.wire.record import Headers
 from belfry.wire.worker_keys import Purpose, first
-from belfry.worker.partition_log import PartitionLog
-from belfry.worker.record_headers import headers_of
 
 BATCH: Final = 1_000
 REACH_S: Final = 10.0

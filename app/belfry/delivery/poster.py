@@ -22,8 +22,8 @@ from belfry.delivery.posting import Means, Posting, Ticket
 from belfry.delivery.posts import Secrets
 from belfry.delivery.transport import HttpTransport
 from belfry.delivery.work import Work
-from belfry.worker.clock import SystemClock
-from belfry.worker.memory import look_for_cycles_rarely
+from belfry.host.clock import SystemClock
+from belfry.host.memory import look_for_cycles_rarely
 
 LENGTH_BYTES: Final = 4
 

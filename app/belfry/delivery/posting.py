@@ -33,10 +33,10 @@ from belfry.delivery.posts import NoSecret, Secrets, post_of
 from belfry.delivery.references import NOWHERE, References
 from belfry.delivery.transport import Transport
 from belfry.delivery.work import Work
+from belfry.host.clock import SystemClock
 from belfry.schedules.header_secrets import reach_problem
 from belfry.schedules.target_kinds import is_allowed, place_of
 from belfry.schedules.targets import HttpTarget
-from belfry.worker.clock import SystemClock
 
 # A name that does not resolve holds a thread for seconds.
 RESOLVING_THREADS: Final = 64

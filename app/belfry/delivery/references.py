@@ -1,8 +1,8 @@
 """Secrets that headers of targets name, read by the process that delivers at each attempt.
 
 They come from the same two places as the secrets that requests are signed with, with the same
-bounds (`worker/secrets.py`), and only the first line of each is used.  What was read is used again
-for a second, so that a burst reads no file a thousand times.
+bounds (`policies/secrets.py`), and only the first line of each is used.  What was read is used
+again for a second, so that a burst reads no file a thousand times.
 
 Which references a tenant may name was decided when its event fired, and stands in the delivery.
 Whoever could write a delivery could name any of them, so none is read unless deliveries have to be
@@ -25,9 +25,9 @@ import structlog
 
 from belfry.delivery.posts import NoSecret
 from belfry.delivery.work import Work
+from belfry.policies.secrets import BadSecret, SecretPlaces
 from belfry.schedules.header_secrets import filled, references_of
 from belfry.telemetry.limited import LimitedLogger
-from belfry.worker.secrets import BadSecret, SecretPlaces
 
 FRESH_S: Final = 1.0
 MOST_KEPT: Final = 10_000

@@ -10,7 +10,7 @@ from typing import Final
 
 import structlog
 
-from belfry.api.view import Readiness, StandbyView, WorkerIdentity
+from belfry.api.workers.view import Readiness, StandbyView, WorkerIdentity
 from belfry.balance.roster import Roster
 from belfry.client.decoding import Decoder
 from belfry.delivery.addresses import networks
@@ -22,14 +22,14 @@ from belfry.delivery.posts import Secrets
 from belfry.delivery.references import References
 from belfry.delivery.transport import HttpTransport
 from belfry.delivery.work import Places
+from belfry.host.clock import SystemClock
+from belfry.host.memory import look_for_cycles_rarely
+from belfry.policies.secrets import SecretPlaces
 from belfry.registry.client import Registry
 from belfry.registry.startup import Frames
 from belfry.registry.subjects import look_in
 from belfry.settings import DeliverySettings, plain
 from belfry.wire.worker_keys import Purpose, first
-from belfry.worker.clock import SystemClock
-from belfry.worker.memory import look_for_cycles_rarely
-from belfry.worker.secrets import SecretPlaces
 
 # Files that are no connections of deliveries.
 OTHER_FILES: Final = 512

@@ -20,10 +20,10 @@ from belfry.client.decoding import Decoder
 from belfry.delivery.letters import REACH_S, Letter, partitions, records
 from belfry.delivery.progress import Progress
 from belfry.delivery.work import NotADelivery, Work, work_of
+from belfry.kafka.record_headers import headers_of
 from belfry.registry.subjects import look_in, open_registry
-from belfry.schedules.deliveries import RETRIES
 from belfry.settings import SharedSettings
-from belfry.worker.record_headers import headers_of
+from belfry.tenants.deliveries import RETRIES
 
 # By how much the clocks of those who fire and those who deliver may differ.
 CLOCKS_MS: Final = 60_000

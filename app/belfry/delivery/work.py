@@ -9,7 +9,10 @@ from zlib import crc32
 
 from belfry.client.decoding import Decoder
 from belfry.delivery.answers import Again, Answer, Delivered, End, Failed, Step
-from belfry.schedules.deliveries import (
+from belfry.schedules.fields import EMPTY
+from belfry.schedules.outcomes import Outcome
+from belfry.schedules.target_kinds import kind_of
+from belfry.tenants.deliveries import (
     HEADER,
     RETRIES,
     RETRY_SHARDS,
@@ -18,9 +21,6 @@ from belfry.schedules.deliveries import (
     decode_state,
     encode_state,
 )
-from belfry.schedules.fields import EMPTY
-from belfry.schedules.outcomes import Outcome
-from belfry.schedules.target_kinds import kind_of
 from belfry.wire import catalogue
 from belfry.wire.claims import signature
 from belfry.wire.fired import FiredEvent

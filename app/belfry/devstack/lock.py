@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from belfry.devstack.errors import DevStackError
-from belfry.worker.private_files import close_to_others
+from belfry.host.private_files import close_to_others
 
 
 @contextmanager

@@ -14,10 +14,10 @@ from belfry.engine.occurrences import Occurrences, too_old
 from belfry.engine.step import Step
 from belfry.engine.waiting import Waiting
 from belfry.firing.due import Most, take
-from belfry.schedules.tenants import StepTenants
 from belfry.store.layout.pending import decode_pending
 from belfry.store.layout.records import IN_CATCH_UP
 from belfry.store.schedules import ScheduleStore
+from belfry.tenants.directory import StepTenants
 
 LEAST_SHARE: Final = 16
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 from typing import Final
 
 from belfry.schedules.rejections import Rejection
-from belfry.schedules.tenant import Tenant
-from belfry.schedules.tenants import Tenants
+from belfry.tenants.directory import Tenants
+from belfry.tenants.effective import Tenant
 from belfry.wire.claims import proves, shown
 from belfry.wire.record import SourceRecord, stamp_of
 

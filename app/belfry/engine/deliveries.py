@@ -11,12 +11,12 @@ from __future__ import annotations
 from typing import Final
 
 from belfry.engine.effects import Effects
-from belfry.schedules.deliveries import HEADER
 from belfry.schedules.outcomes import Outcome
 from belfry.schedules.rule import awaits, has_targets, targets_in
 from belfry.schedules.targets import decode_targets
-from belfry.schedules.tenant import Tenant
 from belfry.store.layout.pending import Pending
+from belfry.tenants.deliveries import HEADER
+from belfry.tenants.effective import Tenant
 from belfry.wire.fired import FiredEvent, encode_fired
 from belfry.wire.lifecycle import LifecycleEvent
 from belfry.wire.record import Headers

@@ -16,12 +16,12 @@ from typing import Final, NamedTuple
 from belfry.engine.deliveries import deliver, fired_event
 from belfry.engine.effects import Effects
 from belfry.engine.step import Step
-from belfry.schedules.deliveries import RETRIES
 from belfry.schedules.identity import extra_fire_id
 from belfry.schedules.outcomes import Outcome
 from belfry.schedules.rule import has_targets
-from belfry.schedules.tenant import Delivery, Tenant
 from belfry.store.layout.pending import Pending, decode_headers
+from belfry.tenants.deliveries import RETRIES
+from belfry.tenants.effective import Delivery, Tenant
 from belfry.wire.fired import FiredEvent, encode_fired
 from belfry.wire.headers import PREFIX as OURS
 from belfry.wire.instants import rfc3339

@@ -20,10 +20,10 @@ from belfry.engine.waiting import Waiting
 from belfry.schedules.identity import life_of
 from belfry.schedules.outcomes import Outcome
 from belfry.schedules.request import MAX_TEXT_BYTES, PLAIN_BYTES, SECONDS_LIMIT, YEARS_100_MS
-from belfry.schedules.tenants import StepTenants
 from belfry.store.layout.keys import answer_key
 from belfry.store.layout.pending import encode_plain
 from belfry.store.schedules import ScheduleStore
+from belfry.tenants.directory import StepTenants
 from belfry.wire.record import SourceRecord
 
 NO_ROOM: Final = -1

@@ -25,10 +25,10 @@ from belfry.engine.reports import ack_timed_out
 from belfry.engine.step import Step
 from belfry.engine.waiting import PutBack, Waiting
 from belfry.firing.due import Most, ScanPosition, due_chunk
-from belfry.schedules.tenants import StepTenants
 from belfry.store.layout.keys import SortKey, sort_key
 from belfry.store.layout.pending import Pending, decode_pending, fires_once, is_one_shot
 from belfry.store.schedules import ScheduleStore
+from belfry.tenants.directory import StepTenants
 
 
 class Firing:

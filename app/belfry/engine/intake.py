@@ -23,14 +23,14 @@ from belfry.schedules.identity import expected_in, generation_of
 from belfry.schedules.outcomes import Outcome
 from belfry.schedules.rejections import PASSING, Rejection
 from belfry.schedules.request import KEEPING, Request, may_be_kept
-from belfry.schedules.rule_checks import reach_of_targets_problem
-from belfry.schedules.tenant import Tenant
-from belfry.schedules.tenants import StepTenants
 from belfry.schedules.transitions import TABLE, State
 from belfry.store.layout.keys import awaited_key
 from belfry.store.layout.pending import decode_pending, paused
 from belfry.store.layout.records import MARKER_MS, decode_marker, is_marker
 from belfry.store.schedules import ScheduleStore
+from belfry.tenants.directory import StepTenants
+from belfry.tenants.effective import Tenant
+from belfry.tenants.reach import reach_of_targets_problem
 from belfry.wire.headers import asked_by, unknown_header
 from belfry.wire.origins import vouched
 from belfry.wire.record import (

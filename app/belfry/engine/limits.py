@@ -25,10 +25,10 @@ from typing import Final
 from belfry.engine.step import Tracked, UndoLog
 from belfry.firing.rates import Rate
 from belfry.schedules.rejections import Rejection
-from belfry.schedules.tenant import Tenant
 from belfry.store.layout.keys import tenant_of
 from belfry.store.layout.records import is_location
 from belfry.store.schedules import ScheduleStore
+from belfry.tenants.effective import Tenant
 
 # What may come at once after a silence, in time at the limit's rate.
 REQUEST_BURST_MS: Final = 1_000.0

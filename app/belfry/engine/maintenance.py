@@ -19,8 +19,6 @@ from belfry.engine.step import Step, Tracked, UndoLog
 from belfry.engine.waiting import Waiting
 from belfry.engine.zone_change import ZoneChange
 from belfry.schedules.outcomes import Outcome
-from belfry.schedules.tenant import Tenant
-from belfry.schedules.tenants import StepTenants
 from belfry.store.layout.pending import decode_pending
 from belfry.store.layout.records import (
     MARKER_MS,
@@ -32,6 +30,8 @@ from belfry.store.layout.records import (
     is_marker,
 )
 from belfry.store.schedules import ScheduleStore
+from belfry.tenants.directory import StepTenants
+from belfry.tenants.effective import Tenant
 from belfry.wire.lifecycle import LifecycleEvent
 
 # Most names are markers and left alone, so a sweep may see more of them than it may cancel.

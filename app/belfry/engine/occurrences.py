@@ -42,7 +42,6 @@ from belfry.schedules.misfire import (
     run_up_to,
 )
 from belfry.schedules.outcomes import Outcome
-from belfry.schedules.tenant import Tenant
 from belfry.store.layout.pending import Pending, has_rule, next_record
 from belfry.store.layout.records import (
     ENDED_COMPLETED,
@@ -55,6 +54,7 @@ from belfry.store.layout.records import (
 )
 from belfry.store.readable import UNREADABLE, why_unreadable
 from belfry.store.schedules import ScheduleStore
+from belfry.tenants.effective import Tenant
 
 # Occurrences of one schedule that leave in one step: an interval may be shorter than a step.
 MOST_AT_ONCE: Final = 100

@@ -13,9 +13,9 @@ from typing import Final
 
 from belfry.engine.ack_locks import UNREADABLE_LOCK
 from belfry.engine.waiting import Waiting
-from belfry.schedules.tenants import StepTenants
 from belfry.store.layout.records import IN_BACKLOG, IN_CATCH_UP
 from belfry.store.schedules import ScheduleStore
+from belfry.tenants.directory import StepTenants
 
 FIRING: Final = "firing"
 TENANT_QUEUE: Final = "tenant_queue"

@@ -33,10 +33,10 @@ from belfry.engine.waiting import Waiting
 from belfry.engine.zone_change import ZoneChange
 from belfry.firing.due import ScanPosition
 from belfry.firing.hot_tenants import HotTenants
-from belfry.schedules.tenants import StepTenants, Tenants
 from belfry.store.layout import keys
 from belfry.store.layout.records import Manifest, StoredState
 from belfry.store.schedules import ScheduleStore
+from belfry.tenants.directory import StepTenants, Tenants
 from belfry.wire.batch import SourceBatch
 from belfry.wire.record import SourceRecord
 from belfry.wire.requests import RequestReader

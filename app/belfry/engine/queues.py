@@ -27,11 +27,11 @@ from belfry.engine.step import Step, Tracked, UndoLog
 from belfry.engine.waiting import Waiting
 from belfry.firing.due import Most, take
 from belfry.firing.rates import Rate
-from belfry.schedules.tenant import Tenant
-from belfry.schedules.tenants import StepTenants
 from belfry.store.layout import keys
 from belfry.store.layout.records import IN_BACKLOG
 from belfry.store.schedules import ScheduleStore
+from belfry.tenants.directory import StepTenants
+from belfry.tenants.effective import Tenant
 
 FIRE_BURST_MS: Final = 100.0
 # A step that others wait for is over soon.

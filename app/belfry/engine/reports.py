@@ -18,8 +18,6 @@ from belfry.schedules.outcomes import ID_REUSED, Outcome, repeat_reason, reused_
 from belfry.schedules.rejections import Rejection
 from belfry.schedules.request import PlainRequest, Request
 from belfry.schedules.request_digest import digest_of, digest_of_plain
-from belfry.schedules.tenant import Tenant
-from belfry.schedules.tenants import StepTenants
 from belfry.store.layout import keys
 from belfry.store.layout.records import (
     REQUEST_ID_MS,
@@ -30,6 +28,8 @@ from belfry.store.layout.records import (
     encode_verdict,
 )
 from belfry.store.schedules import ScheduleStore
+from belfry.tenants.directory import StepTenants
+from belfry.tenants.effective import Tenant
 from belfry.wire.lifecycle import LifecycleEvent
 from belfry.wire.origins import believed_origin
 from belfry.wire.record import Headers, Origin, SourceRecord, size_of

@@ -22,7 +22,6 @@ from belfry.schedules.jitter import jitter_ms
 from belfry.schedules.outcomes import Outcome
 from belfry.schedules.request import TRACE_HEADERS, Request, Standing
 from belfry.schedules.rule import KINDS, ONE_SHOT, RECURRING, encode_rule, rule_of
-from belfry.schedules.tenant import Tenant
 from belfry.schedules.transitions import Step as TableStep
 from belfry.schedules.triggers import trigger_of
 from belfry.store.layout.keys import awaited_key
@@ -48,6 +47,7 @@ from belfry.store.layout.records import (
 )
 from belfry.store.readable import why_unreadable
 from belfry.store.schedules import ScheduleStore
+from belfry.tenants.effective import Tenant
 from belfry.wire.record import SourceRecord
 
 RECORD_OVERHEAD_BYTES: Final = 512

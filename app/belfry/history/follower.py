@@ -33,9 +33,9 @@ from belfry.client.kafka import Cluster
 from belfry.history.backlog import Backlog
 from belfry.history.book import Book, Note
 from belfry.history.layout import HOUR_MS
+from belfry.host.rocks import Damaged, RocksMap, wipe
 from belfry.settings import ServerSettings
 from belfry.wire.lifecycle import Headline, encode_record, headline
-from belfry.worker.rocks import Damaged, RocksMap, wipe
 
 BATCH: Final = 500
 WAIT_S: Final = 0.2

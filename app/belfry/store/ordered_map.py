@@ -1,6 +1,6 @@
 """The port that stores hide behind: an ordered map of bytes that takes a batch in one piece.
 
-`MemoryMap` serves tests and the simulator; the RocksDB adapter is `worker/rocks.py`.  One suite,
+`MemoryMap` serves tests and the simulator; the RocksDB adapter is `host/rocks.py`.  One suite,
 `tests/conformance`, holds for both.
 """
 

@@ -28,10 +28,10 @@ from belfry.engine.effects import Effects, Fired
 from belfry.engine.partition import PartitionEngine
 from belfry.engine.reports import Place
 from belfry.schedules.identity import Homes
-from belfry.schedules.tenant import Delivery, Level
-from belfry.schedules.tenants import Tenants
 from belfry.store.ordered_map import MemoryMap
 from belfry.store.schedules import ScheduleStore
+from belfry.tenants.directory import Tenants
+from belfry.tenants.effective import Delivery, Level
 from belfry.testing import standing
 from belfry.testing.clock import HeldClock
 from belfry.wire import catalogue, framing

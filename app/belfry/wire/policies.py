@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any, Final
 
-from belfry.schedules.policy import TenantPolicy, problems
 from belfry.schedules.targets import HttpTarget
 from belfry.schedules.targets import target_of as http_target
+from belfry.tenants.policy import TenantPolicy, problems
 from belfry.wire import catalogue
 from belfry.wire.catalogue import RecordReader
 

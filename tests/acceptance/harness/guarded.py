@@ -29,7 +29,7 @@ from cryptography.hazmat.primitives.serialization.pkcs12 import serialize_key_an
 from belfry.devstack import Kafka
 from belfry.devstack.kafka import Node
 from belfry.devstack.ports import free_port
-from tests.unit.worker.test_security import Signed, signed
+from tests.unit.kafka.test_security import Signed, signed
 
 PASSWORD = "hunter2hunter2"
 AUTHORIZER = {

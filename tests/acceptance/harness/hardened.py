@@ -26,7 +26,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its own re-
     ResourceType,
 )
 
-from belfry.api.keys import digest, new_key
+from belfry.api.auth.keys import digest, new_key
 from belfry.devstack.ports import free_port
 from belfry.schedules.identity import Homes
 from belfry.wire.claims import signature
@@ -35,7 +35,7 @@ from tests.acceptance.harness.registry import StrayRegistry
 from tests.acceptance.harness.requests import request
 from tests.acceptance.harness.site import Site
 from tests.acceptance.harness.worker import Worker
-from tests.unit.worker.test_security import signed
+from tests.unit.kafka.test_security import signed
 
 PARTITIONS: Final = 4
 # What waits for a schema keeps others' requests waiting, so it must not wait for long; and a

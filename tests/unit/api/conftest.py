@@ -8,8 +8,8 @@ import pytest
 from fastapi import APIRouter, FastAPI
 from prometheus_client import CollectorRegistry
 
-from belfry.api.app import create_app
-from belfry.api.view import PartitionView, Readiness, StandbyView, WorkerIdentity
+from belfry.api.routes.app import create_app
+from belfry.api.workers.view import PartitionView, Readiness, StandbyView, WorkerIdentity
 from belfry.balance.roster import Roster, Seat
 from belfry.telemetry.metrics import Metrics
 

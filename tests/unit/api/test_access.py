@@ -11,12 +11,12 @@ import pytest
 from starlette.requests import Request
 from starlette.types import Message, Receive
 
-from belfry.api.access import ANYBODY, Gate, Principal, Role, check
-from belfry.api.callers import Callers
-from belfry.api.keys import ApiKeys, BadKeys, digest, new_key
-from belfry.api.parts import Parts
-from belfry.api.peers import FORWARDED, Passport, Target
+from belfry.api.auth.access import ANYBODY, Gate, Principal, Role, check
+from belfry.api.auth.keys import ApiKeys, BadKeys, digest, new_key
 from belfry.api.problems import Problem
+from belfry.api.routes.callers import Callers
+from belfry.api.workers.parts import Parts
+from belfry.api.workers.peers import FORWARDED, Passport, Target
 
 KEY = new_key()
 KEYS = (b"a key that workers share",)

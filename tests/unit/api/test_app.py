@@ -13,9 +13,9 @@ from starlette.responses import Response
 from starlette.testclient import TestClient
 
 from belfry import __version__
-from belfry.api.app import create_app
-from belfry.api.peers import Peers, Target, Unreachable
-from belfry.api.view import PartitionView, Readiness, WorkerIdentity, WorkerView
+from belfry.api.routes.app import create_app
+from belfry.api.workers.peers import Peers, Target, Unreachable
+from belfry.api.workers.view import PartitionView, Readiness, WorkerIdentity, WorkerView
 from belfry.balance.roster import Roster, Seat
 from belfry.console import ASSETS
 from belfry.telemetry.metrics import Metrics

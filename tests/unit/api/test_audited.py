@@ -10,12 +10,12 @@ import pytest
 from fastapi.testclient import TestClient
 from prometheus_client import CollectorRegistry
 
-from belfry.api.access import Gate, Principal, Role
-from belfry.api.app import create_app
-from belfry.api.audited import CHANGES_NOTHING, MOST_OBJECTS, asked_by
-from belfry.api.parts import Open, Parts
-from belfry.schedules.policy import TenantPolicy
+from belfry.api.auth.access import Gate, Principal, Role
+from belfry.api.routes.app import create_app
+from belfry.api.routes.audited import CHANGES_NOTHING, MOST_OBJECTS, asked_by
+from belfry.api.workers.parts import Open, Parts
 from belfry.telemetry.metrics import Metrics
+from belfry.tenants.policy import TenantPolicy
 from belfry.wire.audit import AuditEvent
 from tests.attack.door import OTHER, OWN, Door
 from tests.unit.api.conftest import FakeWorker

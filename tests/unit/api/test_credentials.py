@@ -9,7 +9,7 @@ import orjson
 import pytest
 from starlette.responses import Response
 
-from belfry.api.credentials import WARNING, warned_of_policy
+from belfry.api.json.credentials import WARNING, warned_of_policy
 from belfry.schedules.targets import HttpTarget
 from tests.attack.door import OWN, Door
 

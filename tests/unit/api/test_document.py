@@ -7,7 +7,7 @@ import re
 import shlex
 from typing import Any
 
-from belfry.api.openapi import document
+from belfry.api.routes.openapi import document
 from tests.architecture.tree import ROOT
 
 

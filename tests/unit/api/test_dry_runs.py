@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from belfry.api.dry_runs import MOST, DryRuns
 from belfry.api.problems import Problem
+from belfry.api.routes.dry_runs import MOST, DryRuns
 
 COPY: Any = ("orders", b"key", None, b"value", [])
 

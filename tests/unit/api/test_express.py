@@ -16,20 +16,20 @@ from prometheus_client import CollectorRegistry
 from starlette.testclient import TestClient
 from starlette.types import Receive, Scope, Send
 
-from belfry.api.access import Gate, forbidden
-from belfry.api.app import create_app
-from belfry.api.express import Calls, Express
-from belfry.api.holdings import NotHeld
-from belfry.api.keys import ApiKeys, digest
-from belfry.api.parts import Open, Parts
+from belfry.api.auth.access import Gate, forbidden
+from belfry.api.auth.keys import ApiKeys, digest
+from belfry.api.routes.app import create_app
+from belfry.api.routes.express import Calls, Express
+from belfry.api.workers.holdings import NotHeld
+from belfry.api.workers.parts import Open, Parts
 from belfry.client.verdict import Verdict
 from belfry.schedules.fields import EMPTY
 from belfry.schedules.outcomes import Outcome
-from belfry.schedules.policy import TenantPolicy
 from belfry.schedules.rule import encode_rule, rule_of
 from belfry.schedules.targets import record_of, target_of
 from belfry.store.ordered_map import MemoryMap
 from belfry.telemetry.metrics import Metrics
+from belfry.tenants.policy import TenantPolicy
 from tests.unit.api.conftest import FakeWorker, Leased
 from tests.unit.store.test_lookup import NOW_MS, Shelf
 

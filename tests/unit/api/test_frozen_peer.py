@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
-from belfry.api import peers
-from belfry.api.access import ANYBODY, Gate
-from belfry.api.peers import Passport, Peers, Target, Unreachable
+from belfry.api.auth.access import ANYBODY, Gate
+from belfry.api.workers import peers
+from belfry.api.workers.peers import Passport, Peers, Target, Unreachable
 
 
 async def test_a_read_of_a_worker_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:

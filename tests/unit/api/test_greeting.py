@@ -13,11 +13,11 @@ from time import monotonic
 import pytest
 from fastapi import FastAPI
 
-from belfry.api import server as served
-from belfry.api.room import Room
-from belfry.api.server import HttpServer, Manner
+from belfry.api.server import server as served
+from belfry.api.server.room import Room
+from belfry.api.server.server import HttpServer, Manner
 from tests.acceptance.harness.site import wait_for
-from tests.unit.worker.test_security import Signed, signed
+from tests.unit.kafka.test_security import Signed, signed
 
 ROOM = 5
 

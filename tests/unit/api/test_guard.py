@@ -11,9 +11,9 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.types import Message, Receive, Scope, Send
 
-from belfry.api.guard import Guard
-from belfry.api.limits import LATELY_S, Limits, Traffic
 from belfry.api.problems import Problem
+from belfry.api.server.guard import Guard
+from belfry.api.server.limits import LATELY_S, Limits, Traffic
 
 LIMITS = Limits(
     hosts=frozenset({"belfry.example"}),

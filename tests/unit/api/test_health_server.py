@@ -11,10 +11,10 @@ from urllib.request import Request, urlopen
 import pytest
 from fastapi import FastAPI
 
-from belfry.api.app import create_health_app
-from belfry.api.health_server import BEYOND, Ports
-from belfry.api.room import Room
-from belfry.api.server import HttpAddressError, HttpServer, Manner
+from belfry.api.routes.app import create_health_app
+from belfry.api.server.health_server import BEYOND, Ports
+from belfry.api.server.room import Room
+from belfry.api.server.server import HttpAddressError, HttpServer, Manner
 from belfry.settings import Settings
 from belfry.telemetry.metrics import Metrics
 from tests.unit.api.conftest import FakeWorker

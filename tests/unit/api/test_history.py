@@ -15,20 +15,20 @@ from prometheus_client import CollectorRegistry
 from starlette.testclient import TestClient
 from starlette.types import Message
 
-from belfry.api.access import Gate
-from belfry.api.app import create_app
-from belfry.api.cursors import write_cursor
-from belfry.api.history import _merged
-from belfry.api.parts import Open, Parts
+from belfry.api.auth.access import Gate
+from belfry.api.json.cursors import write_cursor
+from belfry.api.routes.app import create_app
+from belfry.api.routes.history import _merged
+from belfry.api.workers.parts import Open, Parts
 from belfry.history import book as shelf
 from belfry.history.book import Book, Note
 from belfry.history.layout import DAY_MS, HOUR_MS
 from belfry.schedules.identity import partition_of
 from belfry.schedules.outcomes import Outcome
-from belfry.schedules.tenant import Level
 from belfry.store.layout.keys import schedule_key
 from belfry.store.ordered_map import MemoryMap
 from belfry.telemetry.metrics import Metrics
+from belfry.tenants.effective import Level
 from belfry.wire.lifecycle import LifecycleEvent, encode_lifecycle, headline
 from tests.unit.api.conftest import FakeWorker
 
@@ -293,7 +293,7 @@ def test_statistics_in_chunks_are_whole(
 def test_statistics_of_a_partition_that_goes_meanwhile_are_not_told(
     client: TestClient, kept: Histories, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("belfry.api.gathering.PATIENCE_S", 0.0)
+    monkeypatch.setattr("belfry.api.workers.gathering.PATIENCE_S", 0.0)
     assert kept.book is not None
     statistics = kept.book.statistics
 
@@ -311,8 +311,8 @@ def test_statistics_of_a_partition_that_goes_meanwhile_are_not_told(
 def test_who_asks_before_all_is_read_is_to_ask_again(
     client: TestClient, kept: Histories, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
-    monkeypatch.setattr("belfry.api.gathering.PATIENCE_S", 0.0)
-    monkeypatch.setattr("belfry.api.reading.PATIENCE_S", 0.0)
+    monkeypatch.setattr("belfry.api.workers.gathering.PATIENCE_S", 0.0)
+    monkeypatch.setattr("belfry.api.workers.reading.PATIENCE_S", 0.0)
     kept.followed = frozenset({1 - kept.home})
     answer = client.get(path)
     assert (answer.status_code, answer.json()["code"]) == (503, "moving")

@@ -13,12 +13,12 @@ from prometheus_client import CollectorRegistry
 from starlette.responses import Response
 from structlog.testing import capture_logs
 
-from belfry.api.access import Gate, Principal, Role
-from belfry.api.app import create_app
-from belfry.api.key_uses import SOON_MS, KeyRow, id_of, merged
-from belfry.api.keys import ApiKeys, digest
-from belfry.api.parts import Parts
-from belfry.api.peers import Target, Unreachable
+from belfry.api.auth.access import Gate, Principal, Role
+from belfry.api.auth.key_uses import SOON_MS, KeyRow, id_of, merged
+from belfry.api.auth.keys import ApiKeys, digest
+from belfry.api.routes.app import create_app
+from belfry.api.workers.parts import Parts
+from belfry.api.workers.peers import Target, Unreachable
 from belfry.balance.roster import Roster, Seat
 from belfry.cli.api_key import key_text
 from belfry.cli.check import Status

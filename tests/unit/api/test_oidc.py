@@ -10,8 +10,8 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from jwt.algorithms import ECAlgorithm
 
-from belfry.api.access import Principal, Role
-from belfry.api.oidc import Provider, Tokens
+from belfry.api.auth.access import Principal, Role
+from belfry.api.auth.oidc import Provider, Tokens
 from belfry.api.problems import Problem
 
 PRIVATE = ec.generate_private_key(ec.SECP256R1())

@@ -8,10 +8,10 @@ import orjson
 import pytest
 from pydantic import BaseModel
 
-from belfry.api.bodies import DefinitionBody, ScheduleBody
-from belfry.api.parsing import read_json
+from belfry.api.json.bodies import DefinitionBody, ScheduleBody
+from belfry.api.json.parsing import read_json
 from belfry.api.problems import Problem
-from belfry.api.tenants import PolicyBody
+from belfry.api.routes.tenants import PolicyBody
 
 WHOLE: dict[str, Any] = {"schedule_id": "a", "delay_ms": 1}
 

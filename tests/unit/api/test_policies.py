@@ -12,13 +12,13 @@ import pytest
 from prometheus_client import CollectorRegistry
 from starlette.testclient import TestClient
 
-from belfry.api.access import Gate, Principal, Role
-from belfry.api.app import create_app
-from belfry.api.parts import Open, Parts
+from belfry.api.auth.access import Gate, Principal, Role
+from belfry.api.routes.app import create_app
+from belfry.api.workers.parts import Open, Parts
 from belfry.client.tenants import BadPolicy
-from belfry.schedules.policy import TenantPolicy
-from belfry.schedules.policy_rights import PLATFORMS, platform_changes
 from belfry.telemetry.metrics import Metrics
+from belfry.tenants.policy import TenantPolicy
+from belfry.tenants.policy_rights import PLATFORMS, platform_changes
 from tests.unit.api.conftest import FakeWorker
 
 

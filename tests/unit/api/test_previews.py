@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from fastapi import FastAPI
 
-from belfry.api import previews
+from belfry.api.routes import previews
 from belfry.schedules.preview import Preview
 
 ASKED = {"cron": "0 0 29 2 SUN#5", "count": 1000}

@@ -14,9 +14,9 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 
-from belfry.api import protocol
-from belfry.api.room import Room
-from belfry.api.server import HttpServer, Manner
+from belfry.api.server import protocol
+from belfry.api.server.room import Room
+from belfry.api.server.server import HttpServer, Manner
 
 GET = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 POST = b"POST / HTTP/1.1\r\nHost: localhost\r\n"

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from belfry.api.provider_keys import KeysUnavailable, ProviderKeys, published
+from belfry.api.auth.provider_keys import KeysUnavailable, ProviderKeys, published
 
 KEY: Any = object()
 

@@ -14,13 +14,13 @@ from starlette.responses import PlainTextResponse
 from starlette.testclient import TestClient
 from starlette.types import Receive, Scope, Send
 
-from belfry.api.access import Gate
-from belfry.api.app import create_app
-from belfry.api.keys import ApiKeys, digest
-from belfry.api.limits import Limits
-from belfry.api.parts import Open, Parts
-from belfry.api.rates import MOST_NAMES, Failures, Rate
-from belfry.api.server import HttpServer, Manner
+from belfry.api.auth.access import Gate
+from belfry.api.auth.keys import ApiKeys, digest
+from belfry.api.auth.rates import MOST_NAMES, Failures, Rate
+from belfry.api.routes.app import create_app
+from belfry.api.server.limits import Limits
+from belfry.api.server.server import HttpServer, Manner
+from belfry.api.workers.parts import Open, Parts
 from belfry.telemetry.metrics import Metrics
 from tests.unit.api.conftest import FakeWorker
 from tests.unit.api.test_express import LATER, READER, WRITER, Desk, Holdings

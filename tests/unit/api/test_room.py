@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from belfry.api.room import REFUSED_SHARE, Room
+from belfry.api.server.room import REFUSED_SHARE, Room
 
 
 class Caller:

@@ -13,7 +13,7 @@ from urllib.request import urlopen
 import pytest
 from fastapi import FastAPI
 
-from belfry.api.server import HttpAddressError, HttpServer, listen
+from belfry.api.server.server import HttpAddressError, HttpServer, listen
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from belfry.api.problems import Problem
-from belfry.api.threads import Threads
+from belfry.api.server.threads import Threads
 
 
 async def test_what_work_returns_and_raises_is_handed_on() -> None:

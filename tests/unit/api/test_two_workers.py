@@ -16,19 +16,19 @@ from prometheus_client import CollectorRegistry
 from starlette.responses import Response
 from starlette.testclient import TestClient
 
-from belfry.api.access import ANYBODY, Gate, Principal
-from belfry.api.app import create_app
-from belfry.api.cursors import question, write_cursor
-from belfry.api.desk import NotWritten
-from belfry.api.holdings import NotHeld
-from belfry.api.parts import Open, Parts
-from belfry.api.peers import AFTER, AT, FORWARDED, Target, Unreachable
-from belfry.schedules.tenant import Delivery, Level
-from belfry.schedules.tenants import Tenants
+from belfry.api.auth.access import ANYBODY, Gate, Principal
+from belfry.api.json.cursors import question, write_cursor
+from belfry.api.routes.app import create_app
+from belfry.api.workers.desk import NotWritten
+from belfry.api.workers.holdings import NotHeld
+from belfry.api.workers.parts import Open, Parts
+from belfry.api.workers.peers import AFTER, AT, FORWARDED, Target, Unreachable
 from belfry.store.layout.records import LOCKS_GROUP, LOCKS_OWN
 from belfry.store.lookup import Wanted
 from belfry.store.ordered_map import MemoryMap
 from belfry.telemetry.metrics import Metrics
+from belfry.tenants.directory import Tenants
+from belfry.tenants.effective import Delivery, Level
 from tests.unit.api.conftest import FakeWorker, Leased
 from tests.unit.store.test_due_lookup import DueShelf
 from tests.unit.store.test_lookup import NOW_MS, Shelf

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from belfry.api.verdicts import Awaited, VerdictReader
+from belfry.api.workers.verdicts import Awaited, VerdictReader
 from belfry.client.kafka import Cluster
 from belfry.client.verdict import Verdict
 from belfry.schedules.outcomes import Outcome

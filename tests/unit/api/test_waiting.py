@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from belfry.api.waiting import waiting
+from belfry.api.workers.waiting import waiting
 from belfry.store.layout.records import BEHIND_LOCK, IN_BACKLOG, IN_CATCH_UP, IN_PAUSED, IN_TIMELINE
 from belfry.store.lookup import standing_of
 from tests.unit.store.test_due_lookup import DueShelf

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from belfry.api.writing import answer, created
+from belfry.api.workers.writing import answer, created
 from belfry.client.verdict import Verdict
 from belfry.schedules.outcomes import Outcome, repeat_reason
 

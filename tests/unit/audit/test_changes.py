@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from belfry.audit.changes import changes_of
-from belfry.schedules.policy import TenantPolicy
 from belfry.schedules.targets import HttpTarget
+from belfry.tenants.policy import TenantPolicy
 from belfry.wire.audit import Change
 
 BEFORE = TenantPolicy("demo", max_pending=10, paused=True)

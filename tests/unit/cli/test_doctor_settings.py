@@ -9,7 +9,7 @@ from belfry.cli.check import Status
 from belfry.cli.doctor_settings import judge, settings_checks
 from belfry.settings import Settings
 from belfry.settings.agreement import statement
-from tests.unit.worker.test_agreement import NEW, OLD, Cluster, keep
+from tests.unit.kafka.test_agreement import NEW, OLD, Cluster, keep
 
 USUAL = statement(Settings())
 

@@ -8,8 +8,8 @@ import pytest
 
 from belfry.cli.check import Check, Status
 from belfry.cli.doctor_transactions import judge
+from belfry.kafka.open_transactions import OpenTransaction
 from belfry.settings import Settings
-from belfry.worker.open_transactions import OpenTransaction
 
 STRANGER = OpenTransaction(
     "belfry.changelog", 2, 17, 9, 3, 5_000, "outbox-1", "Ongoing", 1_000, 60_000

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from belfry.cli.recover import _Recovery
+from belfry.recovery import recovery_write
+from belfry.recovery.recovery_plan import Choices
+from belfry.recovery.rewind import Found
 from belfry.store.identity import Contradiction, Identity
 from belfry.store.layout.records import Manifest
-from belfry.worker import recovery_write
-from belfry.worker.recovery import Found
-from belfry.worker.recovery_plan import Choices
 
 OLD = Identity("cluster-a", "log-1", "in-1", 0)
 NOW = OLD._replace(changelog="log-2", generation=1)

@@ -22,9 +22,9 @@ from belfry.cli.shown import (
 from belfry.client import FiredRecord, Verdict
 from belfry.delivery.letters import Letter
 from belfry.delivery.work import Work
-from belfry.schedules.deliveries import DeliveryState
 from belfry.schedules.outcomes import Outcome
 from belfry.schedules.targets import HttpTarget
+from belfry.tenants.deliveries import DeliveryState
 from belfry.wire.fired import FiredEvent
 
 NOW_MS = 1_796_115_600_000

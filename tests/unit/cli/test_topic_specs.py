@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from belfry.settings import ClusterSettings, Settings
-from belfry.worker.topics import (
+from belfry.kafka.topics import (
     config_problems,
     output_topic_spec,
     partition_problems,
     replication_problems,
     wanted_topics,
 )
+from belfry.settings import ClusterSettings, Settings
 
 SETTINGS = Settings(cluster=ClusterSettings(topic_prefix="x.", partitions=8))
 

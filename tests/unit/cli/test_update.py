@@ -7,8 +7,8 @@ from typing import Any
 import orjson
 import pytest
 
-from belfry.api import shapes
-from belfry.api.bodies import DefinitionBody
+from belfry.api.json import shapes
+from belfry.api.json.bodies import DefinitionBody
 from belfry.cli.looking import definition
 from belfry.store.layout.keys import schedule_key
 from belfry.store.lookup import standing_of

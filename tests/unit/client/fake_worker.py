@@ -14,12 +14,12 @@ from typing import Any, Self
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from belfry.kafka import topics
 from belfry.schedules.instants import format_instant
 from belfry.settings import ClusterSettings, Settings
 from belfry.wire import catalogue, framing
 from belfry.wire.record import SourceRecord
 from belfry.wire.requests import RequestReader
-from belfry.worker import topics
 
 EMPTY_EVENT: dict[str, Any] = {
     field["name"]: field.get("default") for field in catalogue.schema("LifecycleEvent")["fields"]

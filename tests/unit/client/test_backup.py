@@ -6,8 +6,8 @@ import orjson
 import pytest
 
 from belfry.client.backup import BadBackup, Counts, count, read, written
-from belfry.schedules.policy import TenantPolicy
 from belfry.schedules.targets import HttpTarget
+from belfry.tenants.policy import TenantPolicy
 
 POLICY = TenantPolicy(
     "demo", spread=4, former_spreads=(1,), http_targets=(HttpTarget("https://x.org/", 5),)

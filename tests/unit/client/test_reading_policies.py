@@ -10,7 +10,7 @@ from confluent_kafka import TopicPartition
 from belfry.client import tenants
 from belfry.client.errors import Unavailable
 from belfry.client.tenants import TenantPolicies
-from belfry.schedules.policy import TenantPolicy
+from belfry.tenants.policy import TenantPolicy
 from belfry.wire import framing
 from belfry.wire.policies import encode_policy
 

@@ -7,8 +7,8 @@ import re
 import pytest
 
 from belfry.client.tenants import BadPolicy, changed, policy_from
-from belfry.schedules.policy import TenantPolicy, problems, secret_ref_problem
 from belfry.schedules.targets import HttpTarget
+from belfry.tenants.policy import TenantPolicy, problems, secret_ref_problem
 
 
 def test_fields_that_are_not_given_stay() -> None:

@@ -18,13 +18,13 @@ from belfry.delivery.answers import (
     retry_after_ms,
     step_after,
 )
-from belfry.schedules.deliveries import (
+from belfry.schedules.targets import HttpTarget
+from belfry.tenants.deliveries import (
     DeliveryState,
     UnknownDelivery,
     decode_state,
     encode_state,
 )
-from belfry.schedules.targets import HttpTarget
 from belfry.wire.fired import FiredEvent
 
 T0 = 1_800_000_000_000

@@ -25,12 +25,12 @@ from belfry.delivery.poster import read_frame, write_frame
 from belfry.delivery.posting import Ticket
 from belfry.delivery.references import NOWHERE, References
 from belfry.delivery.work import Work
-from belfry.schedules.deliveries import DeliveryState
+from belfry.policies.secrets import SecretPlaces
 from belfry.schedules.target_kinds import place_of
 from belfry.schedules.targets import HttpTarget
 from belfry.settings import Settings
+from belfry.tenants.deliveries import DeliveryState
 from belfry.wire.fired import FiredEvent
-from belfry.worker.secrets import SecretPlaces
 from tests.acceptance.harness.receiver import Receiver
 from tests.acceptance.harness.site import wait_for
 

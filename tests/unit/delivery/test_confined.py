@@ -14,8 +14,8 @@ from belfry.delivery import apart, confined
 from belfry.delivery.apart import PostingApart
 from belfry.delivery.references import NOWHERE
 from belfry.delivery.setup import BadWebhookSettings, means_of
+from belfry.host.clock import SystemClock
 from belfry.settings import Settings
-from belfry.worker.clock import SystemClock
 
 SOMEBODY = "nobody"
 

@@ -12,9 +12,9 @@ from belfry.delivery.dispatcher import Dispatcher
 from belfry.delivery.posting import Ticket
 from belfry.delivery.progress import Progress
 from belfry.delivery.work import Places, Work
-from belfry.schedules.deliveries import HEADER, DeliveryState, encode_state
 from belfry.schedules.targets import HttpTarget
 from belfry.settings import Settings
+from belfry.tenants.deliveries import HEADER, DeliveryState, encode_state
 from belfry.wire import framing
 from belfry.wire.fired import FiredEvent, encode_fired
 

@@ -20,10 +20,10 @@ from belfry.delivery.posting import Means, Posting, Ticket
 from belfry.delivery.posts import Post, Secrets
 from belfry.delivery.transport import HttpTransport
 from belfry.delivery.work import Work
-from belfry.schedules.deliveries import DeliveryState
+from belfry.host.clock import SystemClock
 from belfry.schedules.targets import HttpTarget
+from belfry.tenants.deliveries import DeliveryState
 from belfry.wire.fired import FiredEvent
-from belfry.worker.clock import SystemClock
 
 PER_HOST = 3
 WAIT_S = 20.0

@@ -13,9 +13,9 @@ from belfry.client.decoding import Decoder
 from belfry.delivery.answers import Again, Answer, Delivered, End, Failed
 from belfry.delivery.posts import NoSecret, Post, Secrets, post_of, signature
 from belfry.delivery.work import NotADelivery, Places, Work, follow_up, work_of
-from belfry.schedules.deliveries import HEADER, RETRIES, DeliveryState, decode_state, encode_state
 from belfry.schedules.identity import Homes
 from belfry.schedules.targets import HttpTarget
+from belfry.tenants.deliveries import HEADER, RETRIES, DeliveryState, decode_state, encode_state
 from belfry.wire import catalogue, framing
 from belfry.wire.claims import proves
 from belfry.wire.fired import FiredEvent, encode_fired

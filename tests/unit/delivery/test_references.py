@@ -11,11 +11,11 @@ import pytest
 from belfry.delivery.posts import NoSecret, Secrets, post_of
 from belfry.delivery.references import UNSIGNED, References
 from belfry.delivery.work import Work
-from belfry.schedules.deliveries import DeliveryState, decode_state, encode_state, first_states
-from belfry.schedules.policy import TenantPolicy
+from belfry.policies.secrets import SecretPlaces
 from belfry.schedules.targets import HttpTarget
+from belfry.tenants.deliveries import DeliveryState, decode_state, encode_state, first_states
+from belfry.tenants.policy import TenantPolicy
 from belfry.wire.fired import FiredEvent
-from belfry.worker.secrets import SecretPlaces
 
 REF = "file:shop/key"
 SECRET = "sk-0123456789abcdef"

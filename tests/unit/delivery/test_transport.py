@@ -14,7 +14,7 @@ from belfry.delivery.addresses import networks
 from belfry.delivery.answers import Answer, End
 from belfry.delivery.posts import Post
 from belfry.delivery.transport import HttpTransport
-from belfry.worker.clock import SystemClock
+from belfry.host.clock import SystemClock
 from tests.acceptance.harness.receiver import Receiver
 
 LOOPBACK = networks(["127.0.0.0/8"])

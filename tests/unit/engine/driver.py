@@ -19,12 +19,12 @@ from belfry.engine.effects import Effects
 from belfry.engine.partition import PartitionEngine
 from belfry.engine.reports import Place
 from belfry.schedules.identity import Homes
-from belfry.schedules.tenant import Delivery, Level
-from belfry.schedules.tenants import Tenants
 from belfry.store.layout import keys
 from belfry.store.layout.records import IN_BACKLOG, IN_CATCH_UP
 from belfry.store.ordered_map import MemoryMap
 from belfry.store.schedules import ScheduleStore
+from belfry.tenants.directory import Tenants
+from belfry.tenants.effective import Delivery, Level
 from belfry.wire import catalogue, framing
 from belfry.wire.batch import SourceBatch
 from belfry.wire.record import Headers, SourceRecord

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from belfry.schedules.outcomes import Outcome
-from belfry.schedules.tenant import Level
+from belfry.tenants.effective import Level
 from tests.unit.engine.acknowledging import WAIT, ack, fire_id, fires, ids, rebuilt, serial
 from tests.unit.engine.driver import T0, Driver, Shot, Watched
 

@@ -14,10 +14,10 @@ import pytest
 from belfry.engine.arrival import MOST_AHEAD_MS, arrival_ms, newest_ms
 from belfry.schedules.instants import parse_instant
 from belfry.schedules.outcomes import Outcome
-from belfry.schedules.policy import TenantPolicy
-from belfry.schedules.tenant import Terms
 from belfry.store.layout.pending import Pending, decode_pending
 from belfry.store.layout.records import PENDING
+from belfry.tenants.effective import Terms
+from belfry.tenants.policy import TenantPolicy
 from belfry.wire.batch import SourceBatch
 from belfry.wire.record import Origin, origin_headers
 from tests.unit.engine.driver import HOUR, T0, Driver, Step, request

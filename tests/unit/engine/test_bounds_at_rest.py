@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from belfry.schedules.outcomes import Outcome
-from belfry.schedules.policy import BOUNDS, TenantPolicy, problems
-from belfry.schedules.tenant import Terms
 from belfry.store.layout.pending import MOST_NUMBER, decode_pending, encode_pending
 from belfry.store.layout.records import ENDED_COMPLETED, decode_marker
+from belfry.tenants.effective import Terms
+from belfry.tenants.policy import BOUNDS, TenantPolicy, problems
 from tests.unit.engine.driver import T0, Driver
 
 NAME = b"demo/a"

@@ -11,10 +11,10 @@ import pytest
 from belfry.engine.effects import Effects
 from belfry.engine.handing_over import Inlet, hand_over
 from belfry.engine.reports import Place
-from belfry.schedules.deliveries import RETRIES
 from belfry.schedules.identity import Homes
-from belfry.schedules.policy import TenantPolicy
-from belfry.schedules.tenant import Level, Signing, Terms
+from belfry.tenants.deliveries import RETRIES
+from belfry.tenants.effective import Level, Signing, Terms
+from belfry.tenants.policy import TenantPolicy
 from belfry.wire.claims import signature
 from belfry.wire.record import Headers
 from tests.unit.engine.driver import HOUR, T0, Driver, request

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from belfry.schedules.policy import TenantPolicy
 from belfry.schedules.rejections import Rejection
-from belfry.schedules.tenant import Level, Signing, Terms
+from belfry.tenants.effective import Level, Signing, Terms
+from belfry.tenants.policy import TenantPolicy
 from tests.unit.engine.driver import FIRED, HOUR, T0, Driver
 
 UNKNOWN = Rejection("unknown_tenant", "as the shell says")

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from belfry.schedules.deliveries import HEADER, DeliveryState, decode_state
-from belfry.schedules.policy import TenantPolicy
 from belfry.schedules.targets import HttpTarget
-from belfry.schedules.tenant import Terms
+from belfry.tenants.deliveries import HEADER, DeliveryState, decode_state
+from belfry.tenants.effective import Terms
+from belfry.tenants.policy import TenantPolicy
 from belfry.wire.fired import decode_fired
 from tests.unit.engine.driver import HOUR, T0, Driver, Step
 

@@ -6,11 +6,11 @@ import pytest
 
 from belfry.engine.queues import SHORT_STEP
 from belfry.firing.hot_tenants import HOT_FROM
-from belfry.schedules.policy import TenantPolicy
-from belfry.schedules.tenant import Level, Terms
 from belfry.store.ordered_map import MemoryMap
 from belfry.store.replay import Replay
 from belfry.store.schedules import ScheduleStore
+from belfry.tenants.effective import Level, Terms
+from belfry.tenants.policy import TenantPolicy
 from tests.unit.engine.driver import T0, Driver, Watched
 
 MANY = 3 * HOT_FROM

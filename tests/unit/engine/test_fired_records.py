@@ -8,7 +8,7 @@ import pytest
 
 from belfry.schedules.identity import fire_id, life_of
 from belfry.schedules.jitter import jitter_ms
-from belfry.schedules.tenant import Delivery, Level
+from belfry.tenants.effective import Delivery, Level
 from belfry.wire.fired import FiredEvent, decode_fired
 from belfry.wire.record import Headers
 from tests.unit.engine.driver import HOUR, T0, Driver, Shot, Step

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from belfry.firing.catch_up_rate import PER_SECOND, SAVED_MS
-from belfry.schedules.policy import TenantPolicy
-from belfry.schedules.tenant import Terms
+from belfry.tenants.effective import Terms
+from belfry.tenants.policy import TenantPolicy
 from tests.unit.engine.driver import HOUR, T0, Driver, Step
 
 SECOND = 1_000

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from belfry.schedules.policy import TenantPolicy
-from belfry.schedules.tenant import Terms
+from belfry.tenants.effective import Terms
+from belfry.tenants.policy import TenantPolicy
 from tests.unit.engine.driver import T0, Driver
 
 

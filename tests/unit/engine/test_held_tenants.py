@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from belfry.schedules.jitter import jitter_ms
-from belfry.schedules.tenant import Level
+from belfry.tenants.effective import Level
 from tests.unit.engine.driver import HOUR, T0, Driver
 
 

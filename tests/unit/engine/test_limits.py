@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from belfry.engine import limits
-from belfry.schedules.policy import TenantPolicy
-from belfry.schedules.tenant import Terms
+from belfry.tenants.effective import Terms
+from belfry.tenants.policy import TenantPolicy
 from tests.unit.engine.driver import T0, Driver
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from belfry.firing.catch_up_rate import PER_SECOND
 from belfry.schedules.outcomes import Outcome
-from belfry.schedules.tenant import Delivery, Level
 from belfry.store.layout.records import ENDED_COMPLETED, ENDED_MISSED, decode_marker
+from belfry.tenants.effective import Delivery, Level
 from belfry.wire.fired import decode_fired
 from belfry.wire.lifecycle import LifecycleEvent
 from tests.unit.engine.driver import HOUR, T0, Driver, Shot

@@ -9,9 +9,9 @@ from threading import Event, Lock, Thread
 
 import pytest
 
-from belfry.schedules.policy import TenantPolicy
-from belfry.schedules.tenant import Delivery, Level, Terms
-from belfry.schedules.tenants import StepTenants, Tenants
+from belfry.tenants.directory import StepTenants, Tenants
+from belfry.tenants.effective import Delivery, Level, Terms
+from belfry.tenants.policy import TenantPolicy
 from tests.unit.engine.driver import FIRED, T0, Driver, Shot
 
 RAW = TenantPolicy("demo", output_topic="raw", lifecycle="ALL")

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from belfry.schedules.tenant import Delivery
 from belfry.store.layout.pending import Pending, decode_pending
 from belfry.store.layout.records import ENDED_COMPLETED, MARKER, PENDING, decode_marker
+from belfry.tenants.effective import Delivery
 from belfry.wire.fired import decode_fired
 from tests.unit.engine.driver import HOUR, T0, Driver, Shot
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from belfry.schedules.policy import TenantPolicy
 from belfry.schedules.rejections import CODES, Rejection
-from belfry.schedules.tenant import Level, Terms
 from belfry.store.layout.pending import MOST_NUMBER, decode_pending, encode_pending
+from belfry.tenants.effective import Level, Terms
+from belfry.tenants.policy import TenantPolicy
 from belfry.wire import catalogue, framing
 from belfry.wire.record import Headers, Origin, origin_headers
 from belfry.wire.requests import RequestReader

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from belfry.engine.maintenance import MORE
 from belfry.schedules.outcomes import Outcome
-from belfry.schedules.policy import TenantPolicy
-from belfry.schedules.tenant import Terms
+from belfry.tenants.effective import Terms
+from belfry.tenants.policy import TenantPolicy
 from tests.unit.engine.driver import T0, Driver
 from tests.unit.engine.test_rollback import CountingMap
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from belfry.schedules.policy import TenantPolicy
 from belfry.schedules.rejections import CODES, PASSING, Rejection
-from belfry.schedules.tenant import Level, Terms
 from belfry.store.layout import keys
 from belfry.store.layout.records import Verdict, encode_verdict
+from belfry.tenants.effective import Level, Terms
+from belfry.tenants.policy import TenantPolicy
 from belfry.wire.record import Headers, Origin, origin_headers
 from tests.unit.engine.driver import HOUR, T0, Driver, request
 

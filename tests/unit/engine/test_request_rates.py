@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from belfry.schedules.identity import Homes
-from belfry.schedules.policy import TenantPolicy
-from belfry.schedules.tenant import Terms
+from belfry.tenants.effective import Terms
+from belfry.tenants.policy import TenantPolicy
 from belfry.wire.batch import SourceBatch
 from belfry.wire.record import Headers
 from belfry.wire.worker_keys import Keys, Purpose, keys_of

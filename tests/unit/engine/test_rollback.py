@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from belfry.engine.step import Tracked, UndoLog
-from belfry.schedules.policy import TenantPolicy
-from belfry.schedules.tenant import Terms
 from belfry.store.ordered_map import MemoryMap
+from belfry.tenants.effective import Terms
+from belfry.tenants.policy import TenantPolicy
 from tests.unit.engine.acknowledging import ack, fire_id, fires, serial
 from tests.unit.engine.driver import HOUR, T0, Driver
 

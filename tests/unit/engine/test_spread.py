@@ -10,8 +10,8 @@ import pytest
 from belfry.engine.intake import MAX_RETRIES
 from belfry.engine.reports import Place
 from belfry.schedules.identity import Homes
-from belfry.schedules.policy import TenantPolicy
-from belfry.schedules.tenant import Terms
+from belfry.tenants.effective import Terms
+from belfry.tenants.policy import TenantPolicy
 from belfry.wire.lifecycle import LifecycleEvent
 from tests.unit.engine.driver import HOUR, T0, TOPIC, Driver
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from belfry.engine.partition import FEW
-from belfry.schedules.tenant import Level
+from belfry.tenants.effective import Level
 from tests.unit.engine.driver import HOUR, T0, Driver
 
 STEP = 10_000

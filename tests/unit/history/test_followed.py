@@ -12,9 +12,9 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from belfry.history import follower
 from belfry.history.book import Book
 from belfry.history.follower import Follower
+from belfry.host.rocks import RocksMap
 from belfry.settings import Settings
 from belfry.store.ordered_map import MemoryMap
-from belfry.worker.rocks import RocksMap
 
 
 class Told:

@@ -9,8 +9,8 @@ import pytest
 from belfry.history import follower
 from belfry.history.book import Book
 from belfry.history.layout import HOUR_MS
+from belfry.host.rocks import RocksMap
 from belfry.settings import Settings
-from belfry.worker.rocks import RocksMap
 
 
 class Following(follower.Follower):

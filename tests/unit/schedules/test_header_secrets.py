@@ -14,8 +14,8 @@ from belfry.schedules.header_secrets import (
     references_of,
     syntax_problem,
 )
-from belfry.schedules.policy import TenantPolicy, problems
 from belfry.schedules.targets import HttpTarget
+from belfry.tenants.policy import TenantPolicy, problems
 
 REF = "env:BELFRY_SECRET_SHOP"
 BEARER = f"Bearer ${{{REF}}}"

@@ -8,6 +8,7 @@ from pathlib import Path
 import confluent_kafka.schema_registry
 import pytest
 
+from belfry.kafka.security import _WITHOUT_COUNTERPART
 from belfry.settings import properties
 from belfry.settings.properties import (
     REGISTRY_PROPERTIES,
@@ -15,7 +16,6 @@ from belfry.settings.properties import (
     kafka_properties,
     property_name,
 )
-from belfry.worker.security import _WITHOUT_COUNTERPART
 
 KNOWN = (
     *("bootstrap.servers", "security.protocol", "sasl.mechanism", "sasl.mechanisms", "log_level"),

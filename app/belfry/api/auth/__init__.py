@@ -1,0 +1,1 @@
+"""Who asks: keys, tokens, roles, and how often somebody may ask."""

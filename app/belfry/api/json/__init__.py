@@ -1,0 +1,1 @@
+"""Bodies: JSON to values and back, and the document that describes them."""

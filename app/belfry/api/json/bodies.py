@@ -1,0 +1,271 @@
+"""What callers send: JSON in the names of `ScheduleRequest`, strictly read.
+
+Bytes come as ``…_text``, ``…_base64`` or, for payloads, ``payload_json``; instants as RFC 3339 with
+an offset or as epoch milliseconds.  Which kind of schedule it is may be left out: one of `at`,
+`delay_ms`, `interval_ms` … says it.  An unknown name is refused, never ignored.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from binascii import Error as BinasciiError
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    JsonValue,
+    StringConstraints,
+    WithJsonSchema,
+    create_model,
+    field_validator,
+    model_validator,
+)
+
+from belfry.api.json.json_values import json_bytes
+from belfry.schedules.field import Form
+from belfry.schedules.fields import EMPTY, FIELDS, KIND_OF, WHEN, named
+from belfry.schedules.instants import parse_instant
+from belfry.schedules.targets import (
+    MAX_ATTEMPTS,
+    MAX_HEADERS,
+    MAX_TARGETS,
+    MAX_TIMEOUT_MS,
+    MAX_URL,
+)
+from belfry.schedules.triggers.registry import KINDS
+
+MOST_MS: Final = 2**53
+LONGEST_TEXT: Final = 255
+
+
+def _instant(given: object) -> object:
+    """Epoch milliseconds of a text; a number is taken as it is."""
+    return parse_instant(given) if isinstance(given, str) else given
+
+
+def _base64(given: object) -> object:
+    if not isinstance(given, str):
+        return given
+    try:
+        b64decode(given, validate=True)
+    except (BinasciiError, ValueError) as error:
+        raise ValueError(
+            f"it is no base64 ({error}); encode the bytes as RFC 4648 says, with padding, such as"
+            " aGVsbG8="
+        ) from None
+    return given
+
+
+Instant = Annotated[
+    int,
+    BeforeValidator(_instant),
+    Field(ge=0, le=MOST_MS),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "string", "format": "date-time"},
+                {"type": "integer", "minimum": 0, "maximum": MOST_MS},
+            ],
+            "description": "RFC 3339 with an offset, or epoch milliseconds.",
+        }
+    ),
+]
+Milliseconds = Annotated[int, Field(ge=0, le=MOST_MS)]
+Text = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_TEXT)]
+Base64 = Annotated[
+    str,
+    BeforeValidator(_base64),
+    WithJsonSchema({"type": "string", "contentEncoding": "base64", "format": "byte"}),
+]
+RequestId = Annotated[
+    Text | None, Field(description="Name of the request: a repeat within an hour changes nothing.")
+]
+
+
+class Strict(BaseModel):
+    """No unknown names, no guessing at types."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class HeaderBody(Strict):
+    """One header of the event; neither value gives a null value."""
+
+    name: Annotated[str, StringConstraints(max_length=1024)]
+    value_text: str | None = None
+    value_base64: Base64 | None = None
+
+    @model_validator(mode="after")
+    def _one_value(self) -> Self:
+        _at_most_one(self, "value_text", "value_base64")
+        return self
+
+    def field(self) -> dict[str, Any]:
+        """The header as Avro has it."""
+        return {"name": self.name, "value": _bytes(self.value_text, self.value_base64)}
+
+
+class TargetHeaderBody(Strict):
+    """One HTTP header of a target."""
+
+    name: Annotated[str, StringConstraints(min_length=1, max_length=256)]
+    value: Annotated[str, StringConstraints(max_length=4096)] = ""
+
+
+class TargetBody(Strict):
+    """Where the event is posted to."""
+
+    url: Annotated[str, StringConstraints(min_length=1, max_length=MAX_URL)]
+    timeout_ms: Annotated[int, Field(ge=1, le=MAX_TIMEOUT_MS)] = 10_000
+    max_attempts: Annotated[int, Field(ge=0, le=MAX_ATTEMPTS)] = Field(
+        0, description="0 takes the tenant's."
+    )
+    secret_ref: Text | None = Field(None, description="Name of the secret that signs.")
+    headers: Annotated[list[TargetHeaderBody], Field(max_length=MAX_HEADERS)] = Field(
+        default_factory=list
+    )
+    strategy: Literal["ALL", "FIRST_AVAILABLE", "ROUND_ROBIN"] = "ALL"
+
+
+# What a field that says when may be, by its form.
+_WHEN_TYPES: Final[dict[Form, Any]] = {
+    Form.INSTANT: Instant | None,
+    Form.DURATION: Milliseconds | None,
+    Form.TEXT: Annotated[str, StringConstraints(max_length=LONGEST_TEXT)] | None,
+}
+if TYPE_CHECKING:
+
+    class WhenBody(Strict):
+        """The kind of trigger, and the field of each kind; made from their table."""
+
+        kind: str | None
+
+else:
+    WhenBody = create_model(
+        "WhenBody",
+        __base__=Strict,
+        kind=(
+            Literal[tuple(KINDS)] | None,
+            Field(None, description="May be left out: the field that says when tells it."),
+        ),
+        **{
+            field.name: (_WHEN_TYPES[field.form], Field(None, description=field.doc))
+            for field in WHEN
+        },
+    )
+
+
+class TriggerBody(WhenBody):
+    """When an event is due."""
+
+    timezone: Text | None = Field(None, description=FIELDS["timezone"].doc)
+    start_at: Instant | None = None
+    end_at: Instant | None = Field(None, description="The last instant that may be due.")
+    max_fires: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = None
+    jitter_ms: Milliseconds | None = None
+
+    @model_validator(mode="after")
+    def _says_when_once(self) -> Self:
+        given = [name for name in KIND_OF if getattr(self, name) is not None]
+        if len(given) != 1:
+            names = ", ".join(given) or "none"
+            raise ValueError(f"exactly one of {', '.join(KIND_OF)} says when; given: {names}")
+        if self.kind is not None and self.kind != KIND_OF[given[0]]:
+            raise ValueError(
+                f"kind {self.kind} does not go with {given[0]}: leave kind out, or make it"
+                f" {KIND_OF[given[0]]}"
+            )
+        return self
+
+    def kind_given(self) -> str:
+        """The kind that the body asks for."""
+        return next(kind for name, kind in KIND_OF.items() if getattr(self, name) is not None)
+
+
+TRIGGER_FIELDS: Final = tuple(name for name in TriggerBody.model_fields if name != "kind")
+# Fields that a body has in the form in which Avro has them.
+_OTHERWISE: Final = named(Form.BYTES, Form.HEADERS, Form.TARGETS, Form.STANDING)
+SAME_FIELDS: Final = tuple(
+    name
+    for name in FIELDS
+    if name not in _OTHERWISE | {"tenant", "schedule_id", "action", "kind", "fire_id"}
+)
+
+
+class DefinitionBody(TriggerBody):
+    """What to send, and when."""
+
+    misfire: Literal["FIRE_ONCE", "FIRE_ALL", "SKIP"] | None = None
+    max_lateness_ms: Milliseconds | None = None
+    overlap: Literal["ALLOW", "SKIP", "QUEUE_ONE"] | None = None
+    serial: bool = False
+    ack_timeout_ms: Milliseconds | None = None
+    event_type: Text | None = None
+    group: Text | None = Field(None, description="Events of one group keep their due order.")
+    key_text: str | None = Field(None, description="Key of the event; else the group, else the id.")
+    key_base64: Base64 | None = None
+    payload_text: str | None = None
+    payload_base64: Base64 | None = None
+    payload_json: JsonValue = Field(None, description="Sent as JSON without spaces.")
+    headers: Annotated[list[HeaderBody], Field(max_length=256)] = Field(default_factory=list)
+    http_targets: Annotated[list[TargetBody], Field(max_length=MAX_TARGETS)] = Field(
+        default_factory=list, description="Where the event is posted to besides the topic."
+    )
+    expected_version: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = None
+    request_id: RequestId = None
+    reason: Annotated[str, StringConstraints(max_length=2000)] | None = None
+
+    @field_validator("payload_json")
+    @classmethod
+    def _can_be_sent(cls, given: JsonValue) -> JsonValue:
+        json_bytes(given)
+        return given
+
+    @model_validator(mode="after")
+    def _one_form_each(self) -> Self:
+        _at_most_one(self, "key_text", "key_base64")
+        _at_most_one(self, "payload_text", "payload_base64", "payload_json")
+        return self
+
+    def fields(self) -> dict[str, Any]:
+        """The request as Avro has it, without tenant, schedule and action."""
+        return {
+            **EMPTY,
+            **{name: getattr(self, name) for name in SAME_FIELDS},
+            "kind": self.kind_given(),
+            "key": _bytes(self.key_text, self.key_base64),
+            "payload": self._payload(),
+            "headers": [header.field() for header in self.headers],
+            "http_targets": [target.model_dump() for target in self.http_targets],
+        }
+
+    def _payload(self) -> bytes | None:
+        if "payload_json" in self.model_fields_set:
+            return json_bytes(self.payload_json)
+        return _bytes(self.payload_text, self.payload_base64)
+
+
+class ScheduleBody(DefinitionBody):
+    """A schedule to create."""
+
+    schedule_id: str = Field(
+        description="1-255 bytes of UTF-8 without control characters, such as `order/4711`.",
+        min_length=1,
+        max_length=LONGEST_TEXT,
+        json_schema_extra={"pattern": "^[^\\u0000-\\u001f\\u007f-\\u009f]+$"},
+    )
+
+
+def _bytes(text: str | None, base64: str | None) -> bytes | None:
+    if base64 is not None:
+        return b64decode(base64)
+    return None if text is None else text.encode()
+
+
+def _at_most_one(body: BaseModel, *names: str) -> None:
+    given = [name for name in names if name in body.model_fields_set]
+    if len(given) > 1:
+        raise ValueError(f"{' and '.join(given)} say the same thing in two ways: keep one")

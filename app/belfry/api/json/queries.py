@@ -1,0 +1,116 @@
+"""What callers may add to an address, and the headers that say what to expect."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Literal
+
+from fastapi import Header, Query
+from pydantic import BaseModel, ConfigDict, Field
+
+from belfry.api.json.bodies import Instant
+from belfry.store.lookup import STATES, Wanted
+
+State = StrEnum("State", {name: name for name in STATES})  # type: ignore[misc]
+
+
+class Known(BaseModel):
+    """Unknown names are refused: one that is misspelt would silently show everything."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class DueRange(Known):
+    """A range of due instants."""
+
+    due_from: Instant | None = Field(None, description="First due instant.")
+    due_until: Instant | None = Field(None, description="Due before this instant.")
+    cursor: str | None = Field(None, max_length=2000, description="Of the page before.")
+
+
+class Pages(Known):
+    """Which part of a list is asked for."""
+
+    limit: int = Field(100, ge=1, le=1000)
+    cursor: str | None = Field(None, max_length=2000, description="Of the page before.")
+
+
+class Filters(DueRange):
+    """Which schedules a list shows."""
+
+    prefix: str = Field("", max_length=255, description="Beginning of the ids.")
+    state: State | None = None
+    group: str | None = Field(None, max_length=255)
+    event_type: str | None = Field(None, max_length=255)
+    limit: int = Field(100, ge=1, le=1000)
+
+    def wanted(self, tenant: str) -> Wanted:
+        """The same as the store reads it."""
+        return Wanted(
+            tenant.encode(),
+            self.prefix.encode(),
+            self.due_from,
+            self.due_until,
+            None if self.state is None else str(self.state),
+            None if self.group is None else self.group.encode(),
+            None if self.event_type is None else self.event_type.encode(),
+        )
+
+
+class Asking(Known):
+    """How a change is asked for."""
+
+    wait: Literal["accepted", "none"] = Field(
+        "accepted",
+        description="`accepted`: until the verdict is there; `none`: until Kafka has the request.",
+    )
+
+    @property
+    def waits(self) -> bool:
+        """Whether the verdict is waited for."""
+        return self.wait == "accepted"
+
+
+class AskingWhy(Asking):
+    """The same for requests without a body."""
+
+    reason: str | None = Field(None, max_length=2000, description="Why; kept in the history.")
+    request_id: str | None = Field(
+        None,
+        min_length=1,
+        max_length=255,
+        description="Name of the request: a repeat within an hour changes nothing.",
+    )
+
+
+class AskingOfFire(AskingWhy):
+    """The same for requests about one fire."""
+
+    fire_id: str = Field(
+        description="Id of the fire, as in the header `belfry-fire-id` of its record."
+    )
+
+
+class Match(BaseModel):
+    """The version that the schedule has to have."""
+
+    if_match: str | None = Field(
+        None,
+        description='The ETag it has to have, such as "1234567.3", or a version, such as "3".',
+    )
+
+
+class Conditions(Match):
+    """The same, or that it must not be there."""
+
+    if_none_match: str | None = Field(None, description="`*`: only if there is none.")
+
+
+DueRangeQuery = Annotated[DueRange, Query()]
+PagesQuery = Annotated[Pages, Query()]
+FiltersQuery = Annotated[Filters, Query()]
+AskingQuery = Annotated[Asking, Query()]
+AskingOfFireQuery = Annotated[AskingOfFire, Query()]
+AskingWhyQuery = Annotated[AskingWhy, Query()]
+MatchHeaders = Annotated[Match, Header()]
+ConditionHeaders = Annotated[Conditions, Header()]

@@ -1,0 +1,314 @@
+"""Schedules and verdicts as JSON: what the store and the lifecycle topic say, in the API's names.
+
+The models document the answers; what is sent is made as plain dictionaries, for a page of schedules
+would take longer to check than to read.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import orjson
+from pydantic import BaseModel, Field, create_model
+
+from belfry.api.auth.access import Principal, Role
+from belfry.client.verdict import Verdict
+from belfry.schedules.field import Form
+from belfry.schedules.fields import OF_A_RULE, WHEN
+from belfry.schedules.identity import generation_of
+from belfry.schedules.instants import format_instant
+from belfry.schedules.masking import masked_target
+from belfry.schedules.rule import Rule, decode_rule, has_targets, targets_in
+from belfry.schedules.targets import records_in
+from belfry.schedules.triggers.kind import Kind
+from belfry.schedules.triggers.registry import BY_CODE, KINDS
+from belfry.store.layout.pending import Pending, decode_headers
+from belfry.store.layout.records import LOCKS_GROUP, LOCKS_OWN
+from belfry.store.lock_lookup import Lock
+from belfry.store.lookup import Standing
+from belfry.store.readable import why_unreadable_rule
+
+
+class HeaderAnswer(BaseModel):
+    """One header of the event, its value as text or, where it is none, as base64."""
+
+    name: str
+    value_text: str | None = None
+    value_base64: str | None = None
+
+
+if TYPE_CHECKING:
+    _SaysWhen = BaseModel
+else:
+    _SaysWhen = create_model(
+        "SaysWhen",
+        **{
+            field.name: ((int if field.form is Form.DURATION else str) | None, None)
+            for field in WHEN
+        },
+    )
+
+
+class SummaryAnswer(_SaysWhen):
+    """A schedule as lists show it."""
+
+    tenant: str
+    schedule_id: str
+    state: str = Field(description="PENDING or PAUSED while it waits; how it ended, for a day.")
+    version: int
+    generation: int = Field(description="Another one for each life that begins under this id.")
+    occurrence: int = Field(description="Number of the next fire, from 0.")
+    due_at: str = Field(description="Next due instant; of what is over the last one.")
+    ended_at: str | None = None
+    kind: str | None = None
+    scheduled_at: str | None = Field(None, description="Next instant by the rule, before jitter.")
+    accepted_at: str | None = None
+    timezone: str | None = None
+    start_at: str | None = None
+    end_at: str | None = None
+    max_fires: int | None = None
+    misfire: str | None = None
+    max_lateness_ms: int | None = None
+    overlap: str | None = None
+    serial: bool | None = None
+    ack_timeout_ms: int | None = None
+    jitter_ms: int | None = None
+    event_type: str | None = None
+    group: str | None = None
+    payload_bytes: int | None = None
+    unreadable: str | None = Field(
+        None, description="Why this worker cannot fire it: it is of a later release, say."
+    )
+    waiting_for: str | None = Field(
+        None,
+        description="What it waits for besides its due instant: `ack_lock`, `tenant_blocked`,"
+        " `tenant_queue`, `catch_up`, `later_release` or `resume`.",
+    )
+    waiting_reason: str | None = Field(None, description="The same in words.")
+
+
+class ScheduleAnswer(SummaryAnswer):
+    """A schedule with all that it will send."""
+
+    key_text: str | None = None
+    key_base64: str | None = None
+    payload_text: str | None = None
+    payload_base64: str | None = None
+    payload_json: Any = None
+    headers: list[HeaderAnswer] = Field(default_factory=list)
+    http_targets: list[dict[str, Any]] | None = Field(
+        None, description="Where it is posted to besides the topic; defaults are left out."
+    )
+
+
+class LockAnswer(BaseModel):
+    """An ack lock: a fire that is to be acknowledged, and what waits for that."""
+
+    tenant: str
+    schedule_id: str = Field(description="Whose fire it is.")
+    fire_id: str = Field(description="What to acknowledge.")
+    group: str | None
+    locks: list[str] = Field(description="What waits: `group`, `schedule`, or both.")
+    version: int
+    due_at: str
+    fired_at: str
+    expires_at: str = Field(description="When what waits goes on without an acknowledgement.")
+
+
+class LocksAnswer(BaseModel):
+    """Some of a tenant's ack locks, by fire id."""
+
+    locks: list[LockAnswer]
+    cursor: str | None = Field(description="Give it back for the next page; null at the end.")
+
+
+class PageAnswer(BaseModel):
+    """Some schedules of a list; several pages are no snapshot, for schedules come and go."""
+
+    schedules: list[SummaryAnswer]
+    examined: int = Field(description="Rows of the tenant that were looked at.")
+    cursor: str | None = Field(description="Give it back for the next page; null at the end.")
+
+
+class CountsAnswer(BaseModel):
+    """Waiting schedules per minute in which they are due."""
+
+    counts: list[CountAnswer]
+    examined: int
+    cursor: str | None
+
+
+class CountAnswer(BaseModel):
+    """One minute; a minute that two pages share is counted in parts."""
+
+    minute: str
+    pending: int
+
+
+class VerdictAnswer(BaseModel):
+    """What became of a request, in the names of `LifecycleEvent`."""
+
+    tenant: str
+    schedule_id: str
+    outcome: str | None = Field(description="Null where nobody waited for it.")
+    request_id: str | None
+    fire_id: str | None = None
+    version: int | None
+    generation: int | None = None
+    at: str | None
+    due_at: str | None
+    code: str | None
+    reason: str | None
+    source_topic: str | None
+    source_partition: int | None
+    source_offset: int | None
+
+
+class DryRunAnswer(BaseModel):
+    """Where the copy of a dry run lies."""
+
+    topic: str
+    partition: int
+    offset: int
+    fire_id: str
+
+
+def moment(ms: int | None) -> str | None:
+    """An instant as RFC 3339, null for none."""
+    return None if ms is None else format_instant(ms)
+
+
+def bytes_json(name: str, value: bytes | None) -> dict[str, Any]:
+    """Bytes under a name that says what they are: text where they are text, else base64."""
+    if value is None:
+        return {f"{name}_text": None}
+    try:
+        return {f"{name}_text": value.decode()}
+    except UnicodeDecodeError:
+        return {f"{name}_base64": b64encode(value).decode()}
+
+
+def summary(standing: Standing) -> dict[str, Any]:
+    """A schedule in a list."""
+    tenant, _, schedule_id = standing.name.decode().partition("/")
+    found: dict[str, Any] = {
+        "tenant": tenant,
+        "schedule_id": schedule_id,
+        "state": standing.state,
+    }
+    row, marker = standing.pending, standing.marker
+    if marker is not None:
+        found["version"], found["occurrence"] = marker.version, marker.occurrence
+        found["generation"] = generation_of(marker.life)
+        found["due_at"], found["ended_at"] = moment(marker.due_ms), moment(marker.ended_ms)
+    if row is not None:
+        found |= _waiting(row)
+        found["payload_bytes"] = standing.payload_bytes
+    return found
+
+
+def lock(tenant: str, held: Lock) -> dict[str, Any]:
+    """An ack lock."""
+    fire = held.awaited
+    names = {"group": LOCKS_GROUP, "schedule": LOCKS_OWN}
+    return {
+        "tenant": tenant,
+        "schedule_id": fire.schedule_id.decode(),
+        "fire_id": held.fire_id.decode(),
+        "group": fire.group.decode() or None,
+        "locks": [name for name, bit in names.items() if fire.locks & bit],
+        "version": fire.version,
+        "due_at": moment(fire.due_ms),
+        "fired_at": moment(fire.fired_ms),
+        "expires_at": moment(fire.until_ms),
+    }
+
+
+def _waiting(row: Pending) -> dict[str, Any]:
+    kind = BY_CODE.get(row.kind)
+    found: dict[str, Any] = {
+        "version": row.version,
+        "generation": generation_of(row.life),
+        "occurrence": row.occurrence,
+        "due_at": moment(row.due_ms),
+        "kind": "UNKNOWN" if kind is None else kind.name,
+        "scheduled_at": moment(row.nominal_ms),
+        "accepted_at": moment(row.accepted_ms),
+        "jitter_ms": row.jitter_ms or None,
+        "event_type": row.event_type.decode() or None,
+        "group": row.group.decode() or None,
+    }
+    if kind is not None and not kind.recurs:
+        found |= _said(kind, row.when)
+    why = why_unreadable_rule(row.extra)
+    if why:
+        found["unreadable"] = why
+    elif row.extra:
+        found |= _ruled(decode_rule(row.extra))
+    return found
+
+
+def _ruled(rule: Rule) -> dict[str, Any]:
+    """What a rule says; what it leaves open is left out."""
+    found = {name: getattr(rule, name) for name in OF_A_RULE}
+    found |= _said(KINDS[rule.kind], rule.when)
+    found |= {name: moment(getattr(rule, name)) for name in ("start_at", "end_at")}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _said(kind: Kind, when: int | str | None) -> dict[str, Any]:
+    """What the kind's own field says."""
+    shown = moment(when) if isinstance(when, int) and kind.field.form is Form.INSTANT else when
+    return {kind.field.name: shown}
+
+
+def whole(standing: Standing) -> dict[str, Any]:
+    """A schedule with everything that it will send."""
+    found = summary(standing)
+    row = standing.pending
+    if row is None:
+        return found
+    found |= bytes_json("key", row.key)
+    found |= bytes_json("payload", row.payload)
+    if row.payload is not None and row.payload[:1] in (b"{", b"["):
+        with suppress(orjson.JSONDecodeError):
+            found["payload_json"] = orjson.loads(row.payload)
+    found["headers"] = [
+        {"name": name, **bytes_json("value", value)} for name, value in decode_headers(row.headers)
+    ]
+    if has_targets(row.extra):
+        found["http_targets"] = records_in(targets_in(row.extra))
+    return found
+
+
+def masked_for(caller: Principal, standing: Standing) -> dict[str, Any]:
+    """What is shown to this caller in place of the targets; nothing where it may see them."""
+    row = standing.pending
+    if caller.may(Role.SCHEDULE) or row is None or not has_targets(row.extra):
+        return {}
+    return {"http_targets": [masked_target(each) for each in records_in(targets_in(row.extra))]}
+
+
+def verdict(given: Verdict) -> dict[str, Any]:
+    """A verdict; instants as text."""
+    return {
+        "tenant": given.tenant,
+        "schedule_id": given.schedule_id,
+        "outcome": given.outcome,
+        "request_id": given.request_id,
+        "fire_id": given.fire_id,
+        "version": given.version,
+        "generation": given.generation,
+        "at": moment(given.at_ms),
+        "due_at": moment(given.due_ms),
+        "code": given.code,
+        "reason": given.reason,
+        "source_topic": given.source_topic,
+        "source_partition": given.source_partition,
+        "source_offset": given.source_offset,
+    }
+
+
+CountsAnswer.model_rebuild()

@@ -1,0 +1,185 @@
+"""Shapes of the JSON answers; they are what `/openapi.json` documents.
+
+Instants are RFC 3339 in UTC with milliseconds, durations are seconds.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from pydantic import BaseModel, Field
+
+from belfry.api.workers.view import PartitionView, Readiness, StandbyView
+from belfry.balance.roster import Seat
+
+
+def instant(epoch_ms: int) -> str:
+    """RFC 3339 of an instant: ``2026-12-01T09:00:00.000Z``."""
+    moment = datetime.fromtimestamp(epoch_ms / 1000, UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+class PartitionAnswer(BaseModel):
+    """One partition that this worker owns."""
+
+    partition: int
+    state: str = Field(description="State of ownership, such as `recovering` or `firing`.")
+    missing: str | None = Field(description="Why it does not fire yet; null when it fires.")
+    pending: int | None = Field(
+        description="Schedules that wait for their next due instant; null, as all that follows is,"
+        " for a caller who is not bound to all tenants."
+    )
+    position: int | None = Field(description="Offset of the next request that has no verdict yet.")
+    ingest_lag_records: int | None = Field(
+        description="Requests in the log that have no verdict yet."
+    )
+    oldest_due_at: str | None = Field(
+        description="Earliest due instant that has not fired, whatever its schedule waits for."
+    )
+    waiting_for: str | None = Field(
+        description="What that one waits for: `firing`, `tenant_queue`, `tenant_blocked`,"
+        " `catch_up`, `ack_lock` or `later_release`."
+    )
+
+    @classmethod
+    def of(cls, view: PartitionView) -> PartitionAnswer:
+        """The answer that shows a partition."""
+        due_ms = view.oldest_due_ms
+        waiting_for = min(due_ms, key=due_ms.__getitem__, default=None)
+        return cls(
+            partition=view.partition,
+            state=view.state,
+            missing=view.missing,
+            pending=view.pending,
+            position=view.position,
+            ingest_lag_records=view.ingest_lag_records,
+            oldest_due_at=None if waiting_for is None else instant(due_ms[waiting_for]),
+            waiting_for=waiting_for,
+        )
+
+    @classmethod
+    def without_counts(cls, view: PartitionView) -> PartitionAnswer:
+        """The same without what tells of other tenants' schedules."""
+        return cls(
+            partition=view.partition,
+            state=view.state,
+            missing=None,
+            pending=None,
+            position=None,
+            ingest_lag_records=None,
+            oldest_due_at=None,
+            waiting_for=None,
+        )
+
+
+class HealthAnswer(BaseModel):
+    """Answer of `/healthz/live` and `/healthz/startup`."""
+
+    ok: bool
+    detail: str
+
+
+class ReadyAnswer(BaseModel):
+    """Answer of `/healthz/ready`."""
+
+    ready: bool
+    problems: list[str]
+    partitions: list[PartitionAnswer]
+
+    @classmethod
+    def of(cls, readiness: Readiness) -> ReadyAnswer:
+        """The answer that shows the readiness of a worker."""
+        return cls(
+            ready=readiness.ready,
+            problems=readiness.problems,
+            partitions=[PartitionAnswer.of(view) for view in readiness.partitions],
+        )
+
+    @classmethod
+    def without_counts(cls, readiness: Readiness) -> ReadyAnswer:
+        """The same for a caller who is bound to some tenants: which partitions, in which state."""
+        views = readiness.partitions
+        return cls(
+            ready=readiness.ready,
+            problems=[],
+            partitions=[PartitionAnswer.without_counts(view) for view in views],
+        )
+
+
+class WorkerAnswer(ReadyAnswer):
+    """One worker of the cluster."""
+
+    worker_id: str
+    version: str
+    started_at: str
+    live: bool
+    pending: int | None = Field(
+        description="Sum over the partitions; null for a caller who is not bound to all tenants."
+    )
+    fired: int | None = Field(description="Events fired since this worker started; null likewise.")
+    clock_skew_seconds: float = Field(description="This machine's clock minus the broker's.")
+    firing_paused: bool = Field(description="Whether the clock guard holds back firing.")
+
+
+class StandbyAnswer(BaseModel):
+    """One partition that a worker stands by for."""
+
+    partition: int
+    warm: bool = Field(description="Whether it could take over at once.")
+    lag_records: int | None = Field(
+        description="Changelog records that it has not read yet; null for a caller who is not bound"
+        " to all tenants."
+    )
+    problem: str | None
+
+    @classmethod
+    def of(cls, view: StandbyView, *, full: bool = True) -> StandbyAnswer:
+        """The answer that shows a standby; without what tells of others unless `full`."""
+        return cls(
+            partition=view.partition,
+            warm=view.warm,
+            lag_records=max(0, view.lag_records) if full else None,
+            problem=(view.problem or None) if full else None,
+        )
+
+
+class MemberAnswer(BaseModel):
+    """One member of the group, as the group's leader told all workers."""
+
+    worker_id: str
+    version: str
+    http_url: str
+    weight: int
+    rack: str | None
+    leaving: bool = Field(description="It stops, or is unfit, and gets no partitions.")
+    owns: list[int]
+    stands_by: list[int]
+
+    @classmethod
+    def of(cls, seat: Seat) -> MemberAnswer:
+        """The answer that shows a member."""
+        return cls(
+            worker_id=seat.worker,
+            version=seat.version,
+            http_url=seat.http,
+            weight=seat.weight,
+            rack=seat.rack or None,
+            leaving=seat.leaving,
+            owns=list(seat.owns),
+            stands_by=list(seat.stands_by),
+        )
+
+
+class ClusterAnswer(BaseModel):
+    """Answer of `/v1/cluster`: who owns what in the group, and each worker in full."""
+
+    app_id: str
+    kafka_cluster_id: str | None
+    members: list[MemberAnswer] = Field(description="All workers, by the group's last rebalance.")
+    standbys: list[StandbyAnswer] = Field(description="Of the worker that answers.")
+    workers: list[WorkerAnswer] = Field(
+        description="The worker that was asked, and then those of the others that answer."
+    )
+    silent: list[str] = Field(
+        default_factory=list, description="Workers of the group that did not answer in time."
+    )

@@ -1,0 +1,123 @@
+"""The HTTP application: routes, guard, problem documents and the page.
+
+A factory: nothing is at module level, so two workers in one process answer apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import replace
+from time import time
+from typing import Final
+
+from fastapi import APIRouter, FastAPI
+from starlette.responses import FileResponse
+from starlette.staticfiles import StaticFiles
+
+from belfry import __version__
+from belfry.api import problems
+from belfry.api.auth.access import Gate
+from belfry.api.auth.key_metrics import figures_of
+from belfry.api.json.document import describe
+from belfry.api.routes.audited import Audited
+from belfry.api.routes.callers import Callers
+from belfry.api.routes.cluster import cluster_routes
+from belfry.api.routes.express import Express
+from belfry.api.routes.health import health_routes
+from belfry.api.routes.history import history_routes
+from belfry.api.routes.key_routes import key_routes
+from belfry.api.routes.previews import preview_routes
+from belfry.api.routes.schedules import plain_calls, schedule_routes
+from belfry.api.routes.tenants import tenant_routes
+from belfry.api.server.guard import Guard
+from belfry.api.server.limits import Limits
+from belfry.api.workers.parts import Parts
+from belfry.api.workers.reading import Reads
+from belfry.api.workers.view import WorkerView
+from belfry.console import ASSETS, PAGE
+from belfry.telemetry.metrics import Metrics
+
+HEALTH: Final = Limits(addresses=True, under_way=100, body_bytes=1_000, bulk_bytes=1_000)
+DESCRIPTION: Final = (
+    "Schedules events with Kafka, without knowing Kafka. Any worker answers for any tenant. Errors"
+    " are RFC 9457 problem documents; instants are RFC 3339 with an offset or epoch milliseconds."
+)
+
+
+def create_app(
+    view: WorkerView,
+    metrics: Metrics,
+    more: Iterable[APIRouter] = (),
+    parts: Parts | None = None,
+    limits: Limits = Limits(),  # frozen
+) -> FastAPI:
+    """The application that shows the worker behind `view`; `more` adds routes to it."""
+    parts = parts or Parts(Gate(), (), _now_ms)
+    callers = Callers(parts, limits.per_second, limits.failures_per_second)
+    reads = Reads(parts)
+    metrics.api_keys(figures_of(parts.gate.keys, parts.now_ms))
+    # FastAPI's own documentation pages load scripts from elsewhere; /openapi.json stays.
+    app = FastAPI(
+        title="belfry",
+        version=__version__,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        lifespan=_closing(parts),
+    )
+    # The last one added is the first one met.
+    app.add_middleware(Express, callers=callers, calls=plain_calls(parts, reads, callers))
+    app.add_middleware(Guard, limits=limits, traffic=parts.traffic)
+    # Before all others, so that it sees what they refuse.
+    app.add_middleware(Audited, trail=parts.trail, now_ms=parts.now_ms)
+    problems.install(app)
+    app.state.routers = (
+        health_routes(view, metrics, callers.sees_all),
+        cluster_routes(view, metrics, parts, callers),
+        history_routes(parts, reads, callers),
+        schedule_routes(parts, reads, callers),
+        tenant_routes(parts, callers),
+        preview_routes(parts, callers),
+        key_routes(view, parts, parts.gate.keys, callers),
+        *more,
+    )
+    for routes in app.state.routers:
+        app.include_router(routes)
+
+    @app.get("/", include_in_schema=False)
+    async def page() -> FileResponse:
+        return FileResponse(PAGE)
+
+    app.mount("/console", StaticFiles(directory=ASSETS))
+    describe(app, DESCRIPTION)
+    return app
+
+
+def create_health_app(
+    view: WorkerView, metrics: Metrics, hosts: frozenset[str] = frozenset()
+) -> FastAPI:
+    """Health and metrics alone, for a port of their own that callers of the API cannot fill.
+
+    `hosts` are names that it may be asked under, besides addresses.
+    """
+    app = FastAPI(title="belfry health", docs_url=None, redoc_url=None, openapi_url=None)
+    app.add_middleware(Guard, limits=replace(HEALTH, hosts=hosts))
+    problems.install(app)
+    app.state.routers = (health_routes(view, metrics),)
+    for routes in app.state.routers:
+        app.include_router(routes)
+    return app
+
+
+def _now_ms() -> float:
+    return time() * 1000
+
+
+def _closing(parts: Parts) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
+    @asynccontextmanager
+    async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+        yield
+        await parts.peers.close()
+
+    return lifespan

@@ -1,0 +1,117 @@
+"""The caller of a request, as routes ask for it: admitted, allowed, and not too quick."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Annotated, Final
+from urllib.parse import unquote
+
+from fastapi import Depends, Request, Security
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+
+from belfry.api.auth.access import Principal, Role, check
+from belfry.api.auth.rates import Failures, Rate
+from belfry.api.notes import note
+from belfry.api.problems import Problem
+from belfry.api.workers.parts import Parts
+from belfry.api.workers.peers import FORWARDED, Target
+
+BEARER: Final = HTTPBearer(
+    auto_error=False,
+    description="An API key, or a token of the OpenID provider; none where neither is configured.",
+)
+Bearer = Annotated[HTTPAuthorizationCredentials | None, Security(BEARER)]
+FAILURES: Final = 20.0
+
+
+class Callers:
+    """Makes the dependencies of routes."""
+
+    def __init__(
+        self, parts: Parts, per_second: float, failures_per_second: float = FAILURES
+    ) -> None:
+        """Calls a second of one caller, and refused tokens a second of one address."""
+        self._parts = parts
+        self._rate = Rate(per_second)
+        self._failures = Failures(failures_per_second)
+
+    def who(self, role: Role) -> Principal:
+        """A parameter's default: the caller, who has this role, for the tenant in the path."""
+
+        async def admitted(request: Request, _bearer: Bearer) -> Principal:
+            return await self.admit(request, role)
+
+        found: Principal = Depends(admitted)
+        return found
+
+    async def admit(self, request: Request, role: Role) -> Principal:
+        """The caller, who has this role, for the tenant in the path; raises `Problem`."""
+        try:
+            principal = await self._known(request)
+        except Problem as problem:
+            if problem.status_code == HTTPStatus.UNAUTHORIZED:
+                self._failures.failed(_address(request), self._parts.now_ms())
+            raise
+        note().comes_from(principal.name, str(principal.role))
+        tenant = request.path_params.get("tenant")
+        check(principal, role, None if tenant is None else unquote(tenant))
+        return principal
+
+    async def sees_all(self, request: Request) -> bool:
+        """Whether the caller may be told what concerns all tenants; nobody is refused."""
+        if not self._parts.gate.is_open and request.headers.get("authorization") is None:
+            return False
+        try:
+            return (await self.admit(request, Role.READ)).reaches_all
+        except Problem:
+            return False
+
+    def charge(self, request: Request, principal: Principal, calls: int) -> None:
+        """Count what came in one request as so many more calls of its caller."""
+        name, now_ms = self._name(request, principal), self._parts.now_ms()
+        self._rate.charge(name, calls, now_ms, principal.per_second)
+
+    async def _known(self, request: Request) -> Principal:
+        forwarded = request.headers.get(FORWARDED)
+        if forwarded is not None:
+            # Whoever is not believed makes nobody read a body.
+            claim = self._parts.passport.read(forwarded, Target.without_body(request))
+            if not self._parts.passport.signs:
+                self._slow_down(request, claim.principal)
+            principal = claim.on(await request.body())
+            # Of a worker that is believed; what is not signed may come from anybody.
+            note().forwarded = self._parts.passport.signs
+            return principal
+        shown = request.headers.get("authorization")
+        address = _address(request)
+        wait_s = self._failures.wait_s(address, shown, self._parts.now_ms())
+        if wait_s > 0:
+            detail = f"{address} showed too many tokens that are not known here: wait."
+            raise _too_quick(detail, "too_many_failures", wait_s)
+        principal = await self._parts.gate.admit(shown)
+        self._failures.worked(address, shown)
+        self._parts.gate.used(principal, address)
+        self._slow_down(request, principal)
+        return principal
+
+    def _name(self, request: Request, principal: Principal) -> str:
+        return _address(request) if self._parts.gate.is_open else principal.name
+
+    def _slow_down(self, request: Request, principal: Principal) -> None:
+        note().comes_from(principal.name, str(principal.role))
+        name = self._name(request, principal)
+        wait_s = self._rate.take(name, self._parts.now_ms(), principal.per_second)
+        if wait_s > 0:
+            detail = (
+                f"{name} asks more often than BELFRY_HTTP_REQUESTS_PER_SECOND or its key allows."
+            )
+            raise _too_quick(detail, "too_many_requests", wait_s)
+
+
+def _address(request: Request) -> str:
+    return request.client.host if request.client else ""
+
+
+def _too_quick(detail: str, code: str, wait_s: float) -> Problem:
+    again = {"retry-after": str(max(1, round(wait_s)))}
+    return Problem(HTTPStatus.TOO_MANY_REQUESTS, detail, code, again)

@@ -1,0 +1,113 @@
+"""`/v1/cluster`: the workers, their partitions and what these wait for.
+
+The worker that is asked asks the others, as the group's roster names them, each for itself alone.
+One that does not answer in time is named, and holds nobody up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from http import HTTPStatus
+from typing import Annotated, Final
+
+from fastapi import APIRouter, Query
+from pydantic import Field, ValidationError
+
+from belfry import __version__
+from belfry.api.auth.access import Principal, Role
+from belfry.api.json.document import problems
+from belfry.api.json.queries import Known
+from belfry.api.routes.answers import (
+    ClusterAnswer,
+    MemberAnswer,
+    ReadyAnswer,
+    StandbyAnswer,
+    WorkerAnswer,
+    instant,
+)
+from belfry.api.routes.callers import Callers
+from belfry.api.workers.parts import Parts
+from belfry.api.workers.peers import Target, Unreachable
+from belfry.api.workers.view import WorkerView
+from belfry.balance.roster import Seat
+from belfry.telemetry.metrics import Metrics
+
+OTHERS_S: Final = 1.0
+ALONE: Final = Target("GET", "/v1/cluster", "alone=true")
+
+
+class ClusterAsked(Known):
+    """Who is to answer."""
+
+    alone: bool = Field(False, description="The worker that is asked, without asking the others.")
+
+
+ClusterQuery = Annotated[ClusterAsked, Query()]
+
+
+def cluster_routes(view: WorkerView, metrics: Metrics, parts: Parts, callers: Callers) -> APIRouter:
+    """Routes that show the cluster as the worker behind `view` and its peers know it."""
+    routes = APIRouter(prefix="/v1", tags=["cluster"])
+
+    @routes.get("/cluster", responses=problems(422, 429))
+    async def cluster(
+        query: ClusterQuery, caller: Principal = callers.who(Role.READ)
+    ) -> ClusterAnswer:
+        """Who owns what, and how each worker is; the one that is asked comes first.
+
+        What tells of schedules, such as `pending`, is shown to callers bound to all tenants.
+        """
+        identity, full = view.identity, caller.reaches_all
+        others = {} if query.alone else await _others(view, parts, caller)
+        found = [each for each in others.values() if each is not None]
+        return ClusterAnswer(
+            app_id=identity.app_id,
+            kafka_cluster_id=identity.kafka_cluster_id,
+            members=[MemberAnswer.of(seat) for seat in view.roster().seats],
+            standbys=[StandbyAnswer.of(each, full=full) for each in view.standbys()],
+            workers=[_worker(view, metrics, full=full), *found],
+            silent=[name for name, each in others.items() if each is None],
+        )
+
+    return routes
+
+
+async def _others(
+    view: WorkerView, parts: Parts, caller: Principal
+) -> dict[str, WorkerAnswer | None]:
+    """The other workers of the group by name; None for those that do not answer."""
+    mine = view.identity.worker_id
+    seats = [each for each in view.roster().seats if each.http and each.worker != mine]
+    answers = await asyncio.gather(*(_other(each, parts, caller) for each in seats))
+    return {seat.worker: answer for seat, answer in zip(seats, answers, strict=True)}
+
+
+async def _other(seat: Seat, parts: Parts, caller: Principal) -> WorkerAnswer | None:
+    try:
+        async with asyncio.timeout(OTHERS_S):
+            answer = await parts.peers.ask(seat.http, ALONE, caller, {})
+        if answer.status_code != HTTPStatus.OK:
+            return None
+        return ClusterAnswer.model_validate_json(bytes(answer.body)).workers[0]
+    except (Unreachable, TimeoutError, ValidationError, IndexError):
+        return None
+
+
+def _worker(view: WorkerView, metrics: Metrics, *, full: bool) -> WorkerAnswer:
+    view.refresh()
+    readiness = view.readiness()
+    ready = ReadyAnswer.of(readiness) if full else ReadyAnswer.without_counts(readiness)
+    identity = view.identity
+    return WorkerAnswer(
+        ready=ready.ready,
+        problems=ready.problems,
+        partitions=ready.partitions,
+        worker_id=identity.worker_id,
+        version=__version__,
+        started_at=instant(identity.started_ms),
+        live=view.live(),
+        pending=sum(each.pending for each in readiness.partitions) if full else None,
+        fired=int(metrics.value("belfry_fired_total")) if full else None,
+        clock_skew_seconds=metrics.value("belfry_clock_skew_seconds"),
+        firing_paused=bool(metrics.value("belfry_firing_paused")),
+    )

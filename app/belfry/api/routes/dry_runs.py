@@ -1,0 +1,97 @@
+"""Dry runs: a copy of what a schedule would fire, marked as such, changing nothing.
+
+The copy is made by the holder of the partition, from the row that would fire, by the same code that
+fires it.  It is written by an ordinary producer: no transaction, no marker, no occurrence.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from http import HTTPStatus
+from typing import Final
+
+import orjson
+from starlette.requests import Request
+from starlette.responses import Response
+
+from belfry.api.auth.access import Principal
+from belfry.api.problems import Problem
+from belfry.api.server.threads import Threads
+from belfry.api.workers.desk import NotWritten
+from belfry.api.workers.holdings import NotHeld
+from belfry.api.workers.parts import RETRY_SOON, Parts
+from belfry.api.workers.reading import Reads
+from belfry.engine.effects import Effects, Fired
+from belfry.engine.emit import fire_extra
+from belfry.engine.step import Step
+from belfry.store.layout.keys import schedule_key
+from belfry.store.lookup import Standing, standing_of
+
+MARK: Final = ("belfry-dry-run", b"true")
+# A copy for a topic that has no leader waits for many seconds: in a thread of few.
+MOST: Final = 8
+
+
+class Copied(Response):
+    """What this worker would fire, still to be written."""
+
+    def __init__(self, copy: Fired) -> None:
+        super().__init__()
+        self.copy = copy
+
+
+class DryRuns:
+    """Fires copies; belongs to one event loop."""
+
+    def __init__(self, parts: Parts, reads: Reads) -> None:
+        self._parts = parts
+        self._reads = reads
+        self._threads = Threads("dry runs", MOST)
+
+    async def fire(
+        self, request: Request, caller: Principal, tenant: str, schedule_id: str
+    ) -> Response:
+        """Write a copy of what a schedule would fire now."""
+        name = schedule_key(tenant, schedule_id)
+        now_ms = int(self._parts.now_ms())
+
+        async def look(partition: int) -> Response:
+            found = self._reads.read(partition, lambda rows: standing_of(rows, name, now_ms))
+            if found is None:
+                detail = f"Tenant {tenant} has no such schedule."
+                return Problem(HTTPStatus.NOT_FOUND, detail, "not_found").response(request.url.path)
+            return Copied(self._copy(found, tenant, partition, now_ms))
+
+        for home in self._reads.homes(request, tenant, schedule_id):
+            answer = await self._reads.answer(request, caller, home, look)
+            if answer.status_code != HTTPStatus.NOT_FOUND:
+                break
+        return await self._written(answer.copy) if isinstance(answer, Copied) else answer
+
+    def _copy(self, found: Standing, tenant: str, partition: int, now_ms: int) -> Fired:
+        if found.pending is None:
+            detail = f"The schedule is over ({found.state}): there is nothing to fire."
+            raise Problem(HTTPStatus.CONFLICT, detail, "over")
+        known = self._parts.ready.holdings.tenant(tenant)
+        if known is None:
+            raise NotHeld(partition)
+        effects = Effects()
+        fire_extra(found.pending, known, now_ms, Step.alone(now_ms, effects))
+        return effects.fired[0]
+
+    async def _written(self, copy: Fired) -> Response:
+        try:
+            message = await self._threads.run(partial(self._parts.ready.desk.copy, copy, MARK))
+        except NotWritten as error:
+            detail = f"The copy was not written: {error}. Try again."
+            raise Problem(
+                HTTPStatus.SERVICE_UNAVAILABLE, detail, "not_written", RETRY_SOON
+            ) from None
+        headers = dict(copy[4])
+        told = {
+            "topic": message.topic(),
+            "partition": message.partition(),
+            "offset": message.offset(),
+            "fire_id": (headers.get("belfry-fire-id") or b"").decode(),
+        }
+        return Response(orjson.dumps(told), HTTPStatus.OK, None, "application/json")

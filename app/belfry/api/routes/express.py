@@ -1,0 +1,86 @@
+"""The two calls that come most, past the framework: look at a schedule, and create one.
+
+FastAPI takes longer to find a route and to fill in its parameters than a read takes altogether, and
+whatever it spends, the engine's threads wait for.  A call that is plain, with an address without
+query and percent-encoding, is known by its path alone: it meets the same caller's checks and the
+same function as the route, which stays what the document describes.  Everything else, and every
+name that is refused, goes on to the framework.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable
+from typing import Final, NamedTuple
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from belfry.api.auth.access import Principal, Role
+from belfry.api.problems import Problem
+from belfry.api.routes.callers import Callers
+from belfry.schedules.request import schedule_id_problem, tenant_problem
+
+_PLAIN: Final = re.compile(
+    r"/v1/tenants/([A-Za-z0-9_.-]+)/schedules(?:/([A-Za-z0-9._~!$&'()*+,;=:@-]+))?"
+)
+
+Look = Callable[[Request, Principal, str, str], Awaitable[Response]]
+Create = Callable[[Request, Principal, str], Awaitable[Response]]
+
+
+class Calls(NamedTuple):
+    """What is done for the plain calls: `look` at a tenant's schedule, `create` one in a tenant."""
+
+    look: Look
+    create: Create
+
+
+class Express:
+    """ASGI middleware: carries plain calls out and hands the others on."""
+
+    def __init__(self, app: ASGIApp, callers: Callers, calls: Calls) -> None:
+        """Stand in front of `app`."""
+        self._app = app
+        self._callers = callers
+        self._calls = calls
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        names = _names(scope)
+        if names is None:
+            await self._app(scope, receive, send)
+            return
+        scope["path_params"] = {"tenant": names[0]}
+        request = Request(scope, receive, send)
+        try:
+            response = await self._answer(request, *names)
+        except Problem as problem:
+            response = problem.response(scope["path"])
+        await response(scope, receive, send)
+
+    async def _answer(self, request: Request, tenant: str, schedule_id: str | None) -> Response:
+        if schedule_id is None:
+            caller = await self._callers.admit(request, Role.SCHEDULE)
+            return await self._calls.create(request, caller, tenant)
+        caller = await self._callers.admit(request, Role.READ)
+        return await self._calls.look(request, caller, tenant, schedule_id)
+
+
+def _names(scope: Scope) -> tuple[str, str | None] | None:
+    """Tenant and schedule of a plain call, the latter None for one to be created."""
+    if scope["type"] != "http" or scope["query_string"] or scope["method"] not in _METHODS:
+        return None
+    found = _PLAIN.fullmatch(scope["path"])
+    if found is None:
+        return None
+    tenant, schedule_id = found.groups()
+    if (schedule_id is None) != (scope["method"] == "POST") or tenant_problem(tenant):
+        return None
+    if schedule_id is not None and schedule_id_problem(schedule_id):
+        return None
+    return tenant, schedule_id
+
+
+_METHODS: Final = frozenset({"GET", "POST"})

@@ -1,0 +1,154 @@
+"""`/v1/keys`: which API keys there are, when they end, and when each was used last.
+
+A worker counts what is shown to it.  The one that is asked asks the others, each for itself alone,
+and adds up; who does not answer in time is named.  No key and no digest is ever in an answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import Annotated, Final
+
+from fastapi import APIRouter, Query
+from pydantic import BaseModel, Field, ValidationError
+
+from belfry.api.auth.access import Principal, Role, forbidden
+from belfry.api.auth.key_uses import KeyRow, merged
+from belfry.api.json.document import problems
+from belfry.api.json.queries import Known
+from belfry.api.routes.answers import instant
+from belfry.api.routes.callers import Callers
+from belfry.api.workers.parts import Parts
+from belfry.api.workers.peers import Target, Unreachable
+from belfry.api.workers.view import WorkerView
+from belfry.balance.roster import Seat
+from belfry.schedules.instants import parse_instant
+
+OTHERS_S: Final = 1.0
+ALONE: Final = Target("GET", "/v1/keys", "alone=true")
+
+
+class KeyAnswer(BaseModel):
+    """One API key: whose it is, and how it was used."""
+
+    id: str = Field(description="Beginning of its SHA-256, as the list has it.")
+    name: str
+    role: str
+    tenants: list[str]
+    state: str = Field(description="`valid`, `expiring` (within 14 days) or `expired`.")
+    expires_at: str | None
+    uses: int = Field(description="Requests that showed it, since the workers started.")
+    refused: int = Field(description="Requests that showed it after its end.")
+    last_used_at: str | None
+    last_used_from: str | None
+    workers: int = Field(description="Workers whose list has it.")
+
+    @classmethod
+    def of(cls, row: KeyRow, now_ms: float) -> KeyAnswer:
+        """A key as it is shown at an instant."""
+        return cls(
+            id=row.id,
+            name=row.name,
+            role=row.role,
+            tenants=list(row.tenants),
+            state=row.state(now_ms),
+            expires_at=None if row.expires_ms is None else instant(row.expires_ms),
+            uses=row.uses,
+            refused=row.refused,
+            last_used_at=None if row.last_ms is None else instant(row.last_ms),
+            last_used_from=row.last_from,
+            workers=row.workers,
+        )
+
+    def row(self) -> KeyRow:
+        """What another worker told, as a row."""
+        return KeyRow(
+            self.id,
+            self.name,
+            self.role,
+            tuple(self.tenants),
+            None if self.expires_at is None else parse_instant(self.expires_at),
+            self.uses,
+            self.refused,
+            None if self.last_used_at is None else parse_instant(self.last_used_at),
+            self.last_used_from,
+            self.workers,
+        )
+
+
+class KeysAnswer(BaseModel):
+    """All API keys that some worker knows."""
+
+    keys: list[KeyAnswer]
+    workers: int = Field(description="Workers that answered.")
+    counted_since: str = Field(description="From then on all of them have counted.")
+    silent: list[str] = Field(description="Workers that did not answer in time.")
+
+
+class KeysAsked(Known):
+    """Who is to answer."""
+
+    alone: bool = Field(False, description="The worker that is asked, without asking the others.")
+
+
+KeysQuery = Annotated[KeysAsked, Query()]
+Rows = Callable[[], list[KeyRow]]
+
+
+def key_routes(view: WorkerView, parts: Parts, rows: Rows, callers: Callers) -> APIRouter:
+    """The route that shows the keys of `rows`."""
+    routes = APIRouter(prefix="/v1", tags=["keys"])
+
+    @routes.get("/keys", responses=problems(422, 429))
+    async def keys(query: KeysQuery, caller: Principal = callers.who(Role.OPERATE)) -> KeysAnswer:
+        """API keys with their roles, tenants, ends and last uses, for who operates all tenants."""
+        if not caller.is_platform:
+            raise forbidden(
+                f"{caller.name} does not operate all tenants (*), whose keys these are."
+            )
+        now_ms = parts.now_ms()
+        mine = KeysAnswer(
+            keys=[KeyAnswer.of(row, now_ms) for row in rows()],
+            workers=1,
+            counted_since=instant(view.identity.started_ms),
+            silent=[],
+        )
+        others = {} if query.alone else await _others(view, parts, caller)
+        return _together([mine, *(each for each in others.values() if each)], now_ms).model_copy(
+            update={"silent": [name for name, each in others.items() if each is None]}
+        )
+
+    return routes
+
+
+def _together(answers: list[KeysAnswer], now_ms: float) -> KeysAnswer:
+    rows = merged(key.row() for answer in answers for key in answer.keys)
+    return KeysAnswer(
+        keys=[KeyAnswer.of(row, now_ms) for row in rows],
+        workers=len(answers),
+        counted_since=max(answer.counted_since for answer in answers),
+        silent=[],
+    )
+
+
+async def _others(
+    view: WorkerView, parts: Parts, caller: Principal
+) -> dict[str, KeysAnswer | None]:
+    """What the other workers of the group tell, by name; None for those that do not answer."""
+    mine = view.identity.worker_id
+    seats = [each for each in view.roster().seats if each.http and each.worker != mine]
+    answers = await asyncio.gather(*(_other(each, parts, caller) for each in seats))
+    return {seat.worker: answer for seat, answer in zip(seats, answers, strict=True)}
+
+
+async def _other(seat: Seat, parts: Parts, caller: Principal) -> KeysAnswer | None:
+    try:
+        async with asyncio.timeout(OTHERS_S):
+            answer = await parts.peers.ask(seat.http, ALONE, caller, {})
+        if answer.status_code != HTTPStatus.OK:
+            return None
+        return KeysAnswer.model_validate_json(bytes(answer.body))
+    except (Unreachable, TimeoutError, ValidationError):
+        return None

@@ -1,0 +1,62 @@
+"""Looking one schedule up, in the partition where it lives or in one where it may have lived."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Any
+
+import orjson
+from fastapi import Request
+from starlette.responses import Response
+
+from belfry.api.auth.access import Principal
+from belfry.api.json import shapes
+from belfry.api.problems import Problem
+from belfry.api.workers.looks import Looks
+from belfry.api.workers.parts import Parts
+from belfry.api.workers.reading import Reads
+from belfry.api.workers.waiting import waiting
+from belfry.schedules.identity import etag_of
+from belfry.store.layout.keys import schedule_key
+from belfry.store.lookup import Standing
+
+
+class ScheduleLookup:
+    """Looks single schedules up, where they live and where they may have lived before."""
+
+    def __init__(self, parts: Parts, reads: Reads) -> None:
+        self._reads = reads
+        self._looks = Looks(reads, parts.now_ms)
+        self._parts = parts
+
+    async def look_up(
+        self, request: Request, caller: Principal, tenant: str, schedule_id: str
+    ) -> Response:
+        """The answer that shows a schedule; 404 where there is none."""
+        name = schedule_key(tenant, schedule_id)
+
+        async def look(partition: int) -> Response:
+            found = await self._looks.standing(partition, name)
+            waits = {} if found is None else self._waiting(found, tenant)
+            if found is not None:
+                waits |= shapes.masked_for(caller, found)
+            return _shown(found, waits, request.url.path, schedule_id)
+
+        for home in self._reads.homes(request, tenant, schedule_id):
+            answer = await self._reads.answer(request, caller, home, look)
+            if answer.status_code != HTTPStatus.NOT_FOUND:
+                break
+        return answer
+
+    def _waiting(self, found: Standing, tenant: str) -> dict[str, Any]:
+        known = self._parts.ready.holdings.tenant(tenant)
+        return waiting(found, known, int(self._parts.now_ms()))
+
+
+def _shown(found: Standing | None, waits: dict[str, Any], path: str, schedule_id: str) -> Response:
+    if found is None:
+        detail = f"The tenant has no schedule {schedule_id!r}."
+        return Problem(HTTPStatus.NOT_FOUND, detail, "not_found").response(path)
+    shown = shapes.whole(found) | waits
+    headers = {"etag": f'"{etag_of(shown["generation"], shown["version"])}"'}
+    return Response(orjson.dumps(shown), HTTPStatus.OK, headers, "application/json")

@@ -1,0 +1,137 @@
+"""`/v1/preview`: what a rule will do, told before it is asked for."""
+
+from __future__ import annotations
+
+import asyncio
+from http import HTTPStatus
+from threading import Event
+from time import monotonic
+from typing import Any, Final
+
+import orjson
+from fastapi import APIRouter, Request
+from pydantic import BaseModel, Field
+from starlette.responses import Response
+
+from belfry.api.auth.access import Principal, Role
+from belfry.api.json.bodies import TRIGGER_FIELDS, Text, TriggerBody
+from belfry.api.json.document import body_of, problems, with_answer
+from belfry.api.json.parsing import parsed
+from belfry.api.json.shapes import moment
+from belfry.api.problems import Problem
+from belfry.api.routes.callers import Callers
+from belfry.api.server.threads import Threads
+from belfry.api.workers.parts import Parts
+from belfry.schedules.fields import EMPTY
+from belfry.schedules.preview import Preview, preview
+from belfry.schedules.rejections import Rejection
+
+# Threads, seconds of one preview, and how often is looked whether its caller still waits.
+MOST: Final = 2
+LONGEST_S: Final = 2.0
+LOOK_S: Final = 0.1
+
+
+class PreviewBody(TriggerBody):
+    """A rule, and how much of it to show."""
+
+    count: int = Field(10, ge=1, le=1000, description="Instants to show.")
+    shown_in: Text | None = Field(
+        None, description="IANA zone of the local times; that of `cron` where it has one; UTC."
+    )
+
+
+class OccurrenceAnswer(BaseModel):
+    """One instant of a rule."""
+
+    occurrence: int
+    scheduled_at: str
+    local: str
+
+
+class WarningAnswer(BaseModel):
+    """Something to know before asking for the rule."""
+
+    code: str
+    text: str
+
+
+class PreviewAnswer(BaseModel):
+    """A rule in words, its next instants, and what to know about them."""
+
+    words: str
+    timezone: str
+    occurrences: list[OccurrenceAnswer]
+    warnings: list[WarningAnswer]
+
+
+def preview_routes(parts: Parts, callers: Callers) -> APIRouter:
+    """The route of previews; it needs no broker."""
+    routes = APIRouter(prefix="/v1", tags=["preview"])
+    threads = Threads("previews", MOST)
+
+    @routes.post(
+        "/preview",
+        response_model=None,
+        responses={
+            **with_answer(PreviewAnswer, 200),
+            **problems(400, 413, 415, 422, 429, 503),
+        },
+        openapi_extra=body_of(PreviewBody),
+    )
+    async def show(request: Request, _caller: Principal = callers.who(Role.READ)) -> Response:
+        """The next instants of a rule as if it were accepted now, in words, with warnings."""
+        body = await parsed(request, PreviewBody)
+        fields: Any = {
+            **EMPTY,
+            **{name: getattr(body, name) for name in TRIGGER_FIELDS},
+            "tenant": "preview",
+            "schedule_id": "preview",
+            "kind": body.kind_given(),
+        }
+        found = await _found(request, threads, fields, (int(parts.now_ms()), body))
+        if isinstance(found, Rejection):
+            raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, found.reason, found.code)
+        return Response(orjson.dumps(_shown(found)), HTTPStatus.OK, None, "application/json")
+
+    return routes
+
+
+async def _found(
+    request: Request, threads: Threads, fields: Any, asked: tuple[int, PreviewBody]
+) -> Preview | Rejection:
+    """A preview of a rule at an instant; it ends early when its time is up or nobody waits."""
+    now_ms, body = asked
+    gone, deadline_s = Event(), monotonic() + LONGEST_S
+
+    def goes_on() -> bool:
+        return not gone.is_set() and monotonic() < deadline_s
+
+    def work() -> Preview | Rejection:
+        return preview(fields, now_ms, body.count, body.shown_in, goes_on=goes_on)
+
+    working = asyncio.ensure_future(threads.run(work))
+    try:
+        while not (await asyncio.wait({working}, timeout=LOOK_S))[0]:
+            if await request.is_disconnected():
+                gone.set()
+        return working.result()
+    finally:
+        # Whoever waited may have been told meanwhile that there is no answer in time.
+        gone.set()
+
+
+def _shown(found: Preview) -> dict[str, Any]:
+    return {
+        "words": found.words,
+        "timezone": found.timezone,
+        "occurrences": [
+            {
+                "occurrence": each.number,
+                "scheduled_at": moment(each.scheduled_ms),
+                "local": each.local,
+            }
+            for each in found.occurrences
+        ],
+        "warnings": [{"code": each.code, "text": each.text} for each in found.warnings],
+    }

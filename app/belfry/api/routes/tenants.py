@@ -1,0 +1,280 @@
+"""`/v1/tenants`: policies, which are records of `belfry.tenants`.
+
+Reads come from what this worker has read of the topic; a write is answered once this worker follows
+it, and every other one does within two seconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from bisect import bisect_right
+from collections.abc import Callable
+from dataclasses import MISSING, asdict, fields
+from http import HTTPStatus
+from itertools import islice
+from time import monotonic
+from typing import Annotated, Any, Final, TypeVar, get_type_hints
+
+import orjson
+from fastapi import APIRouter, Query, Request
+from pydantic import BaseModel, Field, create_model
+from starlette.responses import Response
+
+from belfry.api.auth.access import Principal, Role, forbidden
+from belfry.api.json.bodies import Strict
+from belfry.api.json.credentials import warned_of_policy
+from belfry.api.json.document import body_of, problems, with_answer
+from belfry.api.json.names import TenantName
+from belfry.api.json.parsing import parsed
+from belfry.api.json.queries import Known
+from belfry.api.notes import note
+from belfry.api.problems import Problem
+from belfry.api.routes.callers import Callers
+from belfry.api.workers.parts import RETRY_SOON, Parts
+from belfry.api.workers.policies import Policies
+from belfry.client.errors import Unavailable
+from belfry.client.tenants import BadPolicy, changed, removal_problem
+from belfry.schedules.masking import masked_target
+from belfry.tenants.policy import TenantPolicy
+from belfry.tenants.policy_rights import PLATFORMS, TENANTS, platform_changes
+
+PLATFORM: Final = "the role operate for all tenants (*)"
+FOLLOWED_S: Final = 5.0
+LOOK_S: Final = 0.02
+T = TypeVar("T")
+
+
+def _fields() -> dict[str, Any]:
+    """Fields of a policy, but for the tenant's name, with the schema's defaults."""
+    kinds = get_type_hints(TenantPolicy)
+    found = [each for each in fields(TenantPolicy) if each.default is not MISSING]
+    return {each.name: (kinds[each.name], each.default) for each in found}
+
+
+PolicyBody: Final[type[Strict]] = create_model(
+    "PolicyBody", __base__=Strict, __doc__="A policy; what is left out is the default.", **_fields()
+)
+PolicyAnswer: Final[type[BaseModel]] = create_model(
+    "PolicyAnswer", __doc__="A tenant's policy.", tenant=(str, ...), **_fields()
+)
+
+
+class TenantsAnswer(BaseModel):
+    """Some tenants that have a policy, by name."""
+
+    tenants: list[str]
+    cursor: str | None = Field(description="Give it back for the next page; null at the end.")
+
+
+class TenantsAsked(Known):
+    """Which tenants are listed."""
+
+    limit: int = Field(100, ge=1, le=1000)
+    cursor: str | None = Field(None, max_length=100, description="Of the page before.")
+
+
+class Setting(Known):
+    """How a policy is set."""
+
+    share_topic: bool = Field(
+        False, description="Allow the output_topic of another tenant's policy."
+    )
+
+
+class Removal(Known):
+    """What becomes of what is pending."""
+
+    cancel_pending: bool = Field(
+        False, description="Refuse the tenant's requests from now on, and cancel what is pending."
+    )
+
+
+TenantsQuery = Annotated[TenantsAsked, Query()]
+SettingQuery = Annotated[Setting, Query()]
+RemovalQuery = Annotated[Removal, Query()]
+
+
+def tenant_routes(parts: Parts, callers: Callers) -> APIRouter:
+    """Routes of policies."""
+    routes = APIRouter(prefix="/v1", tags=["tenants"])
+    _listing(routes, parts, callers)
+    # A change begins with what is followed, so the one before has to be followed by then.
+    turn = asyncio.Lock()
+    _setting(routes, parts, callers, turn)
+    _removing(routes, parts, callers, turn)
+    return routes
+
+
+def _listing(routes: APIRouter, parts: Parts, callers: Callers) -> None:
+    @routes.get(
+        "/tenants",
+        response_model=None,
+        responses={**with_answer(TenantsAnswer, 200), **problems(422, 429, 503)},
+    )
+    async def tenants(query: TenantsQuery, caller: Principal = callers.who(Role.READ)) -> Response:
+        """Tenants that have a policy and that the caller is bound to."""
+        names = parts.ready.policies.names()
+        start = 0 if query.cursor is None else bisect_right(names, query.cursor)
+        reached = (name for name in names[start:] if caller.reaches(name))
+        found = list(islice(reached, query.limit + 1))
+        more = len(found) > query.limit
+        found = found[: query.limit]
+        return _sent({"tenants": found, "cursor": found[-1] if more else None})
+
+    @routes.get(
+        "/tenants/{tenant}",
+        response_model=None,
+        responses={**with_answer(PolicyAnswer, 200), **problems(404, 422, 429, 503)},
+    )
+    async def policy(tenant: TenantName, caller: Principal = callers.who(Role.READ)) -> Response:
+        """A tenant's policy; 404 where it has none and is treated by the defaults.
+
+        The role `read` sees no values of targets' headers and no queries of their addresses.
+        """
+        found = parts.ready.policies.policy(tenant)
+        if found is None:
+            raise _none(tenant)
+        shown = asdict(found)
+        if not caller.may(Role.SCHEDULE):
+            shown["http_targets"] = [masked_target(each) for each in shown["http_targets"]]
+        return _sent(shown)
+
+
+def _setting(routes: APIRouter, parts: Parts, callers: Callers, turn: asyncio.Lock) -> None:
+    @routes.put(
+        "/tenants/{tenant}",
+        response_model=None,
+        responses={
+            **with_answer(PolicyAnswer, 200),
+            **problems(400, 413, 415, 422, 429, 503),
+        },
+        openapi_extra=body_of(PolicyBody),
+    )
+    async def put(
+        request: Request,
+        tenant: TenantName,
+        query: SettingQuery,
+        caller: Principal = callers.who(Role.ADMIN),
+    ) -> Response:
+        """Set a tenant's policy as a whole; who sets a part of it leaves the other as it is."""
+        body = await parsed(request, PolicyBody)
+        policies = parts.ready.policies
+        kept = ("former_spreads",) if caller.is_platform else PLATFORMS
+        left_out = set(kept) - body.model_fields_set
+        given = {n: getattr(body, n) for n in type(body).model_fields if n not in left_out}
+
+        def write() -> TenantPolicy:
+            before = _stands(policies, caller, tenant)
+            used = before is not None or policies.is_used(tenant)
+            after = changed(before or TenantPolicy(tenant), given, used=used)
+            note().policy(before, after)
+            check_rights(caller, before or TenantPolicy(tenant), after, shares=query.share_topic)
+            policies.put(after, share_topic=query.share_topic)
+            return after
+
+        async with turn:
+            after = await _written(write)
+            await _followed(lambda: policies.policy(tenant) == after)
+        return warned_of_policy(_sent(asdict(after)), after.http_targets)
+
+
+def _removing(routes: APIRouter, parts: Parts, callers: Callers, turn: asyncio.Lock) -> None:
+    @routes.delete(
+        "/tenants/{tenant}",
+        status_code=HTTPStatus.NO_CONTENT,
+        response_model=None,
+        responses=problems(404, 409, 422, 429, 503),
+    )
+    async def remove(
+        tenant: TenantName, query: RemovalQuery, caller: Principal = callers.who(Role.ADMIN)
+    ) -> Response:
+        """Remove a policy: the tenant is treated by the defaults, or, where unknown tenants are
+        not served, waits."""
+        policies = parts.ready.policies
+        async with turn:
+            stands = await _written(lambda: _stands(policies, caller, tenant))
+            before = stands or TenantPolicy(tenant)
+            if query.cancel_pending:
+                gone = changed(before, {"removed": True}, used=True)
+                note().policy(stands, gone)
+                check_rights(caller, before, gone)
+                await _written(lambda: policies.put(gone))
+                await _followed(lambda: policies.policy(tenant) == gone)
+            else:
+                note().policy(stands, None)
+                _check_removal(tenant, stands)
+                check_rights(caller, before, TenantPolicy(tenant))
+                await _written(lambda: policies.remove(tenant))
+                await _followed(lambda: policies.policy(tenant) is None)
+        return Response(status_code=HTTPStatus.NO_CONTENT)
+
+
+def _stands(policies: Policies, caller: Principal, tenant: str) -> TenantPolicy | None:
+    """The policy that a change begins with; blocks.
+
+    Who may not set all of it must not undo what the platform has set a moment ago, nor what this
+    worker cannot read.  Where unknown tenants are not served, a policy lets its tenant in.
+    """
+    if not caller.is_platform:
+        policies.catch_up(tenant)
+        if policies.closed and policies.policy(tenant) is None:
+            raise forbidden(
+                f"Tenant {tenant} has no policy, and unknown tenants are not served: its first one"
+                f" lets it in, which takes {PLATFORM}."
+            )
+    return policies.policy(tenant)
+
+
+def check_rights(
+    caller: Principal, before: TenantPolicy, after: TenantPolicy, *, shares: bool = False
+) -> None:
+    """Refuse a change of what is the platform's by somebody else; raises `Problem`."""
+    if caller.is_platform:
+        return
+    refused = platform_changes(before, after)
+    if shares:
+        refused.append("share_topic")
+    if refused:
+        detail = (
+            f"{caller.name} may not change {', '.join(refused)} of {after.tenant}: that takes"
+            f" {PLATFORM}. It may set {', '.join(TENANTS)}; leave out the others, or give them as"
+            " they are."
+        )
+        raise Problem(HTTPStatus.FORBIDDEN, detail, "forbidden", fields=refused)
+
+
+def _check_removal(tenant: str, policy: TenantPolicy | None) -> None:
+    if policy is None:
+        raise _none(tenant)
+    problem = removal_problem(policy)
+    if problem is not None:
+        raise Problem(HTTPStatus.CONFLICT, problem, "spread")
+
+
+async def _written(write: Callable[[], T]) -> T:
+    try:
+        return await asyncio.to_thread(write)
+    except BadPolicy as error:
+        raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, str(error), "bad_policy") from None
+    except Unavailable as error:
+        detail = f"The policy was not written: {error}"
+        raise Problem(HTTPStatus.SERVICE_UNAVAILABLE, detail, "not_written", RETRY_SOON) from None
+
+
+async def _followed(holds: Callable[[], bool]) -> None:
+    """Wait until this worker treats the tenant so."""
+    deadline = monotonic() + FOLLOWED_S
+    while not holds():
+        if monotonic() > deadline:
+            detail = "The policy was written, and this worker has not read it yet. Look again."
+            raise Problem(HTTPStatus.SERVICE_UNAVAILABLE, detail, "not_followed", RETRY_SOON)
+        await asyncio.sleep(LOOK_S)
+
+
+def _none(tenant: str) -> Problem:
+    detail = f"Tenant {tenant} has no policy: it is treated by the defaults."
+    return Problem(HTTPStatus.NOT_FOUND, detail, "no_policy")
+
+
+def _sent(told: dict[str, Any]) -> Response:
+    return Response(orjson.dumps(told), HTTPStatus.OK, None, "application/json")

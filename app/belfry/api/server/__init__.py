@@ -1,0 +1,1 @@
+"""The port: connections, their limits, heads and bodies, before any route is looked at."""

@@ -1,0 +1,224 @@
+"""Who may talk to the HTTP port, from where, how much and for how long.
+
+Without authentication the port is bound to loopback.  That alone does not stop a web page whose own
+host name is made to resolve to 127.0.0.1, so the `Host` of each request has to be a name of this
+worker; and a page of another origin that posts here anyway is told by its `Origin`.  Sizes, times
+and the number of requests under way are bounded before anything is read (`incoming.py` counts the
+bodies), and every answer forbids the browser to load anything from elsewhere.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, MutableMapping
+from functools import lru_cache
+from http import HTTPStatus
+from ipaddress import ip_address
+from time import monotonic
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from belfry.api.problems import Problem
+from belfry.api.server.incoming import Bodies, Body
+from belfry.api.server.limits import Limits, Traffic
+
+API: Final = "/v1/"
+LONGEST_HOST: Final = 300
+ANSWER_HEADERS: Final = {
+    "content-security-policy": "default-src 'self'; frame-ancestors 'none'; base-uri 'none'",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cache-control": "no-cache",
+}
+_HOST: Final = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([^\s@:/?#\\\[\]]+))(?::[0-9]*)?")
+_OURS: Final = [(name.encode(), value.encode()) for name, value in ANSWER_HEADERS.items()]
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host name or address means this machine and nothing else."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def host_name(header: str) -> str:
+    """Host part of a `Host` header: ``[::1]:8700`` gives ``::1``; empty when it is none."""
+    # A URL's parser would take what stands around brackets for nothing.
+    match = _HOST.fullmatch(header)
+    return "" if match is None else match[1] or match[2]
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+@lru_cache(64)
+def _named(header: str) -> tuple[str, bool]:
+    """The host in a `Host` header, and whether it means this machine."""
+    name = host_name(header)
+    return name.lower(), is_loopback(name)
+
+
+class Guard:
+    """ASGI middleware: refuses, bounds, and adds the headers of every answer."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        limits: Limits = Limits(),  # frozen
+        traffic: Traffic | None = None,
+    ) -> None:
+        """Stand in front of `app`, and count in `traffic`."""
+        self._app = app
+        self._limits = limits
+        self._traffic = traffic or Traffic()
+        self._bodies = Bodies(limits.bodies_bytes)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        body = Body(receive, headers, self._limits, self._bodies)
+        slot = _Slot(self._traffic)
+        answer = _Answer(send, body, slot)
+        refusal = self._refusal(headers, body)
+        if refusal is not None:
+            await refusal.response(scope["path"])(scope, receive, answer)
+            return
+        if scope["path"].startswith(API) and scope.get("raw_path"):
+            # Names are decoded after the path has been split: an id may hold slashes.
+            scope = {**scope, "path": scope["raw_path"].decode("ascii", "replace")}
+        slot.take()
+        try:
+            async with asyncio.timeout(self._limits.answer_s):
+                await self._app(scope, body.part, answer)
+        except TimeoutError:
+            if answer.begun:
+                raise
+            await _slow(self._limits.answer_s).response(scope["path"])(scope, receive, answer)
+        finally:
+            slot.free()
+            body.forget()
+
+    def _refusal(self, headers: Headers, body: Body) -> Problem | None:
+        """Why a request is not looked at, or None."""
+        hosts = headers.getlist("host")
+        if len(hosts) > 1:
+            return _many_hosts()
+        given = hosts[0] if hosts else ""
+        if len(given) > LONGEST_HOST or not self._is_here(given):
+            return _foreign_host(given)
+        origin = headers.get("origin")
+        if origin is not None and not self._is_ours(origin, given):
+            return _foreign_origin(origin)
+        if self._traffic.calls >= self._limits.under_way:
+            return _too_many(self._limits.under_way)
+        return body.refusal()
+
+    def _is_here(self, host: str) -> bool:
+        """Whether a `Host` header is a name of this worker."""
+        name, is_this_machine = _named(host)
+        if is_this_machine or name in self._limits.hosts:
+            return True
+        return self._limits.addresses and _is_address(name)
+
+    def _is_ours(self, origin: str, host: str) -> bool:
+        """Whether a page of this origin may ask: ours, or one that the settings name."""
+        if origin in self._limits.origins:
+            return True
+        try:
+            return urlsplit(origin).netloc.lower() == host.lower()
+        except ValueError:
+            return False
+
+
+class _Slot:
+    """A call's place among those under way."""
+
+    def __init__(self, traffic: Traffic) -> None:
+        self._traffic = traffic
+        self._taken = False
+
+    def take(self) -> None:
+        self._traffic.began()
+        self._taken = True
+
+    def free(self) -> None:
+        """Give the place back, once."""
+        if self._taken:
+            self._taken = False
+            self._traffic.ended(monotonic())
+
+
+class _Answer:
+    """Sends, with the headers of every answer; knows whether it has begun."""
+
+    def __init__(
+        self, send: Callable[[MutableMapping[str, Any]], Awaitable[None]], body: Body, slot: _Slot
+    ) -> None:
+        self._send = send
+        self._slot = slot
+        self._body = body
+        self.begun = False
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            # What is left of a body may never come, and takes nobody's place.
+            self._slot.free()
+            await self._body.discard()
+            self.begun = True
+            given = message.setdefault("headers", [])
+            names = {name.lower() for name, _ in given}
+            message["headers"] = [*given, *(each for each in _OURS if each[0] not in names)]
+        await self._send(message)
+
+
+def _many_hosts() -> Problem:
+    detail = "The request has more than one Host header: send one, as RFC 9112 says."
+    return Problem(HTTPStatus.BAD_REQUEST, detail, "bad_http", {"connection": "close"})
+
+
+def _foreign_host(given: str) -> Problem:
+    return Problem(
+        HTTPStatus.MISDIRECTED_REQUEST,
+        f"Host {given[:200]!r} is not a name of this machine: use http://127.0.0.1 or"
+        " http://localhost; from elsewhere, use the advertised address, or a name that"
+        " BELFRY_HTTP_ALLOWED_HOSTS lists.",
+        "foreign_host",
+    )
+
+
+def _foreign_origin(given: str) -> Problem:
+    return Problem(
+        HTTPStatus.FORBIDDEN,
+        f"A page of {given[:200]!r} may not ask this worker; BELFRY_HTTP_ALLOWED_ORIGINS lists"
+        " those that may.",
+        "foreign_origin",
+    )
+
+
+def _too_many(most: int) -> Problem:
+    return Problem(
+        HTTPStatus.SERVICE_UNAVAILABLE,
+        f"{most} requests are under way already: try again.",
+        "busy",
+        {"retry-after": "1"},
+    )
+
+
+def _slow(seconds: float) -> Problem:
+    detail = f"There is no answer within {seconds:g} s: try again."
+    return Problem(HTTPStatus.SERVICE_UNAVAILABLE, detail, "slow", {"retry-after": "1"})

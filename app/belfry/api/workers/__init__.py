@@ -1,0 +1,1 @@
+"""What other workers know: who holds what, questions passed on, answers gathered."""

@@ -1,0 +1,230 @@
+"""Requests to Kafka and the verdicts on them, for many callers of one event loop.
+
+    ask(fields, home) ─► belfry.schedules, partition = home ─► … ─► belfry.lifecycle ─► verdict
+
+A write goes the way of all requests, so it is carried out by whoever owns the partition by then and
+outlives the worker that took it.  One producer and one reader of verdicts serve all callers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from queue import Empty, SimpleQueue
+from threading import Thread
+from typing import Any, Final
+
+import structlog
+from confluent_kafka import (
+    KafkaError,
+    KafkaException,
+    Message,
+    Producer,
+)
+
+from belfry.api.workers.verdicts import Awaited, VerdictReader, asked_in_fields, settle
+from belfry.client.kafka import Cluster
+from belfry.client.verdict import Verdict
+from belfry.engine.effects import Fired
+from belfry.schedules.identity import partition_of
+from belfry.settings import SharedSettings
+from belfry.wire import catalogue
+from belfry.wire.claims import signature
+from belfry.wire.lifecycle import LifecycleEvent
+from belfry.wire.record import SIGNATURE
+
+POLL_S: Final = 0.1
+REACH_S: Final = 5.0
+WRITE_S: Final = 12.0
+NAME: Final = "ScheduleRequest"
+
+log = structlog.get_logger(__name__)
+
+
+class NotWritten(Exception):
+    """Kafka has not confirmed a request: it may have been written or not."""
+
+
+class TooLarge(Exception):
+    """Kafka does not take a request of this size."""
+
+
+class NoVerdict(Exception):
+    """A request was written and no verdict came in time."""
+
+
+Frames = tuple[bytes, bytes]
+
+
+class Desk:
+    """Writes requests and hands out verdicts; `ask` belongs to one event loop."""
+
+    def __init__(
+        self, settings: SharedSettings, frames: Frames, secret_of: Callable[[str], bytes]
+    ) -> None:
+        """`frames` are what stands before a request and before a lifecycle event.
+
+        `secret_of` a tenant is what its requests are signed with, if they have to be.
+        """
+        self._secret_of = secret_of
+        self._topic = settings.topic("schedules")
+        self._frame, head = frames
+        properties = settings.kafka_properties()
+        cluster = Cluster(properties.pop("bootstrap.servers"), properties)
+        self._producer = _producer(settings)
+        self._verdicts = VerdictReader(cluster, settings, head)
+        self._stopping = False
+        self._thread = Thread(target=self._run, name="belfry-http-writer", daemon=True)
+
+    def start(self) -> None:
+        """Stand at the end of the lifecycle topic; from then on requests may be written."""
+        self._verdicts.start()
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Give threads and connections back; who still waits gets no verdict."""
+        self._stopping = True
+        if self._thread.is_alive():
+            self._thread.join()
+        self._verdicts.stop()
+
+    async def ask(self, fields: dict[str, Any], home: int, timeout_s: float) -> Verdict:
+        """Write a request and wait for its verdict."""
+        loop = asyncio.get_running_loop()
+        asked = asked_in_fields(fields)
+        while (other := self._verdicts.expected(asked)) is not None:
+            # The same request twice at once: the second one is a DUPLICATE of the first.
+            await asyncio.wait([other], timeout=timeout_s)
+            await asyncio.sleep(0)
+        awaited = Awaited(loop.create_future())
+        self._verdicts.expect(asked, awaited)
+        try:
+            self._write(fields, home, _told_to(awaited, loop))
+            async with asyncio.timeout(timeout_s):
+                return await awaited.answer
+        except TimeoutError:
+            raise NoVerdict(fields["request_id"]) from None
+        finally:
+            self._verdicts.forget(asked)
+
+    def committed(self, events: Sequence[LifecycleEvent]) -> None:
+        """What this worker has just committed; from any thread."""
+        self._verdicts.committed(events)
+
+    async def tell(self, fields: dict[str, Any], home: int, timeout_s: float) -> Verdict:
+        """Write a request and wait until Kafka has it: where it lies, without an outcome."""
+        loop = asyncio.get_running_loop()
+        place: asyncio.Future[Verdict] = loop.create_future()
+        sent = Verdict(fields["tenant"], fields["schedule_id"], None, fields["request_id"])
+        self._write(fields, home, _placed(place, loop, sent))
+        try:
+            async with asyncio.timeout(timeout_s):
+                return await place
+        except TimeoutError:
+            raise NotWritten("no answer in time") from None
+
+    def copy(self, fired: Fired, mark: tuple[str, bytes]) -> Message:
+        """Write a fired record with one more header, and wait for it; blocks, so not in a loop."""
+        topic, key, group, value, headers = fired
+        where: dict[str, Any] = {}
+        told: SimpleQueue[tuple[KafkaError | None, Message]] = SimpleQueue()
+        try:
+            if group is not None:
+                found = self._producer.list_topics(topic, timeout=REACH_S).topics[topic]
+                where["partition"] = partition_of(group, max(1, len(found.partitions)))
+            self._producer.produce(
+                topic,
+                value,
+                key,
+                headers=[*headers, mark],
+                on_delivery=lambda error, message: told.put((error, message)),
+                **where,
+            )
+            error, message = told.get(timeout=WRITE_S)
+        except (KafkaException, BufferError, Empty) as failure:
+            raise NotWritten(str(failure)) from None
+        if error is not None:
+            raise NotWritten(error.str())
+        return message
+
+    def _write(self, fields: dict[str, Any], home: int, on_delivery: Any) -> None:
+        value = self._frame + catalogue.encode(NAME, fields)
+        tenant = str(fields["tenant"])
+        key = tenant.encode()
+        more: dict[str, Any] = {}
+        if secret := self._secret_of(tenant):
+            more["headers"] = [(SIGNATURE, signature(secret, tenant, key, value, None))]
+        try:
+            self._producer.produce(
+                self._topic, value, key, partition=home, on_delivery=on_delivery, **more
+            )
+        except (KafkaException, BufferError) as error:
+            raise _meaning(error.args[0]) from None
+
+    def _run(self) -> None:
+        while not self._stopping:
+            self._producer.poll(POLL_S)
+        self._producer.flush(1)
+
+
+def _producer(settings: SharedSettings) -> Producer:
+    return Producer(
+        {
+            "acks": "all",
+            "enable.idempotence": True,
+            "linger.ms": 1,
+            "partitioner": "murmur2_random",
+            "message.timeout.ms": 10_000,
+            **settings.kafka_properties(),
+            "client.id": f"{settings.cluster.app_id}-http",
+        }
+    )
+
+
+def _meaning(error: Any) -> Exception:
+    if isinstance(error, KafkaError):
+        if error.code() == KafkaError.MSG_SIZE_TOO_LARGE:
+            return TooLarge(error.str())
+        return NotWritten(error.str())
+    return NotWritten(str(error))
+
+
+Delivered = Callable[[KafkaError | None, Message], None]
+
+
+def _told_to(awaited: Awaited, loop: asyncio.AbstractEventLoop) -> Delivered:
+    """A callback that says where a request was written, or that it was not."""
+
+    def delivered(error: KafkaError | None, message: Message) -> None:
+        if error is not None:
+            loop.call_soon_threadsafe(_fail, awaited.answer, _meaning(error))
+        else:
+            loop.call_soon_threadsafe(awaited.written, message.partition(), message.offset())
+
+    return delivered
+
+
+def _placed(
+    place: asyncio.Future[Verdict], loop: asyncio.AbstractEventLoop, sent: Verdict
+) -> Delivered:
+    """A callback that tells where a request lies."""
+
+    def delivered(error: KafkaError | None, message: Message) -> None:
+        if error is not None:
+            loop.call_soon_threadsafe(_fail, place, _meaning(error))
+            return
+        lies = replace(
+            sent,
+            source_topic=message.topic(),
+            source_partition=message.partition(),
+            source_offset=message.offset(),
+        )
+        loop.call_soon_threadsafe(settle, place, lies)
+
+    return delivered
+
+
+def _fail(future: asyncio.Future[Verdict], error: Exception) -> None:
+    if not future.done():
+        future.set_exception(error)

@@ -1,0 +1,135 @@
+"""What all workers together know of a tenant's history: each answers for what it follows.
+
+A partition counts once, by the answer of one worker that followed it from the first look to the
+last.  Where one is on its way, the others' answers are kept and it is asked for again, for a while;
+an answer without it would be wrong and not look so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from http import HTTPStatus
+from time import monotonic
+from typing import Any, Final
+
+import orjson
+from fastapi import Request
+from starlette.responses import Response
+
+from belfry.api.auth.access import Principal
+from belfry.api.problems import Problem
+from belfry.api.workers.parts import RETRY_SOON, Parts
+from belfry.api.workers.peers import FORWARDED, NOT_HELD, Target, Unreachable, number_in
+from belfry.history.book import Book
+from belfry.history.source import History
+
+FOLLOWED: Final = "belfry-followed"
+PATIENCE_S: Final = 2.0
+PAUSE_S: Final = 0.05
+# What a worker finds in some partitions; it may let other requests run meanwhile.
+Look = Callable[[History, frozenset[int]], Awaitable[dict[str, Any]]]
+
+
+class Gatherer:
+    """Asks each worker for the partitions that it follows; belongs to one event loop."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+
+    async def gather(
+        self, request: Request, caller: Principal, look: Look
+    ) -> list[dict[str, Any]] | Response:
+        """What `look` finds here and what the others find; a response for a worker that asks."""
+        source = opened(self._parts.ready.history)
+        if FORWARDED in request.headers:
+            return await _for_worker(request, source, look)
+        deadline = monotonic() + PATIENCE_S
+        missing = frozenset(range(source.partitions))
+        found: list[dict[str, Any]] = []
+        while True:
+            here = missing & source.followed
+            answer = await _looked(source, here, look)
+            if answer is not None:
+                found.append(answer)
+                missing -= here
+            told, why = await self._elsewhere(request, caller, source, missing)
+            for partitions, answer in told:
+                found.append(answer)
+                missing -= partitions
+            if not missing:
+                return found
+            if monotonic() > deadline:
+                detail = f"Partitions {sorted(missing)} are on their way ({why}). Try again."
+                raise Problem(HTTPStatus.SERVICE_UNAVAILABLE, detail, "moving", RETRY_SOON)
+            await asyncio.sleep(PAUSE_S)
+
+    async def _elsewhere(
+        self, request: Request, caller: Principal, source: History, missing: frozenset[int]
+    ) -> tuple[list[tuple[frozenset[int], dict[str, Any]]], str]:
+        """Answers of the other workers with what each answers for, and why some are missing."""
+        directory = self._parts.ready.directory
+        by_url: dict[str, set[int]] = {}
+        for partition in missing:
+            url = directory.holder(source.home_of(partition))
+            if url is not None and url != directory.mine:
+                by_url.setdefault(url, set()).add(partition)
+        if not by_url:
+            return [], "the group has not said who holds them"
+        target = await Target.of(request)
+        asked = [self._ask(url, target, caller, frozenset(some)) for url, some in by_url.items()]
+        answers = await asyncio.gather(*asked)
+        why = "; ".join(answer for _, answer in answers if isinstance(answer, str))
+        return [(some, told) for some, told in answers if not isinstance(told, str)], why
+
+    async def _ask(
+        self, url: str, target: Target, caller: Principal, partitions: frozenset[int]
+    ) -> tuple[frozenset[int], dict[str, Any] | str]:
+        headers = {FOLLOWED: ",".join(map(str, sorted(partitions)))}
+        try:
+            answer = await self._parts.peers.ask(url, target, caller, headers)
+        except Unreachable as error:
+            return partitions, str(error)
+        if answer.status_code != HTTPStatus.OK:
+            return partitions, f"{url} answers {answer.status_code}"
+        return partitions, orjson.loads(answer.body)
+
+
+async def _looked(source: History, partitions: frozenset[int], look: Look) -> dict[str, Any] | None:
+    """What is found of these partitions; None where they are not all followed to the last."""
+    if not partitions or not partitions <= source.followed:
+        return None
+    found = await look(source, partitions)
+    return found if partitions <= source.followed else None
+
+
+async def _for_worker(request: Request, source: History, look: Look) -> Response:
+    """Answer for the partitions that another worker asks for, if all of them are here."""
+    asked = request.headers.get(FOLLOWED, "")
+    wanted = frozenset(number_in(FOLLOWED, each) for each in asked.split(",") if each)
+    found = await _looked(source, wanted, look)
+    if found is not None:
+        return sent(found)
+    detail = f"Partitions {sorted(wanted - source.followed)} are not followed here."
+    refusal = Problem(HTTPStatus.MISDIRECTED_REQUEST, detail, "not_held", {NOT_HELD: "1"})
+    return refusal.response(request.url.path)
+
+
+def opened(source: History) -> History:
+    """The same, once it can be asked; raises `Problem` before."""
+    if source.book is None or not source.partitions:
+        detail = "The history is not open yet. Try again."
+        raise Problem(HTTPStatus.SERVICE_UNAVAILABLE, detail, "starting", RETRY_SOON)
+    return source
+
+
+def book_of(source: History) -> Book:
+    """What is kept; raises `Problem` while it is not open."""
+    book = opened(source).book
+    assert book is not None
+    return book
+
+
+def sent(told: dict[str, Any]) -> Response:
+    """An answer as JSON."""
+    return Response(orjson.dumps(told), HTTPStatus.OK, None, "application/json")

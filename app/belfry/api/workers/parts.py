@@ -1,0 +1,68 @@
+"""What the routes stand on: parts that the worker brings as it comes up.
+
+The port answers from the first second, when there is no Kafka yet; until `open` is called, whatever
+needs a part is answered 503, with what the worker waits for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from http import HTTPStatus
+
+from belfry.api.auth.access import Gate
+from belfry.api.problems import Problem
+from belfry.api.server.limits import Traffic
+from belfry.api.workers.desk import Desk
+from belfry.api.workers.directory import Directory
+from belfry.api.workers.holdings import Holdings
+from belfry.api.workers.peers import Passport, Peers
+from belfry.api.workers.policies import Policies
+from belfry.audit.trail import Trail
+from belfry.history.source import History
+from belfry.wire.worker_keys import Keys
+
+RETRY_SOON = {"retry-after": "1"}
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """The parts of a worker that is connected."""
+
+    desk: Desk
+    holdings: Holdings
+    directory: Directory
+    history: History
+    policies: Policies
+
+
+class Parts:
+    """Gate and peers from the first second, the rest once the worker is connected."""
+
+    def __init__(
+        self,
+        gate: Gate,
+        keys: Keys,
+        now_ms: Callable[[], float],
+        trail: Trail | None = None,
+    ) -> None:
+        """`keys` are what workers sign forwarded requests with; `trail` leads to the audit log."""
+        self.trail = trail or Trail()
+        self.gate = gate
+        self.now_ms = now_ms
+        self.traffic = Traffic()
+        self.passport = Passport(keys, gate, now_ms)
+        self.peers = Peers(self.passport)
+        self._open: Open | None = None
+
+    def open(self, parts: Open) -> None:
+        """The worker is connected."""
+        self._open = parts
+
+    @property
+    def ready(self) -> Open:
+        """The parts of a connected worker; raises `Problem` before it is one."""
+        if self._open is None:
+            detail = "The worker is starting: it has not reached Kafka yet. Try again."
+            raise Problem(HTTPStatus.SERVICE_UNAVAILABLE, detail, "starting", RETRY_SOON)
+        return self._open

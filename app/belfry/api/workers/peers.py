@@ -1,0 +1,228 @@
+"""Asking another worker, for a caller that asked this one.
+
+A forwarded request says on whose behalf it comes, when, and with which body, signed with the secret
+that the workers share; the signature covers method, path and query too.  It is checked before the
+body is read, which nobody else may make a worker keep.  Without authentication there is no secret
+either: then all workers are on one machine, and whoever reaches one reaches all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from http import HTTPStatus
+from typing import Annotated, Final, NamedTuple
+
+import aiohttp
+from pydantic import Field, TypeAdapter
+from starlette.requests import Request
+from starlette.responses import Response
+from yarl import URL
+
+from belfry.api.auth.access import ANYBODY, Gate, Principal, Role, forbidden, unauthorized
+from belfry.api.problems import Problem
+from belfry.wire.worker_keys import Keys
+
+FORWARDED: Final = "belfry-forwarded"
+NOT_HELD: Final = "belfry-not-held"
+AFTER: Final = "belfry-after"
+AT: Final = "belfry-partition"
+MOST_DIGITS: Final = 18
+FRESH_MS: Final = 30_000
+CONNECT_S: Final = 1.0
+TOTAL_S: Final = 20.0
+# An owner that is frozen holds a read up no longer than that.
+READ_S: Final = 2.0
+PASSED_ON: Final = ("content-type", "accept", "if-match")
+HANDED_BACK: Final = ("content-type", "etag", "location", "retry-after", NOT_HELD)
+# Name, tenants and role of the caller, when it was forwarded (epoch ms), and the body's SHA-256.
+_CLAIM: Final = TypeAdapter(
+    tuple[str, tuple[str, ...], Role, Annotated[int, Field(ge=0, le=2**53)], str]
+)
+
+
+class Unreachable(Exception):
+    """The other worker did not answer."""
+
+
+def number_told(request: Request, header: str) -> int | None:
+    """The number that another worker tells in a header, None where none does; raises `Problem`."""
+    given = request.headers.get(header)
+    if given is None or FORWARDED not in request.headers:
+        return None
+    return number_in(header, given)
+
+
+def number_in(header: str, given: str) -> int:
+    """What a worker's header holds, as a number.
+
+    Raises:
+        Problem: where it is none, or longer than any that a worker sends.
+    """
+    if given.isascii() and given.isdecimal() and len(given) <= MOST_DIGITS:
+        return int(given)
+    raise Problem(
+        HTTPStatus.BAD_REQUEST,
+        f"Header {header} is {given[:40]!r}, of {len(given)} characters. It is for workers among"
+        f" themselves, and holds numbers of up to {MOST_DIGITS} digits: leave it out.",
+        "bad_header",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What is asked of another worker."""
+
+    method: str
+    path: str
+    query: str
+    body: bytes = b""
+
+    @classmethod
+    def without_body(cls, request: Request) -> Target:
+        """The same that a caller asks this worker for, as far as its head says."""
+        raw: bytes = request.scope.get("raw_path") or request.scope["path"].encode()
+        return cls(request.method, raw.decode("ascii"), request.url.query)
+
+    @classmethod
+    async def of(cls, request: Request) -> Target:
+        """The same that a caller asks this worker for."""
+        return replace(cls.without_body(request), body=await request.body())
+
+    def signed(self, secret: bytes, claim: str) -> str:
+        """The signature of a claim on this target; the claim says which body."""
+        parts = (self.method, self.path, self.query, claim)
+        return hmac.new(secret, "\n".join(parts).encode(), sha256).hexdigest()
+
+
+class Claim(NamedTuple):
+    """What another worker says of a request: on whose behalf, and, if signed, with which body."""
+
+    principal: Principal
+    body_sha256: str = ""
+
+    def on(self, body: bytes) -> Principal:
+        """On whose behalf a request with this body comes; raises `Problem`."""
+        if self.body_sha256 and self.body_sha256 != sha256(body).hexdigest():
+            raise unauthorized(f"The body is not the one that {FORWARDED} was signed for.")
+        return self.principal
+
+
+class Passport:
+    """Signs whom a forwarded request is for, and reads what other workers signed."""
+
+    def __init__(self, keys: Keys, gate: Gate, now_ms: Callable[[], float]) -> None:
+        """The first of the keys signs, all of them verify; none without a shared secret."""
+        self._keys = keys
+        self._gate = gate
+        self._now_ms = now_ms
+
+    @property
+    def signs(self) -> bool:
+        """Whether forwarded requests are signed; what is not may come from anybody."""
+        return bool(self._keys)
+
+    @property
+    def can_travel(self) -> bool:
+        """Whether other workers would believe this one."""
+        return bool(self._keys) or self._gate.is_open
+
+    def write(self, target: Target, principal: Principal) -> str:
+        """The header of a forwarded request."""
+        digest = sha256(target.body).hexdigest()
+        now_ms = int(self._now_ms())
+        said = (principal.name, principal.tenants, principal.role, now_ms, digest)
+        claim = _CLAIM.dump_json(said).hex()
+        signature = target.signed(self._keys[0], claim) if self._keys else ""
+        return f"{claim}.{signature}"
+
+    def read(self, given: str, target: Target) -> Claim:
+        """What another worker says of this target, whatever its body; raises `Problem`."""
+        claim, _, signature = given.partition(".")
+        if not self._keys:
+            if not self._gate.is_open:
+                raise forbidden("This worker has no BELFRY_HTTP_WORKER_SECRET, so it trusts none.")
+            return Claim(ANYBODY)
+        # As bytes: of texts, only those in ASCII can be compared.
+        given_bytes = signature.encode(errors="replace")
+        if not any(
+            hmac.compare_digest(target.signed(key, claim).encode(), given_bytes)
+            for key in self._keys
+        ):
+            raise unauthorized(
+                f"The signature of {FORWARDED} is wrong: give all workers the same"
+                " BELFRY_HTTP_WORKER_SECRET; callers leave this header out."
+            )
+        return self._believed(claim)
+
+    def _believed(self, claim: str) -> Claim:
+        try:
+            name, tenants, role, at_ms, digest = _CLAIM.validate_json(bytes.fromhex(claim))
+        except ValueError:
+            raise unauthorized(
+                f"{FORWARDED} says nothing that this worker understands: run the same version on"
+                " all workers; callers leave this header out."
+            ) from None
+        if abs(self._now_ms() - at_ms) > FRESH_MS:
+            raise unauthorized(f"{FORWARDED} is older than {FRESH_MS // 1000} s: check the clocks.")
+        return Claim(Principal(name, tenants, role), digest)
+
+
+class Peers:
+    """Connections to the other workers; belongs to one event loop."""
+
+    def __init__(self, passport: Passport) -> None:
+        self.passport = passport
+        self._session: aiohttp.ClientSession | None = None
+
+    async def ask(
+        self, url: str, target: Target, principal: Principal, headers: dict[str, str]
+    ) -> Response:
+        """Another worker's answer; raises `Unreachable`."""
+        given = {**headers, FORWARDED: self.passport.write(target, principal)}
+        address = url + target.path + (f"?{target.query}" if target.query else "")
+        # The path is signed and looked up as it was written, so nothing may quote it anew.
+        patience = aiohttp.ClientTimeout(
+            total=READ_S if target.method == "GET" else TOTAL_S, sock_connect=CONNECT_S
+        )
+        try:
+            async with self._open().request(
+                target.method,
+                URL(address, encoded=True),
+                data=target.body or None,
+                headers=given,
+                allow_redirects=False,
+                timeout=patience,
+            ) as answer:
+                content = await answer.read()
+                kept = {
+                    name: answer.headers[name] for name in HANDED_BACK if name in answer.headers
+                }
+                if NOT_HELD in answer.headers:
+                    kept[NOT_HELD] = answer.headers[NOT_HELD]
+                return Response(content, answer.status, kept)
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise Unreachable(f"{url}: {type(error).__name__} {error}") from error
+
+    def _open(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=200, limit_per_host=100),
+                auto_decompress=False,
+            )
+        return self._session
+
+    async def close(self) -> None:
+        """Close the connections."""
+        if self._session is not None:
+            await self._session.close()
+            # Connections close in the next round of the loop.
+            await asyncio.sleep(0)
+
+
+def is_misdirected(answer: Response) -> bool:
+    """Whether the other worker says that it does not hold what was asked for."""
+    return answer.status_code == HTTPStatus.MISDIRECTED_REQUEST and NOT_HELD in answer.headers

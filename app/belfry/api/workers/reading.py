@@ -1,0 +1,181 @@
+"""Reads go to the worker that holds the partition, whoever was asked.
+
+    held here? ─ yes ─► read the store
+        │ no
+        └─► who holds it, says the group ─► ask that worker ─ "not me" ─► look again, for a second
+                                                                 └─► 503, Retry-After
+
+No read is stale: it shows whatever had been acknowledged to anybody when it was asked for.  Before
+the rows are read, a transaction that is about to end has to have reached the store; afterwards the
+holder has to prove that nobody had taken the partition over (`engine/read_lease.py`).  The highest
+offset that was answered for here travels along as well, and the holder waits until it has that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from http import HTTPStatus
+from time import monotonic
+from typing import Final, TypeVar
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from belfry.api.auth.access import Principal
+from belfry.api.problems import Problem
+from belfry.api.workers.holdings import Lease, NotHeld
+from belfry.api.workers.parts import RETRY_SOON, Parts
+from belfry.api.workers.peers import (
+    AFTER,
+    AT,
+    FORWARDED,
+    NOT_HELD,
+    PASSED_ON,
+    Target,
+    Unreachable,
+    is_misdirected,
+    number_told,
+)
+from belfry.store.lookup import Moving
+from belfry.store.ordered_map import OrderedMap
+
+PATIENCE_S: Final = 1.0
+PAUSE_S: Final = 0.05
+LOOK_S: Final = 0.001
+T = TypeVar("T")
+Look = Callable[[OrderedMap], T]
+
+
+class Reads:
+    """Finds the holder of a partition and lets it answer; belongs to one event loop."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._written: dict[int, int] = {}
+
+    def wrote(self, partition: int | None, offset: int | None) -> None:
+        """A write that lies there was answered for: later reads have to see it."""
+        if partition is not None and offset is not None:
+            self._written[partition] = max(offset, self._written.get(partition, -1))
+
+    async def answer(
+        self,
+        request: Request,
+        principal: Principal,
+        partition: int,
+        look: Callable[[int], Awaitable[Response]],
+    ) -> Response:
+        """The answer of whoever holds a partition; `look` reads it here, raising `NotHeld`."""
+        deadline = monotonic() + PATIENCE_S
+        after = self._after(request, partition)
+        why = ""
+        while True:
+            try:
+                return await self._here(partition, after, look, deadline)
+            except NotHeld:
+                if FORWARDED in request.headers:
+                    return _not_held(request, partition)
+                elsewhere = await self._elsewhere(request, principal, partition, after)
+                if isinstance(elsewhere, Response):
+                    return elsewhere
+                why = elsewhere
+            except Moving as error:
+                why = str(error)
+            if monotonic() > deadline:
+                raise _moving(partition, why)
+            await asyncio.sleep(PAUSE_S)
+
+    def homes(self, request: Request, tenant: str, schedule_id: str) -> list[int]:
+        """Where a schedule may live, the likeliest first; one place, where another worker asks."""
+        told = number_told(request, AT)
+        if told is not None:
+            return [told]
+        holdings = self._parts.ready.holdings
+        home = holdings.home_of(tenant, schedule_id)
+        return [home, *holdings.former_homes_of(tenant, schedule_id)]
+
+    def read(self, partition: int, look: Look[T]) -> T:
+        """What `look` finds in a partition that is held here; raises `NotHeld`."""
+        return self._parts.ready.holdings.read(partition, look)
+
+    def _after(self, request: Request, partition: int) -> int:
+        told = number_told(request, AFTER)
+        return self._written.get(partition, -1) if told is None else told
+
+    async def _here(
+        self,
+        partition: int,
+        after: int,
+        look: Callable[[int], Awaitable[Response]],
+        deadline: float,
+    ) -> Response:
+        """This worker's answer, once it is known to be the truth; raises `NotHeld`."""
+        lease = self._parts.ready.holdings.lease(partition)
+        await self._applied(partition, lease, after, deadline)
+        answer = await look(partition)
+        await self._proven(partition, lease, deadline)
+        return answer
+
+    async def _applied(self, partition: int, lease: Lease, after: int, deadline: float) -> None:
+        """Wait until the store shows what may be visible, and the request at this offset."""
+        holdings = self._parts.ready.holdings
+        while not lease.settled or holdings.position(partition) <= after:
+            if monotonic() > deadline:
+                what = f"the request at offset {after}" if lease.settled else "the last commit"
+                raise _moving(partition, f"{what} is not applied yet")
+            await asyncio.sleep(LOOK_S)
+
+    async def _proven(self, partition: int, lease: Lease, deadline: float) -> None:
+        """Wait until what has been read is known to be the truth."""
+        holdings, read_ms = self._parts.ready.holdings, monotonic() * 1000
+        while not holdings.proven(partition, lease, read_ms):
+            if monotonic() > deadline:
+                raise _moving(partition, "its owner cannot show that it still is")
+            await asyncio.sleep(LOOK_S)
+
+    async def _elsewhere(
+        self, request: Request, principal: Principal, partition: int, after: int
+    ) -> Response | str:
+        """The answer of the holder, or of a standby that took over; else why there is none."""
+        directory = self._parts.ready.directory
+        told = [directory.holder(partition), *directory.standbys(partition)]
+        urls = [url for url in dict.fromkeys(told) if url is not None and url != directory.mine]
+        why = "the group has not said who holds it"
+        for url in urls:
+            if not self._parts.passport.can_travel:
+                return f"{url} holds it, and without BELFRY_HTTP_WORKER_SECRET it trusts nobody"
+            answer = await self._asked(url, request, principal, (partition, after))
+            if isinstance(answer, Response):
+                return answer
+            why = answer
+        return why
+
+    async def _asked(
+        self, url: str, request: Request, principal: Principal, where: tuple[int, int]
+    ) -> Response | str:
+        """Another worker's answer, or why there is none; `where`: a partition, after an offset."""
+        partition, after = where
+        headers = {name: request.headers[name] for name in PASSED_ON if name in request.headers}
+        headers[AT] = str(partition)
+        if after >= 0:
+            headers[AFTER] = str(after)
+        try:
+            target = await Target.of(request)
+            answer = await self._parts.peers.ask(url, target, principal, headers)
+        except Unreachable as error:
+            return str(error)
+        return f"{url} does not hold it any more" if is_misdirected(answer) else answer
+
+
+def _not_held(request: Request, partition: int) -> Response:
+    detail = f"Partition {partition} is not held by this worker."
+    refusal = Problem(
+        HTTPStatus.MISDIRECTED_REQUEST, detail, "not_held", {NOT_HELD: str(partition)}
+    )
+    return refusal.response(request.url.path)
+
+
+def _moving(partition: int, why: str) -> Problem:
+    detail = f"Partition {partition} is on its way to another worker ({why}). Try again."
+    return Problem(HTTPStatus.SERVICE_UNAVAILABLE, detail, "moving", RETRY_SOON)

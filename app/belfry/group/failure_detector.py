@@ -1,0 +1,139 @@
+"""When a standby may take over: the owner's worker is silent, or its one partition hangs.
+
+    by heartbeats   the worker's heartbeat stops          its partitions are taken over, all at once
+                    it comes, without this partition      judged by itself: a step, or an open
+                                                          transaction that grows, is a sign of life
+    by commits      an owner of an older version, or      judged by itself, more patiently the more
+                    one whose heartbeats are not taken    partitions it divides its attention among
+
+Only the first of them is what usually happens, and neither its cost nor its delay grows with the
+partitions.  The fence makes all of them safe; being wrong costs one hand-over.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from belfry.balance.roster import BEAT_MS, BEATS_OF_SILENCE, beat_ms
+from belfry.group.heartbeat_watch import HeartbeatWatch
+from belfry.group.silence import LOOK_EVERY_MS, Silence
+
+RANK_MS: Final = 1_000.0
+# Looks at many partitions of one owner leave the broker time for other things.
+LOOK_MS_PER_PARTITION: Final = 5.0
+LOOKS_BEFORE_OVER: Final = 2.5
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long a standby waits, in milliseconds: by heartbeats, and by commits.
+
+    Both include what its rank and its former mistakes add; `limit_ms` does not.  `owns` is how many
+    partitions the owner has.
+    """
+
+    limit_ms: float
+    heartbeats_ms: float
+    commits_ms: float
+    owns: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """The settings that patience follows from: the silence limit, and the longest patience."""
+
+    limit_ms: float
+    longest_ms: float
+
+    def patience(self, owns: int, rank: int, mistakes: int) -> Patience:
+        """For an owner of so many partitions, by a standby of a rank that was so often wrong."""
+        limit_ms = max(self.limit_ms, BEATS_OF_SILENCE * BEAT_MS)
+        commits_ms = max(self.limit_ms, BEATS_OF_SILENCE * beat_ms(owns))
+
+        def waits_ms(shortest_ms: float) -> float:
+            waits_ms = shortest_ms * 2.0**mistakes + RANK_MS * rank
+            return min(waits_ms, max(shortest_ms, self.longest_ms))
+
+        return Patience(limit_ms, waits_ms(limit_ms), waits_ms(commits_ms), owns)
+
+
+class FailureDetector:
+    """Judges the owner of one partition; instants come in, monotonic milliseconds."""
+
+    def __init__(self, partition: int, now_ms: float) -> None:
+        self._partition = partition
+        self._silence = Silence(0.0, now_ms)
+        self._stepped_ms = now_ms
+        self._watch: HeartbeatWatch | None = None
+        self._was_well = False
+        self._patience = Patience(0.0, 0.0, 0.0)
+
+    def follow(self, watch: HeartbeatWatch | None, patience: Patience) -> None:
+        """Judge by these heartbeats, or by commits alone."""
+        if watch is not self._watch:
+            self._watch, self._was_well = watch, False
+        self._patience = patience
+
+    def here(self, now_ms: float) -> None:
+        """This process runs."""
+        self._silence.here(now_ms)
+
+    def heard(self, now_ms: float) -> None:
+        """A step has come."""
+        self._stepped_ms = now_ms
+        self._silence.heard(now_ms)
+
+    def unanswered(self, now_ms: float) -> None:
+        """The broker did not answer."""
+        self._silence.unanswered(now_ms)
+
+    def looked(self, asked_ms: float, now_ms: float, position: int, end: int) -> None:
+        """The log was read up to `position` and ends at `end`; when that was asked and answered."""
+        self._silence.looked(asked_ms, now_ms, position, end)
+
+    def wants_look(self, now_ms: float) -> bool:
+        """Whether to ask where the log ends: only where heartbeats do not tell."""
+        return not self._told_by_heartbeats(now_ms) and self._silence.wants_look(now_ms)
+
+    def over(self, now_ms: float) -> bool:
+        """Whether the partition is to be taken over."""
+        watch, patience = self._watch, self._patience
+        if watch is not None and self._worker_decides(watch):
+            waited_ms = min(watch.quiet_ms(now_ms), now_ms - self._stepped_ms)
+            if waited_ms >= patience.heartbeats_ms:
+                return True
+        return not self._told_by_heartbeats(now_ms) and self._silence.over(now_ms)
+
+    def _worker_decides(self, watch: HeartbeatWatch) -> bool:
+        """Whether nobody has gone on with the partition since the heartbeats stopped.
+
+        A step that comes long after the last of them is somebody else's, or shows that only the
+        heartbeats are lost.  An owner that has not been heard yet is judged by its commits.
+        """
+        heard_ms = watch.heard_ms
+        return heard_ms is not None and self._stepped_ms <= heard_ms + self._patience.limit_ms
+
+    def _told_by_heartbeats(self, now_ms: float) -> bool:
+        """Whether the partition is not to be judged by itself; sets how it is, where it is."""
+        watch, patience, silence = self._watch, self._patience, self._silence
+        if watch is None:
+            silence.patience_ms = patience.commits_ms
+            return False
+        if watch.excused(now_ms):
+            silence.unanswered(now_ms)
+            return True
+        if watch.vouches(self._partition, now_ms, patience.limit_ms):
+            self._was_well = True
+            silence.heard(now_ms)
+            return True
+        beats = watch.lives(now_ms, patience.limit_ms)
+        if not beats and self._worker_decides(watch):
+            return True
+        silence.patience_ms = patience.commits_ms
+        if beats and self._was_well:
+            # It hangs, on a worker that lives.  One that was not well yet is being taken over.
+            every_ms = max(LOOK_EVERY_MS, LOOK_MS_PER_PARTITION * patience.owns)
+            silence.look_every_ms = every_ms
+            silence.patience_ms = max(patience.heartbeats_ms, LOOKS_BEFORE_OVER * every_ms)
+        return False

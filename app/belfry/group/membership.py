@@ -1,0 +1,176 @@
+"""Membership: a Faust application that says which partitions are this worker's.
+
+Faust keeps the group, the assignment and the agents.  It does not fetch: requests are read by
+belfry's own readers (`source.py`), which feed the agent's channel, so no batch can be dropped in a
+rebalance, and an owner may go on until its successor fences it.  The subscribed partitions are
+paused for the group's client, which then only sends heartbeats.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Any, Final, cast
+
+import faust
+from aiokafka import AIOKafkaConsumer
+from aiokafka.coordinator.assignors.abstract import AbstractPartitionAssignor
+from faust.channels import Channel
+from faust.transport.drivers import aiokafka as driver
+from faust.types import TP
+from mode.utils.queues import FlowControlEvent, ThrowableQueue
+
+from belfry.balance.owners import ASSIGNERS
+from belfry.group.assignor import assignor_of
+from belfry.group.group import Group
+from belfry.group.roster_client import follow_roster
+from belfry.kafka.security import group_client_security
+from belfry.settings import Settings
+
+AHEAD_BATCHES: Final = 64
+NEVER_MS: Final = 2**31 - 1
+
+TakeIn = Callable[[Any], Any]
+
+
+class _MembershipThread(driver.AIOKafkaConsumerThread):
+    """The group's client: heartbeats, no fetching."""
+
+    _following: asyncio.Task[None] | None = None
+
+    def _create_worker_consumer(self, _transport: driver.Transport) -> AIOKafkaConsumer:
+        app = cast("MembershipApp", self.app)
+        settings = app.settings
+        return AIOKafkaConsumer(
+            # The address is for people and `belfry doctor`; workers tell theirs in the roster.
+            client_id=f"{settings.cluster.app_id}@{settings.http_advertised_url or ''}",
+            group_instance_id=settings.group_instance_id,
+            group_id=settings.cluster.app_id,
+            bootstrap_servers=settings.bootstrap_servers.split(","),
+            partition_assignment_strategy=app.assignors,
+            enable_auto_commit=False,
+            auto_offset_reset="latest",
+            # belfry checks its own progress, and nothing is ever polled here.
+            max_poll_interval_ms=NEVER_MS,
+            rebalance_timeout_ms=settings.session_timeout_ms,
+            session_timeout_ms=settings.session_timeout_ms,
+            heartbeat_interval_ms=settings.heartbeat_interval_ms,
+            request_timeout_ms=max(40_000, settings.session_timeout_ms + 5_000),
+            **group_client_security(settings.kafka_properties()),
+        )
+
+    def rejoin(self) -> None:
+        """Ask the group to share its partitions anew; from any thread."""
+        coordinator = self._ensure_consumer()._coordinator  # noqa: SLF001  # there is no other way
+        self.thread_loop.call_soon_threadsafe(coordinator.request_rejoin)
+
+    async def on_partitions_assigned(self, assigned: set[TP], generation_id: int = 0) -> None:
+        self._ensure_consumer().pause(*driver.ensure_aiokafka_TPset(assigned))
+        self._follow_roster()
+        await super().on_partitions_assigned(assigned, generation_id)
+
+    def _follow_roster(self) -> None:
+        """Ask who is in the group now; what was asked before the assignment is of no use."""
+        self._forget_roster()
+        group = cast("MembershipApp", self.app).group
+        following = follow_roster(self._ensure_consumer(), group)
+        self._following = self.thread_loop.create_task(following)
+
+    def _forget_roster(self) -> None:
+        if self._following is not None:
+            self._following.cancel()
+
+    async def on_thread_stop(self) -> None:
+        """Leave the group."""
+        self._forget_roster()
+        await super().on_thread_stop()
+
+
+class _MembershipConsumer(driver.Consumer):
+    """Faust's view of the group: assignments come, records never do."""
+
+    def rejoin(self) -> None:
+        """Ask the group to share its partitions anew; from any thread."""
+        cast("_MembershipThread", self._thread).rejoin()
+
+    def _new_consumer_thread(self) -> driver.AIOKafkaConsumerThread:
+        return _MembershipThread(self, loop=self.loop, beacon=self.beacon)
+
+    async def getmany(self, timeout: float) -> AsyncIterator[tuple[TP, Any]]:  # noqa: ASYNC109
+        await self.sleep(timeout)
+        nothing: tuple[tuple[TP, Any], ...] = ()
+        for record in nothing:
+            yield record
+
+    async def perform_seek(self) -> None:
+        """Positions are kept with the state; the group commits none."""
+
+    def verify_event_path(self, now: float, tp: TP) -> None:
+        """Faust's watch for stuck streams looks at records, and there are none."""
+
+
+class _NoProducer(driver.Producer):
+    """Faust starts a producer with every application; this one stays unconnected."""
+
+    async def on_start(self) -> None:
+        """Connect nothing."""
+
+    async def on_stop(self) -> None:
+        """Nothing was connected."""
+
+    async def flush(self) -> None:
+        """Nothing is ever sent."""
+
+
+class _MembershipTransport(driver.Transport):
+    Consumer = _MembershipConsumer
+    Producer = _NoProducer
+
+
+class MembershipApp(faust.App):
+    """A Faust application around one agent, with belfry's transport."""
+
+    settings: Settings
+    group: Group
+    assignors: Sequence[type[AbstractPartitionAssignor]]
+
+    def rejoin(self) -> None:
+        """Ask the group to share its partitions anew; from any thread."""
+        cast("_MembershipConsumer", self.consumer).rejoin()
+
+    def _new_transport(self) -> Any:
+        return _MembershipTransport(self.conf.broker_consumer, self, loop=self.loop)
+
+    def _new_producer_transport(self) -> Any:
+        return _MembershipTransport(self.conf.broker_producer, self, loop=self.loop)
+
+
+def membership_app(
+    settings: Settings, group: Group, homes: int, take_in: TakeIn
+) -> tuple[MembershipApp, Channel[Any]]:
+    """An application whose agent is `take_in`, and the channel that feeds it."""
+    servers = ";".join(f"kafka://{server}" for server in settings.bootstrap_servers.split(","))
+    app = MembershipApp(
+        settings.cluster.app_id,
+        broker=servers,
+        autodiscover=False,
+        web_enabled=False,
+        topic_disable_leader=True,
+        topic_allow_declare=False,
+        stream_wait_empty=False,
+        store="memory://",
+        datadir=str(settings.data_dir / "faust"),
+        broker_session_timeout=settings.session_timeout_ms / 1000,
+        broker_heartbeat_interval=settings.heartbeat_interval_ms / 1000,
+    )
+    app.settings = settings
+    app.group = group
+    assigner = ASSIGNERS[settings.assignment]
+    # One only: aiokafka joins once for each, and each join is a rebalance for everybody.
+    app.assignors = [assignor_of(group, assigner, homes, settings.standbys)]
+    # A flow control of its own: Faust empties the queues of its own one at every rebalance.
+    always = FlowControlEvent(initially_suspended=False)
+    queue: Any = ThrowableQueue(maxsize=AHEAD_BATCHES, flow_control=always)
+    batches: Channel[Any] = Channel(app, queue=queue)
+    app.agent(batches, name="belfry.take_in")(take_in)
+    return app, batches

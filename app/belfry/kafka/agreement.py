@@ -1,0 +1,151 @@
+"""Whether this worker agrees with the others on the settings that they share.
+
+`belfry.settings.agreement` says which settings these are, and compares.  What is compared lies in
+two places:
+
+    changelog       a statement in each partition, written by the first commit of an owner
+    offset notes    the same beside the anchors, where a start and `belfry doctor` can read it
+
+At start the notes are read, before the group is joined: who must not run beside the workers that
+run is refused, and who differs otherwise says so.  At a take-over the changelog is read, which
+knows more: notes are forgotten some days after the last owner.  Nobody is refused there but for the
+fixed settings: the state has to be taken over by somebody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+import structlog
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from belfry.kafka.anchors import anchor_group
+from belfry.kafka.offset_notes import ANSWER_S, OffsetNotes
+from belfry.kafka.topics import REACH_S
+from belfry.settings import DeliverySettings, SharedSettings
+from belfry.settings.agreement import (
+    Difference,
+    Rule,
+    Statement,
+    cluster_differences,
+    decode,
+    differences,
+    encode,
+    statement,
+    told,
+)
+from belfry.store.layout.records import encode_text, text_of
+
+DIFFERS: Final = "a setting differs from what other workers have, or had last"
+
+log = structlog.get_logger(__name__)
+
+
+class Refused(Exception):
+    """This worker must not own the partition: state or settings do not fit."""
+
+
+class Agreement:
+    """Compares with what lies in the changelog of each partition that is taken over."""
+
+    def __init__(self, settings: DeliverySettings) -> None:
+        self._cluster = settings.cluster_fingerprint()
+        self._settings = settings
+        self._said: set[Difference] = set()
+
+    def cluster(self, kept: bytes | None) -> bytes | None:
+        """The fixed settings, where they are not kept yet; `Refused` where they are others."""
+        differing = [] if kept is None else cluster_differences(kept, self._cluster)
+        if differing:
+            raise Refused(
+                f"cluster settings differ: {told(differing)}. They are {Rule.FIXED.value}: give all"
+                " of its workers the same."
+            )
+        return None if kept == self._cluster else self._cluster
+
+    def statement(self, kept: bytes | None) -> bytes | None:
+        """The row of this worker's statement, where another one is kept, or none.
+
+        Each difference is said once, however many partitions are taken over.
+        """
+        row = encode_text(encode(statement(self._settings)))
+        if kept is not None and kept != row:
+            found = differences(decode(text_of(kept)), statement(self._settings))
+            for each in found:
+                if each not in self._said:
+                    self._said.add(each)
+                    log.warning(DIFFERS, told=each.told(), may_differ=each.rule.value)
+        return None if kept == row else row
+
+
+class Statements:
+    """What the owner of each partition says of its settings, where everybody can read it."""
+
+    def __init__(self, admin: AdminClient, settings: DeliverySettings) -> None:
+        self._notes = _notes(admin, settings)
+        self._mine = encode(statement(settings))
+        self._said = ""
+
+    def keep(self, partitions: Iterable[int]) -> None:
+        """Say it for partitions that are owned here; what is in the way of it is logged once."""
+        try:
+            failed = self._notes.write(dict.fromkeys(partitions, self._mine))
+        except ConnectionError as error:
+            failed = {-1: str(error)}
+        why = next(iter(failed.values()), "")
+        if why and why != self._said:
+            log.warning("what this worker's settings are is not kept for others", reason=why)
+        self._said = why
+
+
+def kept_statements(
+    admin: AdminClient, settings: SharedSettings, homes: Iterable[int]
+) -> dict[int, Statement]:
+    """What the last owner of each partition said; ConnectionError where the cluster is silent."""
+    texts = _notes(admin, settings).read(homes)
+    return {partition: decode(text) for partition, text in texts.items()}
+
+
+def compare_at_start(admin: AdminClient, settings: DeliverySettings) -> str:
+    """Say in what this worker differs; why it must not start beside others, empty where it may."""
+    changelog = admin.list_topics(timeout=REACH_S).topics.get(settings.topic("changelog"))
+    homes = range(0 if changelog is None else len(changelog.partitions))
+    try:
+        kept = kept_statements(admin, settings, homes)
+    except ConnectionError as error:
+        log.warning("what the settings of other workers are is not known", reason=str(error))
+        return ""
+    mine = statement(settings)
+    found = {each: None for said in kept.values() for each in differences(said, mine)}
+    refused = [each for each in found if each.rule is Rule.TOGETHER]
+    others = _others(admin, settings) if refused else 0
+    for each in found:
+        if not (others and each in refused):
+            log.warning(DIFFERS, told=each.told(), may_differ=each.rule.value)
+    if not others:
+        return ""
+    return (
+        f"settings differ: {told(refused)}. They have to be {Rule.TOGETHER.value}, and {others}"
+        " run: give this worker what they have, or stop all of them before you change it. How the"
+        " secret is changed without a stop is in docs/workers.md. A worker that was killed counts"
+        " until its session is over (BELFRY_SESSION_TIMEOUT_MS)."
+    )
+
+
+def _others(admin: AdminClient, settings: DeliverySettings) -> int:
+    """Number of other workers in the group; a static member is not another than itself."""
+    group, own = settings.cluster.app_id, settings.group_instance_id
+    try:
+        asked: Any = admin.describe_consumer_groups([group], request_timeout=ANSWER_S)
+        members = asked[group].result(ANSWER_S).members
+    except (KafkaException, TimeoutError) as error:
+        log.warning("whether other workers run is not known", reason=str(error))
+        return 0
+    return sum(own is None or each.group_instance_id != own for each in members)
+
+
+def _notes(admin: AdminClient, settings: SharedSettings) -> OffsetNotes:
+    """Beside the anchors; they are of the changelog, so they go when that is deleted."""
+    return OffsetNotes(admin, anchor_group(settings), settings.topic("changelog"))

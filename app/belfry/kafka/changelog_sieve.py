@@ -1,0 +1,75 @@
+"""The changelog's records that a worker wrote, told from those of strangers.
+
+What lies in the changelog is state.  A record that somebody else has written there is skipped,
+counted, and told of: it neither becomes state nor stops the partition.  What may be a row is never
+skipped for a guess (`store/signatures.py`, `Judge`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Final
+
+import structlog
+from confluent_kafka import Message
+
+from belfry.kafka.record_headers import proof_of
+from belfry.store.signatures import Judge
+from belfry.telemetry.limited import LimitedLogger
+
+log = structlog.get_logger(__name__)
+_told: Final = LimitedLogger(log)
+
+Change = tuple[bytes, bytes | None]
+Changes = tuple[list[Change], list[int]]
+Counted = Callable[[str, int], None]
+
+
+def uncounted(_topic: str, _records: int) -> None:
+    """Nobody counts what is skipped."""
+
+
+class Sieve:
+    """Lets a worker's records of one partition through; batches come in the order of offsets."""
+
+    def __init__(self, judge: Judge | None = None, counted: Counted = uncounted) -> None:
+        self._judge = judge or Judge()
+        self._counted = counted
+
+    def restart(self) -> None:
+        """Records come from another offset on."""
+        self._judge.restart()
+
+    def ours(self, messages: Sequence[Message]) -> Changes:
+        """The rows among records, and their offsets; what is no worker's is reported."""
+        changes: list[Change] = []
+        offsets: list[int] = []
+        skipped: list[Message] = []
+        row = self._judge.row
+        for message in messages:
+            key, offset = message.key() or b"", message.offset()
+            assert offset is not None, "a record that was read has an offset"
+            known, value = row(offset, key, message.value(), partial(proof_of, message))
+            if known:
+                changes.append((key, value))
+                offsets.append(offset)
+            else:
+                skipped.append(message)
+        if skipped:
+            self._report(skipped)
+        return changes, offsets
+
+    def _report(self, skipped: Sequence[Message]) -> None:
+        first = skipped[0]
+        topic = first.topic() or ""
+        self._counted(topic, len(skipped))
+        _told.warning(
+            f"{topic}/{first.partition()}",
+            "records that no worker wrote are skipped",
+            topic=topic,
+            partition=first.partition(),
+            offset=first.offset(),
+            records=len(skipped),
+            to_do="find out who else may write to this topic, and take the right away",
+        )

@@ -1,0 +1,109 @@
+"""Whom a worker believes in the changelog, and what it signs with: settings, secrets and marks.
+
+    trusted    signs nothing; believes what is signed with a secret of its own, and what is not
+               signed at all
+    signed     signs; believes the same
+    required   signs; takes what is not signed for a stranger's
+
+A running belfry goes over from one to the next, worker by worker.  Before the last step all rows
+have to be signed: an owner that signs writes the older ones once more (`resigning.py`), also when
+the secret is changed.
+
+A worker that would take rows for a stranger's because it lacks their secret, or would write rows
+that others take for a stranger's, does not take the partition (`check`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+import structlog
+from confluent_kafka.admin import AdminClient
+
+from belfry.kafka.changelog_sieve import Counted, Sieve, uncounted
+from belfry.kafka.row_signing import RowSigner
+from belfry.kafka.signature_marks import Mark, Marks
+from belfry.settings import SharedSettings
+from belfry.store.signatures import Judge, RowKeys, fingerprint
+from belfry.wire.worker_keys import Purpose
+
+_NAMES: Final = "BELFRY_HTTP_WORKER_SECRET or BELFRY_HTTP_WORKER_SECRET_ALSO"
+
+log = structlog.get_logger(__name__)
+
+
+class NotTrusted(Exception):
+    """This worker must not own the partition: it and the others would not believe one another."""
+
+
+class ChangelogTrust:
+    """What the settings of one worker make of changelogs; any thread may ask."""
+
+    def __init__(
+        self, settings: SharedSettings, admin: AdminClient, counted: Counted = uncounted
+    ) -> None:
+        self._keys = settings.worker_keys(Purpose.CHANGELOG)
+        self._names = tuple(map(fingerprint, self._keys))
+        self._counted = counted
+        self.signs = settings.changelog != "trusted"
+        self.required = settings.changelog == "required"
+        self.marks = Marks(admin, settings)
+
+    def known(self, partition: int) -> Mark:
+        """What is said of a partition; raises NotTrusted where its rows cannot be judged here."""
+        mark = self.marks.read(partition)
+        if not set(mark.keys) <= set(self._names):
+            raise NotTrusted(
+                f"rows of partition {partition} are signed with a secret that this worker does not"
+                f" have: give it that one as {_NAMES}, until all rows are signed anew."
+            )
+        return mark
+
+    def check(self, partition: int) -> Mark:
+        """The same for who is going to write there; NotTrusted where that would be skipped."""
+        mark = self.known(partition)
+        if mark.required and not self.signs:
+            raise NotTrusted(
+                f"partition {partition} had an owner with BELFRY_CHANGELOG=required, which skips"
+                " what this worker would write: set BELFRY_CHANGELOG=signed, or required."
+            )
+        return mark
+
+    def judge(self, partition: int, topic_id: str) -> Judge:
+        """What tells a worker's records."""
+        believed = [RowKeys(key, topic_id, partition) for key in self._keys]
+        return Judge(believed, required=self.required)
+
+    def sieve(self, partition: int, topic_id: str) -> Sieve:
+        """What lets a worker's records through."""
+        return Sieve(self.judge(partition, topic_id), self._counted)
+
+    def signer(self, partition: int, topic_id: str, least: int) -> RowSigner | None:
+        """What signs rows, none of which can lie before offset `least`; None where none does."""
+        if not self.signs:
+            return None
+        return RowSigner(RowKeys(self._keys[0], topic_id, partition), least)
+
+    def begins(self, partition: int, before: Mark) -> bool:
+        """Say what an owner signs with, before it does; whether older rows are to be signed."""
+        if not self.signs:
+            if before.whole:
+                self.marks.owned(partition, replace(before, whole=False))
+            return False
+        mine = self._names[0]
+        keys = (mine, *(each for each in before.keys if each != mine))
+        whole = before.whole and keys == (mine,)
+        self.marks.owned(partition, Mark(keys, whole, before.required or self.required))
+        return not whole
+
+    def all_signed(self, partition: int) -> bool:
+        """Say that every row of a partition is signed with the first secret; False if in vain."""
+        try:
+            required = self.required or self.marks.read(partition).required
+            self.marks.owned(partition, Mark((self._names[0],), True, required))
+        except ConnectionError as error:
+            log.warning("that all rows are signed is not said yet", reason=str(error))
+            return False
+        log.info("all rows of the changelog are signed", partition=partition)
+        return True

@@ -1,0 +1,86 @@
+"""Fired records of tenants that are content with at least once: they leave beside the transaction.
+
+A producer of its own, idempotent and without a transaction, sends them; the step commits when all
+of them are acknowledged.  So none is lost, and none is seen twice unless the step is done again:
+after a crash, a roll-back, or by an owner that did not know yet that it was fenced.  No partition
+of their topics joins the transaction, which is what makes them cheap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any, Final
+
+from confluent_kafka import KafkaError, Message, Producer
+
+from belfry.engine.effects import Fired
+from belfry.kafka.full_queue import produce_in_time
+from belfry.kafka.giving_up import PURGED, give_up
+from belfry.schedules.identity import partition_of
+
+SETTLE_S: Final = 9.5
+
+
+class Undelivered(BufferError):
+    """Some records were not acknowledged: the step is rolled back."""
+
+
+class LooseProducer:
+    """Sends records beside a partition's transactions; used by the partition's thread alone."""
+
+    def __init__(self, properties: dict[str, Any], partitions_of: Callable[[str], int]) -> None:
+        kept = {key: value for key, value in properties.items() if "transaction" not in key}
+        self._properties = {**kept, "acks": "all", "enable.idempotence": True}
+        self._partitions_of = partitions_of
+        self._producer = Producer(self._properties)
+        self._left = 0
+        self.refused: dict[str, str] = {}
+
+    def send(self, fired: Iterable[Fired]) -> None:
+        """Send the records of a step; `settle` waits for them."""
+        self.refused = {}
+        produce: Any = self._producer.produce
+        told = self._told
+        for topic, key, group, value, headers in fired:
+            where = {}
+            try:
+                if group is None:
+                    produce(topic, value, key, headers=headers, on_delivery=told)
+                else:
+                    where = {"partition": partition_of(group, self._partitions_of(topic))}
+                    produce(topic, value, key, headers=headers, on_delivery=told, **where)
+            except BufferError:
+                again = partial(
+                    produce, topic, value, key, headers=headers, on_delivery=told, **where
+                )
+                produce_in_time(self._producer, again)
+            self._left += 1
+
+    def settle(self) -> None:
+        """Wait until all are acknowledged; Undelivered where one is not."""
+        if self._left:
+            self._producer.flush(SETTLE_S)
+        if self.refused or self._left:
+            refused = "; ".join(f"{topic}: {why}" for topic, why in self.refused.items())
+            raise Undelivered(refused or f"{self._left} records were not acknowledged in time")
+
+    def start_over(self) -> None:
+        """Forget what is under way: the step that sent it is done again, with all of it."""
+        self.close()
+        self._producer = Producer(self._properties)
+        self._left = 0
+        # The next step may send nothing here, and must not be told what this one was refused.
+        self.refused = {}
+
+    def close(self) -> None:
+        """Give the producer up."""
+        give_up(self._producer)
+
+    def _told(self, error: KafkaError | None, message: Message) -> None:
+        if error is not None and error.code() in PURGED:
+            # Given up by us: neither acknowledged nor refused.
+            return
+        self._left -= 1
+        if error is not None:
+            self.refused[message.topic() or ""] = error.str()

@@ -1,0 +1,222 @@
+"""Whose transaction is open in a partition, since when, and how to end it.
+
+A reader of committed records stops at the first transaction that is open: at the partition's *last
+stable offset*.  The brokers tell who holds it back: the leader knows the producer's id and where
+its transaction begins, a coordinator knows its transactional id.  Where no coordinator knows the
+producer, the transaction hangs (nobody will end it), or belongs to somebody whom this principal
+may not see.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, NamedTuple
+
+from aiokafka.client import AIOKafkaClient
+from aiokafka.errors import KafkaError
+from aiokafka.structs import TopicPartition
+
+from belfry.kafka.security import group_client_security
+from belfry.kafka.transaction_requests import (
+    DescribeProducers,
+    DescribeTransactions,
+    ListTransactions,
+)
+from belfry.settings import SharedSettings
+
+ASK_S: Final = 5.0
+# States of a coordinator in which it is going to end the transaction some time.
+_UNDER_WAY: Final = frozenset({"Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence"})
+
+Where = tuple[str, int]
+
+
+class Untold(Exception):
+    """The brokers do not say whose transactions are open; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTransaction:
+    """A transaction that is open in a partition; instants in epoch ms, None where nobody tells."""
+
+    topic: str
+    partition: int
+    start_offset: int
+    producer_id: int
+    producer_epoch: int
+    last_write_ms: int
+    transactional_id: str | None = None
+    state: str | None = None
+    started_ms: int | None = None
+    timeout_ms: int | None = None
+
+    @property
+    def since_ms(self) -> int:
+        """Since when it is open; the last write where the coordinator does not tell."""
+        return self.last_write_ms if self.started_ms is None else self.started_ms
+
+    @property
+    def hangs(self) -> bool:
+        """Whether nobody is going to end it: no coordinator has it under way."""
+        return self.state not in _UNDER_WAY
+
+    def overdue(self, now_ms: float) -> bool:
+        """Whether the coordinator should have ended it: it hangs, or is beyond its time-out."""
+        return self.hangs or now_ms - self.since_ms > (self.timeout_ms or 0)
+
+    def is_of(self, app_id: str) -> bool:
+        """Whether a producer of the belfry with this group writes it."""
+        return self.transactional_id is not None and self.transactional_id.startswith(f"{app_id}.")
+
+    def sentence(self, now_ms: float) -> str:
+        """Who it is, for people."""
+        who = f"producer {self.producer_id} (epoch {self.producer_epoch})"
+        if self.transactional_id is not None:
+            who = f"transactional id {self.transactional_id!r}, {who}, state {self.state}"
+        held_s = max(0.0, now_ms - self.since_ms) / 1000
+        told = f"{who}, open in {self.topic}/{self.partition} from offset {self.start_offset} on"
+        told += f", for {held_s:.0f} s"
+        if self.transactional_id is None:
+            return (
+                told + "; no coordinator shows its transactional id: it hangs, or is hidden from us"
+            )
+        if self.hangs:
+            return told + "; its coordinator has ended it, and the marker is missing here"
+        return told + f", time-out {(self.timeout_ms or 0) / 1000:.0f} s"
+
+    def abort_command(self, servers: str) -> str:
+        """What ends it in this partition, whoever began it."""
+        return (
+            f"kafka-transactions.sh --bootstrap-server {servers} abort --topic {self.topic}"
+            f" --partition {self.partition} --start-offset {self.start_offset}"
+        )
+
+
+class Told(NamedTuple):
+    """Who holds a partition back, and what to do about it; for logs, health and the doctor."""
+
+    who: str
+    to_do: str
+
+
+def tell(
+    found: Sequence[OpenTransaction], place: Where, settings: SharedSettings, now_ms: float
+) -> Told:
+    """The first of the open transactions of a partition in words; `found` may be empty."""
+    if not found:
+        return untold("no producer has a transaction open there any more", place, settings)
+    first, command = found[0], found[0].abort_command(settings.bootstrap_servers)
+    if first.is_of(settings.cluster.app_id):
+        return Told(
+            f"belfry's own: {first.sentence(now_ms)}",
+            f"if it stays, Kafka has ended it without its marker; `{command}` ends it as rolled"
+            " back, and if it had been committed, what fired in it fires once more with the same"
+            " belfry-fire-id",
+        )
+    return Told(
+        f"a stranger: {first.sentence(now_ms)}",
+        f"end that program or let it finish; or roll back what it wrote there: `{command}`",
+    )
+
+
+def untold(why: object, place: Where, settings: SharedSettings) -> Told:
+    """What can be said where the brokers do not tell who it is."""
+    topic, partition = place
+    return Told(
+        f"unknown: {why}",
+        f"`kafka-transactions.sh --bootstrap-server {settings.bootstrap_servers} describe-producers"
+        f" --topic {topic} --partition {partition}` shows who has a CurrentTransactionStartOffset",
+    )
+
+
+def open_transactions(properties: dict[str, Any], places: Sequence[Where]) -> list[OpenTransaction]:
+    """The open transactions of these partitions, the first of each partition first.
+
+    `properties` are librdkafka's.  Asks over connections of its own; for threads without an event
+    loop.  Raises Untold where the brokers refuse, do not know the requests (before Kafka 3.0), or
+    do not answer within `ASK_S`.
+    """
+    try:
+        return asyncio.run(asyncio.wait_for(_ask(properties, places), ASK_S))
+    except TimeoutError:
+        raise Untold(f"no answer within {ASK_S:.0f} s") from None
+    except (KafkaError, OSError, NotImplementedError, ValueError) as error:
+        raise Untold(f"{type(error).__name__}: {error}") from error
+
+
+async def _ask(properties: dict[str, Any], places: Sequence[Where]) -> list[OpenTransaction]:
+    client = AIOKafkaClient(
+        bootstrap_servers=properties["bootstrap.servers"],
+        client_id="belfry-transactions",
+        request_timeout_ms=int(ASK_S * 1000),
+        **group_client_security(properties),
+    )
+    try:
+        await client.bootstrap()
+        await client.set_topics({topic for topic, _ in places})
+        found = [each async for each in _in_partitions(client, places)]
+        found.sort(key=lambda each: (each.topic, each.partition, each.start_offset))
+        return await _with_names(client, found)
+    finally:
+        await client.close()
+
+
+async def _in_partitions(client: Any, places: Sequence[Where]) -> Any:
+    asked: defaultdict[tuple[int, str], list[int]] = defaultdict(list)
+    for topic, partition in places:
+        leader = client.cluster.leader_for_partition(TopicPartition(topic, partition))
+        if leader is None or leader < 0:
+            raise Untold(f"{topic}/{partition} has no leader")
+        asked[leader, topic].append(partition)
+    for (leader, topic), partitions in asked.items():
+        answer = await client.send(leader, DescribeProducers(topic, partitions))
+        for name, told, _ in answer.topics:
+            for each in _open_in(name, told):
+                yield each
+
+
+def _open_in(topic: str, partitions: Iterable[Any]) -> Iterable[OpenTransaction]:
+    for partition, code, message, producers, _ in partitions:
+        if code:
+            raise Untold(f"{topic}/{partition}: error {code} {message or ''}".rstrip())
+        for producer_id, epoch, _, last_ms, _, start, _ in producers:
+            if start >= 0:
+                yield OpenTransaction(topic, partition, start, producer_id, epoch, last_ms)
+
+
+async def _with_names(client: Any, found: list[OpenTransaction]) -> list[OpenTransaction]:
+    """The same with transactional ids and states, where a coordinator tells them."""
+    if not found:
+        return found
+    ids = sorted({each.producer_id for each in found})
+    known: dict[int, tuple[str, str, int, int]] = {}
+    for broker in client.cluster.brokers():
+        listed = await client.send(broker.nodeId, ListTransactions(ids))
+        if listed.error_code:
+            raise Untold(f"broker {broker.nodeId}: error {listed.error_code}")
+        names = [name for name, _, _, _ in listed.transactions]
+        if not names:
+            continue
+        told = await client.send(broker.nodeId, DescribeTransactions(names))
+        for code, name, state, timeout_ms, start_ms, producer_id, _, _, _ in told.transactions:
+            if not code:
+                known[producer_id] = (name, state, start_ms, timeout_ms)
+    return [_named(each, known.get(each.producer_id)) for each in found]
+
+
+def _named(
+    transaction: OpenTransaction, known: tuple[str, str, int, int] | None
+) -> OpenTransaction:
+    if known is None:
+        return transaction
+    name, state, start_ms, timeout_ms = known
+    return replace(
+        transaction,
+        transactional_id=name,
+        state=state,
+        started_ms=start_ms if start_ms > 0 else None,
+        timeout_ms=timeout_ms,
+    )

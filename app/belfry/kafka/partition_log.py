@@ -1,0 +1,217 @@
+"""Reading one partition of a topic, `read_committed`, without a group.
+
+The next offset to ask for is told with every batch, also where only control records passed, so
+that "read to the end" never waits for a record that does not come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from belfry.kafka.changelog_sieve import Changes, Sieve
+
+REQUEST_S: Final = 10.0
+FEW: Final = 100
+
+
+def _all(wanted: int) -> int:
+    return wanted
+
+
+class LostRange(Exception):
+    """The log no longer holds an offset that is still to be read."""
+
+
+class AheadOfLog(LostRange):
+    """An offset was read that the log does not reach: its end was cut off, or it is another log."""
+
+    def __init__(self, what: str, end: int, offset: int) -> None:
+        super().__init__(what)
+        self.end = end
+        self.offset = offset
+
+
+class OutOfRange(LostRange):
+    """The log that was being read has changed under its reader: seek anew to learn how."""
+
+
+class PartitionLog:
+    """A reader of one partition from a position on."""
+
+    def __init__(self, properties: dict[str, Any], topic: str, partition: int) -> None:
+        self._properties = {
+            **properties,
+            "group.id": "belfry-reads-without-a-group",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "auto.offset.reset": "error",
+        }
+        self._consumer = Consumer({**self._properties, "isolation.level": "read_committed"})
+        self._name = TopicPartition(topic, partition)
+        self._failed: Exception | None = None
+        # Which records of a changelog count; of other topics nobody asks.
+        self.sieve = Sieve()
+        self.position = 0
+        # When the last record that was read was appended, by the broker's clock.
+        self.newest_ms: int | None = None
+
+    @property
+    def topic(self) -> str:
+        """Name of the topic."""
+        return str(self._name.topic)
+
+    def seek(self, offset: int) -> None:
+        """Read from this offset on; LostRange if the log begins later."""
+        low, high = self.ends()
+        # An open transaction may hold the end back that readers see; what was read stays read.
+        if offset > high and offset > (high := self.log_end()):
+            raise AheadOfLog(
+                f"{self._name.topic}/{self._name.partition} ends at offset {high}, but offset"
+                f" {offset} was read before: this is another topic, or it was created anew",
+                high,
+                offset,
+            )
+        if offset < low:
+            raise LostRange(
+                f"{self._name.topic}/{self._name.partition} begins at offset {low}; offsets"
+                f" {offset} to {low - 1} are gone before they were read"
+            )
+        self.position, self._failed = offset, None
+        self.sieve.restart()
+        self._consumer.assign([TopicPartition(self._name.topic, self._name.partition, offset)])
+
+    def ends(self) -> tuple[int, int]:
+        """First offset of the log, and the first one that an open transaction holds back."""
+        return self._ends(self._consumer)
+
+    def log_end(self) -> int:
+        """The offset after the last record, whether an open transaction holds it back or not.
+
+        Asked over a connection of its own, so any thread may, while another one reads.
+        """
+        consumer = Consumer({**self._properties, "isolation.level": "read_uncommitted"})
+        try:
+            return self._ends(consumer)[1]
+        finally:
+            consumer.close()
+
+    def _ends(self, consumer: Consumer) -> tuple[int, int]:
+        try:
+            ends = consumer.get_watermark_offsets(self._name, REQUEST_S, cached=False)
+        except KafkaException as error:
+            raise ConnectionError(f"{self._name.topic}: {error.args[0].str()}") from error
+        if ends is None:
+            raise ConnectionError(f"{self._name.topic}: no answer within {REQUEST_S} s")
+        low, high = ends
+        return low, high
+
+    def read(
+        self, at_most: int, wait_s: float, cautious: Callable[[int], int] = _all
+    ) -> list[Message]:
+        """The next records, at most `at_most`; `position` moves behind them.
+
+        `cautious` is asked when there is a first one, and may want fewer in all.
+        An error that comes with records is raised by the next call: who goes on reading after it
+        has lost none of them.
+        """
+        self._raise_what_failed()
+        first = self._consumer.poll(wait_s)
+        if first is None:
+            return []
+        at_most = cautious(at_most)
+        messages = [first, *self._consumer.consume(at_most - 1, 0.002)] if at_most > 1 else [first]
+        records = [message for message in messages if message.error() is None]
+        if len(records) != len(messages):
+            self._failed = self._pass_ends(messages)
+        if not records:
+            self._raise_what_failed()
+        else:
+            last = records[-1].offset()
+            assert last is not None
+            self.position = max(self.position, last + 1)
+            self.newest_ms = records[-1].timestamp()[1]
+        return records
+
+    def _raise_what_failed(self) -> None:
+        failed, self._failed = self._failed, None
+        if failed is None:
+            return
+        try:
+            raise failed
+        finally:
+            # An error that its own frame holds would hold all frames it passes through.
+            del failed
+
+    def _pass_ends(self, messages: list[Message]) -> Exception | None:
+        """Move behind ends that were reached; the last error that is more than an end."""
+        failed: Exception | None = None
+        for message in messages:
+            error = message.error()
+            if error is None:
+                continue
+            if error.code() == KafkaError._PARTITION_EOF:
+                self.position = max(self.position, message.offset() or 0)
+            elif error.code() == KafkaError._AUTO_OFFSET_RESET:
+                failed = OutOfRange(f"{self._name.topic}/{self._name.partition}: {error.str()}")
+            elif error.fatal() or not error.retriable():
+                failed = ConnectionError(f"{self._name.topic}: {error.str()}")
+        return failed
+
+    @property
+    def hides(self) -> bool:
+        """Whether an open transaction holds back what lies behind its first record."""
+        # In this order: what is appended in between does not look like something hidden.
+        return self.log_end() > self.ends()[1]
+
+    def holds_records(self) -> bool:
+        """Whether any committed row is there, or may be hidden; the position is then lost."""
+        low, end = self.ends()
+        self.seek(low)
+        return any(self.changes(each)[0] for each in self.read_until(end, FEW)) or self.hides
+
+    def changes(self, messages: list[Message]) -> Changes:
+        """The rows among records of a changelog, and their offsets."""
+        return self.sieve.ours(messages)
+
+    def read_until(self, end: int, at_most: int) -> Iterator[list[Message]]:
+        """Batches up to the offset `end`."""
+        while self.position < end:
+            records = self.read(at_most, 0.1)
+            if records or self.position >= end:
+                yield records
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._consumer.close()
+
+
+class LogEnds:
+    """Where logs end, open transactions included; one connection, for any thread."""
+
+    def __init__(self, properties: dict[str, Any]) -> None:
+        self._consumer = Consumer(
+            {
+                **properties,
+                "group.id": "belfry-reads-without-a-group",
+                "enable.auto.commit": False,
+                "isolation.level": "read_uncommitted",
+            }
+        )
+
+    def end(self, topic: str, partition: int, wait_s: float) -> int:
+        """The offset after the last record; ConnectionError where nobody answers in time."""
+        name = TopicPartition(topic, partition)
+        try:
+            ends = self._consumer.get_watermark_offsets(name, wait_s, cached=False)
+        except KafkaException as error:
+            raise ConnectionError(f"{topic}: {error.args[0].str()}") from error
+        if ends is None:
+            raise ConnectionError(f"{topic}: no answer within {wait_s} s")
+        return ends[1]
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._consumer.close()

@@ -1,0 +1,299 @@
+"""One transaction per step: fired records, outcomes, strays, changelog and manifest, or nothing.
+
+One producer and one `transactional.id` per partition, used by that partition's thread alone.
+`open` fences the former owner and ends its open transaction.  `commit` tells three ends apart:
+committed, `Aborted` for certain, and `Unknown`, after which this producer is never used again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from belfry.engine.effects import Effects, Fired
+from belfry.engine.read_lease import ReadLease
+from belfry.host.clock import SystemClock
+from belfry.host.failpoints import Failpoints
+from belfry.kafka.full_queue import produce_in_time, produce_rows
+from belfry.kafka.giving_up import PURGED, give_up
+from belfry.kafka.non_transactional import LooseProducer
+from belfry.kafka.outcome import Aborted, Fenced, Misplaced, TopicGone, Unknown
+from belfry.kafka.row_signing import RowSigner
+from belfry.schedules.identity import partition_of
+from belfry.wire.lifecycle import encode_lifecycle, headers_of
+
+COMMIT_S: Final = 9.5
+INIT_S: Final = 30.0
+CONNECT_S: Final = 10.0
+_FENCED: Final = {
+    KafkaError._FENCED,
+    KafkaError.INVALID_PRODUCER_EPOCH,
+    KafkaError.PRODUCER_FENCED,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Outlets:
+    """Topics that every partition writes to, and the frame of lifecycle records."""
+
+    changelog: str
+    schedules: str
+    rejected: str
+    lifecycle: str
+    lifecycle_head: bytes
+    deliveries: str
+    deliveries_head: bytes
+    partitions_of: Callable[[str], int]
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What every producer of a worker shares."""
+
+    outlets: Outlets
+    clock: SystemClock
+    failpoints: Failpoints
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """A committed step: the changelog offset after it, and when its manifest was sent,
+    appended (by the broker's clock, None without a manifest) and acknowledged, in epoch ms; the
+    acknowledgement by the monotonic clock as well."""
+
+    next_offset: int
+    sent_ms: float
+    appended_ms: int | None
+    acknowledged_ms: float
+    acknowledged_at_ms: float
+
+
+class PartitionProducer:
+    """The transactional producer of one partition."""
+
+    def __init__(
+        self,
+        properties: dict[str, Any],
+        partition: int,
+        surroundings: Surroundings,
+    ) -> None:
+        self._properties = properties
+        self._producer = Producer(properties)
+        self._loose: LooseProducer | None = None
+        self._partition = partition
+        self._outlets = surroundings.outlets
+        self._clock = surroundings.clock
+        self._failpoint = surroundings.failpoints.reach
+        self._acknowledged: tuple[Message, float, float] | None = None
+        # Signs the rows, where workers do; given with the partition.
+        self.signer: RowSigner | None = None
+        self._refused: dict[str, str] = {}
+        self._refusal: KafkaError | None = None
+        self._watchful = False
+        self.lease = ReadLease()
+
+    def connect(self) -> None:
+        """Learn of the cluster ahead of time, so that `open` finds its way at once."""
+        try:
+            self._producer.list_topics(self._outlets.changelog, CONNECT_S)
+        except KafkaException as error:
+            raise ConnectionError(f"{self._outlets.changelog}: {error.args[0].str()}") from error
+
+    def open(self) -> None:
+        """Fence the former owner; from now on only this producer can commit."""
+        self._failpoint("R1")
+        try:
+            self._producer.init_transactions(INIT_S)
+        except KafkaException as error:
+            raise self._end_of(error, during="init_transactions") from error
+
+    def commit(self, effects: Effects) -> Receipt:
+        """Make a sealed step's effects true in one transaction."""
+        self._acknowledged, self._refused, self._refusal = None, {}, None
+        try:
+            self._failpoint("S1")
+            self._producer.begin_transaction()
+            self._produce_outputs(effects)
+            self._failpoint("S3")
+            sent_ms = self._record(effects)
+            self._see_places()
+            if effects.loose and self._loose is not None:
+                self._loose.settle()
+            self._failpoint("S5")
+            self._producer.commit_transaction(COMMIT_S)
+            self._failpoint("S7")
+        except (KafkaException, BufferError, TopicGone, Misplaced) as error:
+            raise self._roll_back(error) from error
+        self._watchful = False
+        return self._receipt(sent_ms)
+
+    def _produce_outputs(self, effects: Effects) -> None:
+        produce: Any = self._producer.produce
+        outlets = self._outlets
+        watch: dict[str, Any] = {"on_delivery": self._on_output} if self._watchful else {}
+        fired = self._send_loose(effects) if effects.loose else effects.fired
+        for topic, key, group, value, headers in fired:
+            where = {}
+            try:
+                if group is None:
+                    produce(topic, value, key, headers=headers, **watch)
+                else:
+                    where = {"partition": partition_of(group, outlets.partitions_of(topic))}
+                    produce(topic, value, key, headers=headers, **where, **watch)
+            except BufferError:
+                again = partial(produce, topic, value, key, headers=headers, **where, **watch)
+                produce_in_time(self._producer, again)
+        produce = self._produce
+        for name, body, headers in effects.deliveries:
+            produce(outlets.deliveries, outlets.deliveries_head + body, name, headers=headers)
+        self._failpoint("S2")
+        for rejected in effects.rejected:
+            produce(outlets.rejected, rejected.value, rejected.key, headers=rejected.headers)
+        for stray in effects.rerouted:
+            produce(
+                outlets.schedules,
+                stray.value,
+                stray.key,
+                partition=stray.partition,
+                headers=stray.headers,
+            )
+        for event in effects.lifecycle:
+            about = f"{event.tenant}/{event.schedule_id}".encode(errors="replace")
+            value = outlets.lifecycle_head + encode_lifecycle(event)
+            produce(outlets.lifecycle, value, about, headers=headers_of(event))
+
+    def _produce(self, *args: Any, **options: Any) -> None:
+        """Produce a record; one for which the queue has no room waits until it has."""
+        given: Any = self._producer.produce
+        try:
+            given(*args, **options)
+        except BufferError:
+            produce_in_time(self._producer, partial(given, *args, **options))
+
+    def _send_loose(self, effects: Effects) -> list[Fired]:
+        """Send what need not be in the transaction; the fired records that have to be."""
+        if self._loose is None:
+            self._loose = LooseProducer(self._properties, self._outlets.partitions_of)
+        loose = effects.loose
+        self._loose.send(each for each in effects.fired if each[0] in loose)
+        return [each for each in effects.fired if each[0] not in loose]
+
+    def _record(self, effects: Effects) -> float:
+        """Put into the transaction what makes this step the partition's next state."""
+        # The manifest was added last, and its acknowledgement gives offset and append time.
+        topic, signer = self._outlets.changelog, self.signer
+        if signer is None:
+            rows = [{"key": key, "value": value} for key, value in effects.rows.items()]
+            manifest = rows.pop()
+        else:
+            rows, tombstones, manifest = signer.sign(effects.rows)
+        if rows and not produce_rows(self._producer, topic, self._partition, rows):
+            self._out_of_order()
+        if signer is not None:
+            for key, headers in tombstones:
+                self._produce(topic, None, key, partition=self._partition, headers=headers)
+        self.lease.serves()
+        self.lease.sent(self._clock.monotonic_ms())
+        sent_ms = self._clock.wall_ms()
+        self._produce(
+            topic,
+            manifest["value"],
+            manifest["key"],
+            partition=self._partition,
+            on_delivery=self._on_manifest,
+        )
+        self._failpoint("S4")
+        return sent_ms
+
+    def _out_of_order(self) -> None:
+        """Rows came into the queue in several parts, so nobody knows which lies where."""
+        if self.signer is not None and self.signer.by_place:
+            self.signer.lies_as_signed(None)
+            raise Misplaced("the queue was full: rows are not in order")
+
+    def _see_places(self) -> None:
+        """See that rows which are signed by their place have come to lie there, before the commit.
+
+        What the broker has refused is the commit's to tell.
+        """
+        if self.signer is None or not self.signer.by_place:
+            return
+        self._producer.flush(COMMIT_S)
+        if self._refusal is not None:
+            return
+        at = None if self._acknowledged is None else self._acknowledged[0].offset()
+        if not self.signer.lies_as_signed(at):
+            raise Misplaced(f"the manifest lies at offset {at}, where it was not expected")
+
+    def _on_manifest(self, error: KafkaError | None, message: Message) -> None:
+        # Served before the commit itself is sent, which is what makes the transaction visible.
+        self.lease.ends()
+        if error is None:
+            self._acknowledged = (message, *self._clock.both_ms())
+        self._refusal = error
+
+    def _on_output(self, error: KafkaError | None, message: Message) -> None:
+        # What was purged was not refused: it was in the same transaction as what was.
+        if error is not None and error.code() not in PURGED:
+            self._refused[message.topic() or ""] = error.str()
+
+    def _receipt(self, sent_ms: float) -> Receipt:
+        if self._acknowledged is None:
+            raise Unknown("the manifest was committed without an acknowledgement")
+        message, wall_ms, monotonic_ms = self._acknowledged
+        offset = message.offset()
+        assert offset is not None
+        if self.signer is not None:
+            self.signer.committed(offset)
+        return Receipt(offset + 1, sent_ms, message.timestamp()[1], wall_ms, monotonic_ms)
+
+    def _roll_back(self, error: KafkaException | BufferError | TopicGone | Misplaced) -> Exception:
+        if self.signer is not None:
+            self.signer.aborted()
+        if isinstance(error, KafkaException):
+            end = self._end_of(error, during="a transaction")
+            if not isinstance(end, Aborted):
+                return end
+        if isinstance(error, TopicGone):
+            self._refused[error.topic] = str(error)
+        if self._loose is not None:
+            self._refused |= self._loose.refused
+            self._loose.start_over()
+        try:
+            self._producer.abort_transaction(COMMIT_S)
+        except KafkaException as second:
+            # Where nothing else was in the transaction, the broker has none that it could abort.
+            end = self._end_of(second, during="abort_transaction", final=True)
+            barred = isinstance(end, Unknown) and _is_barred(error)
+            return Unknown(f"{error}; {end}", barred=True) if barred else end
+        self._watchful = True
+        return Aborted(str(error), dict(self._refused))
+
+    def _end_of(self, error: KafkaException, during: str, final: bool = False) -> Exception:
+        """What an error means: fenced, rolled back for certain, or unknown."""
+        cause = error.args[0]
+        if cause.code() in _FENCED:
+            return Fenced(f"{during}: {cause.str()}")
+        if not final and not cause.fatal() and cause.txn_requires_abort():
+            return Aborted(cause.str())
+        if not final and not cause.fatal() and not cause.retriable() and during == "a transaction":
+            # Refused before anything was sent, such as a record that is too large to queue.
+            return Aborted(cause.str())
+        return Unknown(f"{during}: {cause.str()}")
+
+    def close(self) -> None:
+        """Give the producer up; an open transaction is left to the next owner's fence."""
+        give_up(self._producer)
+        if self._loose is not None:
+            self._loose.close()
+
+
+def _is_barred(error: Exception) -> bool:
+    """Whether somebody may not write to a topic; which one is not told."""
+    if not isinstance(error, KafkaException):
+        return False
+    return bool(error.args[0].code() == KafkaError.TOPIC_AUTHORIZATION_FAILED)

@@ -1,0 +1,58 @@
+"""What comes before an envelope: the head that says which schema reads it, settled for each topic.
+
+Where the registry has no id to write with, or refuses our schema, that tenant is held, and nobody
+else.  One that does not answer is left alone for a while: whoever asks may be a partition's thread,
+and would wait out a time-out for each of its tenants.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import monotonic
+from typing import Final
+
+from belfry.registry.answers import RegistryError, RegistrySilentError
+from belfry.registry.client import Registry
+from belfry.registry.subjects import fired_event_id
+from belfry.settings import Settings
+from belfry.tenants.effective import Tenant
+from belfry.wire import framing
+
+SILENT_S: Final = 5.0
+
+
+class Envelopes:
+    """Knows the head of tenants' envelopes; used by all partitions' threads."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        registry: Registry | None,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
+        self._settings = settings
+        self._registry = registry
+        self._clock = clock
+        self._silence = (0.0, "")
+
+    def head(self, topic: str) -> tuple[bytes, str]:
+        """What comes before envelopes on a topic; or nothing, and the reason."""
+        if self._registry is None:
+            return framing.single_object("FiredEvent"), ""
+        until, reason = self._silence
+        if self._clock() < until:
+            return b"", reason
+        try:
+            schema_id = fired_event_id(self._registry, self._settings, topic)
+        except RegistryError as error:
+            if isinstance(error, RegistrySilentError):
+                self._silence = (self._clock() + SILENT_S, str(error))
+            return b"", str(error)
+        if schema_id is None:
+            return b"", f"the registry has no FiredEvent for {topic}: run `belfry schema register`"
+        return framing.prefix(schema_id), ""
+
+
+def is_framed(tenant: Tenant, topic: str) -> bool:
+    """Whether it is settled what comes before the tenant's envelopes on a topic."""
+    return bool(tenant.envelope_head) and tenant.topic == topic

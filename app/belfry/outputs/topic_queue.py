@@ -1,0 +1,109 @@
+"""Output topics that are to be made: so many a second, and those of known tenants first.
+
+Anybody may make tenants up where unknown ones are served, and each topic costs the brokers
+partitions for good.  So topics are made at a bounded rate, several in one request, and whoever
+waits for one is held meanwhile.
+"""
+
+from __future__ import annotations
+
+from threading import Lock
+from typing import Final
+
+import structlog
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from belfry.kafka.topics import create_topics, output_topic_spec
+from belfry.settings import Settings
+
+AT_ONCE: Final = 20
+TOLD_S: Final = 10.0
+ADMIN_S: Final = 10.0
+
+TO_MAKE: Final = "its topic is being made"
+CROWDED_OUT: Final = (
+    "tenants without a policy have as many topics as they may have (BELFRY_UNKNOWN_TENANTS_MOST)"
+)
+
+log = structlog.get_logger(__name__)
+
+
+class TopicQueue:
+    """The topics that wait, for any thread; one thread takes them."""
+
+    def __init__(self, per_second: float) -> None:
+        self._per_second = per_second
+        self._lock = Lock()
+        # In the order in which they came: those of tenants with a policy, and all others.
+        self._known: dict[str, None] = {}
+        self._unknown: dict[str, None] = {}
+        self._tokens = float(AT_ONCE)
+        self._filled_s = self._told_s = 0.0
+
+    def __len__(self) -> int:
+        """How many wait."""
+        return len(self._known) + len(self._unknown)
+
+    def __contains__(self, topic: str) -> bool:
+        """Whether a topic waits."""
+        return topic in self._known or topic in self._unknown
+
+    def add(self, topic: str, *, known: bool) -> None:
+        """Put a topic in, once."""
+        with self._lock:
+            if known:
+                self._unknown.pop(topic, None)
+                self._known[topic] = None
+            elif topic not in self._known:
+                self._unknown[topic] = None
+
+    def next(self, now_s: float) -> list[str]:
+        """The topics to be made now, by a monotonic clock; they stay in until they are `done`."""
+        with self._lock:
+            filled = self._tokens + (now_s - self._filled_s) * self._per_second
+            self._tokens, self._filled_s = min(filled, max(AT_ONCE, self._per_second)), now_s
+            found = [*self._known, *self._unknown][: min(AT_ONCE, int(self._tokens))]
+            self._tokens -= len(found)
+        self._tell(len(self) - len(found), now_s)
+        return found
+
+    def _tell(self, waiting: int, now_s: float) -> None:
+        if waiting and now_s - self._told_s >= TOLD_S:
+            self._told_s = now_s
+            log.warning(
+                "output topics wait to be made, and their tenants' events with them",
+                waiting=waiting, per_second=self._per_second,
+            )  # fmt: skip
+
+    def done(self, topic: str) -> None:
+        """A topic was made, or cannot be."""
+        with self._lock:
+            self._known.pop(topic, None)
+            self._unknown.pop(topic, None)
+
+
+def make_topics(
+    admin: AdminClient, settings: Settings, topics: list[str]
+) -> tuple[dict[str, int], dict[str, str]]:
+    """Make output topics, in one request: their numbers of partitions, and why some are not there.
+
+    Where one of them is refused, each is asked for by itself.
+    """
+    try:
+        brokers = len(admin.list_topics(timeout=ADMIN_S).brokers)
+    except KafkaException as error:
+        return {}, dict.fromkeys(topics, error.args[0].str())
+    specs = [output_topic_spec(settings, topic, brokers) for topic in topics]
+    made: dict[str, int] = {}
+    problems: dict[str, str] = {}
+    for some in (specs, *([spec] for spec in specs)):
+        left = [spec for spec in some if spec.name not in made]
+        try:
+            create_topics(admin, left)
+        except KafkaException as error:
+            if len(some) == 1:
+                problems[some[0].name] = error.args[0].str()
+        else:
+            made.update({spec.name: spec.partitions for spec in left})
+    return made, problems

@@ -1,0 +1,99 @@
+"""What ends the terms of a partition's ownership, and what follows: a line in the log, and a pause.
+
+For the log, `/healthz/ready`, and whoever decides whether the worker is fit.  Four kinds differ:
+
+    what ended the term                       pause    speaks against this worker
+    an unknown result, any other failure      0.5 s    yes, from the first one to the next commit
+    a topic that may not be written to        none     yes; whoever needs the topic waits
+    a contradiction: somebody has to choose   3 s      no, another worker would meet the same
+    schedules that others can fire            1 s      no, it waits for the group to share anew
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from belfry.host.clock import SystemClock
+from belfry.kafka.outcome import Aborted, Unknown
+from belfry.recovery.takeover import LeftToOthers
+from belfry.store.identity import Contradiction
+from belfry.telemetry.limited import LimitedLogger
+
+PAUSE_AFTER_ERROR_S: Final = 0.5
+# How often a partition that waits for somebody's choice looks whether it was made.
+PAUSE_CONTRADICTED_S: Final = 3.0
+# How often one that was left to others is looked at, until the group has shared anew.
+PAUSE_LEFT_S: Final = 1.0
+
+
+class Failures:
+    """What has failed in one partition, since when, and how long to wait for the next try.
+
+    One thread writes.  `problem`, in words or empty, and `since_ms`, monotonic milliseconds or
+    None while nothing speaks against this worker, may be read by any other.
+    """
+
+    def __init__(self, log: Any, clock: SystemClock) -> None:
+        self.problem = ""
+        self.since_ms: float | None = None
+        self._log = log
+        self._clock = clock
+        # A fault that stays would write a line a second; these say the first few and then sums.
+        self._faults = LimitedLogger(log, clock=lambda: clock.monotonic_ms() / 1000)
+        self._barred = self._left = False
+        self._pause_s = PAUSE_AFTER_ERROR_S
+
+    def ended(self, error: Exception) -> None:
+        """A term has ended with an error, and the partition is to be taken over anew."""
+        self._barred = isinstance(error, Unknown) and error.barred
+        was_left, self._left = self._left, isinstance(error, LeftToOthers)
+        self._pause_s = 0.0 if self._barred else PAUSE_AFTER_ERROR_S
+        if isinstance(error, LeftToOthers):
+            self.problem, self.since_ms, self._pause_s = str(error), None, PAUSE_LEFT_S
+            if not was_left:
+                self._log.info("the partition is left to others", because=self.problem)
+        elif isinstance(error, Contradiction):
+            self.problem, self._pause_s = str(error), PAUSE_CONTRADICTED_S
+            self._faults.error(
+                error.code,
+                "the partition stops: evidence contradicts itself",
+                code=error.code, what=error.what, choices=error.choices, see="docs/recovery.md",
+            )  # fmt: skip
+        else:
+            self._failed()
+            self._tell(error)
+
+    def _tell(self, error: Exception) -> None:
+        if isinstance(error, Unknown):
+            told = "commit result unknown: taking over anew"
+            self._faults.warning("unknown", told, cause=str(error))
+            return
+        self.problem = f"{type(error).__name__}: {error}"
+        told = "the partition starts over"
+        self._faults.error("starts over", told, cause=self.problem, exc_info=True)
+
+    def rolled_back(self, error: Aborted) -> None:
+        """A step was rolled back, and is to be done again."""
+        self._failed()
+        self._faults.warning(
+            "rolled back", "step rolled back", cause=str(error), topics=error.topics
+        )
+
+    def committed(self) -> None:
+        """A step was committed: whatever failed before, this worker can do its work."""
+        self.since_ms, self._left = None, False
+
+    def was_barred(self) -> bool:
+        """Whether the last term ended with a topic that may not be written to; said once."""
+        barred, self._barred = self._barred, False
+        return barred
+
+    def pause(self, wait: Callable[[float], object]) -> None:
+        """Let some time pass, by `wait` (seconds), before the partition is taken over again."""
+        if self._pause_s:
+            wait(self._pause_s)
+
+    def _failed(self) -> None:
+        if self.since_ms is None:
+            self.since_ms = self._clock.monotonic_ms()

@@ -1,0 +1,71 @@
+"""Taking requests in from a partition that is no schedule's home.
+
+The number of homes is fixed by the changelog.  Partitions that are added to the source later only
+take requests: their owner re-routes each one, and the position moves in the same transaction, as an
+offset of a consumer group that has no members.  `open` fences the former owner first, so the
+position that is read then is settled.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+
+from belfry.engine.effects import Effects
+from belfry.kafka.transactions import PartitionProducer, Receipt, Surroundings
+
+COMMITTED_S: Final = 10.0
+# Offsets of a group without members are forgotten after some days: say them again now and then.
+RENEW_MS: Final = 3_600_000.0
+
+
+class IngressProducer(PartitionProducer):
+    """A producer that keeps a source position instead of a changelog."""
+
+    def __init__(
+        self, properties: dict[str, Any], partition: int, surroundings: Surroundings
+    ) -> None:
+        super().__init__(properties, partition, surroundings)
+        self.group = str(properties["transactional.id"]).rpartition(".")[0]
+        self._member = Consumer({**_connection(properties), "group.id": self.group})
+
+    def _record(self, effects: Effects) -> float:
+        assert effects.manifest is not None, "a step is sealed before it is committed"
+        position = TopicPartition(
+            self._outlets.schedules, self._partition, effects.manifest.position
+        )
+        self._producer.send_offsets_to_transaction(
+            [position], self._member.consumer_group_metadata()
+        )
+        return self._clock.wall_ms()
+
+    def _receipt(self, sent_ms: float) -> Receipt:
+        return Receipt(0, sent_ms, None, *self._clock.both_ms())
+
+    def close(self) -> None:
+        """Give producer and group up."""
+        super().close()
+        self._member.close()
+
+
+_OF_PRODUCERS: Final = (
+    "transaction", "linger.", "batch.", "compression.", "message.", "partitioner", "queue.buffering"
+)  # fmt: skip
+
+
+def _connection(properties: dict[str, Any]) -> dict[str, Any]:
+    """The properties that a consumer shares with a producer."""
+    return {key: value for key, value in properties.items() if not key.startswith(_OF_PRODUCERS)}
+
+
+def committed_position(properties: dict[str, Any], topic: str, partition: int) -> int | None:
+    """The position that the last owner committed, or None for none."""
+    consumer = Consumer({**properties, "isolation.level": "read_committed"})
+    try:
+        found = consumer.committed([TopicPartition(topic, partition)], COMMITTED_S)[0]
+    except KafkaException as error:
+        raise ConnectionError(f"{topic}/{partition}: {error.args[0].str()}") from error
+    finally:
+        consumer.close()
+    return found.offset if found.offset >= 0 else None

@@ -1,0 +1,75 @@
+"""What the owner of a partition does about read leases, from term to term.
+
+An owner may answer reads for `LEASE_MS` after each commit (`engine/read_lease.py`).  So a successor
+changes nothing until its predecessor's lease is over for certain (`outwait`), and an owner lets its
+own one end before the group moves partitions, so that no successor has to wait.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from belfry.engine.read_lease import ReadLease
+from belfry.partitions.term import Owned
+
+# Longer than the lease: brokers' clocks differ, and a successor judges by their append times.
+OUTWAIT_MS: Final = 1_000.0
+
+
+class Leasing:
+    """What a partition's runner does about leases, from term to term."""
+
+    def __init__(self, wake: Callable[[], None]) -> None:
+        """`wake` lets the runner's loop look at what it is wanted for."""
+        self.wake = wake
+        self.allowed = True
+        self.appended_ms: int | None = None
+        self._own_epoch: int | None = None
+
+    def allow(self, allowed: bool) -> None:
+        """Whether reads may be answered within a lease; without one, each waits for a commit.
+
+        Not while the group moves partitions: a successor would have to wait for the lease's end.
+        """
+        if self.allowed != allowed:
+            self.allowed = allowed
+            self.wake()
+
+    def wants_commit(self, lease: ReadLease) -> bool:
+        """Whether a commit is wanted for no other reason than the lease."""
+        return lease.wanted or (lease.held and not self.allowed)
+
+    def begin(self, owned: Owned, now_ms: float) -> bool:
+        """A commit begins; whether its manifest is to say that a lease may run.
+
+        Its own, or that of a former owner for which this one has yet to wait.
+        """
+        takes = owned.producer.lease.begin(now_ms, may=self.allowed)
+        return takes or self._lent_ms(owned) is not None
+
+    def outwait(self, owned: Owned, wait: Callable[[float], object]) -> None:
+        """Change nothing, in a term that has just begun, while a former owner's lease may run.
+
+        `wait` lets so many seconds pass; it returns True where this owner is to stop instead.
+        """
+        seconds = outwait_ms(self._lent_ms(owned), self.appended_ms) / 1000
+        self._own_epoch = owned.epoch
+        if not wait(seconds):
+            owned.lent_ms = None
+
+    def _lent_ms(self, owned: Owned) -> int | None:
+        """When the manifest was appended that tells of another owner's lease; None for none."""
+        return None if owned.former_epoch == self._own_epoch else owned.lent_ms
+
+
+def outwait_ms(lent_ms: int | None, appended_ms: int | None) -> float:
+    """How long a new owner has to leave everything as it is, for its predecessor's lease.
+
+    `lent_ms` is when the broker appended the predecessor's last manifest, None where that says
+    that no lease is held; `appended_ms` is the same of the first manifest of one's own.
+    """
+    if lent_ms is None:
+        return 0.0
+    passed_ms = 0 if appended_ms is None else max(0, appended_ms - lent_ms)
+    return max(0.0, OUTWAIT_MS - passed_ms)

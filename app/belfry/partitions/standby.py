@@ -1,0 +1,201 @@
+"""Standing by for a partition: its changelog followed warm, and its owner watched.
+
+A thread reads the changelog as the owner writes it and folds it into the local store, checked for
+holes.  On promotion it hands all of it over (`Warm`): store, replay, reader and a producer that
+knows the cluster.  Then only what the owner wrote last is left to be read.
+
+Where the owner shows signs of life by agreement (`watch`), a standby that hears none for long
+enough (`failure_detector.py`) tells so and ends; its `Owners` then promote it, ahead of the group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import Event as Flag
+from threading import Thread
+from typing import Final
+
+import structlog
+
+from belfry.group.failure_detector import FailureDetector, Patience
+from belfry.group.heartbeat_watch import HeartbeatWatch
+from belfry.host.rocks import Damaged
+from belfry.kafka.partition_log import AheadOfLog, LostRange, OutOfRange
+from belfry.partitions.opener import PartitionOpener
+from belfry.partitions.term import Warm
+from belfry.recovery.reading import Reading
+from belfry.store.identity import Contradiction
+from belfry.store.layout.records import UnknownFormat
+from belfry.store.replay import HoleInChangelog
+
+READ_RECORDS: Final = 20_000
+WAIT_S: Final = 0.1
+# Small batches cost more than they are worth: the rest is read on promotion.
+GATHER_S: Final = 0.05
+FLUSH_EVERY_MS: Final = 20_000
+PAUSE_AFTER_ERROR_S: Final = 1.0
+NEAR_RECORDS: Final = 20_000
+LOOK_S: Final = 1.0
+
+log = structlog.get_logger(__name__)
+
+
+class Standby:
+    """Follows one partition until stopped, promoted or alarmed."""
+
+    def __init__(
+        self, partition: int, opener: PartitionOpener, alarm: Callable[[int], None]
+    ) -> None:
+        self.partition = partition
+        self.problem = ""
+        self.silent = False
+        self.reading = Reading()
+        self._opener = opener
+        self._clock = opener.clock
+        self._alarm = alarm
+        self._watched: tuple[Patience, HeartbeatWatch | None] | None = None
+        self._warm: Warm | None = None
+        self._stopping = Flag()
+        self._flushed_ms = 0.0
+        self._log = log.bind(partition=partition)
+        self._thread = Thread(target=self._run, name=f"belfry-standby-{partition}", daemon=True)
+
+    def start(self) -> None:
+        """Begin to follow."""
+        self._thread.start()
+
+    def watch(self, patience: Patience | None, heartbeats: HeartbeatWatch | None = None) -> None:
+        """Tell when the owner has been silent for so long; None: leave that to the group."""
+        self._watched = None if patience is None else (patience, heartbeats)
+
+    @property
+    def warm(self) -> bool:
+        """Whether it is close enough to its owner to be promoted at once."""
+        return self._warm is not None and self.reading.end - self.reading.position < NEAR_RECORDS
+
+    @property
+    def alive(self) -> bool:
+        """Whether the thread runs."""
+        return self._thread.is_alive()
+
+    def ask_to_stop(self) -> None:
+        """Stop soon; several are asked before the first is waited for."""
+        self._stopping.set()
+
+    def stop(self) -> None:
+        """Stop following; the store is closed when this returns."""
+        warm = self.hand_over()
+        if warm is not None:
+            warm.close()
+
+    def hand_over(self) -> Warm | None:
+        """Stop following and give what there is away; None where nothing usable is open."""
+        self._stopping.set()
+        if self._thread.is_alive():
+            self._thread.join()
+        warm, self._warm = self._warm, None
+        return warm
+
+    def _run(self) -> None:
+        while not self._stopping.is_set() and not self.silent:
+            try:
+                self._follow()
+            except (AheadOfLog, OutOfRange, Contradiction) as error:
+                # This copy may be the only one of what the log has lost: whoever takes the
+                # partition over looks closer.
+                self._drop(str(error))
+            except (Damaged, HoleInChangelog, LostRange) as error:
+                self._drop(str(error))
+                self._opener.forget(self.partition, str(error))
+            except UnknownFormat as error:
+                # Only another version can go on with this partition, so nothing is thrown away.
+                self._drop(str(error))
+            except Exception as error:  # noqa: BLE001  # whatever it is, the changelog has it all
+                self._drop(f"{type(error).__name__}: {error}")
+        if self.silent:
+            self._log.warning("the owner is silent")
+            self._alarm(self.partition)
+
+    def _drop(self, why: str) -> None:
+        if why != self.problem:
+            self._log.warning("a standby starts over", reason=why)
+        self.problem = why
+        warm, self._warm = self._warm, None
+        if warm is not None:
+            warm.close()
+        self._stopping.wait(PAUSE_AFTER_ERROR_S)
+
+    def _follow(self) -> None:
+        warm = self._opener.open_warm(self.partition)
+        try:
+            low, end = warm.changelog.ends()
+            start = warm.replay.offset if warm.replay.begun else low
+            self.reading.started(start, end)
+            warm.changelog.seek(start)
+        except BaseException:
+            warm.close()
+            raise
+        self._warm = warm
+        self._flushed_ms = self._clock.monotonic_ms()
+        detector = FailureDetector(self.partition, self._clock.monotonic_ms())
+        while not self._stopping.is_set():
+            self._read(warm, detector)
+            watched = self._watched
+            if watched is None:
+                continue
+            patience, heartbeats = watched
+            detector.follow(heartbeats, patience)
+            if self._silent(warm, detector):
+                self.silent = True
+                return
+
+    def _read(self, warm: Warm, detector: FailureDetector) -> None:
+        before = warm.changelog.position
+        try:
+            messages = warm.changelog.read(READ_RECORDS, WAIT_S)
+        except ConnectionError:
+            # The cluster is away: what was read stays, and the silence is not the owner's.
+            detector.unanswered(self._clock.monotonic_ms())
+            self._stopping.wait(WAIT_S)
+            return
+        now_ms = self._clock.monotonic_ms()
+        detector.here(now_ms)
+        if warm.changelog.position == before:
+            return
+        detector.heard(now_ms)
+        changes, offsets = warm.changelog.changes(messages)
+        position = warm.changelog.position
+        warm.replay.apply(changes, offsets, position, int(self._clock.wall_ms()))
+        self._opener.failpoints.reach("B1")
+        reading = self.reading
+        reading.position, reading.records = position, reading.records + len(changes)
+        if position >= reading.end:
+            reading.end = position
+            if self.problem:
+                self.problem = ""
+            self._stopping.wait(GATHER_S)
+        if now_ms - self._flushed_ms >= FLUSH_EVERY_MS:
+            self._flushed_ms = now_ms
+            reading.end = max(reading.end, warm.changelog.ends()[1])
+            warm.rows.flush()
+            if not warm.replay.unreadable:
+                self._opener.leaves(self.partition, False)
+
+    def _silent(self, warm: Warm, detector: FailureDetector) -> bool:
+        """Whether the owner has shown no sign of life for as long as was agreed."""
+        now_ms = self._clock.monotonic_ms()
+        if detector.wants_look(now_ms):
+            try:
+                end = self._opener.log_ends.end(
+                    self._opener.outlets.changelog, self.partition, LOOK_S
+                )
+            except ConnectionError:
+                detector.unanswered(self._clock.monotonic_ms())
+                return False
+            now_ms, asked_ms = self._clock.monotonic_ms(), now_ms
+            detector.here(now_ms)
+            detector.looked(asked_ms, now_ms, warm.changelog.position, end)
+        # An owner that has never written a manifest may still be on its way to its first.
+        known = warm.replay.manifest is not None
+        # One that cannot fire all of it waits for the group, which knows who can.
+        return self.warm and known and not warm.replay.unreadable and detector.over(now_ms)

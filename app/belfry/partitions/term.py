@@ -1,0 +1,117 @@
+"""What one term of ownership holds open, and what a standby hands over to the next owner.
+
+    standby ── Warm ──► take-over, told by a Term ──► Owned ──► the partition's loop, until close
+
+Several parts pass these values on: the loop (`runner.py`), the take-over (`opener.py`), standbys
+(`standby.py`).  They open nothing themselves; they close what they hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from belfry.engine.ownership import Event
+from belfry.engine.partition import PartitionEngine
+from belfry.host.rocks import NoRows, RocksMap
+from belfry.kafka.giving_up import close_all
+from belfry.kafka.outcome import Unknown
+from belfry.kafka.partition_log import PartitionLog
+from belfry.kafka.transactions import PartitionProducer
+from belfry.partitions.intake_end import IntakeEnd
+from belfry.partitions.resigning import Resigning
+from belfry.partitions.resolver import Resolver
+from belfry.partitions.source import SourceReader
+from belfry.partitions.tenant_input import Inlets
+from belfry.recovery.identities import World
+from belfry.recovery.reading import Reading
+from belfry.store.replay import Replay
+from belfry.wire.batch import SourceBatch
+
+
+@dataclass(slots=True)
+class Warm:
+    """What a standby hands over: the next owner goes on with it."""
+
+    rows: RocksMap
+    replay: Replay
+    changelog: PartitionLog
+    producer: PartitionProducer
+
+    def close(self) -> None:
+        """Close all of it."""
+        close_all(self.changelog.close, self.producer.close, self.rows.close)
+
+
+@dataclass(slots=True)
+class Owned:
+    """All that a term of ownership holds open."""
+
+    engine: PartitionEngine
+    rows: RocksMap | NoRows
+    producer: PartitionProducer
+    source: SourceReader
+    resolver: Resolver
+    intake: IntakeEnd
+    epoch: int
+    new_settings: bytes | None
+    world: World
+    new_identity: bytes | None = None
+    new_statement: bytes | None = None
+    inlets: Inlets | None = None
+    # Of the last manifest before this term: whose it is, and when it was appended if it says that
+    # its owner holds a read lease.
+    former_epoch: int | None = None
+    lent_ms: int | None = None
+    # Rows that the former owners have left unsigned, or signed with another secret.
+    resigning: Resigning | None = None
+
+    @property
+    def keeps_state(self) -> bool:
+        """Whether schedules live here: a partition that only takes requests in has no inlets."""
+        return self.inlets is not None
+
+    def kept(self) -> None:
+        """The first commit has succeeded: this owner's evidence counts from now on."""
+        if self.keeps_state:
+            self.world.owned()
+
+    def committed(self) -> None:
+        """A step of this term was committed, and its rows are in the store."""
+        self.producer.lease.committed()
+        if self.resigning is not None and self.resigning.under_way:
+            self.resigning.committed()
+
+    def rolled_back(self) -> None:
+        """A step of this term was rolled back."""
+        self.producer.lease.aborted()
+        if self.resigning is not None:
+            self.resigning.aborted()
+
+    def check(self) -> None:
+        """Raise where this owner cannot go on: nothing can be read, or topics are others now."""
+        if self.source.failure is not None:
+            raise self.source.failure
+        if self.world.changed:
+            raise Unknown("the changelog or the input is another topic than it was")
+
+    def close(self) -> None:
+        """Stop reading, give the producer up, close the store."""
+        self.source.ask_to_stop()
+        self.world.given_up()
+        inlets = () if self.inlets is None else (self.inlets.close,)
+        close_all(*inlets, self.source.stop, self.producer.close, self.rows.close)
+
+
+@dataclass(slots=True)
+class Term:
+    """One term of ownership, as the take-over hears of it and tells of it."""
+
+    partition: int
+    moved: Callable[[Event], None]
+    hand_over: Callable[[SourceBatch], None]
+    reading: Reading
+    woken: Callable[[], None]
+    # Waits so many seconds; raises where there is no reason to go on with the take-over.
+    wait: Callable[[float], None]
+    warm: Warm | None = None

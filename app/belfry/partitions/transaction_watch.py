@@ -1,0 +1,246 @@
+"""A watch on transactions that hold belfry's readers back, in its changelog, requests and policies.
+
+belfry's own last for milliseconds, so a last stable offset that stays where it is between two looks
+is a stranger's doing, or that of an owner that died.  The brokers are asked who it is.  The answer
+goes to the log and into a metric, and to a partition that takes requests in: it does not wait for a
+stranger (`intake_end`).
+
+A running owner is not disturbed by a transaction in its changelog.  But nobody can take its
+partition over before that has ended, so somebody should know in good time.
+"""
+
+from __future__ import annotations
+
+from threading import Event, Lock, Thread
+from time import monotonic
+from typing import Any, Final
+
+import structlog
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+
+from belfry.host.clock import SystemClock
+from belfry.kafka.open_transactions import (
+    OpenTransaction,
+    Untold,
+    Where,
+    open_transactions,
+    tell,
+    untold,
+)
+from belfry.partitions.gauges import Gauges
+from belfry.settings import SharedSettings
+from belfry.telemetry.limited import LimitedLogger
+
+LOOK_S: Final = 10.0
+HURRIED_S: Final = 0.5
+# For so long after a take-over began its partition is looked at often: it may wait for the answer.
+HURRY_FOR_S: Final = 35.0
+# A look at many partitions takes its time; the pauses between looks are longer than that.
+PAUSES: Final = 3.0
+REQUEST_S: Final = 5.0
+TOLD_AFTER_MS: Final = 2_000.0
+
+CHANGELOG: Final = "changelog"
+SCHEDULES: Final = "schedules"
+TENANTS: Final = "tenants"
+_MEANS: Final = {
+    CHANGELOG: "nobody can take this partition over before it ends",
+    SCHEDULES: "requests behind it are not taken in before it ends",
+    TENANTS: "policies behind it do not count before it ends",
+}
+
+log = structlog.get_logger(__name__)
+
+
+class TransactionWatch:
+    """A thread that looks at the partitions that this worker reads."""
+
+    def __init__(
+        self, settings: SharedSettings, homes: int, clock: SystemClock, metrics: Gauges
+    ) -> None:
+        """`homes` is the changelog's number of partitions; the input may have more."""
+        self._settings = settings
+        self._homes = homes
+        self._clock = clock
+        self._metrics = metrics
+        self._log = LimitedLogger(log, first=1)
+        self._names = {settings.topic(each): each for each in (CHANGELOG, SCHEDULES, TENANTS)}
+        self._clients: list[Any] = []
+        self._policies: list[int] = []
+        self._lock = Lock()
+        self._followed: dict[int, float] = {}
+        self._stable: dict[Where, int] = {}
+        self._since_ms: dict[Where, float] = {}
+        self._strangers: dict[Where, OpenTransaction] = {}
+        # Looks are numbered: one that began before a take-over says nothing to it.
+        self._number = 0
+        self._followed_at: dict[int, int] = {}
+        self._begun = monotonic()
+        self._stopping = Event()
+        self._hurry = Event()
+        self._thread = Thread(target=self._run, name="belfry-transactions", daemon=True)
+
+    def start(self) -> None:
+        """Begin to look."""
+        self._begun = monotonic()
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Look no more."""
+        self._stopping.set()
+        self._hurry.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def follow(self, partition: int) -> None:
+        """This partition is being taken over: look often for a while."""
+        with self._lock:
+            self._followed[partition] = monotonic()
+            # An answer of before, or of a look that has begun, says nothing about what it meets.
+            self._followed_at[partition] = self._number
+            self._strangers.pop((self._settings.topic(SCHEDULES), partition), None)
+        self._hurry.set()
+
+    def forget(self, partition: int) -> None:
+        """This partition was given up."""
+        with self._lock:
+            self._followed.pop(partition, None)
+            self._followed_at.pop(partition, None)
+
+    def stranger(self, partition: int) -> OpenTransaction | None:
+        """Who else holds the readers of a partition of requests back, by the last look."""
+        with self._lock:
+            return self._strangers.get((self._settings.topic(SCHEDULES), partition))
+
+    # -- the thread ------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            began = monotonic()
+            try:
+                self._look()
+            except (KafkaException, ConnectionError) as error:
+                # The cluster is away, and a client that has met a broker's end may stay confused.
+                self._log.warning("away", "transactions not looked at", cause=str(error))
+                self._failed()
+            except Exception:
+                log.exception("transactions not looked at; looking again")
+                self._failed()
+            pause_s = HURRIED_S if self._hurried() else LOOK_S
+            self._hurry.wait(max(pause_s, PAUSES * (monotonic() - began)))
+            self._hurry.clear()
+        self._close()
+
+    def _hurried(self) -> bool:
+        now = monotonic()
+        with self._lock:
+            latest = max(self._followed.values(), default=self._begun)
+        return now - max(latest, self._begun) < HURRY_FOR_S
+
+    def _failed(self) -> None:
+        """Forget what was known: who held readers back before may have ended since."""
+        with self._lock:
+            self._strangers = {}
+        self._close()
+
+    def _look(self) -> None:
+        with self._lock:
+            self._number += 1
+            number = self._number
+        stuck = self._stuck()
+        strangers: dict[Where, OpenTransaction] = {}
+        ages_s: dict[tuple[str, int], float] = {}
+        now_ms = self._clock.wall_ms()
+        for place in stuck:
+            found, why = self._found(place)
+            first = found[0] if found else None
+            app_id = self._settings.cluster.app_id
+            if first is not None and first.is_of(app_id) and not first.overdue(now_ms):
+                continue
+            if first is None and not why:
+                # It has ended since the look.
+                continue
+            if first is not None and not first.is_of(app_id):
+                strangers[place] = first
+            since_ms = self._since_ms[place] if first is None else first.since_ms
+            ages_s[self._names[place[0]], place[1]] = max(0.0, now_ms - since_ms) / 1000
+            if now_ms - since_ms >= TOLD_AFTER_MS:
+                self._tell(place, found, why, now_ms)
+        with self._lock:
+            self._strangers = {
+                place: each
+                for place, each in strangers.items()
+                if self._followed_at.get(place[1], 0) < number
+            }
+        self._metrics.open_transactions(ages_s)
+
+    def _found(self, place: Where) -> tuple[list[OpenTransaction], str]:
+        try:
+            return open_transactions(self._settings.kafka_properties(), [place]), ""
+        except Untold as error:
+            return [], str(error)
+
+    def _tell(self, place: Where, found: list[OpenTransaction], why: str, now_ms: float) -> None:
+        topic, partition = place
+        told = untold(why, place, self._settings)
+        if found:
+            told = tell(found, place, self._settings, now_ms)
+        self._log.warning(
+            f"{topic}/{partition}",
+            f"a transaction stays open in {topic}/{partition}: {_MEANS[self._names[topic]]}",
+            last_stable_offset=self._stable.get(place), held_by=told.who, to_do=told.to_do,
+        )  # fmt: skip
+
+    def _stuck(self) -> list[Where]:
+        """Partitions whose last stable offset is before the log's end, as at the last look."""
+        stable = {}
+        for place in self._places():
+            # In this order: what is appended in between does not look like something hidden.
+            end, readable = self._end(0, place), self._end(1, place)
+            if readable < end:
+                stable[place] = readable
+        stuck = [place for place, at in stable.items() if self._stable.get(place) == at]
+        now_ms = self._clock.wall_ms()
+        self._since_ms = {place: self._since_ms.get(place, now_ms) for place in stuck}
+        self._stable = stable
+        return stuck
+
+    def _places(self) -> list[Where]:
+        with self._lock:
+            followed = sorted(self._followed)
+        if not self._clients:
+            self._open()
+        if not self._policies:
+            # A topic that is being made has no partitions at first.
+            self._policies = self._of_policies()
+        topic = self._settings.topic
+        found = [(topic(CHANGELOG), each) for each in followed if each < self._homes]
+        found += [(topic(SCHEDULES), each) for each in followed]
+        return found + [(topic(TENANTS), each) for each in self._policies]
+
+    def _open(self) -> None:
+        common = {
+            **self._settings.kafka_properties(),
+            "group.id": "belfry-reads-without-a-group",
+            "enable.auto.commit": False,
+        }
+        levels = ("read_uncommitted", "read_committed")
+        self._clients = [Consumer({**common, "isolation.level": level}) for level in levels]
+        self._policies = []
+
+    def _of_policies(self) -> list[int]:
+        topic = self._settings.topic(TENANTS)
+        found = self._clients[0].list_topics(topic, REQUEST_S).topics.get(topic)
+        return [] if found is None else sorted(found.partitions)
+
+    def _end(self, client: int, place: Where) -> int:
+        asked = TopicPartition(*place)
+        ends = self._clients[client].get_watermark_offsets(asked, REQUEST_S, cached=False)
+        if ends is None:
+            raise ConnectionError(f"{place[0]}: no answer within {REQUEST_S} s")
+        return int(ends[1])
+
+    def _close(self) -> None:
+        clients, self._clients = self._clients, []
+        for client in clients:
+            client.close()

@@ -1,0 +1,80 @@
+"""What an owner does besides taking requests in and firing: sweep, prove, flush.
+
+    sweep     what is remembered for a day is forgotten, some rows a second, more where it is behind
+    manifest  a commit without events, every half minute or more often: it shows that this owner
+              lives, measures the clock, renews a read lease, and proves the fence before tenants'
+              own inputs are read
+    signing   rows that former owners left unsigned are written again, some in each step
+    flush     the store writes its memory tables, so that little is to be replayed after a crash
+
+A partition that keeps no state needs none of it, but says its position again every hour.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from belfry.engine.effects import Effects
+from belfry.firing.clock_guard import ClockGuard
+from belfry.partitions.forwarding import RENEW_MS
+from belfry.partitions.leasing import Leasing
+from belfry.partitions.term import Owned
+
+SWEEP_ROWS: Final = 500
+SWEEP_EVERY_MS: Final = 1_000
+SWEEP_BEHIND_MS: Final = 100
+HEARTBEAT_MS: Final = 30_000.0
+FLUSH_EVERY_MS: Final = 20_000
+RESIGN_EVERY_S: Final = 0.05
+
+
+class Upkeep:
+    """When what is due, for one partition; instants are monotonic milliseconds.
+
+    `beat_ms` is the longest time between two commits.
+    """
+
+    def __init__(self, guard: ClockGuard, leasing: Leasing) -> None:
+        self.beat_ms = HEARTBEAT_MS
+        self._guard = guard
+        self._leasing = leasing
+        self._swept_ms = self._beaten_ms = self._flushed_ms = 0.0
+
+    def committed(self, now_ms: float) -> None:
+        """A step was committed: the next manifest without events may wait."""
+        self._beaten_ms = now_ms
+
+    def add_to(
+        self, owned: Owned, effects: Effects | None, now_ms: float, wall_ms: Callable[[], int]
+    ) -> Effects | None:
+        """The step's effects with what is due now; `wall_ms` is asked where it sweeps."""
+        if not owned.keeps_state:
+            silent = now_ms - self._beaten_ms >= RENEW_MS
+            return owned.engine.claim(None) if silent else effects
+        every_ms = SWEEP_BEHIND_MS if owned.engine.sweeps_behind else SWEEP_EVERY_MS
+        if now_ms - self._swept_ms >= every_ms and self._guard.may_fire:
+            self._swept_ms = now_ms
+            effects = owned.engine.sweep(wall_ms(), SWEEP_ROWS)
+        if self._wants_manifest(owned, now_ms):
+            effects = owned.engine.claim(None)
+        if owned.resigning is not None and owned.resigning.under_way:
+            effects = owned.engine.claim(None)
+            owned.resigning.add(effects.rows)
+        if now_ms - self._flushed_ms >= FLUSH_EVERY_MS:
+            self._flushed_ms = now_ms
+            owned.rows.flush()
+        return effects
+
+    def longest_s(self, owned: Owned) -> float:
+        """The longest time in seconds until there is something to do here."""
+        if owned.resigning is not None and owned.resigning.under_way:
+            return RESIGN_EVERY_S
+        return self.beat_ms / 1000
+
+    def _wants_manifest(self, owned: Owned, now_ms: float) -> bool:
+        if now_ms - self._beaten_ms >= self.beat_ms or self._guard.wants_probe(int(now_ms)):
+            return True
+        if self._leasing.wants_commit(owned.producer.lease):
+            return True
+        return owned.inlets is not None and owned.inlets.wanted

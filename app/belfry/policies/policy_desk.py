@@ -1,0 +1,82 @@
+"""Policies for HTTP: read from what this worker follows, written by way of the topic."""
+
+from __future__ import annotations
+
+from belfry.client.errors import Unavailable
+from belfry.client.kafka import Cluster
+from belfry.client.schemas import RegisteredSchemas
+from belfry.client.tenants import BadPolicy, PolicySigning, TenantPolicies
+from belfry.policies.follower import Policies
+from belfry.policies.secrets import BadSecret, SecretPlaces
+from belfry.settings import Settings, property_name
+from belfry.tenants.policy import TenantPolicy
+from belfry.wire.worker_keys import Purpose
+
+
+class PolicyDesk:
+    """Implements `belfry.api.workers.policies.Policies` on the policies that a worker follows."""
+
+    def __init__(self, settings: Settings, followed: Policies) -> None:
+        self._followed = followed
+        self._places = SecretPlaces(settings.secrets_dir)
+        properties = settings.kafka_properties()
+        cluster = Cluster(properties.pop("bootstrap.servers"), properties)
+        schemas = None
+        if settings.schema_registry_url is not None:
+            given = {property_name(key): value for key, value in settings.registry.items()}
+            schemas = RegisteredSchemas(settings.schema_registry_url, given)
+        signing = PolicySigning(
+            settings.worker_keys(Purpose.POLICIES), settings.policies == "signed"
+        )
+        self._written = TenantPolicies(cluster, settings.cluster.topic_prefix, schemas, signing)
+
+    def names(self) -> list[str]:
+        """Tenants that have a policy, in order; quick."""
+        return self._followed.names()
+
+    def policy(self, tenant: str) -> TenantPolicy | None:
+        """A tenant's policy; quick."""
+        return self._followed.policy(tenant)
+
+    @property
+    def closed(self) -> bool:
+        """Whether tenants without a policy are not served."""
+        return self._followed.closed
+
+    def catch_up(self, tenant: str) -> None:
+        """Read what lies in the topic now; blocks.  Raises `Unavailable` or `BadPolicy`."""
+        try:
+            self._followed.catch_up()
+        except ConnectionError as error:
+            raise Unavailable(str(error)) from None
+        problem = self._followed.problem(tenant)
+        if problem:
+            raise BadPolicy(f"{tenant}: {problem}")
+
+    def put(self, policy: TenantPolicy, *, share_topic: bool = False) -> None:
+        """Write a policy; blocks.  Raises `BadPolicy` or `Unavailable`.
+
+        With `share_topic` it may name the topic of another tenant's policy.
+
+        A new reference to a secret is followed first: one that leads nowhere would have all of the
+        tenant's requests refused.
+        """
+        reference = policy.signing_secret_ref
+        before = self.policy(policy.tenant)
+        if reference is not None and (before is None or before.signing_secret_ref != reference):
+            self._try(policy.tenant, reference)
+        self._written.put(policy, share_topic=share_topic)
+
+    def _try(self, tenant: str, reference: str) -> None:
+        try:
+            self._places.read(reference)
+        except BadSecret as error:
+            raise BadPolicy(f"{tenant}: signing_secret_ref: {error}") from None
+
+    def remove(self, tenant: str) -> None:
+        """Forget a policy; blocks.  Raises `Unavailable`."""
+        self._written.remove(tenant)
+
+    def is_used(self, tenant: str) -> bool:
+        """Whether the tenant may have schedules already; blocks."""
+        return self._written.is_known(tenant)

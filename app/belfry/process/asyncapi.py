@@ -1,0 +1,258 @@
+"""`docs/asyncapi.json`: belfry's topics as an AsyncAPI 3.1 document, for people and generators.
+
+Made from what the code makes the topics of (`topics`) and from the schemas themselves, so it cannot
+say anything else than they do.  ``python -m belfry.process.asyncapi > docs/asyncapi.json`` writes
+it (`make docs`); a test compares, and validates it by AsyncAPI's own JSON schema.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib.metadata import version
+from typing import Any, Final, NamedTuple
+
+import orjson
+
+from belfry.kafka.topics import wanted_topics
+from belfry.schedules.field import Form
+from belfry.schedules.fields import FIELDS
+from belfry.settings import SharedSettings
+from belfry.wire import catalogue
+
+BINDING: Final = "0.5.0"
+AVRO: Final = "application/vnd.apache.avro;version=1.9.0"
+REPLICATION_OF: Final = 3
+_TEXT_KEY: Final = {"type": "string"}
+
+
+class Channel(NamedTuple):
+    """What a topic is for, whose it is to write, and what lies in it."""
+
+    title: str
+    description: str
+    users_send: bool
+    messages: tuple[str, ...]
+
+
+CHANNELS: Final = {
+    "schedules": Channel(
+        "Requests",
+        "What should be sent, and when. Key = tenant keeps the order of a tenant's requests.",
+        users_send=True,
+        messages=("ScheduleRequest", "HeaderRequest"),
+    ),
+    "lifecycle": Channel(
+        "Verdicts",
+        "What became of requests, occurrences and deliveries.",
+        users_send=False,
+        messages=("LifecycleEvent",),
+    ),
+    "rejected": Channel(
+        "Rejected requests",
+        "Requests as they were received, with headers that say why they were refused.",
+        users_send=False,
+        messages=("RejectedRequest",),
+    ),
+    "tenants": Channel(
+        "Policies",
+        "One policy for each tenant, under the tenant's name; a null value removes it.",
+        users_send=True,
+        messages=("TenantPolicy",),
+    ),
+    "deliveries": Channel(
+        "HTTP deliveries",
+        "Fired events that go to HTTP targets.",
+        users_send=False,
+        messages=("FiredEvent",),
+    ),
+    "undelivered": Channel(
+        "Undelivered events",
+        "Deliveries that were given up, as they lay in the topic of deliveries, with headers that"
+        " say why.",
+        users_send=False,
+        messages=("FiredEvent",),
+    ),
+    "audit": Channel(
+        "Audit log",
+        "Who asked for which change, or for what it has no right to, and what became of it. Key ="
+        " tenant.",
+        users_send=False,
+        messages=("AuditEvent",),
+    ),
+}
+FIRED: Final = Channel(
+    "Fired events of a tenant",
+    "The user's own key, value and headers (PAYLOAD), or a FiredEvent around them (ENVELOPE)."
+    " Read it with isolation.level=read_committed.",
+    users_send=False,
+    messages=("FiredPayload", "FiredEvent"),
+)
+
+
+def document() -> dict[str, Any]:
+    """The document as plain values."""
+    settings = SharedSettings.model_construct()
+    specs = {spec.name: spec for spec in wanted_topics(settings, REPLICATION_OF)}
+    channels = {
+        short: _channel(settings.topic(short), channel, _topic(specs[settings.topic(short)]))
+        for short, channel in CHANNELS.items()
+    }
+    fired = _channel(settings.topic("fired.{tenant}"), FIRED, {})
+    fired["parameters"] = {"tenant": {"description": "Name of the tenant."}}
+    return {
+        "asyncapi": "3.1.0",
+        "info": {
+            "title": "belfry",
+            "version": version("belfry-scheduler"),
+            "description": "A Kafka-native, distributed event scheduler.",
+            "license": {"name": "Apache-2.0"},
+        },
+        "defaultContentType": "application/octet-stream",
+        "servers": {
+            "kafka": {
+                "host": "localhost:9092",
+                "protocol": "kafka",
+                "bindings": {
+                    "kafka": {
+                        "schemaRegistryUrl": "http://localhost:8081/apis/ccompat/v7",
+                        "schemaRegistryVendor": "apicurio",
+                        "bindingVersion": BINDING,
+                    }
+                },
+            }
+        },
+        "channels": {**channels, "fired": fired},
+        "operations": _operations(),
+        "components": {"messages": _messages()},
+    }
+
+
+def _channel(address: str, channel: Channel, topic: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "address": address,
+        "title": channel.title,
+        "description": channel.description,
+        "messages": {name: _link("components/messages", name) for name in channel.messages},
+        "bindings": {"kafka": {**topic, "bindingVersion": BINDING}},
+    }
+
+
+def _topic(spec: Any) -> dict[str, Any]:
+    known = ("cleanup.policy", "retention.ms", "delete.retention.ms", "max.message.bytes")
+    config: dict[str, Any] = {
+        name: [value] if name == "cleanup.policy" else int(value)
+        for name, value in spec.config.items()
+        if name in known
+    }
+    return {
+        "partitions": spec.partitions,
+        "replicas": spec.replication,
+        "topicConfiguration": config,
+    }
+
+
+def _operations() -> dict[str, Any]:
+    """From belfry's side: it receives what users send, and sends what they receive."""
+    return {
+        short: {
+            "action": "receive" if channel.users_send else "send",
+            "channel": _link("channels", short),
+            "title": channel.title,
+        }
+        for short, channel in {**CHANNELS, "fired": FIRED}.items()
+    }
+
+
+def _messages() -> dict[str, Any]:
+    avro = {name: _avro(name) for name in sorted(catalogue.names())}
+    return {
+        **avro,
+        "HeaderRequest": {
+            "title": "Request in headers",
+            "description": "The record's own key, value and other headers are the event.",
+            "contentType": "application/octet-stream",
+            "headers": {
+                "type": "object",
+                "required": ["belfry-tenant", "belfry-id"],
+                "properties": {
+                    name: {"type": "string", "description": text}
+                    for name, text in _REQUEST_HEADERS.items()
+                },
+            },
+            "bindings": {"kafka": {"bindingVersion": BINDING}},
+        },
+        "FiredPayload": {
+            "title": "Fired event, as the user gave it",
+            "contentType": "application/octet-stream",
+            "headers": {
+                "type": "object",
+                "required": list(_FIRED_HEADERS),
+                "properties": {
+                    name: {"type": "string", "description": text}
+                    for name, text in _FIRED_HEADERS.items()
+                },
+            },
+            "bindings": {"kafka": {"bindingVersion": BINDING}},
+        },
+        "RejectedRequest": {
+            "title": "Rejected request, as received",
+            "contentType": "application/octet-stream",
+            "headers": {
+                "type": "object",
+                "required": ["belfry-error-code"],
+                "properties": {
+                    f"belfry-error-{part}": {"type": "string"}
+                    for part in ("code", "reason", "topic", "partition", "offset")
+                },
+            },
+            "bindings": {"kafka": {"bindingVersion": BINDING}},
+        },
+    }
+
+
+def _avro(name: str) -> dict[str, Any]:
+    return {
+        "title": name,
+        "contentType": "application/vnd.apache.avro",
+        "payload": {"schemaFormat": AVRO, "schema": catalogue.schema(name)},
+        "bindings": {
+            "kafka": {
+                "key": _TEXT_KEY,
+                "schemaIdLocation": "payload",
+                "schemaIdPayloadEncoding": "confluent",
+                "schemaLookupStrategy": "TopicIdStrategy",
+                "bindingVersion": BINDING,
+            }
+        },
+    }
+
+
+def _link(where: str, name: str) -> dict[str, str]:
+    return {"$ref": f"#/{where}/{name}"}
+
+
+# How the value of a header is written, where that is another way than a text's.
+_WRITTEN: Final = {
+    Form.INSTANT: " RFC 3339 with offset, or epoch milliseconds.",
+    Form.DURATION: " Such as 5m or PT5M, or a number of milliseconds.",
+}
+_REQUEST_HEADERS: Final = {
+    field.header: field.doc + _WRITTEN.get(field.form, "")
+    for field in FIELDS.values()
+    if field.header
+}
+_FIRED_HEADERS: Final = {
+    "belfry-fire-id": "The same for every attempt: deduplicate by it.",
+    "belfry-schedule-id": "The schedule.",
+    "belfry-scheduled-at": "Nominal instant, RFC 3339 in milliseconds.",
+    "belfry-occurrence": "0, 1, 2 …; -1 for one that TRIGGER asked for.",
+}
+
+
+def text() -> str:
+    """The document as YAML, in its JSON subset: readable by every tool of either kind."""
+    return orjson.dumps(document(), option=orjson.OPT_INDENT_2).decode() + "\n"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(text())

@@ -1,0 +1,90 @@
+"""What a worker finds in the cluster before it begins: brokers, topics, the registry's schemas.
+
+It waits for a broker for as long as it takes, makes the topics that are missing where it may, and
+refuses to start on topics that cannot keep its promises.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any, NamedTuple
+
+import structlog
+from confluent_kafka import KafkaException, TopicCollection
+from confluent_kafka.admin import AdminClient
+
+from belfry.client.kafka import CHECK_SECURITY, Faults
+from belfry.kafka import topics
+from belfry.kafka.agreement import compare_at_start
+from belfry.kafka.cluster_checks import check_at_start
+from belfry.process.data_folder import RefusedToStart
+from belfry.registry import startup
+from belfry.registry.client import Registry
+from belfry.registry.subjects import open_registry
+from belfry.settings import DeliverySettings
+
+log = structlog.get_logger("belfry")
+
+
+class Found(NamedTuple):
+    """What a worker finds in the cluster before it begins."""
+
+    admin: AdminClient
+    cluster_id: str
+    registry: Registry | None
+    frames: startup.Frames
+
+
+def find(settings: DeliverySettings) -> Found:
+    """Look at the cluster, once a broker answers; RefusedToStart where it does not suit."""
+    faults = Faults()
+    reporting: dict[str, Any] = {**settings.kafka_properties(), "error_cb": faults}
+    admin = AdminClient(reporting)
+    cluster_id = _await_cluster(admin, faults)
+    _topics(admin, settings)
+    registry = open_registry(settings)
+    frames = startup.WITHOUT
+    if registry is not None:
+        frames = startup.frames(registry, settings, _say_registry)
+    return Found(admin, cluster_id, registry, frames)
+
+
+def _say_registry(problem: str) -> None:
+    log.warning("registry", problem=problem)
+
+
+def _await_cluster(admin: AdminClient, faults: Faults) -> str:
+    """Cluster id, once a broker answers; who is locked out may be let in by then."""
+    while True:
+        try:
+            return str(admin.list_topics(timeout=5).cluster_id)
+        except KafkaException as error:
+            admin.poll(0)
+            reason = faults.last or error.args[0].str()
+            if faults.locked_out:
+                log.error("no secure connection to Kafka", reason=reason, cure=CHECK_SECURITY)  # noqa: TRY400
+            else:
+                log.warning("no broker answers yet", reason=reason)
+            time.sleep(1)
+
+
+def _topics(admin: AdminClient, settings: DeliverySettings) -> None:
+    if settings.create_topics:
+        created = topics.create(admin, settings)
+        if created:
+            log.info("topics created", topics=created)
+    absent = [spec.name for spec in topics.missing(admin, settings)]
+    if absent:
+        raise RefusedToStart(
+            f"topics are missing: {', '.join(absent)}. Run `belfry topics create`, or let the"
+            " worker create them (BELFRY_CREATE_TOPICS=true)."
+        )
+    refusal = check_at_start(admin, settings) or compare_at_start(admin, settings)
+    if refusal:
+        raise RefusedToStart(refusal)
+
+
+def homes(admin: AdminClient, changelog: str) -> int:
+    """Number of homes: the partitions of the changelog."""
+    described = admin.describe_topics(TopicCollection([changelog]))
+    return len(described[changelog].result(10).partitions)

@@ -1,0 +1,95 @@
+"""What a connected worker gives to HTTP: the desk for writes, its holdings, and the directory.
+
+They need Kafka, and the port does not: it answers from the first second, and this opens the rest
+behind it as soon as the topics can be read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from threading import Event, Thread
+from typing import Final
+
+import structlog
+
+from belfry.api.workers.desk import Desk, Frames
+from belfry.api.workers.parts import Open, Parts
+from belfry.client.errors import BelfryError
+from belfry.group.group import Group
+from belfry.history.follower import Follower
+from belfry.partitions.opener import PartitionOpener
+from belfry.partitions.supervisor import Owners
+from belfry.policies.policy_desk import PolicyDesk
+from belfry.process.directory import Directory
+from belfry.process.holdings import Holdings
+from belfry.tenants.policy import TenantPolicy
+from belfry.wire.lifecycle import LifecycleEvent
+
+AGAIN_S: Final = 1.0
+HISTORY_MS: Final = TenantPolicy("").history_ms
+
+log = structlog.get_logger(__name__)
+
+
+class Front:
+    """Opens the parts of HTTP, and closes them."""
+
+    def __init__(self, opener: PartitionOpener, parts: Parts, frames: Frames, group: Group) -> None:
+        settings = opener.settings
+        self._opener = opener
+        self._parts = parts
+        self._desk = Desk(settings, frames, opener.tenants.secret_of)
+        self._directory = Directory(group, settings.http_advertised_url or "")
+        self._history = Follower(
+            settings, frames[1], self._held, self._retention_ms, opener.clock.wall_ms
+        )
+        self._policies = PolicyDesk(settings, opener.policies)
+        self._holdings: Holdings | None = None
+        self._stopping = Event()
+        self._thread = Thread(target=self._open, name="belfry-front", daemon=True)
+
+    def committed(self, events: Sequence[LifecycleEvent]) -> None:
+        """Outcomes that a partition of this worker has committed: HTTP need not read them back."""
+        self._desk.committed(events)
+
+    def is_asked(self) -> bool:
+        """Whether somebody uses the HTTP port just now."""
+        return self._parts.traffic.lately(self._opener.clock.monotonic_ms() / 1000)
+
+    def start(self, owners: Owners) -> None:
+        """Begin to open; returns at once."""
+        self._holdings = Holdings(owners, self._opener.tenants, self._opener.partitions)
+        self._history.start(self._opener.partitions)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Give threads and connections back."""
+        self._stopping.set()
+        self._thread.join()
+        self._history.stop()
+        self._desk.stop()
+
+    def _held(self) -> list[int]:
+        return [] if self._holdings is None else self._holdings.held()
+
+    def _retention_ms(self, tenant: bytes) -> int:
+        known = self._opener.tenants.known(tenant)
+        if known is not None:
+            return known.terms.policy.history_ms
+        terms = self._opener.policies.terms_of(tenant.decode(errors="replace"))
+        return HISTORY_MS if terms is None else terms.policy.history_ms
+
+    def _open(self) -> None:
+        assert self._holdings is not None
+        while not self._stopping.is_set():
+            try:
+                self._desk.start()
+            except BelfryError as error:
+                log.warning("HTTP takes no requests yet", reason=str(error))
+                self._stopping.wait(AGAIN_S)
+            else:
+                opened = Open(
+                    self._desk, self._holdings, self._directory, self._history, self._policies
+                )
+                self._parts.open(opened)
+                return

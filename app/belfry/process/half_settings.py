@@ -1,0 +1,161 @@
+"""Half a configuration: what was meant to protect something, and would not.
+
+A secret that was not injected, a certificate without its key: a worker that starts all the same
+leaves open what somebody wanted closed, and nobody notices.  So it refuses, and names everything
+that is wrong at once.  No message holds the value of a secret.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic import SecretStr
+
+from belfry.api.server.guard import is_loopback
+from belfry.kafka.security import BadSecurity, group_client_security
+from belfry.registry.addresses import UNREADABLE, is_readable
+from belfry.settings import DeliverySettings, Settings
+
+# Settings whose absence is something else than an empty value.
+_NEVER_EMPTY: Final = (
+    "http_api_keys",
+    "http_api_keys_file",
+    "oidc_issuer",
+    "http_tls_certificate",
+    "http_tls_key",
+    "secrets_dir",
+)
+_OIDC: Final = ("oidc_audience", "oidc_jwks_url", "oidc_tenants_claim", "oidc_roles_claim")
+
+
+class HalfConfigured(ValueError):
+    """A worker must not start with its settings; the message says why."""
+
+
+def refuse_half_settings(settings: DeliverySettings) -> None:
+    """Let whole configurations pass; raises `HalfConfigured`."""
+    why = half_settings(settings)
+    if why:
+        raise HalfConfigured(why)
+
+
+def half_settings(settings: DeliverySettings) -> str:
+    """Why a worker must not start with these settings, all of it; empty where it may.
+
+    Reads the certificates and keys that are named, if there are any.
+    """
+    empty = list(_empty(settings))
+    if empty:
+        # What else is wrong may follow from it.
+        return " ".join(empty)
+    found = (
+        *_kafka(settings),
+        *_registry(settings),
+        *_signing(settings),
+        *_callers(settings),
+        *_certificate(settings),
+    )
+    return " ".join(found)
+
+
+def _empty(settings: DeliverySettings) -> Iterator[str]:
+    for name in _NEVER_EMPTY:
+        value: Any = getattr(settings, name, None)
+        if isinstance(value, SecretStr):
+            value = value.get_secret_value()
+        # An empty path is the working directory.
+        if value is not None and str(value).strip() in ("", str(Path())):
+            yield (
+                f"{_variable(name)} is empty: give it its value, or leave it out where you do not"
+                " want it. Perhaps a secret was not injected."
+            )
+
+
+def _kafka(settings: DeliverySettings) -> Iterator[str]:
+    try:
+        group_client_security(settings.kafka_properties())
+    except BadSecurity as error:
+        yield f"{error} Properties of Kafka's clients are given as BELFRY_KAFKA__<PROPERTY>."
+
+
+def _registry(settings: DeliverySettings) -> Iterator[str]:
+    if settings.schema_registry_url is not None and not is_readable(settings.schema_registry_url):
+        yield UNREADABLE
+
+
+def _signing(settings: DeliverySettings) -> Iterator[str]:
+    if settings.http_worker_secret_also and not settings.http_worker_secret:
+        yield (
+            "BELFRY_HTTP_WORKER_SECRET_ALSO is set, and BELFRY_HTTP_WORKER_SECRET is not: the first"
+            " is a second secret, for a change of secrets. Set the one that workers sign with."
+        )
+    if (
+        isinstance(settings, Settings)
+        and settings.claims == "signed"
+        and not settings.http_worker_secret
+    ):
+        yield (
+            "BELFRY_CLAIMS is signed, and BELFRY_HTTP_WORKER_SECRET is not set: workers write"
+            " requests themselves (retries of deliveries, what comes over HTTP), and have to sign"
+            " them as well. Give all workers the same secret of 16 characters or more, such as"
+            " `openssl rand -base64 32` makes."
+        )
+    for name in ("changelog", "policies"):
+        given = getattr(settings, name)
+        if given != "trusted" and not settings.http_worker_secret:
+            yield (
+                f"{_variable(name)} is {given}, and BELFRY_HTTP_WORKER_SECRET is not set, which"
+                " would sign: give all workers the same secret of 16 characters or more, such as"
+                " `openssl rand -base64 32` makes."
+            )
+
+
+def _callers(settings: DeliverySettings) -> Iterator[str]:
+    given = [name for name in _OIDC if name in settings.model_fields_set]
+    if given and not settings.oidc_issuer:
+        yield (
+            f"{', '.join(map(_variable, given))} is set, and BELFRY_OIDC_ISSUER is not, so no token"
+            " would be asked for: set the issuer, or leave the others out."
+        )
+    keys = settings.http_api_keys or settings.http_api_keys_file or settings.oidc_issuer
+    plain = not (settings.http_tls_certificate or settings.http_tls_key)
+    refused = settings.http_plaintext == "refused"
+    if keys and plain and refused and not is_loopback(settings.http_host):
+        yield (
+            f"BELFRY_HTTP_HOST is {settings.http_host}, which other machines reach, and there is no"
+            " certificate: callers would send their keys and tokens in plain text. Set"
+            " BELFRY_HTTP_TLS_CERTIFICATE and BELFRY_HTTP_TLS_KEY; or, where a proxy in front ends"
+            " TLS, say so with BELFRY_HTTP_PLAINTEXT=allowed."
+        )
+
+
+def _certificate(settings: DeliverySettings) -> Iterator[str]:
+    certificate, key = settings.http_tls_certificate, settings.http_tls_key
+    if (certificate is None) != (key is None):
+        given = "http_tls_certificate" if key is None else "http_tls_key"
+        other = "http_tls_key" if key is None else "http_tls_certificate"
+        yield (
+            f"{_variable(given)} is set, and {_variable(other)} is not, so the port would speak"
+            " plain HTTP: set both, to the same file where one holds both, or neither."
+        )
+    elif certificate is not None and key is not None:
+        try:
+            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key, _no_password)
+        except (OSError, ValueError) as error:
+            yield (
+                f"BELFRY_HTTP_TLS_CERTIFICATE ({certificate}) and BELFRY_HTTP_TLS_KEY ({key})"
+                f" cannot be used: {error}. They are PEM files, the key is that of the certificate"
+                " and is not encrypted."
+            )
+
+
+def _no_password() -> str:
+    """Instead of asking whoever sits at the terminal."""
+    raise ValueError("the key is encrypted")
+
+
+def _variable(name: str) -> str:
+    return "BELFRY_" + name.upper()

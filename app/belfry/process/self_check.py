@@ -1,0 +1,157 @@
+"""Self-check: a worker that cannot do its work says so, and gives its partitions to others.
+
+Fencing keeps a sick worker from doing harm; it does not make it let go.  So each worker looks at
+itself: can none of its partitions commit although Kafka answers, is the disk full, is the clock
+off?  When that has lasted, it asks the group for no partitions.  It stays a member, and asks again
+after a pause that grows with each relapse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from shutil import disk_usage
+from threading import Event, Thread
+from typing import Final
+
+import structlog
+
+from belfry.firing.clock_guard import ClockGuard
+from belfry.group.group import Group
+from belfry.partitions.opener import PartitionOpener
+from belfry.partitions.supervisor import Owners
+
+LOOK_S: Final = 1.0
+ANSWER_S: Final = 1.0
+FIRST_PAUSE_MS: Final = 60_000.0
+LONGEST_PAUSE_MS: Final = 3_600_000.0
+STUCK_MS: Final = 120_000.0
+MIB: Final = 1024 * 1024
+
+log = structlog.get_logger(__name__)
+
+
+class Fitness:
+    """When to leave and when to come back, from reasons that come and go."""
+
+    def __init__(self, limit_ms: float) -> None:
+        self._limit_ms = limit_ms
+        self._since_ms: float | None = None
+        self._left_ms: float | None = None
+        self._pause_ms = FIRST_PAUSE_MS
+
+    def leaves(self, reason: str, now_ms: float) -> bool:
+        """Whether a reason has lasted for too long."""
+        if not reason or self._left_ms is not None:
+            self._since_ms = None
+            return False
+        if self._since_ms is None:
+            self._since_ms = now_ms
+        return now_ms - self._since_ms >= self._limit_ms
+
+    def left(self, now_ms: float) -> None:
+        """The worker has asked for no partitions."""
+        self._left_ms = now_ms
+
+    def returns(self, reason: str, now_ms: float) -> bool:
+        """Whether to ask for partitions again: no reason is left, and the pause is over."""
+        if self._left_ms is None or reason or now_ms - self._left_ms < self._pause_ms:
+            return False
+        self._left_ms = None
+        self._pause_ms = min(2 * self._pause_ms, LONGEST_PAUSE_MS)
+        return True
+
+
+class SelfCheck:
+    """A thread that looks at this worker once a second."""
+
+    def __init__(
+        self,
+        opener: PartitionOpener,
+        guard: ClockGuard,
+        owners: Owners,
+        group: Group,
+        stopping: Event,
+    ) -> None:
+        self._opener = opener
+        self._guard = guard
+        self._owners = owners
+        self._group = group
+        self._stopping = stopping
+        self._fitness = Fitness(opener.settings.unfit_limit_ms)
+        self._thread = Thread(target=self._run, name="belfry-self-check", daemon=True)
+        self.reason = ""
+
+    def start(self) -> None:
+        """Begin to look."""
+        self._thread.start()
+
+    def live(self) -> bool:
+        """False where only a new process helps: a thread has ended or stands still."""
+        now_ms = self._opener.clock.monotonic_ms()
+        stuck = [r.partition for r in self._owners.runners() if r.turned_ms_ago(now_ms) > STUCK_MS]
+        return self._owners.working and not stuck
+
+    def _run(self) -> None:
+        while not self._stopping.wait(LOOK_S):
+            try:
+                self._look()
+            except Exception:
+                log.exception("the self-check failed; looking again")
+
+    def _look(self) -> None:
+        now_ms = self._opener.clock.monotonic_ms()
+        self._opener.identities.look(now_ms)
+        self._opener.trust.marks.look(now_ms)
+        reason = next(self._reasons(now_ms), "")
+        if self._fitness.leaves(reason, now_ms) and self._kafka_answers():
+            self.reason = reason
+            if self._group.alone:
+                log.error("this worker is unfit, and nobody else is there", reason=reason)
+                return
+            log.error("this worker is unfit and gives its partitions away", reason=reason)
+            self._fitness.left(now_ms)
+            self._group.leave()
+        elif self._fitness.returns(reason, now_ms):
+            log.warning("this worker asks for partitions again", after=self.reason)
+            self.reason = ""
+            self._group.leave(leaving=False)
+        elif not reason and not self._group.leaving:
+            self.reason = ""
+
+    def _reasons(self, now_ms: float) -> Iterator[str]:
+        checks: tuple[Callable[[float], str], ...] = (self._disk, self._clock, self._commits)
+        return (reason for check in checks if (reason := check(now_ms)))
+
+    def _disk(self, _now_ms: float) -> str:
+        left = disk_usage(self._opener.settings.data_dir).free // MIB
+        least = self._opener.settings.disk_reserve_mb
+        if left >= least:
+            return ""
+        return (
+            f"the disk of {self._opener.settings.data_dir} has {left} MiB left, {least} are needed:"
+            " make room, or set BELFRY_DISK_RESERVE_MB"
+        )
+
+    def _clock(self, _now_ms: float) -> str:
+        guard = self._guard
+        owns = any(runner.epoch is not None for runner in self._owners.runners())
+        return "" if guard.may_fire or not owns else guard.paused_because
+
+    def _commits(self, now_ms: float) -> str:
+        """One that fails may be at fault itself; where all do, it is the worker."""
+        runners = [runner for runner in self._owners.runners() if runner.rightful]
+        since = [runner.failures.since_ms for runner in runners]
+        if not since or None in since:
+            return ""
+        longest_s = max(now_ms - each for each in since if each is not None) / 1000
+        problems = (runner.failures.problem for runner in runners)
+        said = next(filter(None, problems), "no commit succeeds")
+        return f"none of its {len(runners)} partitions has committed for {longest_s:.0f} s: {said}"
+
+    def _kafka_answers(self) -> bool:
+        """A worker that cannot reach Kafka is no worse than the others, for all it knows."""
+        try:
+            self._opener.log_ends.end(self._opener.outlets.changelog, 0, ANSWER_S)
+        except ConnectionError:
+            return False
+        return True

@@ -1,0 +1,120 @@
+"""What all partitions of a worker share, made from its settings and from what the cluster has."""
+
+from __future__ import annotations
+
+import os
+from threading import Lock
+from typing import NamedTuple
+
+from belfry.firing.clock_guard import ClockGuard
+from belfry.group.group import Group
+from belfry.host.clock import SystemClock
+from belfry.host.failpoints import Failpoints
+from belfry.kafka import topics
+from belfry.kafka.agreement import Agreement, Statements
+from belfry.kafka.anchors import Anchors
+from belfry.kafka.changelog_trust import ChangelogTrust
+from belfry.kafka.partition_log import LogEnds
+from belfry.kafka.transactions import Outlets
+from belfry.outputs.readiness import Outputs
+from belfry.partitions.gauges import Gauges
+from belfry.partitions.opener import PartitionOpener
+from belfry.partitions.owner import PartitionRunner, WorkerPort
+from belfry.partitions.supervisor import MakeRunner
+from belfry.partitions.tenant_topics import TenantTopics
+from belfry.partitions.term import Warm
+from belfry.partitions.transaction_watch import TransactionWatch
+from belfry.policies.follower import Policies
+from belfry.process.cluster_start import Found, homes
+from belfry.recovery.identities import Identities
+from belfry.registry import startup
+from belfry.schedules.identity import Homes
+from belfry.settings import Settings
+from belfry.telemetry.metrics import Metrics
+from belfry.tenants.directory import Tenants
+from belfry.tenants.effective import Delivery, Level, Signing
+from belfry.wire.worker_keys import Purpose
+
+
+def _signing(settings: Settings) -> Signing:
+    return Signing(
+        settings.claims == "signed",
+        settings.worker_keys(Purpose.REQUESTS),
+        settings.worker_keys(Purpose.DELIVERIES),
+    )
+
+
+def _outlets(settings: Settings, frames: startup.Frames, outputs: Outputs) -> Outlets:
+    return Outlets(
+        changelog=settings.topic("changelog"),
+        schedules=settings.topic("schedules"),
+        rejected=settings.topic("rejected"),
+        lifecycle=settings.topic("lifecycle"),
+        lifecycle_head=frames.lifecycle,
+        deliveries=settings.topic("deliveries"),
+        deliveries_head=frames.deliveries,
+        partitions_of=outputs.partitions_of,
+    )
+
+
+class Shared(NamedTuple):
+    """What all partitions of a worker share."""
+
+    opener: PartitionOpener
+    guard: ClockGuard
+    outputs: Outputs
+
+    def runners(self, port: WorkerPort) -> MakeRunner:
+        """What makes the runners of this worker's partitions."""
+        opener, guard, outputs = self
+
+        def make(partition: int, warm: Warm | None) -> PartitionRunner:
+            return PartitionRunner(partition, opener, guard, outputs, port, warm)
+
+        return make
+
+
+def share(
+    settings: Settings, found: Found, clock: SystemClock, metrics: Metrics, group: Group
+) -> Shared:
+    """Make what partitions share; nothing is started."""
+    admin, cluster_id, registry, frames = found
+    tenants = Tenants(
+        settings.topic("fired."),
+        Delivery(settings.default_delivery),
+        Level(settings.lifecycle),
+        guard=Lock(),
+        signing=_signing(settings),
+        most_unknown=settings.unknown_tenants_most,
+    )
+    changelog, requests = settings.topic("changelog"), settings.topic("schedules")
+    partitions = homes(admin, changelog)
+    tenant_topics = TenantTopics(
+        requests + ".", Homes(partitions), settings.worker_keys(Purpose.ORIGIN)
+    )
+    gauges = Gauges(metrics)
+    outputs = Outputs(settings, tenants, registry, tenant_topics.look, gauges.topics_to_make)
+    outlets = _outlets(settings, frames, outputs)
+    anchors = Anchors(admin, settings)
+    opener = PartitionOpener(
+        settings=settings,
+        identities=Identities(
+            admin, cluster_id, (changelog, requests), anchors, Statements(admin, settings).keep
+        ),
+        partitions=partitions,
+        clock=clock,
+        tenants=tenants,
+        lookups=startup.lookups(registry, settings, frames),
+        outlets=outlets,
+        policies=Policies(settings, tenants, outputs, registry, gauges.foreign),
+        metrics=gauges,
+        failpoints=Failpoints(os.environ.get("BELFRY_FAILPOINT", "")),
+        log_ends=LogEnds(settings.kafka_properties()),
+        tenant_topics=tenant_topics,
+        watch=TransactionWatch(settings, partitions, clock, gauges),
+        trust=ChangelogTrust(settings, admin, gauges.foreign),
+        stale_ms=topics.tombstones_kept_ms(admin, changelog) // 2,
+        leaves=group.leaves,
+        agreement=Agreement(settings),
+    )
+    return Shared(opener, ClockGuard(settings.clock_tolerance_ms), outputs)

@@ -1,0 +1,126 @@
+"""What HTTP may know of this worker."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from belfry.api.workers.view import PartitionView, Readiness, StandbyView, WorkerIdentity
+from belfry.balance.roster import Roster
+from belfry.engine.ownership import Ownership
+from belfry.firing.clock_guard import ClockGuard
+from belfry.group.group import Group
+from belfry.host.clock import SystemClock
+from belfry.partitions.owner import PartitionRunner
+from belfry.partitions.supervisor import Owners
+from belfry.process.worker import WorkerProcess
+from belfry.telemetry.metrics import Metrics
+
+CATCHING_UP = Ownership.CATCHING_UP
+REPLAYING = Ownership.REPLAYING
+
+
+class Running(NamedTuple):
+    """The parts of a worker that has come up."""
+
+    owners: Owners
+    guard: ClockGuard
+    group: Group
+    process: WorkerProcess
+
+
+class View:
+    """A worker's state; there from the first second, filled as the worker comes up."""
+
+    def __init__(self, identity: WorkerIdentity, clock: SystemClock, metrics: Metrics) -> None:
+        self.identity = identity
+        self._running: Running | None = None
+        self._clock = clock
+        self._metrics = metrics
+
+    def show(self, running: Running) -> None:
+        """The worker has come up: show what it does."""
+        self._running = running
+
+    def live(self) -> bool:
+        """Partitions that fail start over by themselves; a thread that stands still does not."""
+        return self._running is None or self._running.process.live()
+
+    def roster(self) -> Roster:
+        """Who owns what, as the group told last."""
+        return Roster() if self._running is None else self._running.group.roster
+
+    def standbys(self) -> list[StandbyView]:
+        """The partitions that this worker stands by for."""
+        found = [] if self._running is None else self._running.owners.standbys()
+        return [
+            StandbyView(s.partition, s.warm, s.reading.end - s.reading.position, s.problem)
+            for s in found
+        ]
+
+    def readiness(self) -> Readiness:
+        """Whether every owned partition fires, and what is missing where one does not."""
+        if self._running is None:
+            return Readiness(ready=False, problems=["the worker starts"], started=False)
+        owners, guard, _, process = self._running
+        if not owners.answered:
+            problem = "the group has not answered yet"
+            return Readiness(ready=False, problems=[problem], started=False)
+        assigned = owners.assigned()
+        views = [self._partition(runner) for runner in owners.runners()]
+        problems = [] if assigned <= {view.partition for view in views} else ["taking over"]
+        if not guard.may_fire and assigned:
+            problems.append(f"firing is paused: {guard.paused_because}")
+        if process.self_check.reason:
+            problems.append(f"unfit: {process.self_check.reason}")
+        ready = not problems and all(view.missing is None for view in views)
+        return Readiness(ready=ready, partitions=views, problems=problems)
+
+    def refresh(self) -> None:
+        """Bring the gauges up to date, before they are scraped."""
+        if self._running is None:
+            return
+        owners, guard, _, _ = self._running
+        runners = owners.runners()
+        for view in [self._partition(runner) for runner in runners if runner.owned]:
+            now_ms = self._clock.wall_ms()
+            late = {why: (now_ms - due_ms) / 1000 for why, due_ms in view.oldest_due_ms.items()}
+            self._metrics.partition(
+                view.partition,
+                pending=view.pending,
+                waiting_seconds=late,
+                ingest_lag_records=view.ingest_lag_records,
+            )
+        # One that was given up meanwhile took its gauges away before they were set anew above.
+        still = {runner.partition for runner in owners.runners() if runner.owned}
+        for gone in {runner.partition for runner in runners} - still:
+            self._metrics.partition_lost(gone)
+        self._metrics.unread(self._unread(owners))
+        self._metrics.clock_skew(guard.skew_ms / 1000)
+        self._metrics.firing_paused(paused=not guard.may_fire)
+
+    def _unread(self, owners: Owners) -> dict[int, int]:
+        """Offsets of the changelogs that take-overs and standbys have still to read."""
+        left = {s.partition: s.reading.end - s.reading.position for s in owners.standbys()}
+        for runner in owners.runners():
+            if runner.state in (CATCHING_UP, REPLAYING):
+                left[runner.partition] = runner.reading.end - runner.reading.position
+        return left
+
+    def _partition(self, runner: PartitionRunner) -> PartitionView:
+        owned, missing = runner.owned, runner.arrivals.problem or None
+        if runner.state is not Ownership.FIRING:
+            missing = runner.failures.problem or f"{runner.state}"
+            if runner.state in (CATCHING_UP, REPLAYING):
+                missing += f": {runner.reading.sentence()}"
+        if owned is None:
+            return PartitionView(runner.partition, str(runner.state), missing=missing)
+        engine = owned.engine
+        return PartitionView(
+            runner.partition,
+            str(runner.state),
+            pending=engine.pending,
+            position=engine.position,
+            oldest_due_ms=engine.oldest_due_ms(),
+            ingest_lag_records=max(0, owned.source.end - engine.position),
+            missing=missing,
+        )

@@ -1,0 +1,166 @@
+"""One worker process: joining the group, owning what it assigns, and an orderly end.
+
+assigned by the group ──► Owners ──► a runner for each partition
+a reader's batch ──► BatchChannel ──► Faust's agent (`take_in`) ──► the runner of its partition
+SIGTERM, a refusal, Faust's end ──► hand the partitions on ──► leave the group
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import threading
+from typing import Any, Final
+
+import structlog
+from faust.channels import Channel
+
+from belfry.firing.clock_guard import ClockGuard
+from belfry.group.group import Group, Surroundings
+from belfry.group.heartbeats import Heartbeats
+from belfry.group.membership import MembershipApp
+from belfry.partitions.opener import PartitionOpener
+from belfry.partitions.owner import PartitionRunner
+from belfry.partitions.supervisor import Owners
+from belfry.process.self_check import SelfCheck
+from belfry.wire.batch import SourceBatch
+
+LEAVE_S: Final = 3.0
+
+log = structlog.get_logger(__name__)
+
+
+class StopRequest:
+    """Whether this process is to end, and why it must not run; made within its event loop."""
+
+    def __init__(self) -> None:
+        self.asked = asyncio.Event()
+        self.refusal = ""
+        self._loop = asyncio.get_running_loop()
+
+    def refused(self, reason: str) -> None:
+        """From any thread: this worker does not fit the state, so it must not run."""
+        if not self.refusal:
+            self.refusal = reason
+            log.critical("refused to start", reason=reason)
+        self._loop.call_soon_threadsafe(self.asked.set)
+
+    def on_signals(self) -> None:
+        """Let SIGTERM and SIGINT ask this process to end."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            self._loop.add_signal_handler(number, self.asked.set)
+
+
+class BatchChannel:
+    """The way of a batch from its reader's thread to the agent; made within the event loop."""
+
+    def __init__(self, batches: Channel[Any]) -> None:
+        self._batches = batches
+        self._loop = asyncio.get_running_loop()
+
+    def hand_over(self, runner: PartitionRunner, term: int, batch: SourceBatch) -> None:
+        """From a reader's thread; waits while the agent's channel is full."""
+        handed_over: Any = (runner, term, batch)
+        asyncio.run_coroutine_threadsafe(self._batches.put(handed_over), self._loop).result()
+
+
+async def take_in(batches: Any) -> None:
+    """The agent: each batch goes to the owner of its partition."""
+    async for runner, term, batch in batches:
+        runner.deliver(term, batch)
+
+
+class WorkerProcess:
+    """Runs until it is asked to stop; `run` returns the exit code."""
+
+    def __init__(
+        self,
+        app: MembershipApp,
+        group: Group,
+        opener: PartitionOpener,
+        guard: ClockGuard,
+        owners: Owners,
+        stop: StopRequest,
+    ) -> None:
+        settings = opener.settings
+        self._app = app
+        self._group = group
+        self._owners = owners
+        self._stop = stop
+        self._input = opener.outlets.schedules
+        self._hand_over_limit_s = settings.hand_over_limit_ms / 1000
+        self._ending = threading.Event()
+        self.self_check = SelfCheck(opener, guard, owners, group, self._ending)
+        on_assigned: Any = self._assigned
+        app.on_partitions_assigned.connect(on_assigned)
+
+    def live(self) -> bool:
+        """Whether the process can still do its work."""
+        return not self._app.crashed and self.self_check.live()
+
+    async def run(self, heartbeats: Heartbeats) -> int:
+        """Join the group, own what it assigns, and leave when asked to."""
+        self._stop.on_signals()
+        heartbeats.start(self._owners.well)
+        self._group.connect(
+            Surroundings(
+                rejoin=self._app.rejoin,
+                holdings=self._owners.holdings,
+                keeps_heartbeat=lambda: heartbeats.works,
+            )
+        )
+        self._owners.start()
+        await asyncio.to_thread(heartbeats.begun)
+        self._app.topics.add(self._app.topic(self._input, acks=False))
+        await self._app.start()
+        self.self_check.start()
+        await self._until_asked()
+        self._ending.set()
+        log.info("stopping")
+        failed = self._app.crashed or bool(self._stop.refusal)
+        if not failed:
+            await self._hand_on()
+        await asyncio.to_thread(self._owners.stop)
+        await asyncio.to_thread(heartbeats.stop)
+        code = 1 if self._app.crashed or self._stop.refusal else 0
+        if not await self._left_group():
+            log.warning("ended without the group's answer")
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(code)
+        return code
+
+    async def _left_group(self) -> bool:
+        """Tell the group; False if it does not answer in time.
+
+        It waits for a member that died before until that one's session is over, and its client
+        cannot be stopped before it has answered.  Nothing is open here by then.
+        """
+        leaving = asyncio.create_task(self._app.stop())
+        done, _ = await asyncio.wait({leaving}, timeout=LEAVE_S)
+        return bool(done)
+
+    async def _hand_on(self) -> None:
+        """Give the partitions to others while they still fire here: a successor fences each.
+
+        A static member keeps its place in the group while it restarts, so its standbys bridge that
+        alone.
+        """
+        if self._group.alone or self._group.static:
+            return
+        self._group.leave()
+        await asyncio.to_thread(self._owners.await_idle, self._hand_over_limit_s)
+
+    async def _until_asked(self) -> None:
+        asked = asyncio.create_task(self._stop.asked.wait())
+        ended = asyncio.create_task(self._app.wait_until_stopped())
+        _, pending = await asyncio.wait({asked, ended}, return_when=asyncio.FIRST_COMPLETED)
+        for task in pending:
+            task.cancel()
+
+    async def _assigned(self, _app: Any, assigned: set[Any], **_: Any) -> None:
+        partitions = sorted(tp.partition for tp in assigned if tp.topic == self._input)
+        log.info("assigned", partitions=partitions)
+        self._owners.assign(partitions)

@@ -1,0 +1,127 @@
+"""What a take-over compares before it believes: ids, anchors, and where the input begins and ends.
+
+It is looked at twice: before the fence, so that a partition that has to stop fences nobody, and
+after it, when nobody else writes any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from belfry.kafka.anchors import Anchors
+from belfry.kafka.partition_log import PartitionLog
+from belfry.store.identity import (
+    Contradiction,
+    Identity,
+    decode_identity,
+    encode_identity,
+    logged_contradiction,
+    lost_changelog,
+    lost_requests,
+)
+from belfry.store.layout import keys
+from belfry.store.replay import Replay
+
+READ_RECORDS: Final = 20_000
+
+
+class Recoveries:
+    """How many recoveries the changelogs tell of, by partition; lives as long as the worker.
+
+    Its row may lie anywhere in a changelog, which is read for it from its beginning.  A partition
+    that waits for somebody's choice asks every few seconds, so each time only the rest is read.
+    """
+
+    def __init__(self) -> None:
+        # By changelog and partition: up to which offset it was read, and the generation.
+        self._known: dict[tuple[str, int], tuple[int, int]] = {}
+
+    def generation(self, changelog_id: str, partition: int, changelog: PartitionLog) -> int:
+        """The generation of the newest identity in a changelog, 0 where it holds none."""
+        low, end = changelog.ends()
+        upto, generation = self._known.get((changelog_id, partition), (low, 0))
+        if not low <= upto <= end:
+            upto, generation = low, 0
+        changelog.seek(upto)
+        for messages in changelog.read_until(end, READ_RECORDS):
+            for key, row in changelog.changes(messages)[0]:
+                if key == keys.IDENTITY_KEY and row is not None:
+                    generation = decode_identity(row).generation
+        self._known[changelog_id, partition] = changelog.position, generation
+        return generation
+
+
+class Evidence:
+    """Evidence about one partition, as one take-over asks for it."""
+
+    def __init__(
+        self,
+        partition: int,
+        here: Identity,
+        anchors: Anchors,
+        source: PartitionLog,
+        recoveries: Recoveries | None = None,
+    ) -> None:
+        """`recoveries` remembers what was read of changelogs before, for later take-overs."""
+        self.here = here
+        self._partition = partition
+        self._anchors = anchors
+        self._source = source
+        self._recoveries = recoveries or Recoveries()
+        self._anchor: tuple[Identity | None] | None = None
+
+    def check(self, replay: Replay, hides: Callable[[], bool] = lambda: False) -> None:
+        """Raise `Contradiction` where the state that was read is none to go on with.
+
+        Where the changelog `hides` its end behind an open transaction, what was read of it proves
+        nothing yet: that is waited for after the fence.
+        """
+        logged = replay.identity
+        found = None
+        if logged is not None:
+            found = logged_contradiction(self.here, logged)
+        else:
+            # Nothing was ever kept, or an older release kept it: the anchor would know.
+            anchor = self.anchor()
+            if anchor is not None and not anchor.same_world(self.here):
+                found = self._strange(anchor, replay)
+            elif anchor is not None and replay.manifest is None:
+                found = lost_changelog(self.here, anchor.changelog, "this partition had an owner")
+        if found is None and replay.manifest is not None:
+            low, _ = self._source.ends()
+            end = self._source.log_end()
+            found = lost_requests(self._partition, replay.manifest.position, low, end)
+        if found is not None and not hides():
+            raise found
+
+    def anchor(self) -> Identity | None:
+        """What the anchor says; asked once."""
+        if self._anchor is None:
+            self._anchor = (self._anchors.read(self._partition),)
+        return self._anchor[0]
+
+    def recovered_since(self, generation: int, changelog: PartitionLog) -> bool:
+        """Whether a recovery was done after the one of this generation.
+
+        The anchor says so, or the changelog does: a recovery commits first, and then its anchor may
+        fail to be written.
+        """
+        anchor = self.anchor()
+        if anchor is not None and anchor.generation > generation:
+            return True
+        told = self._recoveries.generation(self.here.changelog, self._partition, changelog)
+        return told > generation
+
+    def identity(self, replay: Replay) -> tuple[Identity, bytes | None]:
+        """The identity of the partition, and its row where the changelog does not hold it so."""
+        logged = replay.identity
+        if logged is not None:
+            told = logged.filled(self.here)
+            return told, None if told == logged else encode_identity(told)
+        return self.here, encode_identity(self.here)
+
+    def _strange(self, anchor: Identity, replay: Replay) -> Contradiction | None:
+        if replay.manifest is None:
+            return lost_changelog(self.here, anchor.changelog, "this partition had an owner")
+        return logged_contradiction(self.here, anchor)

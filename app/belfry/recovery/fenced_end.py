@@ -1,0 +1,92 @@
+"""Where a changelog ends once the former owner is fenced off, and the wait until all can be read.
+
+    committed ──┬ open transaction ┬── committed by the owner, hidden behind it ──┐
+         last stable offset                                                    log end
+
+The fence ends the former owner's transaction and returns when its markers are written, so from
+then on nobody of belfry has one open there.  A last stable offset before the log's end is proof
+that somebody else has: what lies behind it was committed by the former owner, and whoever began
+before it would fire it again.  So nothing is done until it can be read, and the wait is loud.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import monotonic
+from typing import Final
+
+import structlog
+
+from belfry.host.clock import SystemClock
+from belfry.kafka.open_transactions import Untold, open_transactions, tell, untold
+from belfry.kafka.partition_log import PartitionLog
+from belfry.recovery.reading import Reading
+from belfry.settings import Settings
+
+LOOK_S: Final = 0.1
+TOLD_AFTER_S: Final = 0.5
+TOLD_EVERY_S: Final = 30.0
+
+log = structlog.get_logger(__name__)
+
+
+class FencedEnd:
+    """Asks for the end of one changelog after the fence, as often as it takes."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        clock: SystemClock,
+        partition: int,
+        reading: Reading,
+        wait: Callable[[float], None],
+    ) -> None:
+        """`reading` shows what is waited for; `wait` lets so many seconds pass."""
+        self._settings = settings
+        self._clock = clock
+        self._partition = partition
+        self._reading = reading
+        self._wait = wait
+        self._log = log.bind(partition=partition)
+
+    def __call__(self, changelog: PartitionLog) -> int:
+        """The end of the log, once nothing is hidden before it.
+
+        Raises what `wait` raises where there is no reason to wait any longer.
+        """
+        began = told = None
+        try:
+            # In this order: what is appended in between does not look like something hidden.
+            while (end := changelog.log_end()) > (stable := changelog.ends()[1]):
+                now = monotonic()
+                began = now if began is None else began
+                if now - began >= TOLD_AFTER_S and (told is None or now - told >= TOLD_EVERY_S):
+                    told = now
+                    self._tell(changelog.topic, stable, end)
+                self._wait(LOOK_S if told is None else 1.0)
+        finally:
+            self._reading.held_by = ""
+        if told is not None:
+            self._log.warning("the changelog can be read to its end again", end=end)
+        return end
+
+    def _tell(self, topic: str, stable: int, end: int) -> None:
+        place = (topic, self._partition)
+        properties = self._settings.kafka_properties()
+        try:
+            found = open_transactions(properties, [place])
+            told = tell(found, place, self._settings, self._clock.wall_ms())
+        except Untold as error:
+            told = untold(error, place, self._settings)
+        self._reading.held_by = (
+            f"nothing fires: a transaction that is open in {topic}/{place[1]} from offset {stable}"
+            f" on hides what was committed up to {end}; held by {told.who}; to do: {told.to_do}"
+        )
+        self._log.critical(
+            "an open transaction hides the end of the changelog: nothing fires until it is over",
+            topic=topic,
+            last_stable_offset=stable,
+            log_end=end,
+            held_by=told.who,
+            to_do=told.to_do,
+        )

@@ -1,0 +1,161 @@
+"""Which cluster and which topics these are, asked anew whenever it matters.
+
+A name says nothing: a topic may be deleted and made anew while a worker runs.  So a take-over asks
+for the ids, and once in a while somebody looks whether they still are what owners took over on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from threading import Lock
+from typing import Any, Final
+
+import structlog
+from confluent_kafka import KafkaException, TopicCollection
+from confluent_kafka.admin import AdminClient
+
+from belfry.kafka.anchors import Anchors, SomeNotKept
+from belfry.recovery.evidence import Recoveries
+from belfry.store.identity import Identity
+
+ANSWER_S: Final = 5.0
+LOOK_EVERY_MS: Final = 5_000.0
+RENEW_EVERY_MS: Final = 3_600_000.0
+# After an anchor was not written: twice as long each time.
+PAUSE_MS: Final = 5_000.0
+LONGEST_PAUSE_MS: Final = 60_000.0
+
+log = structlog.get_logger(__name__)
+
+
+class Identities:
+    """The ids of cluster, changelog and input; and the anchors of what is owned here."""
+
+    def __init__(
+        self,
+        admin: AdminClient,
+        cluster_id: str,
+        topics: tuple[str, str],
+        anchors: Anchors,
+        beside: Callable[[Iterable[int]], None] | None = None,
+    ) -> None:
+        """`topics` are the changelog and the input, by name.
+
+        `beside` is called with the partitions whose anchors were written: more may be kept there.
+        """
+        self._admin = admin
+        self._cluster_id = cluster_id
+        self._topics = topics
+        self.anchors = anchors
+        self._beside = beside
+        self.recoveries = Recoveries()
+        self._lock = Lock()
+        self._owned: dict[int, Identity] = {}
+        self._kept: dict[int, Identity] = {}
+        self._looked_ms = self._renewed_ms = 0.0
+        self._pause_ms = self._again_ms = 0.0
+        self._said = ""
+        self.seen = self.now()
+
+    def now(self) -> Identity:
+        """The ids as they are at this moment; ConnectionError where nobody tells."""
+        changelog, schedules = self._topics
+        try:
+            answers = self._admin.describe_topics(
+                TopicCollection(list(self._topics)), request_timeout=ANSWER_S
+            )
+            found: dict[str, Any] = {name: each.result(ANSWER_S) for name, each in answers.items()}
+        except (KafkaException, TimeoutError) as error:
+            raise ConnectionError(f"{changelog}, {schedules}: {error}") from error
+        self.seen = Identity(
+            self._cluster_id, str(found[changelog].topic_id), str(found[schedules].topic_id)
+        )
+        return self.seen
+
+    def owned(self, partition: int, identity: Identity) -> None:
+        """This worker owns a partition with this identity: its anchor is to be kept."""
+        with self._lock:
+            self._owned[partition] = identity
+
+    def given_up(self, partition: int) -> None:
+        """This worker owns it no more."""
+        with self._lock:
+            self._owned.pop(partition, None)
+            self._kept.pop(partition, None)
+
+    def look(self, now_ms: float) -> None:
+        """Look at the ids, and keep the anchors that are due; from one thread, often."""
+        due = self._due(now_ms)
+        if not due and now_ms - self._looked_ms < LOOK_EVERY_MS:
+            return
+        self._looked_ms = now_ms
+        try:
+            # Before an anchor is written: it outlives the topics, so it has to be true of them.
+            here = self.now()
+            self._keep({p: each for p, each in due.items() if each.same_world(here)})
+        except ConnectionError as error:
+            if due:
+                self._pause_ms = min(max(PAUSE_MS, 2 * self._pause_ms), LONGEST_PAUSE_MS)
+                self._again_ms = now_ms + self._pause_ms
+            # What is in the way of this shows elsewhere; it is said once.
+            if self._said != str(error):
+                self._said = str(error)
+                log.warning("the ids of the topics are not kept", reason=self._said)
+        else:
+            self._pause_ms = 0.0 if due else self._pause_ms
+            if not self._pause_ms:
+                self._said = ""
+
+    def _due(self, now_ms: float) -> dict[int, Identity]:
+        """The anchors to be written now."""
+        with self._lock:
+            if now_ms - self._renewed_ms >= RENEW_EVERY_MS:
+                self._renewed_ms = now_ms
+                self._kept.clear()
+            if now_ms < self._again_ms:
+                return {}
+            return {p: each for p, each in self._owned.items() if self._kept.get(p) != each}
+
+    def _keep(self, due: dict[int, Identity]) -> None:
+        if not due:
+            return
+        try:
+            newer = self.anchors.write(due)
+        except SomeNotKept as error:
+            self._written({p: due[p] for p in error.kept})
+            raise
+        for partition, kept in newer.items():
+            log.warning(
+                "a partition that is owned here was recovered since: its anchor stays",
+                partition=partition, generation=kept.generation,
+            )  # fmt: skip
+        self._written(due)
+        if self._beside is not None:
+            self._beside(due)
+
+    def _written(self, anchors: dict[int, Identity]) -> None:
+        with self._lock:
+            self._kept.update(anchors)
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """The identity that one owner has taken its partition over with."""
+
+    identities: Identities
+    partition: int
+    identity: Identity
+
+    def owned(self) -> None:
+        """The owner has committed: its anchor is to be kept."""
+        self.identities.owned(self.partition, self.identity)
+
+    def given_up(self) -> None:
+        """It owns the partition no more."""
+        self.identities.given_up(self.partition)
+
+    @property
+    def changed(self) -> bool:
+        """Whether the ids were seen to be others since."""
+        return not self.identity.same_world(self.identities.seen)

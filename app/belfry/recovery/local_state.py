@@ -1,0 +1,199 @@
+"""A partition's local state: opened where it may be used, set aside where it may not.
+
+State carries a stamp (cluster, changelog topic, partition).  What is damaged or stale is removed,
+and what is foreign is put aside; both are rebuilt from the changelog.  Stale is what was last
+written longer ago than half of the time for which the changelog keeps tombstones: it might not hear
+that a schedule was cancelled.
+
+Where the changelog holds nothing that could replace it, state may be the only copy there is: that
+is a contradiction, and it stays where it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+import orjson
+import structlog
+
+from belfry.host.clock import SystemClock
+from belfry.host.rocks import Damaged, RocksMap, move, wipe
+from belfry.store.identity import Identity, differ, foreign_state, lost_changelog
+from belfry.store.layout import keys
+from belfry.store.layout.records import NOTHING, Progress, UnknownFormat
+from belfry.store.schedules import ScheduleStore
+
+HOUR_MS = 3_600_000
+ASIDE: Final = "aside"
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """What local state belongs to; state with another stamp is not used."""
+
+    cluster_id: str
+    topic_id: str
+    partition: int
+    format: int = 2
+
+    def encode(self) -> bytes:
+        """The stamp as it lies in the store."""
+        return orjson.dumps([self.format, self.cluster_id, self.topic_id, self.partition])
+
+    def fits(self, kept: bytes) -> bool:
+        """Whether state with that stamp is this one's, as far as the ids of topics are known."""
+        _, topic_id = stamp_of(kept)
+        told = self.topic_id if differ(topic_id, self.topic_id) else topic_id
+        return replace(self, topic_id=told).encode() == kept
+
+
+@dataclass(frozen=True, slots=True)
+class LocalState:
+    """Where one partition's state lies, and whose it has to be."""
+
+    path: Path
+    stamp: Stamp
+    stale_ms: int
+    clock: SystemClock
+
+    def open(self, replaced: Callable[[], bool]) -> RocksMap:
+        """The store as it was left, or an empty one.
+
+        `replaced` says whether the changelog holds anything; it is asked before state is given up,
+        and where it says no, `Contradiction` is raised and the state stays.
+        """
+        try:
+            rows = RocksMap(self.path)
+        except Exception as error:  # whatever RocksDB says of a damaged store
+            if "/LOCK:" in str(error):
+                # Somebody has it open: that is no damage, and nothing to remove.
+                raise
+            log.warning("local state is damaged", path=str(self.path), reason=str(error))
+            wipe(self.path)
+            rows = RocksMap(self.path)
+        return self.accept(rows, replaced)
+
+    def accept(self, rows: RocksMap, replaced: Callable[[], bool]) -> RocksMap:
+        """This store where it may be used, else an empty one in its place; closed on errors."""
+        try:
+            try:
+                why = self._unusable(rows)
+            except Damaged as error:
+                why = str(error)
+            if not why:
+                rows.write({keys.META_STAMP: self.stamp.encode()})
+                return rows
+            if not replaced():
+                self._refuse_to_lose(rows)
+        except BaseException:
+            rows.close()
+            raise
+        return self.anew(rows, why)
+
+    def anew(self, rows: RocksMap, why: str) -> RocksMap:
+        """An empty store in place of this one.
+
+        One that is whole, and is old for no reason that time alone explains, is put aside: it may
+        know what the changelog has lost.
+        """
+        worth_keeping = _is_whole(rows) and not self._is_stale(rows)
+        rows.close()
+        if worth_keeping:
+            self._put_aside(why)
+        else:
+            self.forget(why)
+        rows = RocksMap(self.path)
+        rows.write({keys.META_STAMP: self.stamp.encode()})
+        return rows
+
+    def give_up(self, why: str) -> None:
+        """The same for a store that nobody has open."""
+        try:
+            rows = RocksMap(self.path)
+        except Exception as error:  # noqa: BLE001  # whatever RocksDB says of a damaged store
+            self.forget(f"{why} ({error})")
+            return
+        self.anew(rows, why).close()
+
+    def forget(self, why: str) -> None:
+        """Remove what lies there; nobody has it open."""
+        log.warning("local state is set aside", path=str(self.path), reason=why)
+        wipe(self.path)
+
+    def _put_aside(self, why: str) -> None:
+        to = self.path.with_name(f"{self.path.name}.{ASIDE}-{int(self.clock.wall_ms())}")
+        log.error(
+            "local state is set aside", path=str(self.path), reason=why, kept_as=str(to),
+            to_do="compare it with docs/recovery.md, and delete it when nothing is missed",
+        )  # fmt: skip
+        move(self.path, to)
+
+    def _refuse_to_lose(self, rows: RocksMap) -> None:
+        """Raise `Contradiction` where this store may be the only copy of what it holds."""
+        begun = _progress(rows)
+        if begun is None or begun.manifest is None:
+            return
+        cluster, changelog = stamp_of(rows.get(keys.META_STAMP) or b"")
+        here = Identity(self.stamp.cluster_id, self.stamp.topic_id, "")
+        held = (
+            f"{self.path} keeps {begun.manifest.pending} schedules that wait, as of transaction"
+            f" {begun.manifest.txn_seq},"
+        )
+        if cluster not in ("", here.cluster):
+            raise foreign_state(here, cluster, held)
+        raise lost_changelog(here, changelog or "?", held)
+
+    def _is_stale(self, rows: RocksMap) -> bool:
+        begun = _progress(rows)
+        return begun is not None and self.clock.wall_ms() - begun.written_ms > self.stale_ms
+
+    def _unusable(self, rows: RocksMap) -> str:
+        stamp = rows.get(keys.META_STAMP)
+        if stamp is None:
+            return "it has no stamp" if _holds_rows(rows) else ""
+        if not self.stamp.fits(stamp):
+            return f"it belongs to {stamp.decode(errors='replace')}"
+        try:
+            begun = ScheduleStore(rows).replayed()
+        except UnknownFormat as error:
+            return str(error)
+        if begun is NOTHING:
+            return "it does not say how far it goes" if _holds_rows(rows) else ""
+        if self._is_stale(rows):
+            hours = self.stale_ms / HOUR_MS
+            return f"it was last written more than {hours:g} hours ago: tombstones may be gone"
+        return ""
+
+
+def _is_whole(rows: RocksMap) -> bool:
+    """Whether a store is the checked fold of some changelog."""
+    try:
+        return ScheduleStore(rows).state() is not None
+    except (Damaged, UnknownFormat):
+        return False
+
+
+def stamp_of(stamp: bytes) -> tuple[str, str]:
+    """Cluster and changelog topic in a stamp of any format; empty where it does not tell."""
+    try:
+        _, cluster, topic, *_ = orjson.loads(stamp)
+    except ValueError:
+        return "", ""
+    return str(cluster), str(topic)
+
+
+def _progress(rows: RocksMap) -> Progress | None:
+    try:
+        return ScheduleStore(rows).replayed()
+    except (Damaged, UnknownFormat):
+        return None
+
+
+def _holds_rows(rows: RocksMap) -> bool:
+    starts = (keys.BACKLOG_PREFIX, keys.NAMED_PREFIX, keys.TIMELINE_PREFIX)
+    return any(next(rows.scan(start, start + b"\xff" * 8), None) for start in starts)

@@ -1,0 +1,171 @@
+"""What a recovery does with the evidence, and what is given up by it, in words.
+
+    evidence + choices ─► Plan: the base (a copy, the log, or nothing), manifest, identity, position
+
+Nothing is chosen for the operator: a choice that the evidence asks for and that was not made is a
+refusal that names it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from belfry.recovery.rewind import CannotRecover, Copy, Found
+from belfry.schedules.instants import format_instant
+from belfry.store.identity import Identity, differ, lost_requests
+from belfry.store.layout.records import Manifest
+
+LOCAL = "local"
+LOG = "log"
+NOTHING = "nothing"
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """What the operator has chosen: where the state comes from, and what is accepted."""
+
+    source: str | None = None
+    accept_lost: dict[int, tuple[int, int]] = field(default_factory=dict)
+    accept_input: bool = False
+    backup: str | None = None
+
+
+@dataclass(slots=True)
+class Plan:
+    """What is to be written for one partition; `lines` tell it."""
+
+    partition: int
+    base: str
+    copy: Copy | None
+    before: Manifest | None
+    position: int
+    identity: Identity
+    rewrites: bool
+    earlier_input: bool
+    lines: list[str]
+
+
+def anchor_behind(found: Found) -> Identity | None:
+    """What the anchor of a partition has to say and does not; None where nothing is to be done.
+
+    Where nothing contradicts, and no evidence is of a later recovery than the changelog.
+    """
+    logged = found.identity
+    if found.problem is not None or logged is None or logged.generation != found.generation:
+        return None
+    return None if found.anchor == logged else logged
+
+
+def plan(found: Found, choices: Choices) -> Plan:
+    """What to do about a partition that has a problem; CannotRecover where a choice is missing."""
+    assert found.problem is not None, "nothing contradicts"
+    base, copy = _base(found, choices)
+    lines = [_base_line(found, base, copy, choices)]
+    before = copy.manifest if copy is not None else None if base == NOTHING else found.logged
+    was = copy.identity if copy is not None else found.identity
+    position, earlier = found.end, False
+    if base == NOTHING:
+        lines.append(
+            f"requests up to offset {found.end - 1} of the input are given up; those from"
+            f" {found.low} on can still be read there, and asked for again"
+        )
+    else:
+        assert before is not None
+        position, earlier = _position(found, was, before.position, choices, lines)
+    rewrites = (
+        base == NOTHING or copy is not None or earlier or found.problem.code == "hole_in_changelog"
+    )
+    recovered = rewrites or (base == LOG and choices.source == LOG)
+    generation = found.generation + (1 if recovered else 0)
+    return Plan(
+        found.partition,
+        base,
+        copy,
+        before,
+        position,
+        found.here._replace(generation=generation),
+        rewrites,
+        earlier,
+        lines,
+    )
+
+
+def _base(found: Found, choices: Choices) -> tuple[str, Copy | None]:
+    """What the state is made of: `log`, `nothing`, or `local` and which copy."""
+    assert found.problem is not None
+    if choices.source == LOCAL:
+        if not found.copies:
+            raise CannotRecover(
+                "no usable local state in the data directories; give others with --data-dir"
+            )
+        return LOCAL, max(found.copies, key=_newest)
+    if choices.source == NOTHING:
+        return NOTHING, None
+    accepts = found.problem.code in ("requests_lost", "input_anew", "input_truncated")
+    if choices.source is None and not accepts:
+        raise CannotRecover(f"choose: {found.problem.choices}")
+    if found.logged is None:
+        raise CannotRecover("the changelog holds nothing to recover from; " + found.problem.choices)
+    return LOG, None
+
+
+def _newest(copy: Copy) -> tuple[int, int]:
+    return copy.generation, copy.manifest.txn_seq
+
+
+def _base_line(found: Found, base: str, copy: Copy | None, choices: Choices) -> str:
+    if copy is not None:
+        return (
+            f"state of {copy.path}: {copy.manifest.pending} schedules that wait, transaction"
+            f" {copy.manifest.txn_seq}, written {format_instant(copy.written_ms)}; what fired"
+            " after that fires again, and what was asked after it is read again from the input"
+        )
+    if base == NOTHING:
+        then = "" if choices.backup is None else f"; then `belfry restore {choices.backup}`"
+        return f"no state: no schedule waits, and nothing is known to have fired{then}"
+    assert found.logged is not None
+    told = f"state of the changelog: transaction {found.logged.txn_seq}"
+    ahead = [copy for copy in found.copies if copy.manifest.txn_seq > found.logged.txn_seq]
+    if not ahead:
+        return told
+    newest = max(copy.manifest.txn_seq for copy in ahead)
+    return (
+        f"{told}; what transactions {found.logged.txn_seq + 1} to {newest} did is given up: what"
+        " they took in is read again from the input, and what they fired fires again"
+    )
+
+
+def _position(
+    found: Found,
+    was: Identity | None,
+    position: int,
+    choices: Choices,
+    lines: list[str],
+) -> tuple[int, bool]:
+    """Where to go on in the input, and whether it is another one than before."""
+    anew = was is not None and differ(was.schedules, found.here.schedules)
+    wrong = lost_requests(found.partition, position, found.low, found.end)
+    if not anew and wrong is None:
+        lines.append(f"requests are read on from offset {position}")
+        return position, False
+    if anew or position > found.end:
+        if not choices.accept_input:
+            raise CannotRecover(
+                "the input is not the one that was read; say --accept-input to go on in it"
+            )
+        shorter = was is not None and not anew
+        start = found.end if shorter else found.low
+        lines.append(
+            f"requests are read from offset {start} of the present input; of the one before,"
+            f" which had been read up to offset {position}, nothing more is taken in"
+        )
+        return start, True
+    given = choices.accept_lost.get(found.partition)
+    lost = position, found.low - 1
+    if given != lost:
+        raise CannotRecover(
+            f"requests {lost[0]} to {lost[1]} are gone before they were read; accept exactly that"
+            f" with --accept-lost {found.partition}:{lost[0]}-{lost[1]}"
+        )
+    lines.append(f"requests {lost[0]} to {lost[1]} are given up as lost")
+    return found.low, False

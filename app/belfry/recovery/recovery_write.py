@@ -1,0 +1,195 @@
+"""A recovery as one transaction, under the transactional id of the partition.
+
+Taking that id fences whoever owns the partition, and whoever takes it over meanwhile fences the
+recovery.  A commit has three ends: done, nothing committed for certain, and not known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any, Final
+
+from confluent_kafka import KafkaException, Producer
+
+from belfry.kafka.giving_up import give_up
+from belfry.recovery.recovery_plan import NOTHING, Plan
+from belfry.recovery.rewind import CannotRecover, Found, ReadOnlyRows
+from belfry.settings import SharedSettings
+from belfry.store.identity import encode_identity
+from belfry.store.layout import keys
+from belfry.store.layout.pending import is_pending
+from belfry.store.layout.records import Manifest, encode_manifest
+from belfry.store.recovery import changelog_rows, manifest_after, of_earlier_input
+from belfry.store.schedules import ScheduleStore
+from belfry.store.signatures import SIGNATURE, RowKeys, bound
+from belfry.wire.worker_keys import Purpose, first
+
+ANSWER_S: Final = 60.0
+COMMIT_S: Final = 300.0
+# As long as brokers allow by default: all rows of a partition go in one transaction.
+TRANSACTION_MS: Final = 900_000
+
+Change = tuple[bytes, bytes | None]
+
+
+class Writer:
+    """Writes recoveries of one partition; fences on entry."""
+
+    def __init__(self, settings: SharedSettings, partition: int) -> None:
+        self._settings = settings
+        self._topic = settings.topic("changelog")
+        self._partition = partition
+        self._failed = ""
+        self._signs: tuple[RowKeys, int] | None = None
+        self._producer = Producer(
+            {
+                "linger.ms": 100,
+                "compression.type": "lz4",
+                **settings.kafka_properties(),
+                "transactional.id": f"{settings.cluster.app_id}.{partition}",
+                "transaction.timeout.ms": TRANSACTION_MS,
+                "message.max.bytes": 100_000_000,
+            }
+        )
+        try:
+            self._producer.init_transactions(ANSWER_S)
+        except KafkaException as error:
+            raise CannotRecover(f"the partition cannot be fenced: {error.args[0].str()}") from error
+
+    def abort_what_is_torn(self) -> None:
+        """End what the partition's own producer has left open, where its marker is gone.
+
+        A marker of the same producer, of a later epoch, ends whatever it has open in the changelog.
+        So this one has to be an abort: a commit would make half a transaction true.
+        """
+        try:
+            self._producer.begin_transaction()
+            self._produce(b"\0", None)
+            self._producer.flush(ANSWER_S)
+            self._producer.abort_transaction(ANSWER_S)
+        except KafkaException as error:
+            raise CannotRecover(f"nothing was changed: {error.args[0].str()}") from error
+
+    def write(self, found: Found, plan: Plan) -> Manifest:
+        """Commit what the plan says; the manifest of the transaction.
+
+        CannotRecover says whether nothing was committed, or whether that is not known.
+        """
+        try:
+            self._producer.begin_transaction()
+            self._signs = self._signing(found)
+            pending = 0
+            for key, row in self._rows(found, plan):
+                pending += row is not None and key[:1] != b"\0" and is_pending(row)
+                self._produce(key, row)
+            manifest = self._manifest(found, plan, pending)
+            self._produce(keys.IDENTITY_KEY, encode_identity(plan.identity))
+            self._produce(keys.manifest_key(manifest.txn_seq), encode_manifest(manifest))
+        except (KafkaException, BufferError) as error:
+            raise _nothing_committed(error) from error
+        self._commit()
+        return manifest
+
+    def _commit(self) -> None:
+        try:
+            self._producer.commit_transaction(COMMIT_S)
+        except KafkaException as error:
+            cause = error.args[0]
+            if cause.txn_requires_abort() and not cause.fatal():
+                raise _nothing_committed(error) from error
+            # No answer in time, or a fence, which also meets a commit that is sent once more after
+            # the answer to the first was lost.
+            raise CannotRecover(
+                f"it is not known whether the recovery was committed ({cause.str()}); look again"
+                " with `belfry recover` before anything else is done about this partition"
+            ) from error
+
+    def close(self) -> None:
+        """Give the producer up."""
+        give_up(self._producer)
+
+    def _manifest(self, found: Found, plan: Plan, pending: int) -> Manifest:
+        if plan.rewrites:
+            return manifest_after(plan.before, found.logged, plan.position, pending)
+        assert found.logged is not None
+        following = manifest_after(plan.before, None, plan.position, found.logged.pending)
+        return following._replace(txn_seq=found.logged.txn_seq + 1)
+
+    def _rows(self, found: Found, plan: Plan) -> Iterator[Change]:
+        """The rows that change: none where only the position does."""
+        if not plan.rewrites:
+            return
+        if plan.base == NOTHING:
+            yield keys.SETTINGS_KEY, self._settings.cluster_fingerprint()
+            yield from self._ended(found, ScheduleStore(_Nothing()))
+            return
+        if plan.copy is None:
+            yield from self._kept(found.store, plan)
+            return
+        with closing(ReadOnlyRows(plan.copy.path)) as rows:
+            store = ScheduleStore(rows)
+            yield from self._kept(store, plan)
+            yield from self._ended(found, store)
+
+    def _kept(self, store: ScheduleStore, plan: Plan) -> Iterator[Change]:
+        for key, row in changelog_rows(store):
+            yield key, of_earlier_input(row) if plan.earlier_input else row
+
+    def _ended(self, found: Found, store: ScheduleStore) -> Iterator[Change]:
+        """Tombstones for what the changelog holds and the recovered state does not."""
+        for key, _ in changelog_rows(found.store):
+            if key != keys.SETTINGS_KEY and store.named(key) is None:
+                yield key, None
+
+    def _signing(self, found: Found) -> tuple[RowKeys, int] | None:
+        """What signs the rows, and an offset before which none of them can lie."""
+        if self._settings.changelog == "trusted":
+            return None
+        key = first(self._settings.worker_keys(Purpose.CHANGELOG))
+        if not key:
+            raise CannotRecover(
+                "rows have to be signed (BELFRY_CHANGELOG), and BELFRY_HTTP_WORKER_SECRET is not"
+                " set: give the one that the workers have."
+            )
+        return RowKeys(key, found.here.changelog, self._partition), found.log_end
+
+    def _produce(self, key: bytes, value: bytes | None) -> None:
+        headers: Any = []
+        if self._signs is not None:
+            # Rows follow one another, so the next one cannot lie before one more.
+            by, least = self._signs
+            proof = bound(by, least, key, value)
+            self._signs = by, least + 1
+            if value is None:
+                headers = [(SIGNATURE, proof)]
+            else:
+                value = proof + value
+        while True:
+            try:
+                self._producer.produce(
+                    self._topic, value, key, partition=self._partition, headers=headers
+                )
+            except BufferError:
+                self._producer.poll(0.1)
+            else:
+                return
+
+
+def _nothing_committed(error: KafkaException | BufferError) -> CannotRecover:
+    told = error.args[0].str() if isinstance(error, KafkaException) else str(error)
+    return CannotRecover(
+        f"nothing was committed ({told}): a worker may have taken the partition over meanwhile;"
+        " look again"
+    )
+
+
+class _Nothing:
+    """A store of nothing."""
+
+    def get(self, _key: bytes) -> bytes | None:
+        """Nothing is there."""
+        return None
+
+    def __getattr__(self, name: str) -> Any:
+        raise AssertionError(f"a store of nothing is not asked for {name}")

@@ -1,0 +1,283 @@
+"""What is known of a partition: its changelog, local copies of its state, the anchor, the input.
+
+A recovery looks at all of it and decides (`recovery_plan.py`), then writes one transaction under
+the partition's transactional id (`recovery_write.py`).  Copies are opened for reading alone.
+"""
+
+from __future__ import annotations
+
+import fcntl
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from rocksdict import AccessType, Options, Rdict
+
+from belfry.host.rocks import RocksMap
+from belfry.kafka.changelog_trust import ChangelogTrust, NotTrusted
+from belfry.kafka.partition_log import PartitionLog
+from belfry.recovery.evidence import Evidence
+from belfry.recovery.identities import Identities
+from belfry.recovery.local_state import stamp_of
+from belfry.store.identity import Contradiction, Identity, differ, lost_changelog, truncated_log
+from belfry.store.layout import keys
+from belfry.store.layout.records import NOTHING, Manifest
+from belfry.store.ordered_map import Range
+from belfry.store.replay import HoleInChangelog, Replay
+from belfry.store.schedules import ScheduleStore
+
+READ_RECORDS = 20_000
+
+
+class CannotRecover(Exception):
+    """A recovery is not possible as it was asked for; the message says what to do."""
+
+
+class ReadOnlyRows:
+    """A local store opened for reading alone: nothing in it changes, not even where it is hurt."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        access = AccessType.read_only()
+        self._db = Rdict(str(path), Options(raw_mode=True), access_type=access)
+
+    def get(self, key: bytes) -> bytes | None:
+        """The value of a key, or None."""
+        value: bytes | None = self._db.get(key)
+        return value
+
+    def get_many(self, keys: Sequence[bytes]) -> Sequence[bytes | None]:
+        """The values of keys, in their order."""
+        return list(self._db.get(list(keys)) or ())
+
+    def scan(self, start: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """Pairs from `start` (inclusive) up to `end` (exclusive), in order."""
+        rows: Any = self._db.items(from_key=start)
+        for key, value in rows:
+            if key >= end:
+                return
+            yield key, value
+        raise CannotRecover(f"{self._path} is damaged: a scan ends amid the store.")
+
+    def write(self, _writes: Any, _cleared: Sequence[Range] = ()) -> None:
+        """Never called: a recovery reads."""
+        raise AssertionError("a copy is only read")
+
+    def close(self) -> None:
+        """Close it."""
+        self._db.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """Local state of a partition, whole as of `manifest`."""
+
+    path: Path
+    cluster: str
+    changelog: str
+    offset: int
+    written_ms: int
+    manifest: Manifest
+    identity: Identity | None
+    in_use: bool
+
+    @property
+    def generation(self) -> int:
+        """How many recoveries its changelog had seen."""
+        return 0 if self.identity is None else self.identity.generation
+
+
+@dataclass(slots=True)
+class Found:
+    """The evidence about one partition."""
+
+    partition: int
+    here: Identity
+    anchor: Identity | None
+    store: ScheduleStore
+    logged: Manifest | None
+    identity: Identity | None
+    log_end: int
+    held_back: bool
+    low: int
+    end: int
+    copies: list[Copy] = field(default_factory=list)
+    problem: Contradiction | None = None
+
+    @property
+    def generation(self) -> int:
+        """Of the newest evidence."""
+        known = [each.generation for each in (self.anchor, self.identity) if each is not None]
+        return max([*known, *(copy.generation for copy in self.copies)], default=0)
+
+
+class Looker:
+    """Gathers the evidence about partitions."""
+
+    def __init__(
+        self,
+        properties: dict[str, Any],
+        topics: tuple[str, str],
+        identities: Identities,
+        data_dirs: Iterable[Path],
+        trust: ChangelogTrust | None = None,
+    ) -> None:
+        """`topics` are the changelog and the input, by name; `trust` judges their rows."""
+        self._trust = trust
+        self._properties = properties
+        self._topics = topics
+        self._identities = identities
+        self._data_dirs = list(data_dirs)
+
+    @contextmanager
+    def look(self, partition: int) -> Iterator[Found]:
+        """All that is known of a partition; what was read of its changelog lives as long."""
+        changelog, schedules = self._topics
+        with ExitStack() as undo:
+            folder = undo.enter_context(TemporaryDirectory(prefix="belfry-recover-"))
+            rows = undo.enter_context(closing(RocksMap(Path(folder) / "log")))
+            log = undo.enter_context(closing(PartitionLog(self._properties, changelog, partition)))
+            source = PartitionLog(self._properties, schedules, partition)
+            undo.enter_context(closing(source))
+            evidence = Evidence(partition, self._identities.now(), self._identities.anchors, source)
+            replay = Replay(ScheduleStore(rows))
+            found = self._read(partition, log, evidence, replay, rows)
+            found.low, found.end = source.ends()[0], source.log_end()
+            found.copies = [
+                copy for data_dir in self._data_dirs for copy in copies_in(data_dir, partition)
+            ]
+            found.problem = found.problem or _problem(found, evidence, replay)
+            yield found
+
+    def _read(
+        self,
+        partition: int,
+        log: PartitionLog,
+        evidence: Evidence,
+        replay: Replay,
+        rows: RocksMap,
+    ) -> Found:
+        low, stable = log.ends()
+        end = log.log_end()
+        log.seek(low)
+        hole = None
+        if self._trust is not None:
+            _check(self._trust, partition)
+            log.sieve = self._trust.sieve(partition, evidence.here.changelog)
+        try:
+            for messages in log.read_until(stable, READ_RECORDS):
+                replay.apply(*log.changes(messages), log.position, 0)
+            replay.check()
+        except HoleInChangelog as error:
+            hole = _hole(str(error))
+        return Found(
+            partition,
+            evidence.here,
+            evidence.anchor(),
+            ScheduleStore(rows),
+            replay.manifest,
+            replay.identity,
+            end,
+            stable < end,
+            0,
+            0,
+            problem=hole,
+        )
+
+
+def _check(trust: ChangelogTrust, partition: int) -> None:
+    try:
+        mark = trust.check(partition)
+    except NotTrusted as error:
+        raise CannotRecover(str(error)) from error
+    if mark.keys and not trust.signs:
+        raise CannotRecover(
+            "workers sign their rows, and a recovery has to: give this command the same"
+            " BELFRY_CHANGELOG and BELFRY_HTTP_WORKER_SECRET as they have"
+        )
+
+
+def _hole(what: str) -> Contradiction:
+    return Contradiction(
+        "hole_in_changelog",
+        f"the changelog does not hold what its manifests say: {what}.",
+        "recover with `belfry recover --from local --data-dir DIR`, or keep what is there with"
+        " `belfry recover --from log`.",
+    )
+
+
+def _problem(found: Found, evidence: Evidence, replay: Replay) -> Contradiction | None:
+    """What a worker on these data directories would stop for."""
+    known = max(
+        [each.generation for each in (found.anchor, found.identity) if each is not None],
+        default=0,
+    )
+    for copy in found.copies:
+        if not copy.in_use or copy.generation < known:
+            continue
+        if found.logged is None:
+            held = f"{copy.path} keeps {copy.manifest.pending} schedules that wait"
+            return lost_changelog(found.here, copy.changelog, held)
+        same = not differ(copy.changelog, found.here.changelog)
+        if same and copy.offset > found.log_end:
+            return truncated_log(found.log_end, copy.offset)
+    try:
+        evidence.check(replay)
+    except Contradiction as error:
+        return error
+    return None
+
+
+def copies_in(data_dir: Path, partition: int) -> Iterator[Copy]:
+    """Copies of a partition's state in a data directory, those that were put aside included."""
+    name = f"partition-{partition}"
+    for path in sorted([data_dir / name, *data_dir.glob(f"{name}.aside-*")]):
+        if (path / "CURRENT").exists():
+            copy = _copy(path, in_use=path.name == name)
+            if copy is not None:
+                yield copy
+
+
+def _copy(path: Path, *, in_use: bool) -> Copy | None:
+    with closing(ReadOnlyRows(path)) as rows:
+        store = ScheduleStore(rows)
+        state = store.state()
+        stamp = rows.get(keys.META_STAMP)
+        if state is None or stamp is None:
+            # A replay that was under way: not checked, so no state to go on with.
+            begun = store.replayed()
+            assert begun.manifest is None or stamp is not None or begun is NOTHING
+            return None
+        cluster, changelog = stamp_of(stamp)
+        identity = Replay(store).identity
+        return Copy(
+            path,
+            cluster,
+            changelog,
+            state.changelog_offset,
+            state.written_ms,
+            state.manifest,
+            identity,
+            in_use,
+        )
+
+
+@contextmanager
+def held(data_dirs: Iterable[Path]) -> Iterator[None]:
+    """Hold data directories, so that no worker writes to them; CannotRecover where one does."""
+    with ExitStack() as undo:
+        for data_dir in data_dirs:
+            if not data_dir.is_dir():
+                raise CannotRecover(f"There is no data directory {data_dir}.")
+            lock = undo.enter_context((data_dir / "lock").open("a+"))
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise CannotRecover(
+                    f"{data_dir} is in use by a worker: stop that one first (SIGTERM, so that it"
+                    " puts all that it knows on the disk)."
+                ) from None
+        yield

@@ -1,0 +1,199 @@
+"""Taking a partition over, in the order that makes it safe.
+
+    catch up unfenced ─ fence ─ ask for the changelog's end ─ read up to it ─ seek the source
+
+An end that is asked for before the fence lets the former owner commit in between, and the event
+fires twice.  So does an end that a stranger's open transaction holds back: after the fence it is
+waited for until the log can be read as a whole (`FencedEnd`).  Local state that is holed is set
+aside and rebuilt from the changelog; what the changelog itself cannot tell consistently stops the
+partition.  A standby's work (`Warm`) makes the catch-up short and changes nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from belfry.engine.ownership import Event
+from belfry.host.failpoints import Failpoints
+from belfry.host.rocks import Damaged, RocksMap
+from belfry.kafka.partition_log import AheadOfLog, LostRange, OutOfRange, PartitionLog
+from belfry.kafka.transactions import PartitionProducer
+from belfry.recovery.evidence import Evidence
+from belfry.recovery.local_state import LocalState
+from belfry.recovery.reading import Reading
+from belfry.store.identity import Identity, truncated_log
+from belfry.store.layout import keys
+from belfry.store.layout.records import Manifest
+from belfry.store.replay import HoleInChangelog, Replay
+from belfry.store.schedules import ScheduleStore
+
+READ_RECORDS: Final = 20_000
+
+
+class LeftToOthers(Exception):
+    """The partition holds what this worker cannot fire and another may be able to."""
+
+
+@dataclass(slots=True)
+class Recovered:
+    """A partition's store at the end of its changelog; no manifest where it never had an owner."""
+
+    rows: RocksMap
+    store: ScheduleStore
+    manifest: Manifest | None
+    settings: bytes | None
+    identity: Identity
+    new_identity: bytes | None
+    lent_ms: int | None = None
+    # Where the changelog ended: nothing of the new owner lies before it.
+    end: int = 0
+
+
+def _keeps(_unable: bool) -> bool:
+    return False
+
+
+class TakeOver:
+    """Brings one partition's store to the end of its changelog, fenced."""
+
+    def __init__(
+        self,
+        local: LocalState,
+        evidence: Evidence,
+        reading: Reading,
+        failpoints: Failpoints,
+        moved: Callable[[Event], None],
+        fenced_end: Callable[[PartitionLog], int],
+    ) -> None:
+        self._local = local
+        self._evidence = evidence
+        self._reading = reading
+        self._failpoint = failpoints.reach
+        self._moved = moved
+        self._fenced_end = fenced_end
+
+    def run(
+        self,
+        changelog: PartitionLog,
+        producer: PartitionProducer,
+        warm: tuple[RocksMap, Replay] | None = None,
+        leaves: Callable[[bool], bool] = _keeps,
+    ) -> Recovered:
+        """Fence and recover; raises HoleInChangelog where a rebuild from nothing fails too.
+
+        Raises Contradiction where the evidence says that the state is none to go on with; nobody
+        has been fenced then, unless the evidence came with what the former owner wrote last.
+        """
+        rows, begun = self._open(changelog, warm)
+        try:
+            try:
+                replay = self._catch_up(rows, changelog, begun)
+            except (Damaged, HoleInChangelog, LostRange) as error:
+                rows = self._rebuilt(rows, changelog, error)
+                replay = self._catch_up(rows, changelog)
+            self._evidence.check(replay, lambda: changelog.hides)
+            _leave_what_others_can_fire(replay, leaves)
+            self._moved(Event.CAUGHT_UP)
+            producer.open()
+            self._moved(Event.FENCED)
+            self._failpoint("R2")
+            try:
+                self._finish(replay, changelog)
+            except (Damaged, HoleInChangelog, LostRange) as error:
+                rows = self._rebuilt(rows, changelog, error)
+                replay = self._catch_up(rows, changelog)
+                self._finish(replay, changelog)
+            self._evidence.check(replay)
+        except BaseException:
+            rows.close()
+            raise
+        lent_ms = None
+        if replay.manifest is not None and replay.manifest.read_lease:
+            # Where nothing was left to read, it had been appended before it was written down here.
+            lent_ms = replay.written_ms if changelog.newest_ms is None else changelog.newest_ms
+        identity, row = self._evidence.identity(replay)
+        store = ScheduleStore(rows)
+        return Recovered(
+            rows,
+            store,
+            replay.manifest,
+            replay.settings,
+            identity,
+            row,
+            lent_ms,
+            changelog.position,
+        )
+
+    def _open(
+        self, changelog: PartitionLog, warm: tuple[RocksMap, Replay] | None
+    ) -> tuple[RocksMap, Replay | None]:
+        """The local state, where it may be used; a standby's with the replay that it has begun."""
+        if warm is None:
+            return self._local.open(changelog.holds_records), None
+        rows, replay = warm
+        if rows.get(keys.META_STAMP) == self._local.stamp.encode():
+            return rows, replay
+        # The changelog has become another topic since the standby began to follow it.
+        return self._local.accept(rows, changelog.holds_records), None
+
+    def _rebuilt(self, rows: RocksMap, changelog: PartitionLog, error: Exception) -> RocksMap:
+        """An empty store, where the changelog can be read anew from its beginning."""
+        if isinstance(error, OutOfRange):
+            raise error
+        if isinstance(error, AheadOfLog) and not self._superseded(rows, changelog):
+            raise truncated_log(error.end, error.offset) from error
+        return self._local.anew(rows, str(error))
+
+    def _superseded(self, rows: RocksMap, changelog: PartitionLog) -> bool:
+        """Whether a recovery has been done since this store was written."""
+        kept = Replay(ScheduleStore(rows)).identity
+        generation = 0 if kept is None else kept.generation
+        return self._evidence.recovered_since(generation, changelog)
+
+    def _catch_up(
+        self, rows: RocksMap, changelog: PartitionLog, begun: Replay | None = None
+    ) -> Replay:
+        """Read what lies in the changelog, whoever owns the partition."""
+        low, end = changelog.ends()
+        replay = begun
+        if replay is None:
+            replay = Replay(ScheduleStore(rows))
+            changelog.seek(replay.offset if replay.begun else low)
+        elif changelog.position > end:
+            # Also where a standby was there first: its place has to be one that the log reaches.
+            changelog.seek(changelog.position)
+        self._reading.started(changelog.position, end)
+        self._read(replay, changelog, end)
+        return replay
+
+    def _finish(self, replay: Replay, changelog: PartitionLog) -> None:
+        """Read the rest; nobody else writes any more, and nothing is hidden."""
+        end = self._fenced_end(changelog)
+        self._reading.end = end
+        self._read(replay, changelog, end)
+        replay.finish(self._now())
+
+    def _read(self, replay: Replay, changelog: PartitionLog, end: int) -> None:
+        for messages in changelog.read_until(end, READ_RECORDS):
+            changes, offsets = changelog.changes(messages)
+            replay.apply(changes, offsets, changelog.position, self._now())
+            self._reading.position = changelog.position
+            self._reading.records += len(changes)
+            self._failpoint("R3")
+
+    def _now(self) -> int:
+        return int(self._local.clock.wall_ms())
+
+
+def _leave_what_others_can_fire(replay: Replay, leaves: Callable[[bool], bool]) -> None:
+    """Fence nobody who can fire a schedule that this worker cannot."""
+    unable = replay.unreadable
+    if leaves(bool(unable)):
+        name, why = next(iter(unable.items()))
+        raise LeftToOthers(
+            f"{len(unable)} schedules cannot be fired by this worker"
+            f" ({name.decode(errors='backslashreplace')}: {why}); the partition is left to one"
+            " that can"
+        )

@@ -1,0 +1,158 @@
+"""A tenant as the engine sees it: a value, worked out once of its policy and of what is found out.
+
+Partitions' threads read it for each event while another thread changes policies, so it is never
+changed: whoever treats a tenant otherwise makes another value (`dataclasses.replace`), and
+`tenants/directory.py` hands it out from the next step on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Final, NamedTuple
+
+from belfry.schedules.outcomes import Outcome
+from belfry.schedules.rejections import Rejection
+from belfry.schedules.targets import HttpTarget
+from belfry.tenants.deliveries import first_states
+from belfry.tenants.policy import TenantPolicy
+
+
+class Delivery(StrEnum):
+    """What a fired record's value is: the user's bytes, or Avro `FiredEvent` around them."""
+
+    PAYLOAD = "PAYLOAD"
+    ENVELOPE = "ENVELOPE"
+
+
+class Level(StrEnum):
+    """Which lifecycle records a tenant gets, besides those of requests with an id."""
+
+    ALL = "ALL"
+    OUTCOMES = "OUTCOMES"
+    FAILURES = "FAILURES"
+
+
+_FAILURES: Final = frozenset(
+    {
+        Outcome.REJECTED,
+        Outcome.CONFLICT,
+        Outcome.NOT_FOUND,
+        Outcome.TOO_LATE,
+        Outcome.MISSED,
+        Outcome.FAILED,
+    }
+)
+WRITTEN: Final = {
+    Level.ALL: frozenset(Outcome),
+    Level.OUTCOMES: frozenset(Outcome) - {Outcome.FIRED, Outcome.DELIVERED},
+    Level.FAILURES: _FAILURES,
+}
+
+
+class Terms(NamedTuple):
+    """How a tenant is treated: its policy, why its requests are refused, why nothing is fired."""
+
+    policy: TenantPolicy
+    refused: Rejection | None = None
+    barred: str = ""
+    secrets: tuple[bytes, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Tenant:
+    """One tenant: where its events go, in which shape, and why they are held back, if they are.
+
+    `terms` say how it is treated; `topic` follows from them.  `held` is the shell's word about the
+    output topic, as are `max_record_bytes` and `envelope_head`.  What is asked for each event is
+    worked out of these once: a `paused` tenant's events wait in the backlog (the kill switch), and
+    its schedules' misfire policies judge them when it goes on; `stopped` says why events wait,
+    empty if they do not.  A `queued` tenant's events all go through its backlog, where its rate and
+    its priority are looked at; `aside` says that they do, for this reason or another.  `hooks`
+    begin the deliveries of schedules that name no HTTP targets of their own.  `simple` requests are
+    those of a tenant with one home that has never been another, and no quota.  One that is
+    `crowded_out` begins no schedules: unknown tenants have as many topics as they may have.
+    """
+
+    name: str
+    topic: str
+    terms: Terms = field(repr=False)
+    held: str = ""
+    max_record_bytes: int = 1_000_000
+    envelope_head: bytes = b""
+    loose: bool = False
+    signs: bool = False
+    accepted: tuple[bytes, ...] = field(default=(), repr=False)
+    collides_with: str | None = None
+    crowded_out: bool = False
+    name_bytes: bytes = field(init=False)
+    delivery: Delivery = field(init=False)
+    level: Level = field(init=False)
+    written: frozenset[Outcome] = field(init=False)
+    cloudevents: bool = field(init=False)
+    hooks: tuple[bytes, ...] = field(init=False)
+    dressed: bool = field(init=False)
+    spread: int = field(init=False)
+    simple: bool = field(init=False)
+    paused: bool = field(init=False)
+    misfire: str | None = field(init=False)
+    look_back_ms: int = field(init=False)
+    queued: bool = field(init=False)
+    limited: bool = field(init=False)
+    stopped: str = field(init=False)
+    aside: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        for name, value in self._worked_out():
+            object.__setattr__(self, name, value)
+        # They ask for the outcomes that are told.
+        object.__setattr__(self, "hooks", self.deliveries_to(self.terms.policy.http_targets))
+        object.__setattr__(self, "dressed", self.dressed or bool(self.hooks))
+
+    def _worked_out(self) -> list[tuple[str, Any]]:
+        policy = self.terms.policy
+        delivery, level = Delivery(policy.delivery), Level(policy.lifecycle)
+        paused = policy.paused or bool(self.terms.barred)
+        queued = policy.max_fires_per_second is not None or policy.priority < 0
+        limited = (policy.max_pending, policy.max_requests_per_second) != (None, None)
+        why_paused = self.terms.barred or "its policy pauses it"
+        stopped = self.held or (why_paused if paused else "")
+        refused = self.terms.refused is not None or self.collides_with is not None
+        refused = refused or self.crowded_out
+        return [
+            ("name_bytes", self.name.encode()),
+            ("delivery", delivery),
+            ("level", level),
+            ("written", WRITTEN[level]),
+            ("cloudevents", policy.cloudevents),
+            ("dressed", policy.cloudevents or delivery is Delivery.ENVELOPE),
+            ("spread", policy.spread),
+            ("simple", policy.spread == 1 and not (policy.former_spreads or limited or refused)),
+            ("paused", paused),
+            ("misfire", policy.misfire),
+            ("look_back_ms", policy.look_back_ms),
+            ("queued", queued),
+            ("limited", limited),
+            ("stopped", stopped),
+            ("aside", bool(stopped) or queued),
+        ]
+
+    def deliveries_to(
+        self, targets: Sequence[HttpTarget], *, acks: bool = False
+    ) -> tuple[bytes, ...]:
+        """How a fire's deliveries to these targets begin: a state of each, encoded."""
+        tell = Outcome.DELIVERED in self.written
+        return first_states(targets, self.terms.policy, tell=tell, acks=acks)
+
+
+class Signing(NamedTuple):
+    """Who has to sign requests: all tenants, or those whose policy names a secret.
+
+    Workers sign what they write themselves with the tenant's secret, else with the first of their
+    own keys for `requests`.  The tenant of deliveries has keys of its own: nothing else counts.
+    """
+
+    everybody: bool = False
+    requests: tuple[bytes, ...] = ()
+    deliveries: tuple[bytes, ...] = ()

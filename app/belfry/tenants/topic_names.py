@@ -1,0 +1,125 @@
+"""Which topics a tenant's events may go to.
+
+A policy names a topic, and workers may write to all of belfry's.  So what a policy, or a record of
+one, says is looked at wherever it comes in, and once more where a tenant is treated by it:
+
+    payments.reminders      allowed: nobody's name
+    belfry.fired.<itself>   allowed: where its events go by default
+    belfry.fired.<other>    another tenant's
+    belfry.tenants          belfry's own: who writes there makes policies, deliveries, state
+    belfry_fired_x          belfry.fired.x in Kafka's metrics, so either keeps the other out
+    __consumer_offsets      Kafka's own
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Final, NamedTuple
+
+from belfry.tenants.collisions import metric_name
+from belfry.tenants.deliveries import RETRIES
+from belfry.tenants.effective import Terms
+from belfry.tenants.policy import TenantPolicy
+
+KAFKAS: Final = "__"
+DELIVERIES: Final = "deliveries"
+# What belfry's own topics are called behind the prefix, and those of tenants behind a dot.
+INTERNAL: Final = frozenset(
+    {
+        "schedules",
+        "fired",
+        "rejected",
+        "lifecycle",
+        DELIVERIES,
+        "undelivered",
+        "tenants",
+        "changelog",
+        "audit",
+        # Names of groups and positions, so that no topic is taken for what they are about.
+        "client",
+        "deliver",
+        "heartbeats",
+        "inlets",
+    }
+)
+
+
+class TopicNames(NamedTuple):
+    """The names of one belfry's topics, which begin with its prefix."""
+
+    prefix: str
+
+    def problem(self, tenant: str, topic: str | None) -> str | None:
+        """Why this tenant's events must not go to a topic (None: the default), or None."""
+        whose = None if topic is None else self.whose(tenant, topic)
+        if whose is None:
+            return None
+        return (
+            f"output_topic {topic!r} is reserved: {whose}. Leave it out for"
+            f" {self.prefix}fired.{tenant}, or name a topic of your own."
+        )
+
+    def target_problem(self, tenant: str, topic: str) -> str | None:
+        """Why a target of this tenant must not name a topic, or None."""
+        whose = self.whose(tenant, topic)
+        if whose is None:
+            return None
+        return f"Topic {topic!r} of a target is reserved: {whose}. Name a topic of your own."
+
+    def whose(self, tenant: str, topic: str) -> str | None:
+        """Whose a topic is that this tenant's events must not go to, or None."""
+        if topic == f"{self.prefix}fired.{tenant}":
+            return None
+        if tenant == RETRIES and topic == self.prefix + DELIVERIES:
+            return None
+        if topic.startswith(KAFKAS):
+            return "names that begin with __ are Kafka's own"
+        if self._is_internal(topic):
+            return f"belfry keeps it for itself or for another tenant (prefix {self.prefix})"
+        return None
+
+    def allowed(self, terms: Terms) -> Terms:
+        """The terms; whose policy names a topic that is not its tenant's has its events wait.
+
+        So no tenant that the engine ever sees fires to such a topic, whoever wrote the policy.
+        """
+        why = self.problem(terms.policy.tenant, terms.policy.output_topic)
+        if why is None:
+            return terms
+        policy = replace(terms.policy, output_topic=None)
+        return terms._replace(policy=policy, barred=terms.barred or why)
+
+    def reserved(self, uses: Iterable[tuple[str, str]]) -> dict[str, str]:
+        """Of tenants and the topics that they fire to: topics that they must not, and why."""
+        found = {topic: self.problem(tenant, topic) for tenant, topic in uses}
+        return {topic: why for topic, why in found.items() if why is not None}
+
+    def _is_internal(self, topic: str) -> bool:
+        name, prefix = metric_name(topic), metric_name(self.prefix)
+        # `fired_x` and `fired.x` are one name to Kafka's metrics.
+        return name.startswith(prefix) and name.removeprefix(prefix).split("_")[0] in INTERNAL
+
+
+def taken_topics(
+    before: Mapping[str, TenantPolicy], policies: tuple[TenantPolicy, ...]
+) -> Iterator[str]:
+    """Why policies may not name the topics that they do: another tenant's policy names them.
+
+    A topic that a tenant has already stays its own, whoever else has it.
+    """
+    users: dict[str, set[str]] = {}
+    for policy in {**before, **{each.tenant: each for each in policies}}.values():
+        if policy.output_topic is not None:
+            users.setdefault(policy.output_topic, set()).add(policy.tenant)
+    for policy in policies:
+        topic, stands = policy.output_topic, before.get(policy.tenant)
+        if topic is None or (stands is not None and stands.output_topic == topic):
+            continue
+        others = sorted(users[topic] - {policy.tenant})
+        if others:
+            yield (
+                f"{policy.tenant}: output_topic {topic!r} is that of tenant {others[0]}: name"
+                " another topic, or say that they are to share it (`belfry tenant set"
+                " --share-topic`, over HTTP `?share_topic=true`)."
+            )

@@ -1,0 +1,93 @@
+"""How a transaction ends that cannot be rolled back either."""
+
+from __future__ import annotations
+
+from typing import Any
+from unittest.mock import MagicMock
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+
+from belfry.engine.effects import Effects
+from belfry.kafka import non_transactional as loose
+from belfry.kafka import transactions
+from belfry.kafka.outcome import Aborted, TopicGone, Unknown
+from belfry.kafka.transactions import Outlets, PartitionProducer, Surroundings
+
+
+def failure(code: int, *, fatal: bool = False, abort: bool = False) -> KafkaException:
+    return KafkaException(KafkaError(code, "no", fatal, False, abort))
+
+
+def end_of(cause: int, monkeypatch: pytest.MonkeyPatch) -> BaseException:
+    """How a step ends that fails by this, when the broker knows of no transaction to abort."""
+    client = MagicMock()
+    client.commit_transaction.side_effect = failure(cause, abort=True)
+    client.abort_transaction.side_effect = failure(KafkaError.INVALID_TXN_STATE, fatal=True)
+    monkeypatch.setattr(transactions, "Producer", lambda _properties: client)
+    outlets = Outlets("c", "s", "r", "l", b"", "d", b"", lambda _topic: 1)
+    around = Surroundings(outlets, MagicMock(), MagicMock())
+    effects: Any = Effects(rows={b"\0": b"manifest"})
+    with pytest.raises(Exception) as raised:  # noqa: PT011  # which one is what is asked for
+        PartitionProducer({}, 0, around).commit(effects)
+    return raised.value
+
+
+def test_a_right_that_is_missing_is_remembered_where_nothing_could_be_rolled_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    end = end_of(KafkaError.TOPIC_AUTHORIZATION_FAILED, monkeypatch)
+    assert isinstance(end, Unknown)
+    assert end.barred
+
+
+def test_another_failure_bars_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    end = end_of(KafkaError.INVALID_RECORD, monkeypatch)
+    assert isinstance(end, Unknown)
+    assert not end.barred
+
+
+def test_a_topic_that_an_earlier_step_sent_to_is_innocent_of_a_later_roll_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    client, sent = MagicMock(), MagicMock()
+    monkeypatch.setattr(transactions, "Producer", lambda _properties: client)
+    monkeypatch.setattr(loose, "Producer", lambda _properties: sent)
+    client.produce.side_effect = failure(KafkaError.INVALID_RECORD, abort=True)
+    outlets = Outlets("c", "s", "r", "l", b"", "d", b"", lambda _topic: 1)
+    producer = PartitionProducer({}, 0, Surroundings(outlets, MagicMock(), MagicMock()))
+    # Purged with the producer, so told by its flush.
+    told: list[Any] = []
+    sent.produce.side_effect = lambda *_, on_delivery, **__: told.append(on_delivery)
+    purged = KafkaError(KafkaError._PURGE_QUEUE, "Local: Purged in queue")
+    message = MagicMock(topic=lambda: "innocent")
+    sent.flush.side_effect = lambda _timeout: [told.pop()(purged, message) for _ in list(told)]
+    fired: Any = [("innocent", b"k", None, b"v", [])]
+    first = Effects(rows={b"\0": b"manifest"}, fired=fired, loose={"innocent"})
+    for effects in (first, Effects(rows={b"\0": b"manifest"})):
+        with pytest.raises(Aborted) as raised:
+            producer.commit(effects)
+        assert raised.value.topics == {}
+
+
+@pytest.mark.parametrize("guarantee", ["exactly once", "at least once"])
+def test_a_topic_that_goes_while_a_step_writes_to_it_rolls_the_step_back(
+    monkeypatch: pytest.MonkeyPatch, guarantee: str
+) -> None:
+    """Its tenant is then held: nobody else's step, and no partition, ends by it."""
+
+    def gone(topic: str) -> int:
+        raise TopicGone(topic)
+
+    client = MagicMock()
+    monkeypatch.setattr(transactions, "Producer", lambda _properties: client)
+    monkeypatch.setattr(loose, "Producer", lambda _properties: MagicMock())
+    outlets = Outlets("c", "s", "r", "l", b"", "d", b"", gone)
+    producer = PartitionProducer({}, 0, Surroundings(outlets, MagicMock(), MagicMock()))
+    fired: Any = [("doomed", b"k", b"group", b"v", [])]
+    effects = Effects(rows={b"\0": b"manifest"}, fired=fired)
+    effects.loose = {"doomed"} if guarantee == "at least once" else set()
+    with pytest.raises(Aborted) as raised:
+        producer.commit(effects)
+    assert raised.value.topics == {"doomed": "doomed is not there any more"}
+    assert client.abort_transaction.called

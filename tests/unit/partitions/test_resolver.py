@@ -1,0 +1,324 @@
+"""A batch waits until a registry has settled what its requests refer to, and no longer."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from threading import Event
+from typing import Any
+
+import pytest
+
+from belfry.partitions.resolver import Patience, Resolver
+from belfry.registry.answers import Missing, Unreachable, Unusable, WriterSchema
+from belfry.registry.lookups import Lookups
+from belfry.schedules.rejections import PASSING, Rejection
+from belfry.tenants.directory import Tenants
+from belfry.tenants.effective import Delivery, Level, Signing, Terms
+from belfry.tenants.policy import TenantPolicy
+from belfry.wire import catalogue, framing
+from belfry.wire.claims import signature
+from belfry.wire.record import ORIGIN_TENANT, Headers, SourceRecord
+from belfry.wire.requests import RequestReader
+
+OURS = catalogue.schema("ScheduleRequest")
+OTHER = {"type": "record", "name": "Other", "fields": [{"name": "x", "type": "int"}]}
+FIELDS = {"tenant": "t", "schedule_id": "s", "at": 1_000, "key": b"k", "payload": b"p"}
+BODY = catalogue.encode("ScheduleRequest", FIELDS)
+PLAIN = (0, 0, b"t", b"text", None)
+
+
+def asking(schema_id: int, headers: Headers | None = None, key: bytes = b"t") -> SourceRecord:
+    """A request that refers to a schema."""
+    return (0, 0, key, framing.prefix(schema_id) + BODY, headers)
+
+
+SEVEN = asking(7)
+
+
+class Registry:
+    """Answers with what it is told to, at once or when it may; tells who was asked for."""
+
+    def __init__(self, answer: WriterSchema, takes_s: float = 0) -> None:
+        self.answers: dict[int, WriterSchema] = {}
+        self.answer = answer
+        self.takes_s = takes_s
+        self.asked: list[int] = []
+        self.may = Event()
+        self.may.set()
+
+    def writer_schema(self, schema_id: int) -> WriterSchema:
+        """The schema of an id."""
+        self.asked.append(schema_id)
+        self.may.wait()
+        time.sleep(self.takes_s)
+        return self.answers.get(schema_id, self.answer)
+
+    def writer_schema_by_guid(self, guid: bytes) -> WriterSchema:
+        """The schema of a GUID."""
+        raise AssertionError(guid)
+
+
+@dataclass
+class Site:
+    """A resolver with the reader that it settles references for."""
+
+    resolver: Resolver
+    reader: RequestReader
+    tenants: Tenants
+    lookups: Any
+
+    def ready(self, *records: SourceRecord) -> float:
+        """Wait until a batch of these is ready; for how many seconds."""
+        batch, began = list(records), time.monotonic()
+        soon(lambda: self.resolver.ready(batch))
+        return time.monotonic() - began
+
+    def answered(self, record: SourceRecord) -> bool:
+        """Whether a batch that begins now finds the schema of a record."""
+        self.resolver.taken()
+        return self.resolver.ready([record]) and not self.code(record)
+
+    def code(self, record: SourceRecord) -> str:
+        """Why a record is refused, or nothing."""
+        found = self.reader.read(record)
+        return found.code if isinstance(found, Rejection) else ""
+
+
+@contextmanager
+def resolving(
+    registry: Any, wait_s: float = 60.0, per_minute: int = 60, at: list[float] | None = None
+) -> Iterator[Site]:
+    """A resolver whose clock is real, or stands at what `at` holds."""
+    tenants = Tenants("fired.", Delivery.PAYLOAD, Level.OUTCOMES)
+    reader = RequestReader()
+    lookups = None if registry is None else Lookups(registry, wait_s).start()
+    clock: Callable[[], float] = time.monotonic if at is None else lambda: at[0]
+    resolver = Resolver(reader, lookups, tenants, (wait_s, per_minute), clock)
+    try:
+        yield Site(resolver, reader, tenants, lookups)
+    finally:
+        if lookups is not None:
+            registry.may.set()
+            lookups.close()
+
+
+def soon(true: Callable[[], bool]) -> None:
+    """Wait until this holds; the test's time-out is its limit."""
+    while not true():
+        time.sleep(0.001)
+
+
+def test_what_refers_to_nothing_is_ready_and_nobody_is_asked() -> None:
+    registry = Registry(OURS)
+    with resolving(registry) as site:
+        assert site.resolver.ready([PLAIN])
+        assert site.resolver.ready([])
+        assert site.resolver.knows([PLAIN])
+        assert not site.resolver.knows([SEVEN])
+    assert not registry.asked
+
+
+def test_a_schema_is_asked_for_once_and_then_known() -> None:
+    registry = Registry(OURS)
+    with resolving(registry) as site:
+        site.ready(SEVEN, PLAIN)
+        site.resolver.taken()
+        assert site.resolver.ready([SEVEN])
+        assert not site.code(SEVEN)
+    assert registry.asked == [7]
+
+
+def test_without_a_registry_it_is_refused_at_once() -> None:
+    with resolving(None) as site:
+        assert site.resolver.ready([SEVEN])
+        assert site.code(SEVEN) == "unknown_schema_id"
+
+
+@pytest.mark.parametrize(
+    ("answer", "code"),
+    [
+        (Missing("not there"), "unknown_schema_id"),
+        (Unusable("recursive"), "schema_unsafe"),
+        (OTHER, "schema_not_a_request"),
+    ],
+    ids=["missing", "unusable", "another record"],
+)
+def test_a_registrys_no_settles_it(answer: WriterSchema, code: str) -> None:
+    with resolving(Registry(answer)) as site:
+        site.ready(SEVEN)
+        assert site.code(SEVEN) == code
+
+
+def test_a_refusal_holds_until_the_batch_is_taken_in() -> None:
+    """A step that is rolled back decides the same; a later batch asks anew."""
+    at = [100.0]
+    with resolving(Registry(Missing("not there")), at=at) as site:
+        batch = [SEVEN]
+        soon(lambda: site.resolver.ready(batch))
+        at[0] += 3_600
+        assert site.resolver.ready(batch)
+        assert site.code(SEVEN) == "unknown_schema_id"
+        site.resolver.taken()
+        assert not site.resolver.knows([SEVEN])
+
+
+def test_what_is_left_of_a_batch_is_refused_as_its_first_half_was() -> None:
+    """A batch may take several steps, each of which is given the records that are left."""
+    at = [1_000.0]
+    registry = Registry(Missing("not there"))
+    with resolving(registry, per_minute=1, at=at) as site:
+        batch = [asking(1), asking(2), asking(1), asking(2)]
+        site.ready(*batch)
+        left = batch[2:]
+        at[0] += 3_600
+        assert site.resolver.ready(left)
+        codes = [site.code(each) for each in left]
+        assert codes == ["unknown_schema_id", "schema_unavailable"]
+    assert registry.asked == [1]
+
+
+def test_a_silent_registry_holds_a_batch_up_once_and_not_for_each_id() -> None:
+    """Five stray records, and everybody behind them waited for ever."""
+    registry = Registry(Unreachable("nothing there"))
+    with resolving(registry, wait_s=0.3) as site:
+        strays = [asking(900 + number) for number in range(5)]
+        assert 0.2 < site.ready(*strays, PLAIN) < 2
+        assert {site.code(each) for each in strays} == {"schema_unavailable"}
+        for number in range(20):
+            site.resolver.taken()
+            assert site.ready(asking(1_000 + number)) < 0.2
+    assert "schema_unavailable" in PASSING
+
+
+def test_who_is_known_to_be_unanswered_is_not_waited_for_while_the_registry_is_silent() -> None:
+    registry = Registry(Unreachable("nothing there"))
+    with resolving(registry, wait_s=0) as site:
+        strays = [asking(number) for number in range(900, 905)]
+        assert site.resolver.ready([SEVEN, *strays])
+        soon(lambda: bool(site.lookups.silent))
+        for number in range(100):
+            site.resolver.taken()
+            assert site.resolver.ready([asking(2_000 + number)])
+        assert max(registry.asked) < 2_000
+        registry.answer = OURS
+        soon(lambda: site.answered(SEVEN))
+
+
+def test_ids_beyond_the_budget_are_refused_and_do_not_wait() -> None:
+    """Six hundred unknown ids, a tenth of a second each, and nobody's requests went on."""
+    registry = Registry(Missing("not there"), takes_s=0.02)
+    with resolving(registry, per_minute=8) as site:
+        strays = [asking(1_000 + number) for number in range(600)]
+        assert site.ready(*strays) < 2
+        codes = [site.code(each) for each in strays]
+        assert codes.count("unknown_schema_id") == len(registry.asked) == 8
+        assert codes.count("schema_unavailable") == 592
+
+
+def test_what_finds_schemas_of_requests_costs_nothing() -> None:
+    """A worker that starts anew asks for those of all tenants."""
+    with resolving(Registry(OURS), per_minute=2) as site:
+        honest = [asking(number) for number in range(100)]
+        site.ready(*honest)
+        assert not any(map(site.code, honest))
+
+
+def test_the_budget_comes_back_with_time() -> None:
+    at = [1_000.0]
+    registry = Registry(Missing("not there"))
+    with resolving(registry, per_minute=2, at=at) as site:
+        for number, expected in ((0, 2), (0, 2), (30, 3), (600, 5)):
+            at[0] += number
+            start = int(at[0]) * 10 + len(registry.asked)
+            site.resolver.taken()
+            site.ready(*(asking(start + each) for each in range(5)))
+            assert len(registry.asked) == expected
+
+
+def test_a_tenant_has_a_budget_of_its_own_and_a_made_up_one_has_not() -> None:
+    registry = Registry(Missing("not there"))
+    with resolving(registry, per_minute=2) as site:
+        policy = TenantPolicy("known", delivery="ENVELOPE")
+        site.tenants.follow(Terms(policy))
+        site.tenants.of("met")
+        strays = [asking(number) for number in range(10)]
+        for number, name in enumerate((b"met", b"made up", b"made up too")):
+            strays.append(asking(10 + number, [(ORIGIN_TENANT, name)]))
+        own = [asking(20 + number, [(ORIGIN_TENANT, b"known")]) for number in range(3)]
+        site.ready(*strays, *own)
+        assert len([each for each in registry.asked if each < 20]) == 2
+        assert len([each for each in registry.asked if each >= 20]) == 2
+
+
+def test_who_signs_and_gives_its_name_as_key_has_a_budget_of_its_own() -> None:
+    registry = Registry(Missing("not there"))
+
+    def signed(schema_id: int, key: bytes, secret: bytes) -> SourceRecord:
+        record = asking(schema_id, key=key)
+        proof = signature(secret, "signs", key, record[3], None)
+        return (*record[:4], [("belfry-signature", proof)])
+
+    with resolving(registry, per_minute=2) as site:
+        policy = TenantPolicy("signs", signing_secret_ref="env:SECRET")
+        site.tenants.follow(Terms(policy, secrets=(b"right",)))
+        strays = [asking(number) for number in range(10)]
+        strays += [signed(10 + number, b"signs", b"wrong") for number in range(3)]
+        own = [signed(20, b"signs", b"right"), signed(21, b"signs/1", b"right")]
+        site.ready(*strays, *own)
+        assert sorted(each for each in registry.asked if each >= 20) == [20, 21]
+        assert len(registry.asked) == 4
+
+
+def test_what_would_be_refused_anyway_costs_no_lookup() -> None:
+    registry = Registry(OURS)
+    with resolving(registry) as site:
+        site.tenants.signing = Signing(everybody=True)
+        site.tenants.follow(
+            Terms(TenantPolicy("gone"), refused=Rejection("tenant_removed", "It was removed."))
+        )
+        stamped = asking(8, [(ORIGIN_TENANT, b"gone"), ("belfry-signature", b"no")])
+        batch = [SEVEN, stamped]
+        assert site.resolver.ready(batch)
+        assert [site.code(each) for each in batch] == ["unsigned", "bad_signature"]
+    assert not registry.asked
+
+
+def test_patience_is_a_stretch_and_a_share_of_the_time() -> None:
+    patience = Patience(10.0)
+    assert patience.begin(100.0) == 110.0
+    patience.end(110.0)
+    assert patience.begin(110.0) == 110.0
+    patience.end(110.0)
+    assert patience.begin(130.0) == pytest.approx(132.0)
+    patience.end(131.0)
+    assert patience.begin(141.0) == pytest.approx(143.0)
+    patience.end(143.0)
+    assert patience.begin(10_000.0) == 10_010.0
+
+
+def test_a_partition_waits_a_tenth_of_the_time_for_a_registry_that_is_slow() -> None:
+    """Also where it is not silent: what one lookup after the other costs adds up."""
+    at = [1_000.0]
+    registry = Registry(OURS)
+    registry.may.clear()
+    with resolving(registry, wait_s=10, at=at) as site:
+        batch = [asking(1)]
+        assert not site.resolver.ready(batch)
+        at[0] += 9
+        assert not site.resolver.ready(batch)
+        at[0] += 1
+        assert site.resolver.ready(batch)
+        assert site.code(batch[0]) == "schema_unavailable"
+        site.resolver.taken()
+        later = [asking(2)]
+        at[0] += 10
+        assert not site.resolver.ready(later)
+        at[0] += 1
+        assert site.resolver.ready(later)
+        site.resolver.taken()
+        # They were asked for all the same, so that the next request finds an answer.
+        registry.may.set()
+        soon(lambda: site.answered(asking(1)) and site.answered(asking(2)))

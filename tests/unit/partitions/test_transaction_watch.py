@@ -1,0 +1,182 @@
+"""A watch on transactions that stay open: what it takes for one, and whom it tells."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
+
+from belfry.kafka.open_transactions import OpenTransaction, Untold, Where
+from belfry.partitions import transaction_watch
+from belfry.partitions.transaction_watch import TransactionWatch
+from belfry.settings import Settings
+
+SCHEDULES: Where = ("belfry.schedules", 1)
+CHANGELOG: Where = ("belfry.changelog", 1)
+STRANGER = OpenTransaction(*SCHEDULES, 17, 9, 3, 0, "outbox-1", "Ongoing", 40_000, 600_000)
+HOMES = 4
+
+
+class Cluster:
+    """Where partitions end, for whom, and who has a transaction open; all of it may change."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.ends: dict[Where, tuple[int, int]] = {}
+        self.open: list[OpenTransaction] = []
+        self.asked: list[Where] = []
+        self.clients = 0
+        self.away = self.mute = False
+        self.asks: Callable[[], None] = lambda: None
+        self.partitions: dict[int, None] = {0: None}
+        self.shown: dict[tuple[str, int], float] = {}
+        monkeypatch.setattr(transaction_watch, "Consumer", self._client)
+        monkeypatch.setattr(transaction_watch, "open_transactions", self._holders)
+        clock: Any = SimpleNamespace(wall_ms=lambda: 100_000.0)
+        metrics: Any = SimpleNamespace(open_transactions=self._show)
+        self.watch = TransactionWatch(Settings(), HOMES, clock, metrics)
+
+    def look(self, times: int = 2) -> None:
+        for _ in range(times):
+            self.watch._look()
+
+    def _show(self, ages_s: dict[tuple[str, int], float]) -> None:
+        self.shown = ages_s
+
+    def _holders(self, _: object, places: list[Where]) -> list[OpenTransaction]:
+        self.asks()
+        if self.mute:
+            raise Untold("error 29")
+        return [each for each in self.open if (each.topic, each.partition) in places]
+
+    def _client(self, properties: dict[str, Any]) -> Any:
+        self.clients += 1
+        committed = properties["isolation.level"] == "read_committed"
+
+        def ends(place: TopicPartition, *_: object, **__: object) -> tuple[int, int]:
+            if self.away:
+                raise KafkaException(KafkaError(KafkaError._TRANSPORT))
+            self.asked.append((str(place.topic), place.partition))
+            end, stable = self.ends.get(self.asked[-1], (5, 5))
+            return 0, stable if committed else end
+
+        def topics(*_: object) -> SimpleNamespace:
+            tenants = SimpleNamespace(partitions=dict(self.partitions))
+            return SimpleNamespace(topics={"belfry.tenants": tenants})
+
+        return SimpleNamespace(
+            get_watermark_offsets=ends,
+            list_topics=topics,
+            close=lambda: None,
+        )
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
+    found = Cluster(monkeypatch)
+    found.watch.follow(1)
+    return found
+
+
+def test_one_that_stays_is_told_and_named(cluster: Cluster) -> None:
+    cluster.ends[SCHEDULES], cluster.open = (30, 17), [STRANGER]
+    cluster.look(1)
+    assert not cluster.shown
+    cluster.look(1)
+    assert cluster.shown == {("schedules", 1): 60.0}
+    assert cluster.watch.stranger(1) == STRANGER
+    assert cluster.watch.stranger(0) is None
+    cluster.ends[SCHEDULES], cluster.open = (30, 30), []
+    cluster.look(1)
+    assert not cluster.shown
+    assert cluster.watch.stranger(1) is None
+
+
+def test_readers_that_come_on_are_held_back_by_nobody(cluster: Cluster) -> None:
+    cluster.open = [STRANGER]
+    for stable in (17, 18, 19):
+        cluster.ends[SCHEDULES] = (30, stable)
+        cluster.look(1)
+        assert not cluster.shown
+
+
+@pytest.mark.parametrize(("state", "told"), [("Ongoing", False), ("Empty", True)])
+def test_belfrys_own_count_when_nobody_will_end_them(
+    cluster: Cluster, state: str, told: bool
+) -> None:
+    own = replace(STRANGER, topic=CHANGELOG[0], transactional_id="belfry.1", state=state)
+    cluster.ends[CHANGELOG], cluster.open = (30, 17), [own]
+    cluster.look()
+    assert bool(cluster.shown) is told
+    assert cluster.watch.stranger(1) is None
+
+
+def test_brokers_that_name_nobody_are_told_of_too(cluster: Cluster) -> None:
+    cluster.ends["belfry.tenants", 0], cluster.mute = (30, 17), True
+    cluster.look()
+    assert cluster.shown == {("tenants", 0): 0.0}
+
+
+def test_what_a_take_over_is_to_know_is_looked_for_after_it_began(cluster: Cluster) -> None:
+    cluster.ends[SCHEDULES], cluster.open = (30, 17), [STRANGER]
+    cluster.look()
+    cluster.watch.follow(1)
+    assert cluster.watch.stranger(1) is None
+
+
+def test_a_look_that_began_before_a_take_over_tells_it_nothing(cluster: Cluster) -> None:
+    cluster.ends[SCHEDULES], cluster.open = (30, 17), [STRANGER]
+    cluster.look(1)
+    cluster.asks = lambda: cluster.watch.follow(1)
+    cluster.look(1)
+    assert cluster.watch.stranger(1) is None
+    cluster.asks = lambda: None
+    cluster.look(1)
+    assert cluster.watch.stranger(1) == STRANGER
+
+
+def test_only_partitions_of_this_worker_are_asked_for(cluster: Cluster) -> None:
+    cluster.watch.follow(HOMES + 3)
+    cluster.look(1)
+    added = ("belfry.schedules", HOMES + 3)
+    assert set(cluster.asked) == {SCHEDULES, CHANGELOG, added, ("belfry.tenants", 0)}
+    cluster.asked.clear()
+    cluster.watch.forget(1)
+    cluster.look(1)
+    assert set(cluster.asked) == {added, ("belfry.tenants", 0)}
+
+
+def test_a_topic_of_policies_without_partitions_is_asked_for_again(cluster: Cluster) -> None:
+    cluster.partitions = {}
+    cluster.look(1)
+    assert ("belfry.tenants", 0) not in cluster.asked
+    cluster.partitions = {0: None}
+    cluster.look(1)
+    assert ("belfry.tenants", 0) in cluster.asked
+
+
+def test_who_is_unknown_after_a_look_that_failed_is_no_stranger(cluster: Cluster) -> None:
+    cluster.ends[SCHEDULES], cluster.open = (30, 17), [STRANGER]
+    cluster.look()
+    assert cluster.watch.stranger(1) == STRANGER
+    cluster.away = True
+    cluster.watch.start()
+    while cluster.watch._clients:
+        cluster.watch._stopping.wait(0.01)
+    cluster.watch.stop()
+    assert cluster.watch.stranger(1) is None
+
+
+def test_clients_are_made_anew_after_the_cluster_was_away(cluster: Cluster) -> None:
+    cluster.look(1)
+    cluster.away = True
+    cluster.watch.start()
+    while cluster.watch._clients:
+        cluster.watch._stopping.wait(0.01)
+    cluster.watch.stop()
+    cluster.away = False
+    cluster.look(1)
+    assert cluster.clients > 2

@@ -1,0 +1,156 @@
+"""Policies are applied to whom they are about, whatever becomes of somebody else's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from belfry.policies import follower as policies
+from belfry.policies.follower import Policies
+from belfry.settings import Settings
+from belfry.tenants.directory import Tenants
+from belfry.tenants.effective import Delivery, Level, Terms
+from belfry.tenants.policy import TenantPolicy
+from belfry.wire import framing
+from belfry.wire.policies import encode_policy
+
+HEAD = framing.single_object("TenantPolicy")
+
+
+class FakeMessage:
+    """A policy at an offset of partition 0."""
+
+    def __init__(self, offset: int, policy: TenantPolicy) -> None:
+        self._offset, self._policy = offset, policy
+
+    def error(self) -> None:
+        return None
+
+    def key(self) -> bytes:
+        return self._policy.tenant.encode()
+
+    def value(self) -> bytes:
+        return HEAD + encode_policy(self._policy)
+
+    def partition(self) -> int:
+        return 0
+
+    def offset(self) -> int:
+        return self._offset
+
+
+class FakeConsumer:
+    """Hands out what it is given, all in one round."""
+
+    def __init__(self, _properties: dict[str, Any]) -> None:
+        self.messages: list[FakeMessage] = []
+
+    def poll(self, _timeout: float) -> FakeMessage | None:
+        return self.messages.pop(0) if self.messages else None
+
+    def consume(self, _number: int, _timeout: float) -> list[FakeMessage]:
+        found, self.messages = self.messages, []
+        return found
+
+
+class FakeOutputs:
+    """Applies terms, but fails for some tenants."""
+
+    def __init__(self, tenants: Tenants) -> None:
+        self.tenants = tenants
+        self.failing = {"bad"}
+
+    def treat(self, terms: Terms) -> None:
+        if terms.policy.tenant in self.failing:
+            raise ConnectionError("the cluster did not answer")
+        self.tenants.follow(terms)
+
+
+class Site:
+    """Two tenants that are known here, whose kill switches are thrown in one batch."""
+
+    def __init__(self) -> None:
+        self.tenants = Tenants("belfry.fired.", Delivery.PAYLOAD, Level.FAILURES)
+        self.outputs = FakeOutputs(self.tenants)
+        given: tuple[Any, ...] = (Settings(), self.tenants, self.outputs, None)
+        self.policies = Policies(*given)
+        self.policies._positions = {0: 0}
+        for name in ("bad", "good"):
+            self.tenants.of(name)
+        self.send(TenantPolicy("bad", paused=True), TenantPolicy("good", paused=True))
+
+    def send(self, *given: TenantPolicy) -> None:
+        """Put policies into the topic, to be read in one round."""
+        consumer: Any = self.policies._consumer
+        start = self.policies._positions[0]
+        consumer.messages = [FakeMessage(start + number, each) for number, each in enumerate(given)]
+
+    @property
+    def paused(self) -> list[str]:
+        """Who is paused."""
+        return [name for name in ("bad", "good") if self.tenants.of(name).paused]
+
+
+@pytest.fixture
+def site(monkeypatch: pytest.MonkeyPatch) -> Site:
+    monkeypatch.setattr(policies, "Consumer", FakeConsumer)
+    monkeypatch.setattr(policies, "headers_of", lambda messages: [None] * len(messages))
+    return Site()
+
+
+def test_a_tenant_that_cannot_be_treated_holds_up_nobody(site: Site) -> None:
+    site.policies._read()
+    assert site.paused == ["good"]
+    assert site.policies._positions == {0: 2}
+    assert site.policies._moved.is_set()
+
+
+def test_it_is_tried_again_with_the_next_round_until_it_is_treated(site: Site) -> None:
+    site.policies._read()
+    site.policies._read()
+    assert site.paused == ["good"]
+    site.outputs.failing = set()
+    site.policies._read()
+    assert site.paused == ["bad", "good"]
+    assert not site.policies._untreated
+
+
+def test_it_is_tried_again_when_somebody_elses_policy_comes(site: Site) -> None:
+    site.policies._read()
+    site.outputs.failing = set()
+    site.send(TenantPolicy("good"))
+    site.policies._read()
+    assert site.paused == ["bad"]
+    assert site.policies._positions == {0: 3}
+
+
+@pytest.mark.timeout(5)
+@pytest.mark.parametrize("reference", ["file:/dev/zero", "file:/proc/self/environ", "env:PATH"])
+def test_a_reference_to_no_secret_has_requests_refused_and_nothing_else(
+    site: Site, reference: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "/usr/local/bin:/usr/bin:/bin")
+    site.send(TenantPolicy("good", signing_secret_ref=reference))
+    site.policies._read()
+    good = site.tenants.of("good")
+    assert (good.signs, good.accepted, good.stopped) == (True, (), "")
+    assert site.policies.policy("good") == TenantPolicy("good", signing_secret_ref=reference)
+
+
+@pytest.mark.parametrize(
+    "topic", ["belfry.changelog", "belfry.deliveries", "belfry.fired.bad", "__consumer_offsets"]
+)
+def test_a_policy_that_names_a_reserved_topic_has_its_tenants_events_wait(
+    site: Site, topic: str
+) -> None:
+    """Whoever wrote it, and whatever checked it before."""
+    site.send(TenantPolicy("good", output_topic=topic))
+    site.policies._read()
+    good = site.tenants.of("good")
+    assert good.topic == "belfry.fired.good"
+    assert f"output_topic {topic!r} is reserved" in good.stopped
+    site.send(TenantPolicy("good", output_topic="belfry.reminders"))
+    site.policies._read()
+    good = site.tenants.of("good")
+    assert (good.topic, good.stopped) == ("belfry.reminders", "")

@@ -1,0 +1,174 @@
+"""What stops a partition before its owner fences anybody, and what does not."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from belfry.host.failpoints import Failpoints
+from belfry.kafka.partition_log import AheadOfLog
+from belfry.recovery.evidence import Evidence, Recoveries
+from belfry.recovery.reading import Reading
+from belfry.recovery.takeover import TakeOver
+from belfry.store.identity import (
+    UNKNOWN_ID,
+    Contradiction,
+    Identity,
+    decode_identity,
+    encode_identity,
+)
+from belfry.store.layout import keys
+from belfry.store.layout.records import Manifest
+from belfry.store.ordered_map import MemoryMap
+
+HERE = Identity("cluster-a", "log-1", "in-1")
+OLDER = HERE._replace(changelog="log-0")
+MANIFEST = Manifest(60, 1, 50, 0, 7, 0, bytes(16))
+
+
+def evidence(anchor: Identity | None, low: int = 0, end: int = 100) -> Evidence:
+    anchors: Any = SimpleNamespace(read=lambda _partition: anchor)
+    source: Any = SimpleNamespace(ends=lambda: (low, end), log_end=lambda: end)
+    return Evidence(3, HERE, anchors, source)
+
+
+def replay(logged: Identity | None, manifest: Manifest | None = MANIFEST) -> Any:
+    return SimpleNamespace(identity=logged, manifest=manifest)
+
+
+CONTRADICTIONS: dict[str, tuple[Evidence, Any, str]] = {
+    "the changelog is empty, and had an owner": (
+        evidence(OLDER), replay(None, None), "changelog_lost",
+    ),
+    "this very changelog was emptied": (evidence(HERE), replay(None, None), "changelog_lost"),
+    "made anew while an owner wrote to it": (evidence(OLDER), replay(None), "changelog_copied"),
+    "the input was made anew": (
+        evidence(None), replay(HERE._replace(schedules="in-0")), "input_anew",
+    ),
+    "mirrored": (evidence(None), replay(HERE._replace(cluster="b")), "other_cluster"),
+    "requests are gone": (evidence(None, low=60), replay(HERE), "requests_lost"),
+    "the input was cut off": (evidence(None, end=40), replay(HERE), "input_truncated"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("asked", "read", "code"), CONTRADICTIONS.values(), ids=CONTRADICTIONS)
+def test_a_contradiction_stops(asked: Evidence, read: Any, code: str) -> None:
+    with pytest.raises(Contradiction) as stopped:
+        asked.check(read)
+    assert stopped.value.code == code
+
+
+@pytest.mark.parametrize(("asked", "read", "_code"), CONTRADICTIONS.values(), ids=CONTRADICTIONS)
+def test_what_an_open_transaction_hides_proves_nothing_yet(
+    asked: Evidence, read: Any, _code: str
+) -> None:
+    asked.check(read, lambda: True)
+
+
+def test_a_first_start_just_works() -> None:
+    asked, read = evidence(None), replay(None, None)
+    asked.check(read)
+    identity, row = asked.identity(read)
+    assert identity == HERE
+    assert row is not None
+    assert decode_identity(row) == HERE
+
+
+def test_state_of_an_older_release_adopts_the_ids() -> None:
+    asked, read = evidence(None), replay(None)
+    asked.check(read)
+    assert asked.identity(read)[1] is not None
+
+
+def test_what_the_changelog_tells_needs_no_anchor() -> None:
+    asked, read = evidence(OLDER), replay(HERE)
+    asked.check(read)
+    assert asked.identity(read) == (HERE, None)
+
+
+class Changelog:
+    """Records of a changelog; `read` counts those that were asked for."""
+
+    def __init__(self, *rows: tuple[bytes, bytes | None]) -> None:
+        self.rows, self.low, self.position, self.read = list(rows), 0, 0, 0
+
+    def ends(self) -> tuple[int, int]:
+        return self.low, len(self.rows)
+
+    def seek(self, offset: int) -> None:
+        self.position = offset
+
+    def read_until(self, end: int, _most: int) -> Any:
+        found = self.rows[self.position : end]
+        self.position, self.read = end, self.read + len(found)
+        yield found
+
+    def changes(self, found: Any) -> Any:
+        return found, range(len(found))
+
+
+def identity_row(generation: int) -> tuple[bytes, bytes]:
+    return keys.IDENTITY_KEY, encode_identity(HERE._replace(generation=generation))
+
+
+@pytest.mark.parametrize(
+    ("anchor", "logged", "since"),
+    [(None, 0, False), (0, 0, False), (1, 0, True), (0, 1, True), (None, 1, True)],
+    ids=["nobody knows of one", "the first one", "the anchor", "the log", "the anchor is gone"],
+)
+def test_who_tells_that_a_recovery_was_done(anchor: int | None, logged: int, since: bool) -> None:
+    """A recovery commits first; its anchor may not have been written after that."""
+    kept = None if anchor is None else HERE._replace(generation=anchor)
+    changelog: Any = Changelog(identity_row(0), (b"a/b", b"row"), identity_row(logged))
+    assert evidence(kept).recovered_since(0, changelog) is since
+
+
+def test_a_partition_that_waits_for_a_choice_reads_on_where_it_was() -> None:
+    recoveries, changelog = Recoveries(), Changelog(identity_row(0), (b"a/b", b"row"))
+    log: Any = changelog
+    for _ in range(3):
+        assert recoveries.generation("log-1", 3, log) == 0
+    assert changelog.read == 2
+    changelog.rows.append(identity_row(1))
+    assert recoveries.generation("log-1", 3, log) == 1
+    assert changelog.read == 3
+    assert recoveries.generation("log-2", 3, log) == 1, "another changelog is read from its start"
+    assert changelog.read == 6
+
+
+def test_a_changelog_that_was_cut_off_is_read_from_its_beginning() -> None:
+    recoveries, changelog = Recoveries(), Changelog((b"a/b", b"row"), identity_row(1))
+    log: Any = changelog
+    assert recoveries.generation("log-1", 3, log) == 1
+    changelog.rows.pop()
+    assert recoveries.generation("log-1", 3, log) == 0
+
+
+@pytest.mark.parametrize("generation", [0, 1])
+def test_a_store_that_is_ahead_is_rebuilt_only_after_a_recovery(generation: int) -> None:
+    """The changelog ends before what the store has read, and the anchor knows of no recovery."""
+    rows: Any = MemoryMap()
+    anew: Any = object()
+    local: Any = SimpleNamespace(anew=lambda _rows, _why: anew)
+    changelog: Any = Changelog(identity_row(generation))
+    never: Any = None
+    take = TakeOver(local, evidence(HERE), Reading(), Failpoints(""), never, never)
+    error = AheadOfLog("the log ends at 1", 1, 9)
+    if generation:
+        assert take._rebuilt(rows, changelog, error) is anew
+        return
+    with pytest.raises(Contradiction) as stopped:
+        take._rebuilt(rows, changelog, error)
+    assert stopped.value.code == "log_truncated"
+
+
+def test_ids_that_become_known_are_kept() -> None:
+    unknown = HERE._replace(changelog=UNKNOWN_ID, schedules=UNKNOWN_ID, generation=2)
+    asked, read = evidence(unknown), replay(unknown)
+    asked.check(read)
+    identity, row = asked.identity(read)
+    assert identity == HERE._replace(generation=2)
+    assert row is not None
+    assert decode_identity(row) == identity

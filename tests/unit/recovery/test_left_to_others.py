@@ -1,0 +1,239 @@
+"""A partition that this worker cannot fire all of is left to another one, before any fence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from belfry.balance.assignment import Assignment
+from belfry.balance.roster import Standing, read_standing
+from belfry.group.group import Group, Surroundings
+from belfry.host.failpoints import Failpoints
+from belfry.recovery.reading import Reading
+from belfry.recovery.takeover import LeftToOthers, TakeOver
+from belfry.store.ordered_map import MemoryMap
+from tests.unit.engine.driver import T0, Driver
+from tests.unit.engine.unreadable import newer_rule, pending
+
+
+class Clock:
+    def wall_ms(self) -> float:
+        return T0
+
+
+class Rows(MemoryMap):
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class Local:
+    clock = Clock()
+
+    def open(self, _holds_records: Any) -> Rows:
+        return Rows()
+
+
+class Evidence:
+    def check(self, _replay: Any, _hides: Any = None) -> None:
+        """Nothing contradicts itself."""
+
+    def identity(self, _replay: Any) -> tuple[None, None]:
+        return None, None
+
+
+class Message:
+    def __init__(self, offset: int, change: tuple[bytes, bytes | None]) -> None:
+        self._offset, self._change = offset, change
+
+    def offset(self) -> int:
+        return self._offset
+
+    def key(self) -> bytes:
+        return self._change[0]
+
+    def value(self) -> bytes | None:
+        return self._change[1]
+
+
+class Changelog:
+    position = 0
+    newest_ms = None
+    hides = 0
+    holds_records = True
+
+    def __init__(self, changes: list[tuple[bytes, bytes | None]]) -> None:
+        self._changes = changes
+
+    def ends(self) -> tuple[int, int]:
+        return 0, len(self._changes)
+
+    def seek(self, offset: int) -> None:
+        self.position = offset
+
+    def read_until(self, end: int, _most: int) -> Iterator[list[Message]]:
+        found = [Message(at, self._changes[at]) for at in range(self.position, end)]
+        self.position = end
+        if found:
+            yield found
+
+    def changes(self, found: list[Message]) -> Any:
+        return [(m.key(), m.value()) for m in found], [m.offset() for m in found]
+
+
+class Producer:
+    fenced = False
+
+    def open(self) -> None:
+        self.fenced = True
+
+
+def changes() -> list[tuple[bytes, bytes | None]]:
+    """A changelog that holds a schedule of a later release."""
+    driver = Driver()
+    driver.ask(at=T0 + 5)
+    driver.step(T0, fire=False)
+    newer = pending(newer_rule(), "new", T0 + 9)
+    driver.engine._store.keep_in_timeline(b"demo/new", newer, T0 + 9, 0)
+    driver.engine.claim(None)
+    driver.end(T0)
+    return driver.changelog
+
+
+def take_over(*, others: bool) -> tuple[Producer, str]:
+    """Take that partition over, where others can fire it or not; what was said."""
+    producer: Any = Producer()
+    local: Any = Local()
+    changelog: Any = Changelog(changes())
+    evidence: Any = Evidence()
+    take = TakeOver(
+        local,
+        evidence,
+        Reading(),
+        Failpoints(""),
+        lambda _event: None,
+        lambda log: log.ends()[1],
+    )
+    try:
+        take.run(changelog, producer, None, lambda unable: unable and others)
+    except LeftToOthers as error:
+        return producer, str(error)
+    return producer, ""
+
+
+def test_nobody_is_fenced_who_can_fire_it() -> None:
+    producer, said = take_over(others=True)
+    assert not producer.fenced
+    assert said.startswith("1 schedules cannot be fired by this worker (demo/new: A rule starts")
+
+
+def test_where_nobody_else_can_it_is_taken_over_and_held_back() -> None:
+    producer, said = take_over(others=False)
+    assert (producer.fenced, said) == (True, "")
+
+
+def group(*, others: bool = True) -> tuple[Group, list[str]]:
+    """A member of a group, and how often it asked to share anew."""
+    asked: list[str] = []
+    found = Group(Standing("w"))
+    found.seated(Assignment(others=others).encode())
+    found.connect(Surroundings(rejoin=lambda: asked.append("rejoin")))
+    return found, asked
+
+
+def shared_anew(member: Group) -> tuple[int, ...]:
+    """A rebalance: what the member says, and an answer."""
+    said = read_standing(member.standing().encode(), "w").cannot
+    member.seated(Assignment(others=True).encode())
+    return said
+
+
+def test_the_group_is_told_and_asked_once() -> None:
+    member, asked = group()
+    assert not member.leaves(3, False)
+    assert (member.leaves(3, True), member.leaves(3, True)) == (True, True)
+    assert asked == ["rejoin"]
+    assert shared_anew(member) == (3,)
+    # It was given to this worker all the same: nobody else can.
+    assert not member.leaves(3, True)
+    assert asked == ["rejoin"]
+
+
+def test_an_answer_to_what_was_said_before_counts_for_nothing() -> None:
+    member, _ = group()
+    said = member.standing()
+    assert member.leaves(3, True)
+    member.seated(Assignment(others=True).encode())
+    assert said.cannot == ()
+    assert member.leaves(3, True)
+
+
+def test_who_is_alone_leaves_nothing() -> None:
+    member, asked = group(others=False)
+    assert not member.leaves(3, True)
+    assert asked == []
+
+
+def test_what_can_be_fired_again_is_no_longer_said() -> None:
+    member, asked = group()
+    assert member.leaves(3, True)
+    assert shared_anew(member) == (3,)
+    assert not member.leaves(3, False)
+    assert shared_anew(member) == ()
+    assert member.leaves(3, True)
+    assert asked == ["rejoin", "rejoin"]
+
+
+def test_a_wish_that_came_amid_a_rebalance_is_repeated_after_it() -> None:
+    """The group's client drops it, and the answer is to what was said before."""
+    member, asked = group()
+    member.standing()
+    assert member.leaves(3, True)
+    member.seated(Assignment(others=True).encode())
+    assert asked == ["rejoin", "rejoin"]
+    assert shared_anew(member) == (3,)
+    assert asked == ["rejoin", "rejoin"], "the group has heard it"
+    assert not member.leaves(3, True)
+
+
+@pytest.mark.parametrize("leaving", [True, False])
+def test_who_asks_for_no_partitions_amid_a_rebalance_asks_again_after_it(leaving: bool) -> None:
+    member, asked = group()
+    member.leave(not leaving)
+    shared_anew(member)
+    asked.clear()
+    member.standing()
+    member.leave(leaving)
+    member.seated(Assignment(others=True).encode())
+    assert asked == ["rejoin", "rejoin"]
+    assert member.standing().leaving == leaving
+    member.seated(Assignment(others=True).encode())
+    assert asked == ["rejoin", "rejoin"]
+
+
+def test_a_rebalance_that_fails_amid_it_does_not_end_the_wish() -> None:
+    member, asked = group()
+    member.standing()
+    member.leave()
+    member.standing()
+    member.standing()
+    member.seated(Assignment(others=True).encode())
+    assert asked == ["rejoin"]
+
+
+def test_what_can_be_fired_again_meanwhile_is_no_wish() -> None:
+    member, asked = group()
+    member.standing()
+    member.leaves(3, True)
+    member.leaves(3, False)
+    member.seated(Assignment(others=True).encode())
+    assert asked == ["rejoin"]
+
+
+def test_who_was_alone_until_this_rebalance_tells_the_one_who_came() -> None:
+    member, asked = group(others=False)
+    member.standing()
+    assert not member.leaves(3, True)
+    member.seated(Assignment(others=True).encode())
+    assert asked == ["rejoin"]

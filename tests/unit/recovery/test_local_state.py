@@ -1,0 +1,123 @@
+"""State that may not be used is given up only where something replaces it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from belfry.recovery.local_state import LocalState, Stamp
+from belfry.store.identity import UNKNOWN_ID, Contradiction
+from belfry.store.layout.records import Manifest, StoredState
+from belfry.store.schedules import ScheduleStore
+
+NOW_MS = 10_000_000_000
+HOUR_MS = 3_600_000
+MINE = Stamp("cluster-a", "log-1", 3)
+FOREIGN = {
+    "another changelog": (Stamp("cluster-a", "log-0", 3), "changelog_lost"),
+    "another cluster": (Stamp("cluster-b", "log-1", 3), "other_cluster"),
+    "another partition": (Stamp("cluster-a", "log-1", 2), "changelog_lost"),
+}
+
+
+def local(home: Path, stamp: Stamp = MINE) -> LocalState:
+    clock: Any = SimpleNamespace(wall_ms=lambda: float(NOW_MS))
+    return LocalState(home / "partition-3", stamp, 12 * HOUR_MS, clock)
+
+
+def kept(home: Path, stamp: Stamp, written_ms: int = NOW_MS) -> None:
+    """State that a worker has left behind."""
+    rows = local(home, stamp).open(lambda: True)
+    store = ScheduleStore(rows)
+    store.note(b"a/b", b"\x01\x02")
+    store.commit(StoredState(140, written_ms, Manifest(60, 1, 9, 0, 7, 0, bytes(16))))
+    rows.close()
+
+
+def others(home: Path) -> list[str]:
+    return [each.name for each in home.iterdir() if each.name != "partition-3"]
+
+
+@pytest.mark.parametrize(("stamp", "code"), FOREIGN.values(), ids=FOREIGN)
+def test_the_only_copy_stays_where_it_is(home: Path, stamp: Stamp, code: str) -> None:
+    kept(home, stamp)
+    for _ in range(2):
+        with pytest.raises(Contradiction, match="7 schedules that wait") as stopped:
+            local(home).open(lambda: False)
+        assert stopped.value.code == code
+    rows = local(home, stamp).open(lambda: False)
+    assert rows.get(b"ka/b") == b"\x01\x02"
+    rows.close()
+
+
+@pytest.mark.parametrize(("stamp", "code"), FOREIGN.values(), ids=FOREIGN)
+def test_what_the_changelog_replaces_is_put_aside_whole(
+    home: Path, stamp: Stamp, code: str
+) -> None:
+    kept(home, stamp)
+    rows = local(home).open(lambda: True)
+    assert rows.get(b"ka/b") is None, code
+    rows.close()
+    (aside,) = others(home)
+    assert aside.startswith("partition-3.aside-")
+    (home / "partition-3").rename(home / "new")
+    (home / aside).rename(home / "partition-3")
+    rows = local(home, stamp).open(lambda: True)
+    assert rows.get(b"ka/b") == b"\x01\x02"
+    rows.close()
+
+
+@pytest.mark.parametrize(("before", "now"), [(UNKNOWN_ID, "log-1"), ("log-1", UNKNOWN_ID)])
+def test_state_stays_where_a_cluster_begins_or_ceases_to_tell_ids(
+    home: Path, before: str, now: str
+) -> None:
+    kept(home, Stamp("cluster-a", before, 3))
+    rows = local(home, Stamp("cluster-a", now, 3)).open(lambda: False)
+    assert rows.get(b"ka/b") == b"\x01\x02"
+    rows.close()
+    with pytest.raises(Contradiction):
+        local(home, Stamp("cluster-b", now, 3)).open(lambda: False)
+
+
+def test_stale_state_goes_where_the_changelog_holds_the_rest(home: Path) -> None:
+    kept(home, MINE, NOW_MS - 13 * HOUR_MS)
+    local(home).open(lambda: True).close()
+    assert not others(home)
+
+
+def test_stale_state_that_nothing_replaces_stays(home: Path) -> None:
+    kept(home, MINE, NOW_MS - 13 * HOUR_MS)
+    with pytest.raises(Contradiction, match="changelog_lost"):
+        local(home).open(lambda: False)
+
+
+def test_what_a_standby_gives_up_is_put_aside_whole(home: Path) -> None:
+    kept(home, MINE)
+    local(home).give_up("transaction 39 follows transaction 40")
+    assert len(others(home)) == 1
+    rows = local(home).open(lambda: False)
+    assert rows.get(b"ka/b") is None
+    rows.close()
+
+
+@pytest.mark.parametrize("stamp", [MINE, Stamp("cluster-b", "log-9", 0)])
+def test_a_store_that_never_held_anything_is_nobodys(home: Path, stamp: Stamp) -> None:
+    local(home, stamp).open(lambda: True).close()
+    rows = local(home).open(lambda: False)
+    rows.close()
+    assert not others(home)
+
+
+def test_the_changelog_is_not_asked_where_all_is_well(home: Path) -> None:
+    kept(home, MINE)
+    asked: Callable[[], bool] = lambda: pytest.fail("asked")  # noqa: E731
+    local(home).open(asked).close()
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    return tmp_path

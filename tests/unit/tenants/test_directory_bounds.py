@@ -1,0 +1,119 @@
+"""Names that anybody can make up are not kept for ever, and do not each get a topic."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from belfry.tenants import directory
+from belfry.tenants.directory import StepTenants, Tenants
+from belfry.tenants.effective import Delivery, Level, Terms
+from belfry.tenants.policy import TenantPolicy
+
+MET = 100
+
+
+@pytest.fixture
+def tenants(monkeypatch: pytest.MonkeyPatch) -> Tenants:
+    monkeypatch.setattr(directory, "MET", MET)
+    return Tenants("fired.", Delivery.PAYLOAD, Level.FAILURES)
+
+
+def known(tenants: Tenants) -> int:
+    """How many names any part of the directory remembers."""
+    of_metrics = sum(map(len, tenants._alike.values()))
+    assert len(tenants.snapshot.by_name) == len(tenants.snapshot.by_bytes) == of_metrics
+    return of_metrics
+
+
+def test_names_that_have_nothing_are_forgotten(tenants: Tenants) -> None:
+    for n in range(50 * MET):
+        tenants.of(f"made-up.{n}")
+        assert len(tenants.snapshot.by_name) <= 2 * MET + 1
+    known(tenants)
+
+
+def test_who_has_something_is_kept_as_it_is(tenants: Tenants) -> None:
+    tenants.follow(Terms(TenantPolicy("policy", priority=7)))
+    tenants.note_policies(["policy", "reserved"])
+    tenants.note_topics(["fired.topic"])
+    tenants.note([(tenants.of("topic"), {"max_record_bytes": 5_000})])
+    tenants.hold("held", "no topic")
+    kept = [tenants.of(name) for name in ("policy", "reserved", "topic", "held")]
+    for n in range(20 * MET):
+        tenants.of(f"made-up.{n}")
+    assert [tenants.snapshot.by_name[tenant.name] for tenant in kept] == kept
+
+
+def test_who_is_met_again_is_what_it_was_and_collides_as_before(tenants: Tenants) -> None:
+    first = tenants.of("pay_eu")
+    for n in range(20 * MET):
+        tenants.of(f"made-up.{n}")
+    assert "pay_eu" not in tenants.snapshot.by_name
+    assert tenants.of("pay_eu") == first
+    tenants.note_topics(["fired.pay.eu"])
+    assert tenants.of("pay_eu").collides_with == "pay.eu"
+    for n in range(20 * MET):
+        tenants.of(f"made-up.{n}")
+    assert tenants.of("pay_eu").collides_with == "pay.eu"
+    tenants.note_topics([], ["fired.pay.eu"])
+    assert tenants.of("pay_eu").collides_with is None
+
+
+def test_a_step_under_way_keeps_whom_it_has_met(tenants: Tenants) -> None:
+    step = StepTenants(tenants)
+    first = step.of("made-up")
+    for n in range(20 * MET):
+        tenants.of(f"other.{n}")
+    assert step.of("made-up") is first
+    step.renew()
+    assert step.known(b"made-up") is None
+
+
+def test_what_is_found_out_about_a_forgotten_one_is_noted(tenants: Tenants) -> None:
+    seen = tenants.of("made-up")
+    for n in range(20 * MET):
+        tenants.of(f"other.{n}")
+    tenants.note([(seen, {"held": "no topic"})])
+    assert tenants.of("made-up") == replace(seen, held="no topic")
+    known(tenants)
+
+
+def test_who_had_another_topic_once_may_be_forgotten(tenants: Tenants) -> None:
+    tenants.follow(Terms(TenantPolicy("moved", output_topic="payments")))
+    tenants.follow(tenants.defaults("moved"))
+    for n in range(20 * MET):
+        tenants.of(f"made-up.{n}")
+    assert "moved" not in tenants.snapshot.by_name
+    tenants.note_topics(["payments"])
+    assert tenants.of("moved").topic == "fired.moved"
+
+
+def test_unknown_tenants_have_so_many_topics(tenants: Tenants) -> None:
+    tenants.most_unknown = 2
+    tenants.note_policies(["mine"])
+    tenants.note_topics(["fired.a", "fired.mine"])
+    assert not tenants.of("b").crowded_out
+    tenants.note_topics(["fired.c"])
+    assert tenants.of("d").crowded_out
+    assert not tenants.of("a").crowded_out
+    assert not tenants.of("mine").crowded_out
+    assert not tenants.of("d").simple
+    assert tenants.unknown_topics == 2
+
+
+@pytest.mark.parametrize("room", ["topic gone", "its topic", "policy of another", "its policy"])
+def test_there_is_room_again(tenants: Tenants, room: str) -> None:
+    tenants.most_unknown = 1
+    tenants.note_topics(["fired.a"])
+    assert tenants.of("d").crowded_out
+    if room == "topic gone":
+        tenants.note_topics([], ["fired.a"])
+    elif room == "its topic":
+        tenants.note_topics(["fired.d"])
+    elif room == "policy of another":
+        tenants.note_policies(["a"])
+    else:
+        tenants.note_policies(["d"])
+    assert not tenants.of("d").crowded_out

@@ -1,0 +1,84 @@
+"""Topics that no policy may have a tenant's events go to."""
+
+from __future__ import annotations
+
+import pytest
+
+from belfry.kafka.topics import _CONFIGS
+from belfry.schedules.rejections import Rejection
+from belfry.tenants.deliveries import RETRIES, retry_policy
+from belfry.tenants.directory import Tenants
+from belfry.tenants.effective import Delivery, Level, Terms
+from belfry.tenants.policy import TenantPolicy
+from belfry.tenants.topic_names import INTERNAL, TopicNames, taken_topics
+
+NAMES = TopicNames("belfry.")
+RESERVED = [
+    *(f"belfry.{name}" for name in sorted(INTERNAL)),
+    "belfry.fired.b",
+    "belfry.fired.a.b",
+    "belfry.schedules.a",
+    "belfry_tenants",
+    "belfry_fired_b",
+    "belfry.fired_b",
+    "__consumer_offsets",
+    "__transaction_state",
+]
+FREE = [None, "belfry.fired.a", "payments.reminders", "belfry.reminders", "belfry", "fired.b"]
+
+
+@pytest.mark.parametrize("topic", RESERVED)
+def test_what_belongs_to_others_is_reserved(topic: str) -> None:
+    problem = NAMES.problem("a", topic) or ""
+    assert problem.startswith(f"output_topic {topic!r} is reserved: ")
+    assert "belfry.fired.a" in problem
+
+
+@pytest.mark.parametrize("topic", FREE)
+def test_what_is_nobodys_or_the_tenants_own_is_free(topic: str | None) -> None:
+    assert NAMES.problem("a", topic) is None
+
+
+def test_every_topic_that_belfry_makes_is_reserved() -> None:
+    assert set(_CONFIGS) <= INTERNAL
+
+
+def test_another_belfrys_prefix_is_not_ours() -> None:
+    assert TopicNames("second.").problem("a", "second.tenants") is not None
+    assert TopicNames("second.").problem("a", "second.orders") is None
+
+
+def test_retries_alone_go_to_the_topic_of_deliveries() -> None:
+    topic = "belfry.deliveries"
+    assert NAMES.problem(RETRIES, retry_policy(topic).output_topic) is None
+    assert NAMES.problem(RETRIES, "belfry.tenants") is not None
+
+
+def test_no_tenant_is_ever_given_a_topic_of_others() -> None:
+    tenants = Tenants("belfry.fired.", Delivery.PAYLOAD, Level.FAILURES)
+    refused = Rejection("tenant_removed", "as the shell says")
+    policy = TenantPolicy("a", output_topic="belfry.tenants", priority=3)
+    terms = Terms(policy, refused, "", (b"s",))
+    found = tenants.follow(terms)
+    assert found.topic == tenants.topic_of(terms) == "belfry.fired.a"
+    assert "is reserved" in found.stopped
+    assert found.terms.policy.priority == 3
+    assert (found.terms.refused, found.accepted) == (refused, (b"s",))
+    assert "belfry.tenants" not in tenants.moved_topics()
+    assert not tenants.follow(Terms(TenantPolicy("a"))).stopped
+
+
+def test_the_topic_of_another_tenants_policy_is_taken() -> None:
+    before = {"b": TenantPolicy("b", output_topic="theirs")}
+    (problem,) = taken_topics(before, (TenantPolicy("a", output_topic="theirs"),))
+    assert "'theirs' is that of tenant b" in problem
+    assert "--share-topic" in problem
+    together = (TenantPolicy("a", output_topic="new"), TenantPolicy("c", output_topic="new"))
+    assert len(list(taken_topics(before, together))) == 2
+
+
+def test_who_has_a_topic_already_keeps_it() -> None:
+    shared = {name: TenantPolicy(name, output_topic="theirs") for name in "ab"}
+    assert not list(taken_topics(shared, (TenantPolicy("a", output_topic="theirs", paused=True),)))
+    moved = (TenantPolicy("a", output_topic="other"), TenantPolicy("b"))
+    assert not list(taken_topics(shared, moved))
