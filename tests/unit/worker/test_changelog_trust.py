@@ -136,7 +136,7 @@ def test_who_requires_does_not_take_over_before_all_is_signed(notes: OffsetNotes
     signed, required = trust(notes, "signed"), trust(notes, "required")
     begun(notes, signed)
     for asks in (required.known, required.check):
-        with pytest.raises(NotTrusted, match="not all signed yet.*BELFRY_CHANGELOG=signed"):
+        with pytest.raises(NotTrusted, match=r"not all signed yet.*BELFRY_CHANGELOG=signed"):
             asks(2)
     signed.all_signed(2)
     assert not begun(notes, required)
