@@ -9,16 +9,19 @@ from typing import Any
 
 import pytest
 
+from belfry.cli import main
 from belfry.client.kafka import Cluster
 from belfry.client.tenants import TenantPolicies
 from belfry.tenants.policy import TenantPolicy
 from belfry.wire import catalogue, framing
 from tests.acceptance.harness.reading import Record
 from tests.acceptance.harness.site import Site, now_ms, wait_for
+from tests.acceptance.harness.worker import Worker
 
 pytestmark = pytest.mark.slow
 
 EFFECT_MS = 2_000
+SIGNED = {"POLICIES": "signed", "HTTP_WORKER_SECRET": "a secret that all workers share"}
 
 
 @pytest.fixture(scope="module")
@@ -123,3 +126,38 @@ def accepted(site: Site, tenant: str) -> bool:
     request_id = f"try-{now_ms()}"
     site.ask(tenant, request_id, at=now_ms() + 3_600_000, request_id=request_id)
     return bool(site.outcome(request_id)["outcome"] == "ACCEPTED")
+
+
+def test_where_policies_are_signed_a_strangers_is_not_carried_out(
+    kafka: str, tmp_path: Path, unique: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A producer with the right to write to the topic, and without the secret, changes nothing."""
+    with Site(kafka, unique("vouched"), tmp_path, **SIGNED) as site:
+        worker = site.worker().start().wait_ready()
+        for name, value in SIGNED.items():
+            monkeypatch.setenv(f"BELFRY_{name}", value)
+        monkeypatch.setenv("BELFRY_BOOTSTRAP_SERVERS", kafka)
+        monkeypatch.setenv("BELFRY_CLUSTER__TOPIC_PREFIX", site.prefix)
+        assert main(["tenant", "set", "calm", "delivery=ENVELOPE"]) == 0
+        stranger = TenantPolicies(Cluster(kafka), site.prefix)
+        stranger.put(TenantPolicy("calm", paused=True))
+        stranger.remove("calm")
+        wait_for("both are told of", lambda: foreign(worker) >= 2)
+        site.ask("calm", "a", at=now_ms(), payload=b"x")
+        (fired,) = site.wait_fired("calm", 1)
+        assert envelope(fired)["payload"] == b"x"
+        stranger.put(TenantPolicy("calm", paused=True))
+        wait_for("it is told of", lambda: foreign(worker) >= 3)
+        assert main(["tenant", "sign", "calm"]) == 0
+        time.sleep(EFFECT_MS / 1000)
+        site.ask("calm", "b", at=now_ms(), payload=b"held")
+        site.ask("busy", "c", at=now_ms() + 500, payload=b"c")
+        site.wait_fired("busy", 1)
+        assert len(site.fired("calm")) == 1
+
+
+def foreign(worker: Worker) -> float:
+    """How many records of strangers the worker has met."""
+    lines = worker.get("/metrics")[1].splitlines()
+    name = "belfry_foreign_records_total{"
+    return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith(name))

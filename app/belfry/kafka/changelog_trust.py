@@ -9,8 +9,9 @@ A running belfry goes over from one to the next, worker by worker.  Before the l
 have to be signed: an owner that signs writes the older ones once more (`resigning.py`), also when
 the secret is changed.
 
-A worker that would take rows for a stranger's because it lacks their secret, or would write rows
-that others take for a stranger's, does not take the partition (`check`).
+A worker that would take rows for a stranger's because it lacks their secret, or because they are
+not signed yet, or would write rows that others take for a stranger's, does not take the partition
+(`check`).
 """
 
 from __future__ import annotations
@@ -57,6 +58,12 @@ class ChangelogTrust:
             raise NotTrusted(
                 f"rows of partition {partition} are signed with a secret that this worker does not"
                 f" have: give it that one as {_NAMES}, until all rows are signed anew."
+            )
+        if self.required and mark.keys and not (mark.whole or mark.required):
+            raise NotTrusted(
+                f"rows of partition {partition} are not all signed yet, and this worker would skip"
+                " the others: set BELFRY_CHANGELOG=signed until its owner has said in its log that"
+                " all rows of the changelog are signed."
             )
         return mark
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from confluent_kafka import KafkaError
 
 from belfry.client import export
-from belfry.client.export import HiddenChangelog, waiting_records
+from belfry.client.export import DamagedChangelog, HiddenChangelog, waiting_records
+from belfry.store.layout.keys import MANIFEST_PREFIX
+from belfry.store.layout.pending import HEAD_OF_PENDING
+from belfry.store.layout.records import Manifest, encode_manifest
+from belfry.store.signatures import PLACE, Judge, RowKeys
 
 
 class End:
@@ -61,3 +65,91 @@ def test_what_stays_hidden_is_not_left_out_in_silence(monkeypatch: pytest.Monkey
     monkeypatch.setattr(export, "PATIENCE_S", 0.0)
     with pytest.raises(HiddenChangelog, match=r"beyond offset 11, and ends at 30.*belfry doctor"):
         read(Broker(30, 11, 11, 11))
+
+
+class Record(NamedTuple):
+    """A record of the changelog."""
+
+    at: int
+    name: bytes
+    row: bytes | None
+    proof: bytes | None = None
+
+    def offset(self) -> int:
+        return self.at
+
+    def key(self) -> bytes:
+        return self.name
+
+    def value(self) -> bytes | None:
+        return self.row
+
+    def error(self) -> None:
+        return None
+
+    def topic(self) -> str:
+        return "belfry.changelog"
+
+    def partition(self) -> int:
+        return 0
+
+
+class Written(Broker):
+    """A changelog that holds these records."""
+
+    def __init__(self, *records: Record) -> None:
+        super().__init__(len(records), len(records))
+        self._records: list[Any] = list(records)
+
+    def consume(self, *_: object) -> list[Any]:
+        found, self._records = self._records, []
+        return found
+
+
+BY = RowKeys(b"k" * 32, "topic", 0)
+ROWS = {name: HEAD_OF_PENDING + name for name in (b"t/a", b"t/b")}
+LAST = encode_manifest(Manifest(1, 1, 0, 0, 1, 0, bytes(16)))
+
+
+def signed(at: int, name: bytes, row: bytes | None) -> Record:
+    """A record as an owner writes it, signed by place."""
+    proof = PLACE + BY.token(at)
+    return Record(at, name, None, proof) if row is None else Record(at, name, proof + row)
+
+
+def waiting(*records: Record) -> list[bytes]:
+    broker: Any = Written(*records)
+    judge = Judge([BY], required=True)
+    return list(waiting_records(broker, "belfry.changelog", "g", judges=lambda _: judge))
+
+
+@pytest.fixture
+def proofs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Records of a test are none of the client's."""
+    monkeypatch.setattr(export, "proof_of", lambda record: record.proof)
+
+
+@pytest.mark.usefixtures("proofs")
+def test_signed_rows_are_exported_without_their_proofs_and_strangers_left_out() -> None:
+    found = waiting(
+        signed(0, b"t/a", ROWS[b"t/a"]),
+        signed(1, b"t/b", ROWS[b"t/b"]),
+        Record(2, b"t/c", HEAD_OF_PENDING + b"a stranger's"),
+        Record(3, b"t/a", None),
+        Record(4, b"t/a", signed(0, b"t/a", ROWS[b"t/a"]).row),
+        signed(5, b"t/b", None),
+        signed(6, MANIFEST_PREFIX + b"1", LAST),
+    )
+    assert found == [ROWS[b"t/a"]]
+
+
+@pytest.mark.usefixtures("proofs")
+def test_a_row_that_only_a_stranger_left_is_missed() -> None:
+    with pytest.raises(DamagedChangelog, match="holds 0 waiting schedules"):
+        waiting(Record(0, b"t/a", ROWS[b"t/a"]), signed(1, MANIFEST_PREFIX + b"1", LAST))
+
+
+def test_without_the_secret_nothing_is_exported() -> None:
+    broker: Any = Written(signed(0, b"t/a", ROWS[b"t/a"]))
+    with pytest.raises(DamagedChangelog, match="BELFRY_HTTP_WORKER_SECRET"):
+        read(broker)

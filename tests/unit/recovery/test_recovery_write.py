@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,12 +11,17 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from belfry.recovery import recovery_write
-from belfry.recovery.recovery_plan import LOG, Plan
+from belfry.recovery.recovery_plan import LOG, NOTHING, Plan
 from belfry.recovery.recovery_write import Writer
 from belfry.recovery.rewind import CannotRecover
 from belfry.settings import Settings
-from belfry.store.identity import Identity
+from belfry.store.identity import Identity, encode_identity
+from belfry.store.layout import keys
 from belfry.store.layout.records import Manifest
+from belfry.store.ordered_map import MemoryMap
+from belfry.store.schedules import ScheduleStore
+from belfry.store.signatures import SIGNATURE, Judge, RowKeys, is_signed
+from belfry.wire.worker_keys import Purpose
 
 HERE = Identity("cluster-a", "log-1", "in-1", 1)
 MANIFEST = Manifest(60, 1, 50, 0, 7, 0, bytes(16))
@@ -79,3 +86,60 @@ def test_what_is_known_not_to_be_committed_is_said(
     monkeypatch: pytest.MonkeyPatch, fails: str, error: KafkaError
 ) -> None:
     assert written(monkeypatch, fails, error).startswith("nothing was committed (")
+
+
+class Kept(Producer):
+    """A producer that keeps what is produced."""
+
+    def __init__(self, _properties: dict[str, Any]) -> None:
+        self.records: list[tuple[bytes, bytes | None, Any]] = []
+
+    def produce(
+        self, _topic: str, value: bytes | None, key: bytes, *, partition: int, headers: Any
+    ) -> None:
+        assert partition == 3
+        self.records.append((key, value, headers))
+
+
+def recovered(
+    monkeypatch: pytest.MonkeyPatch, settings: Settings
+) -> list[tuple[bytes, bytes | None, Any]]:
+    """What a recovery writes: tombstones of all that the log holds, identity and manifest."""
+    monkeypatch.setattr(recovery_write, "Producer", Kept)
+    rows = MemoryMap()
+    rows.write({keys.named_key(name): b"\x01\x06row" for name in (b"t/a", b"t/b")})
+    found: Any = SimpleNamespace(
+        logged=MANIFEST, store=ScheduleStore(rows), here=HERE, log_end=LOG_END
+    )
+    writer = Writer(settings, 3)
+    writer.write(found, replace(PLAN, base=NOTHING, rewrites=True))
+    kept: Any = writer._producer
+    return list(kept.records)
+
+
+LOG_END = 120
+SECRET = "a secret that all workers share"
+
+
+@pytest.mark.parametrize("changelog", ["signed", "required"])
+def test_all_that_a_recovery_writes_is_signed_where_workers_sign(
+    monkeypatch: pytest.MonkeyPatch, changelog: Any
+) -> None:
+    settings = Settings(changelog=changelog, http_worker_secret=SECRET)
+    written = recovered(monkeypatch, settings)
+    by = RowKeys(settings.worker_keys(Purpose.CHANGELOG)[0], HERE.changelog, 3)
+    judge = Judge([by], required=True)
+    told = {
+        key: judge.row(LOG_END + at, key, value, partial(dict(headers).get, SIGNATURE))
+        for at, (key, value, headers) in enumerate(written)
+    }
+    assert all(known for known, _ in told.values())
+    assert [key for key, row, _ in written if row is None] == [b"t/a", b"t/b"]
+    assert told[keys.IDENTITY_KEY][1] == encode_identity(HERE)
+    assert list(told)[-1].startswith(keys.MANIFEST_PREFIX)
+
+
+def test_nothing_is_signed_where_workers_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    written = recovered(monkeypatch, Settings(http_worker_secret=SECRET))
+    assert not any(headers for _, _, headers in written)
+    assert not any(value is not None and is_signed(value) for _, value, _ in written)
