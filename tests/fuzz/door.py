@@ -9,16 +9,18 @@ from __future__ import annotations
 import gc
 import os
 import sys
+from functools import partial
 
 import atheris  # type: ignore[import-untyped]
 
 with atheris.instrument_imports(include=["belfry"]):
-    from tests.fuzz.doors import DOORS
+    from tests.fuzz.doors import DOORS, records
     from tests.fuzz.limits import Limited
 
 if __name__ == "__main__":
     name = sys.argv.pop(1)
-    limited = Limited(DOORS[name], int(os.environ.get("INPUTS", "0")) or None)
+    last = int(os.environ.get("INPUTS", "0")) or None
+    limited = Limited(DOORS[name], last, partial(records, name))
     # What is there by now stays; collections need not look at it.
     gc.collect()
     gc.freeze()

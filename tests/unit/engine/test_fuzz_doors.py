@@ -60,7 +60,7 @@ def test_an_input_that_is_slow_each_time_is_a_failure() -> None:
     limited = Limited(lambda: busy)
     for _ in range(limits.WARM + 1):
         limited(b"quick")
-    with pytest.raises(AssertionError, match="ms for 4 bytes"):
+    with pytest.raises(AssertionError, match="ms a record for 4 bytes"):
         limited(b"slow")
 
 
@@ -80,3 +80,9 @@ def test_memory_that_stays_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None
         limited(b"")
     with pytest.raises(AssertionError, match="MB stay"):
         limited(b"")
+
+
+def test_a_preview_has_the_time_of_ten_records() -> None:
+    assert doors.records("bodies", b'\2{"count": 1000}') == 10
+    assert {doors.records(name, b"\0{}") for name in doors.DOORS} == {1}
+    assert doors.records("bodies", b"") == 1
