@@ -82,10 +82,13 @@ class Site:
         given = Settings(http_worker_secret=FIRST, http_worker_secret_also=SECOND, **settings)
         self.tenants = Tenants("belfry.fired.", Delivery.PAYLOAD, Level.FAILURES)
         self.foreign: list[tuple[str, int]] = []
-        built: tuple[Any, ...] = (given, self.tenants, Treated(self.tenants), None)
-        self.policies = Policies(*built, lambda *told: self.foreign.append(told))
+        outputs: Any = Treated(self.tenants)
+        self.policies = Policies(given, self.tenants, outputs, None, self._count)
         self.policies._positions = {0: 0, 1: 0}
         self.tenants.of("acme")
+
+    def _count(self, topic: str, records: int) -> None:
+        self.foreign.append((topic, records))
 
     def read(self, *records: Message) -> None:
         """Read these in one round."""
