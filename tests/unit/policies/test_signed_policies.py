@@ -89,6 +89,9 @@ class Site:
         self.policies._positions = {0: 0, 1: 0}
         self.tenants.of("acme")
 
+    def _count(self, topic: str, records: int) -> None:
+        self.foreign.append((topic, records))
+
     def read(self, *records: Message) -> None:
         """Read these in one round."""
         consumer: Any = self.policies._consumer

@@ -19,6 +19,8 @@ from belfry.store.layout.pending import Pending
 from belfry.store.layout.records import Location, Manifest, Marker, StoredState
 from belfry.store.ordered_map import MemoryMap
 from belfry.store.schedules import ScheduleStore
+from belfry.store.signatures import PLACE, RowKeys, bound
+from belfry.wire.worker_keys import Purpose, keys_of
 
 README: Final = Path(records.__file__).parents[1].joinpath("README.md").read_text(encoding="utf-8")
 EXAMPLE: Final = re.compile(r"<!-- example: ([a-z ]+) -->\n\n```text\n(.*?)\n```", re.DOTALL)
@@ -78,7 +80,18 @@ def state() -> bytes:
     return rows.get(keys.META_STATE) or b""
 
 
+def signing() -> RowKeys:
+    """What signs in partition 3."""
+    (key,) = keys_of([b"a secret of the workers"], Purpose.CHANGELOG)
+    return RowKeys(key, "Wm9uZXMtb2YtYmVsZnJ5AA", 3)
+
+
+ZONES: Final = records.encode_zones("2026a")
+
 MADE: Final = {
+    "signed by place": PLACE + signing().token(130) + ZONES,
+    "signed by content": bound(signing(), 120, b"\0z", ZONES) + ZONES,
+    "signed tombstone": bound(signing(), 120, NAME, None),
     "pending": pending(),
     "timeline key": keys.timeline_key(AT, 42),
     "backlog key": keys.queue_key(b"b", b"demo", AT, 42),
