@@ -76,7 +76,7 @@ class Limited:
             again = [timed(self._make(), data) / self._records(data) for _ in range(2)]
             took_s = min(took_s, *again)
         assert took_s <= MOST_S, (
-            f"{took_s * 1000:.0f} ms a record for {len(data)} bytes: {data[:200]!r}"
+            f"{took_s * 1000:.0f} ms a record for {len(data)} bytes: {data!r:.200}"
         )
         if took_s > self.slowest_s:
             self.slowest_s, self.slowest = took_s, data
