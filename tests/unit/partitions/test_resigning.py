@@ -115,6 +115,16 @@ def test_large_rows_are_spread_over_steps(monkeypatch: pytest.MonkeyPatch) -> No
     assert first + walked(walk) == names(9)
 
 
+def test_an_end_that_was_taken_back_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    walk = Resigning(stored(9), lambda: True)
+    walk.add({})
+    walk.aborted()
+    monkeypatch.setattr(resigning, "BYTES", 10)
+    first = list(step(walk))
+    assert walk.under_way
+    assert first + walked(walk) == names(9)
+
+
 def test_what_is_written_is_what_the_changelog_holds() -> None:
     """Schedules that wait, markers of those that are over, verdicts, and the rest."""
     driver = Driver(Level.ALL)

@@ -137,6 +137,10 @@ def test_all_that_a_recovery_writes_is_signed_where_workers_sign(
     assert [key for key, row, _ in written if row is None] == [b"t/a", b"t/b"]
     assert told[keys.IDENTITY_KEY][1] == encode_identity(HERE)
     assert list(told)[-1].startswith(keys.MANIFEST_PREFIX)
+    earlier = Judge([by], required=True)
+    for at, (key, value, headers) in enumerate(written):
+        proof = partial(dict(headers).get, SIGNATURE)
+        assert earlier.row(LOG_END + at - 1, key, value, proof)[0] is False
 
 
 def test_nothing_is_signed_where_workers_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
