@@ -77,6 +77,7 @@ SEEN: Final = {
 SHAPES: Final = {"docs/dev-stack.md": "tests/integration/test_devstack_kafka.py"}
 # Commands that stop or need a world of their own: what runs each of them.
 ELSEWHERE: Final = {
+    "docs/audit.md": "tests/integration/test_promise_audit.py",
     "docs/recovery.md": "tests/integration/test_promise_identity.py",
     "docs/workers.md": "tests/integration/test_promise_tenant_rights.py",
 }

@@ -165,14 +165,20 @@ def test_no_change_of_a_policy_is_missed_when_a_worker_is_killed(
     wait_for("all of them", lambda: not missing(), 90)
 
 
-def test_the_command_shows_it(site: Site) -> None:
-    words = ["audit", "list", "--tenant", "by-topic", "--since", "1h", "-o", "jsonl"]
+def shown(site: Site, *words: str) -> list[dict[str, Any]]:
+    """What `belfry audit list` prints."""
     env = {"BELFRY_BOOTSTRAP_SERVERS": site.bootstrap, "BELFRY_CLUSTER__TOPIC_PREFIX": site.prefix}
-    command = [sys.executable, "-m", "belfry.cli", *words]
+    command = [sys.executable, "-m", "belfry.cli", "audit", "list", *words, "-o", "jsonl"]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60, env=env)
-    found = [json.loads(line) for line in done.stdout.splitlines()]
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def test_the_commands_of_its_page_show_it(site: Site) -> None:
+    """Those of docs/audit.md."""
+    found = shown(site, "--tenant", "by-topic", "--since", "7d")
     assert [each["action"] for each in found] == ["policy.written"] * 2 + ["policy.removed"]
     assert found[1]["changes"] == [{"field": "paused", "before": "true", "after": "false"}]
+    assert {each["outcome"] for each in shown(site, "--refused", "--since", "1h")} == {"REFUSED"}
 
 
 def test_the_topic_keeps_it_for_ninety_days(site: Site) -> None:

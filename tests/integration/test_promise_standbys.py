@@ -111,10 +111,10 @@ def problems(worker: Worker) -> str:
 
 
 def _write_as_a_later_version(site: Site, partition: int) -> None:
-    """A transaction of format 2: a row, and its manifest."""
+    """A transaction of a format that no release knows yet: a row, and its manifest."""
     producer = Producer({"bootstrap.servers": site.bootstrap, "transactional.id": site.name})
     producer.init_transactions(10)
     producer.begin_transaction()
-    for key, value in ((b"t/new", b"\2\1what it means"), (b"\0m\0\x63", b"\2\4and this")):
+    for key, value in ((b"t/new", b"\t\1what it means"), (b"\0m\0\x63", b"\t\4and this")):
         producer.produce(site.topic("changelog"), value, key, partition=partition)
     producer.commit_transaction(10)

@@ -29,18 +29,19 @@ NEXT_RELEASE: Final = [
         "new": f'__version__ = "{NEXT}"',
     }
 ]
-# A release that writes records of another version, and still reads those of this one.
+# A release that writes manifests of another version, and still reads those of this one.
 NEXT_RECORDS: Final = [
     *NEXT_RELEASE,
     {
         "file": "belfry/store/layout/records.py",
-        "old": "FORMAT: Final = 1\n",
-        "new": "FORMAT: Final = 2\n",
+        "old": "_MANIFEST.pack(FORMAT, MANIFEST,",
+        # 2 and 3 are rows that are signed.
+        "new": "_MANIFEST.pack(4, MANIFEST,",
     },
     {
         "file": "belfry/store/layout/records.py",
         "old": "record[0] != FORMAT",
-        "new": "record[0] not in (1, FORMAT)",
+        "new": "record[0] not in (FORMAT, 4)",
     },
 ]
 
