@@ -13,8 +13,8 @@ is played once more, on a worker that was started anew; one that misses twice ha
 that is early, lost or doubled, or a wrong answer, has failed at once.
 
 Where other things keep the machine busy, lateness says nothing about belfry: each attack waits for
-them to end, for `CALMS_S` at most.  Beside a machine that is still busy then, all else is looked
-at; `make attack` skips the attack, so that it is seen to be open.
+them to end, for `CALMS_S` at most.  What comes then beside a machine that is still busy is skipped
+after all else was looked at (in CI a skip is a failure).
 """
 
 from __future__ import annotations
@@ -97,8 +97,6 @@ def test_another_tenant_notices_nothing(
     if attack.settings != USUAL:
         anew(hardened, USUAL)
     if busy and not (figures.good or attack.misses):
-        if PLAYED is WORST:
-            return
         pytest.skip(f"the machine is busy, load {load:.1f}: {shown(figures)}")
     assert figures.good, shown(figures)
 
