@@ -178,7 +178,7 @@ def test_the_commands_of_its_page_show_it(site: Site) -> None:
     found = shown(site, "--tenant", "by-topic", "--since", "7d")
     assert [each["action"] for each in found] == ["policy.written"] * 2 + ["policy.removed"]
     assert found[1]["changes"] == [{"field": "paused", "before": "true", "after": "false"}]
-    assert {each["outcome"] for each in shown(site, "--refused", "--since", "1h")} == {"REFUSED"}
+    assert {each["result"] for each in shown(site, "--refused", "--since", "1h")} == {"REFUSED"}
 
 
 def test_the_topic_keeps_it_for_ninety_days(site: Site) -> None:
