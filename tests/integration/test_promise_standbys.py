@@ -68,6 +68,22 @@ def test_a_standby_takes_over_long_before_the_session_is_over(
         assert other.stop() == 0
 
 
+def test_a_former_owner_that_fences_late_is_fenced_in_turn(
+    kafka: str, tmp_path: Path, unique: Callable[[str], str]
+) -> None:
+    """It last looked at the group before the partitions moved, and fenced after the successor did.
+
+    Its successor would not hear of that for half a minute, until its next commit.
+    """
+    with Site(kafka, unique("late"), tmp_path, SESSION_TIMEOUT_MS="60000") as site:
+        one = site.worker().start("R1:late")
+        wait_for("a take-over", lambda: '"event":"assigned"' in one.log.read_text(), 30)
+        other = site.worker().start()
+        wait_for("a late fence", lambda: "fenced off by another" in other.log.read_text(), 25)
+        wait_for("warm standbys", lambda: all_warm(one) and all_warm(other), 15)
+        assert divided([one, other])
+
+
 def test_a_worker_that_counts_as_unfit_lets_go(
     kafka: str, tmp_path: Path, unique: Callable[[str], str]
 ) -> None:

@@ -3,7 +3,7 @@
 ``BELFRY_FAILPOINT=S5:kill`` ends the process with SIGKILL the first time that step S5 is reached;
 ``S5:stop`` stops it (SIGSTOP), ``S5:term`` asks it to stop, ``S5:kill:12`` waits for the twelfth
 time; ``S5:hang`` holds the step for a second, so that what is queued gets to the broker, and then
-ends the process.
+ends the process.  ``R1:late`` holds the step for seconds each time, and goes on.
 
 Steps: S0-S5 and S7-S9 of a step, R1-R4 of a take-over; S6, an EndTxn that is sent and not answered,
 lies inside librdkafka and can only be seen from the wire.
@@ -22,7 +22,9 @@ SIGNALS: Final = {
     "term": signal.SIGTERM,
     "hang": signal.SIGKILL,
 }
+LATE: Final = "late"
 HANG_S: Final = 1.0
+LATE_S: Final = 6.0
 
 
 class Failpoints:
@@ -31,16 +33,22 @@ class Failpoints:
     def __init__(self, spec: str = "") -> None:
         step, _, rest = spec.partition(":")
         name, _, count = rest.partition(":")
-        if spec and name not in SIGNALS:
-            raise ValueError(f"failpoint {spec!r}: {name!r} is none of {', '.join(SIGNALS)}")
+        if spec and name not in {*SIGNALS, LATE}:
+            raise ValueError(
+                f"failpoint {spec!r}: {name!r} is none of {', '.join(SIGNALS)}, {LATE}"
+            )
         self._step = step
         self._signal = SIGNALS.get(name)
+        self._late_s = LATE_S if name == LATE else 0.0
         self._hold_s = HANG_S if name == "hang" else 0.0
         self._left = int(count or 1)
 
     def reach(self, step: str) -> None:
         """Do what the specification says, if it is this step's turn."""
-        if step != self._step or self._signal is None:
+        if step != self._step:
+            return
+        if self._signal is None:
+            time.sleep(self._late_s)
             return
         self._left -= 1
         if self._left == 0:

@@ -249,16 +249,18 @@ class Owners:
         return waits.patience(owner.owns, owner.ranks[partition], times)
 
     def _set_beats(self, told: Assignment) -> None:
-        """Commit often where a standby goes by commits, or where a successor is to come.
+        """Commit often where a standby goes by commits, or where a successor is to come or has come.
 
         Everywhere, where this worker's heartbeats are not taken or were late.
         """
+        now_ms = self._opener.clock.monotonic_ms()
         runners = self.runners()
         lost = self._heartbeats is not None and not self._heartbeats.acknowledged()
         often_ms = float(beat_ms(len(runners)))
         for runner in runners:
-            heard = lost or runner.partition in told.commits_for or not runner.rightful
-            runner.upkeep.beat_ms = often_ms if heard else HEARTBEAT_MS
+            heard = lost or runner.partition in told.commits_for
+            moves = not runner.rightful or runner.young(now_ms)
+            runner.upkeep.beat_ms = often_ms if heard or moves else HEARTBEAT_MS
 
     def _may_restart(self, ended: PartitionRunner) -> bool:
         """Whether a partition that ended by itself is to be tried again.

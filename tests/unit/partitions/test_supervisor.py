@@ -91,21 +91,26 @@ def test_a_heartbeat_vouches_for_loops_that_come_round() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rightful", "commits_for", "acknowledged", "often"),
+    ("rightful", "commits_for", "acknowledged", "young", "often"),
     [
-        (True, (), True, False),
-        (True, (3,), True, True),
-        (False, (), True, True),
-        (True, (), False, True),
+        (True, (), True, False, False),
+        (True, (3,), True, False, True),
+        (False, (), True, False, True),
+        (True, (), False, False, True),
+        # A former owner that was slow to take over may have fenced it.
+        (True, (), True, True, True),
     ],
 )
 def test_an_owner_commits_often_only_where_heartbeats_do_not_tell(
-    rightful: bool, commits_for: tuple[int, ...], acknowledged: bool, often: bool
+    rightful: bool, commits_for: tuple[int, ...], acknowledged: bool, young: bool, often: bool
 ) -> None:
     heartbeats: Any = SimpleNamespace(acknowledged=lambda: acknowledged)
     owners = Owners(MagicMock(), MagicMock(), Group(Standing("one")), heartbeats)
     runner: Any = SimpleNamespace(
-        partition=3, rightful=rightful, upkeep=SimpleNamespace(beat_ms=0.0)
+        partition=3,
+        rightful=rightful,
+        young=lambda _now_ms: young,
+        upkeep=SimpleNamespace(beat_ms=0.0),
     )
     owners._runners[3] = runner
     owners._set_beats(Assignment(commits_for=commits_for))
@@ -119,7 +124,9 @@ def test_who_is_fenced_off_what_the_group_gave_it_asks_the_group_once(
     now = [0.0]
     monkeypatch.setattr(module, "monotonic", lambda: now[0])
     settings = SimpleNamespace(session_timeout_ms=30_000)
-    opener: Any = SimpleNamespace(settings=settings, metrics=SimpleNamespace(lost=lambda _: None))
+    opener: Any = SimpleNamespace(
+        settings=settings, metrics=SimpleNamespace(lost=lambda _: None), clock=MagicMock()
+    )
     asked: list[float] = []
     group = Group(Standing("one"))
     group.connect(Surroundings(rejoin=lambda: asked.append(now[0])))
@@ -131,6 +138,7 @@ def test_who_is_fenced_off_what_the_group_gave_it_asks_the_group_once(
         state=Ownership.STOPPED,
         rightful=True,
         early=False,
+        young=lambda _now_ms: False,
         upkeep=SimpleNamespace(beat_ms=0.0),
     )
     owners._runners[3] = fenced
