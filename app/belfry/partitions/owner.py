@@ -43,8 +43,6 @@ from belfry.wire.batch import SourceBatch
 from belfry.wire.lifecycle import LifecycleEvent
 
 LONGEST_WAIT_S: Final = 1.0
-# A former owner that was slow to take over may fence its successor for so long.
-YOUNG_MS: Final = 15_000.0
 PAUSE_AFTER_ABORT_S: Final = 0.05
 
 log = structlog.get_logger(__name__)
@@ -104,7 +102,7 @@ class PartitionRunner:
         self.failures = Failures(self._log, clock)
         self._thread = Thread(target=self._run, name=f"belfry-partition-{partition}", daemon=True)
         self._waiting: SourceBatch | None = None
-        self._turned_ms = self._owned_since_ms = clock.monotonic_ms()
+        self._turned_ms = clock.monotonic_ms()
         self._rests = Rests(settings.batch_records)
 
     # -- from other threads ----------------------------------------------------------------------
@@ -135,15 +133,6 @@ class PartitionRunner:
     def turned_ms_ago(self, now_ms: float) -> float:
         """For how long the loop of an owned partition has not come round."""
         return now_ms - self._turned_ms if self.owned is not None else 0.0
-
-    def young(self, now_ms: float) -> bool:
-        """Whether it owns since a short time, and has to look often whether it still does.
-
-        A take-over is abandoned when the group moves the partition, but not between its last look
-        at that and the fence.  So a former owner may fence its successor shortly after the move,
-        and goes on until it is fenced in turn.  The successor learns of it by a commit.
-        """
-        return self.owned is not None and now_ms - self._owned_since_ms < YOUNG_MS
 
     @property
     def epoch(self) -> int | None:
@@ -205,7 +194,7 @@ class PartitionRunner:
         )
         # Whoever sees the partition owned is to see a loop that has just come round.
         self._comes_round()
-        self._owned_since_ms = self._turned_ms
+        self.upkeep.begin(self._turned_ms)
         self.owned = owned
         engine = owned.engine
         # The claim is also the first measurement of the clock, which needs a look at it before.

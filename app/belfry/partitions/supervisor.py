@@ -249,7 +249,7 @@ class Owners:
         return waits.patience(owner.owns, owner.ranks[partition], times)
 
     def _set_beats(self, told: Assignment) -> None:
-        """Commit often where a standby goes by commits, or where a successor is to come or has come.
+        """Commit often where a standby goes by commits, or just before and after a hand-over.
 
         Everywhere, where this worker's heartbeats are not taken or were late.
         """
@@ -259,7 +259,7 @@ class Owners:
         often_ms = float(beat_ms(len(runners)))
         for runner in runners:
             heard = lost or runner.partition in told.commits_for
-            moves = not runner.rightful or runner.young(now_ms)
+            moves = not runner.rightful or runner.upkeep.young(now_ms)
             runner.upkeep.beat_ms = often_ms if heard or moves else HEARTBEAT_MS
 
     def _may_restart(self, ended: PartitionRunner) -> bool:

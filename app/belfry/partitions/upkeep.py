@@ -25,6 +25,8 @@ SWEEP_ROWS: Final = 500
 SWEEP_EVERY_MS: Final = 1_000
 SWEEP_BEHIND_MS: Final = 100
 HEARTBEAT_MS: Final = 30_000.0
+# A former owner that was slow to take over may fence its successor for so long.
+YOUNG_MS: Final = 15_000.0
 FLUSH_EVERY_MS: Final = 20_000
 RESIGN_EVERY_S: Final = 0.05
 
@@ -40,6 +42,20 @@ class Upkeep:
         self._guard = guard
         self._leasing = leasing
         self._swept_ms = self._beaten_ms = self._flushed_ms = 0.0
+        self._young_until_ms = 0.0
+
+    def begin(self, now_ms: float) -> None:
+        """The partition was taken over."""
+        self._young_until_ms = now_ms + YOUNG_MS
+
+    def young(self, now_ms: float) -> bool:
+        """Whether the take-over was so lately that this owner has to look often if it still is one.
+
+        A take-over is abandoned when the group moves the partition, but not between its last look
+        at that and the fence.  So a former owner may fence its successor shortly after the move,
+        and goes on until it is fenced in turn.  The successor learns of it by a commit.
+        """
+        return now_ms < self._young_until_ms
 
     def committed(self, now_ms: float) -> None:
         """A step was committed: the next manifest without events may wait."""

@@ -109,8 +109,7 @@ def test_an_owner_commits_often_only_where_heartbeats_do_not_tell(
     runner: Any = SimpleNamespace(
         partition=3,
         rightful=rightful,
-        young=lambda _now_ms: young,
-        upkeep=SimpleNamespace(beat_ms=0.0),
+        upkeep=SimpleNamespace(beat_ms=0.0, young=lambda _now_ms: young),
     )
     owners._runners[3] = runner
     owners._set_beats(Assignment(commits_for=commits_for))
@@ -138,8 +137,7 @@ def test_who_is_fenced_off_what_the_group_gave_it_asks_the_group_once(
         state=Ownership.STOPPED,
         rightful=True,
         early=False,
-        young=lambda _now_ms: False,
-        upkeep=SimpleNamespace(beat_ms=0.0),
+        upkeep=SimpleNamespace(beat_ms=0.0, young=lambda _now_ms: False),
     )
     owners._runners[3] = fenced
     monkeypatch.setattr(owners, "_stand_by", lambda *_, **__: None)
