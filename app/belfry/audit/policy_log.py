@@ -14,7 +14,6 @@ remembered.  Where the group has no position, which is so once, all policies tha
 
 from __future__ import annotations
 
-from threading import Event, Thread
 from typing import Any, Final
 
 import structlog
@@ -25,6 +24,7 @@ from belfry.audit.trail import Trail
 from belfry.audit.writer import audit_producer, key_of
 from belfry.client.decoding import Decoder
 from belfry.client.kafka import headers_of
+from belfry.host.background import Background
 from belfry.settings import DeliverySettings
 from belfry.tenants.policy import TenantPolicy
 from belfry.wire.audit import AuditEvent, bounded, encode_audit
@@ -34,7 +34,6 @@ READ_RECORDS: Final = 1_000
 WAIT_S: Final = 0.5
 REQUEST_S: Final = 10.0
 CONFIRM_S: Final = 30.0
-AGAIN_S: Final = 1.0
 
 log = structlog.get_logger(__name__)
 
@@ -58,8 +57,9 @@ class PolicyLog:
         self._policies: dict[int, dict[str, TenantPolicy | None]] = {}
         # The first offset of each partition that has not been noted.
         self._begin: dict[int, int] = {}
-        self._stopping = Event()
-        self._thread = Thread(target=self._run, name="belfry-policy-log", daemon=True)
+        self._thread = Background(
+            "policy-log", self._follow, log, "changes of policies are not noted yet"
+        )
 
     def start(self) -> None:
         """Begin to follow."""
@@ -67,19 +67,9 @@ class PolicyLog:
 
     def stop(self) -> None:
         """Follow no more."""
-        self._stopping.set()
-        if self._thread.is_alive():
-            self._thread.join(CONFIRM_S)
+        self._thread.stop(CONFIRM_S)
 
     # -- the thread ------------------------------------------------------------------------------
-
-    def _run(self) -> None:
-        while not self._stopping.is_set():
-            try:
-                self._follow()
-            except Exception as error:  # noqa: BLE001  # the cluster is away: from the position on
-                log.warning("changes of policies are not noted yet", reason=str(error))
-                self._stopping.wait(AGAIN_S)
 
     def _follow(self) -> None:
         properties = self._settings.kafka_properties()
@@ -90,7 +80,7 @@ class PolicyLog:
                 on_assign=self._assigned,
                 on_revoke=self._revoked,
             )
-            while not self._stopping.is_set():
+            while not self._thread.stopping.is_set():
                 messages = consumer.consume(READ_RECORDS, WAIT_S)
                 self._note(producer, consumer, [each for each in messages if not each.error()])
         finally:

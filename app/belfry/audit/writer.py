@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from threading import Event, Thread
 from typing import Any, Final
 
 import structlog
 from confluent_kafka import KafkaError, Producer
 
 from belfry.audit.trail import Trail
+from belfry.host.background import Background
 from belfry.wire.audit import AuditEvent, encode_audit
 
 TAKE: Final = 500
@@ -58,11 +58,12 @@ class AuditWriter:
         self._topic, self._frame = place
         self._make = producer
         self._now_ms = now_ms
-        self._stopping = Event()
         self._unsent: list[AuditEvent] = []
         self._under_way: dict[int, AuditEvent] = {}
         self._number = 0
-        self._thread = Thread(target=self._run, name="belfry-audit", daemon=True)
+        self._producer: Any = None
+        self._thread = Background("audit", self._round, log, "the audit log stumbled", again_s=0)
+        self._thread.last = self._end
 
     def start(self) -> None:
         """Begin to write."""
@@ -70,26 +71,20 @@ class AuditWriter:
 
     def stop(self) -> None:
         """Write what is there, for a few seconds; what is left by then is told as lost."""
-        self._stopping.set()
+        self._thread.stopping.set()
         self._trail.arrived.set()
-        if self._thread.is_alive():
-            self._thread.join(STOP_S + 2)
+        self._thread.stop(STOP_S + 2)
 
     # -- the thread ------------------------------------------------------------------------------
 
-    def _run(self) -> None:
-        producer = self._make()
-        while not self._stopping.is_set():
-            self._trail.arrived.wait(TURN_S)
-            self._trail.arrived.clear()
-            try:
-                self._turn(producer)
-            except Exception:  # whatever it is, the log goes on
-                log.exception("the audit log stumbled")
-        self._end(producer)
+    def _round(self) -> None:
+        self._trail.arrived.wait(TURN_S)
+        self._trail.arrived.clear()
+        self._turn()
 
-    def _turn(self, producer: Any, *, ending: bool = False) -> bool:
+    def _turn(self, *, ending: bool = False) -> bool:
         """Hand events to the producer; whether some may be left."""
+        producer = self._producer = self._producer or self._make()
         producer.poll(0)
         events = self._unsent or self._trail.take(TAKE, int(self._now_ms()), ending=ending)
         self._unsent = []
@@ -127,12 +122,12 @@ class AuditWriter:
         else:
             self._trail.lost(event, error.str())
 
-    def _end(self, producer: Any) -> None:
+    def _end(self) -> None:
         deadline_ms = self._now_ms() + STOP_S * 1000
-        while self._turn(producer, ending=True) and self._now_ms() < deadline_ms:
+        while self._turn(ending=True) and self._now_ms() < deadline_ms:
             pass
         left_s = max(0.0, (deadline_ms - self._now_ms()) / 1000)
-        producer.flush(left_s)
+        self._producer.flush(left_s)
         events = [*self._under_way.values(), *self._unsent]
         events += self._trail.take(1_000_000, int(self._now_ms()), ending=True)
         for event in events:

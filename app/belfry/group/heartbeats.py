@@ -13,7 +13,7 @@ workers of older versions and those whose heartbeats are not acknowledged.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from threading import Event, Lock, Thread
+from threading import Event, Lock
 from typing import Any, Final
 
 import structlog
@@ -23,6 +23,7 @@ from belfry.balance.assignment import NO_HEARTBEAT, Assignment
 from belfry.balance.heartbeat import Heartbeat, read_heartbeat
 from belfry.balance.roster import BEAT_MS
 from belfry.group.heartbeat_watch import HeartbeatWatch
+from belfry.host.background import Background
 from belfry.host.clock import SystemClock
 
 TURN_S: Final = 0.1
@@ -59,7 +60,7 @@ class Heartbeats:
         self._acknowledged_ms = self._clock.monotonic_ms()
         self._late_ms = -LATE_COUNTS_MS
         self._problem = ""
-        self._ready, self._stopping = Event(), Event()
+        self._ready = Event()
         self.works = False
         self._well: Callable[[], Iterable[int]] = tuple
         self._consumer = Consumer(
@@ -73,7 +74,11 @@ class Heartbeats:
                 "on_commit": self._committed,
             }
         )
-        self._thread = Thread(target=self._run, name="belfry-heartbeats", daemon=True)
+        # A poll that fails does not wait.
+        self._thread = Background(
+            "heartbeats", self._poll, log, "heartbeats failed; trying again", again_s=TURN_S
+        )
+        self._thread.last = self._end
 
     def start(self, well: Callable[[], Iterable[int]] = tuple) -> None:
         """Begin; `begun` says how it went.  A heartbeat vouches for the partitions of `well`."""
@@ -92,8 +97,7 @@ class Heartbeats:
 
     def stop(self) -> None:
         """End."""
-        self._stopping.set()
-        self._thread.join()
+        self._thread.stop()
 
     def follow(self, told: Assignment) -> None:
         """Keep the heartbeat and watch the owners that an assignment names."""
@@ -124,15 +128,11 @@ class Heartbeats:
 
     # -- the thread ------------------------------------------------------------------------------
 
-    def _run(self) -> None:
-        while not self._stopping.is_set():
-            try:
-                self._consumer.poll(TURN_S)
-                self._turn(self._clock.monotonic_ms())
-            except Exception:
-                log.exception("heartbeats failed; trying again")
-                # A poll that fails does not wait.
-                self._stopping.wait(TURN_S)
+    def _poll(self) -> None:
+        self._consumer.poll(TURN_S)
+        self._turn(self._clock.monotonic_ms())
+
+    def _end(self) -> None:
         self._consumer.close()
 
     def _turn(self, now_ms: float) -> None:

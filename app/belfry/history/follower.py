@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from threading import Event, Thread
 from time import monotonic
 from typing import Any, Final
 
@@ -33,6 +32,7 @@ from belfry.client.kafka import Cluster
 from belfry.history.backlog import Backlog
 from belfry.history.book import Book, Note
 from belfry.history.layout import HOUR_MS
+from belfry.host.background import Background
 from belfry.host.rocks import Damaged, RocksMap, wipe
 from belfry.settings import ServerSettings
 from belfry.wire.lifecycle import Headline, encode_record, headline
@@ -82,8 +82,7 @@ class Follower:
         self._backlog = Backlog()
         self._ask_at = 0.0
         self._swept = self._flushed = self._counted = monotonic()
-        self._stopping = Event()
-        self._thread = Thread(target=self._run, name="belfry-history", daemon=True)
+        self._thread = Background("history", self._turn, log, "the history is not followed")
 
     def start(self, homes: int) -> None:
         """Begin to follow; `homes` is the number of homes of all schedules."""
@@ -92,9 +91,7 @@ class Follower:
 
     def stop(self) -> None:
         """Stop, and close the book."""
-        self._stopping.set()
-        if self._thread.is_alive():
-            self._thread.join()
+        self._thread.stop()
         self._close()
 
     @property
@@ -111,21 +108,19 @@ class Follower:
         now_ms = int(self._now_ms())
         return max(0, now_ms - self._retention_ms(tenant)), now_ms + AHEAD_MS
 
-    def _run(self) -> None:
-        while not self._stopping.is_set():
-            try:
-                if self._rows is None:
-                    self._rows = _opened(self._path)
-                    self.book = Book(self._rows)
-                self._follow(self.book or Book(self._rows), self._rows)
-            except Damaged as error:
-                log.warning("the history is damaged and is read anew", reason=str(error))
-                self._drop()
-            except Exception as error:  # noqa: BLE001  # history never ends a worker
-                log.warning("the history is not followed", reason=str(error))
-                if self._rows is not None and self._rows.stuck:
-                    self._close()
-                self._stopping.wait(AGAIN_S)
+    def _turn(self) -> None:
+        try:
+            if self._rows is None:
+                self._rows = _opened(self._path)
+                self.book = Book(self._rows)
+            self._follow(self.book or Book(self._rows), self._rows)
+        except Damaged as error:
+            log.warning("the history is damaged and is read anew", reason=str(error))
+            self._drop()
+        except Exception:
+            if self._rows is not None and self._rows.stuck:
+                self._close()
+            raise
 
     def _drop(self) -> None:
         self._close()
@@ -141,7 +136,7 @@ class Follower:
         try:
             self.partitions = len(self._cluster.partitions(consumer, self._topic))
             looked = 0.0
-            while not self._stopping.is_set():
+            while not self._thread.stopping.is_set():
                 if monotonic() - looked >= LOOK_S:
                     looked = monotonic()
                     self._assign(consumer, book)
@@ -218,7 +213,7 @@ class Follower:
             self._backlog.reached(partition, position)
         for partition in ended:
             self._backlog.ended(partition)
-        self._stopping.wait(min(monotonic() - began, 0.05))
+        self._thread.stopping.wait(min(monotonic() - began, 0.05))
 
     def _note(self, message: Message) -> Note | None:
         """What is kept of a record; None for what is no lifecycle event."""

@@ -11,7 +11,7 @@ returns at once.  Three things go beyond what the group says, and the fence make
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from threading import Event, Lock, Thread
+from threading import Event, Lock
 from time import monotonic
 from typing import Final
 
@@ -23,6 +23,7 @@ from belfry.engine.ownership import Ownership
 from belfry.group.failure_detector import Patience, Waits
 from belfry.group.group import Group
 from belfry.group.heartbeats import Heartbeats
+from belfry.host.background import Background
 from belfry.partitions.opener import PartitionOpener
 from belfry.partitions.owner import PartitionRunner
 from belfry.partitions.standby import Standby
@@ -67,8 +68,14 @@ class Owners:
         self._asked: set[int] = set()
         self._hasty: dict[int, tuple[int, float]] = {}
         self._changed = Event()
-        self._stopping = Event()
-        self._thread = Thread(target=self._run, name="belfry-owners", daemon=True)
+        self._thread = Background(
+            "owners",
+            self._turn,
+            log,
+            "partitions not brought in line; trying again",
+            again_s=LOOK_S,
+        )
+        self._thread.last = self._end
         self.answered = False
 
     def start(self) -> None:
@@ -95,9 +102,9 @@ class Owners:
 
     def stop(self) -> None:
         """Give all partitions up: each finishes its step."""
-        self._stopping.set()
+        self._thread.stopping.set()
         self._changed.set()
-        self._thread.join()
+        self._thread.stop()
 
     def runners(self) -> list[PartitionRunner]:
         """Runners of owned partitions and of those on their way out, by partition."""
@@ -127,7 +134,7 @@ class Owners:
     @property
     def working(self) -> bool:
         """Whether the thread that follows the group is there."""
-        return self._thread.is_alive() or not self.answered
+        return self._thread.alive or not self.answered
 
     def holdings(self) -> tuple[dict[int, int], tuple[int, ...]]:
         """Epochs of what is owned or on its way here, and what is stood by for.
@@ -157,14 +164,12 @@ class Owners:
 
     # -- the thread ------------------------------------------------------------------------------
 
-    def _run(self) -> None:
-        while not self._stopping.is_set():
-            self._changed.wait(LOOK_S)
-            self._changed.clear()
-            try:
-                self._reconcile(self.assigned(), self._group.assignment)
-            except Exception:
-                log.exception("partitions not brought in line; trying again")
+    def _turn(self) -> None:
+        self._changed.wait(LOOK_S)
+        self._changed.clear()
+        self._reconcile(self.assigned(), self._group.assignment)
+
+    def _end(self) -> None:
         self._end_standbys(set(), set())
         self._end_all()
 

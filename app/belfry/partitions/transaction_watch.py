@@ -11,13 +11,14 @@ partition over before that has ended, so somebody should know in good time.
 
 from __future__ import annotations
 
-from threading import Event, Lock, Thread
+from threading import Event, Lock
 from time import monotonic
 from typing import Any, Final
 
 import structlog
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
+from belfry.host.background import Background
 from belfry.host.clock import SystemClock
 from belfry.kafka.open_transactions import (
     OpenTransaction,
@@ -76,9 +77,9 @@ class TransactionWatch:
         self._number = 0
         self._followed_at: dict[int, int] = {}
         self._begun = monotonic()
-        self._stopping = Event()
         self._hurry = Event()
-        self._thread = Thread(target=self._run, name="belfry-transactions", daemon=True)
+        self._thread = Background("transactions", self._turn, log, "transactions not looked at")
+        self._thread.last = self._close
 
     def start(self) -> None:
         """Begin to look."""
@@ -87,10 +88,9 @@ class TransactionWatch:
 
     def stop(self) -> None:
         """Look no more."""
-        self._stopping.set()
+        self._thread.stopping.set()
         self._hurry.set()
-        if self._thread.is_alive():
-            self._thread.join()
+        self._thread.stop()
 
     def follow(self, partition: int) -> None:
         """This partition is being taken over: look often for a while."""
@@ -114,22 +114,20 @@ class TransactionWatch:
 
     # -- the thread ------------------------------------------------------------------------------
 
-    def _run(self) -> None:
-        while not self._stopping.is_set():
-            began = monotonic()
-            try:
-                self._look()
-            except (KafkaException, ConnectionError) as error:
-                # The cluster is away, and a client that has met a broker's end may stay confused.
-                self._log.warning("away", "transactions not looked at", cause=str(error))
-                self._failed()
-            except Exception:
-                log.exception("transactions not looked at; looking again")
-                self._failed()
-            pause_s = HURRIED_S if self._hurried() else LOOK_S
-            self._hurry.wait(max(pause_s, PAUSES * (monotonic() - began)))
-            self._hurry.clear()
-        self._close()
+    def _turn(self) -> None:
+        began = monotonic()
+        try:
+            self._look()
+        except (KafkaException, ConnectionError) as error:
+            # The cluster is away, and a client that has met a broker's end may stay confused.
+            self._log.warning("away", "transactions not looked at", cause=str(error))
+            self._failed()
+        except Exception:
+            self._failed()
+            raise
+        pause_s = HURRIED_S if self._hurried() else LOOK_S
+        self._hurry.wait(max(pause_s, PAUSES * (monotonic() - began)))
+        self._hurry.clear()
 
     def _hurried(self) -> bool:
         now = monotonic()

@@ -14,7 +14,7 @@ visibly, instead of being applied in part.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from threading import Event, Thread
+from threading import Event
 from time import monotonic
 from typing import Any, Final
 
@@ -22,6 +22,7 @@ import structlog
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
 
 from belfry.client.decoding import Decoder
+from belfry.host.background import Background
 from belfry.kafka.changelog_sieve import uncounted
 from belfry.kafka.record_headers import headers_of
 from belfry.outputs.readiness import Outputs
@@ -88,9 +89,8 @@ class Policies:
             "auto.offset.reset": "earliest",
         }
         self._consumer = Consumer(self._properties)
-        self._stopping = Event()
         self._moved = Event()
-        self._thread = Thread(target=self._run, name="belfry-policies", daemon=True)
+        self._thread = Background("policies", self._read, log, "policies not read", again_s=WAIT_S)
         tenants.terms_of = self.terms_of
 
     def start(self) -> None:
@@ -113,13 +113,11 @@ class Policies:
             except ConnectionError:
                 if monotonic() > deadline:
                     raise
-            self._stopping.wait(WAIT_S)
+            self._thread.stopping.wait(WAIT_S)
 
     def stop(self) -> None:
         """Follow no more."""
-        self._stopping.set()
-        if self._thread.is_alive():
-            self._thread.join()
+        self._thread.stop()
         self._consumer.close()
 
     def catch_up(self) -> None:
@@ -206,14 +204,6 @@ class Policies:
             return ()
 
     # -- the thread ------------------------------------------------------------------------------
-
-    def _run(self) -> None:
-        while not self._stopping.is_set():
-            try:
-                self._read()
-            except Exception as error:  # noqa: BLE001  # the cluster is away: the next read tells
-                log.warning("policies not read", reason=str(error))
-                self._stopping.wait(WAIT_S)
 
     def _read(self) -> None:
         first = self._consumer.poll(WAIT_S)

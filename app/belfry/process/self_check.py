@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from shutil import disk_usage
-from threading import Event, Thread
 from typing import Final
 
 import structlog
 
 from belfry.firing.clock_guard import ClockGuard
 from belfry.group.group import Group
+from belfry.host.background import Background, started
 from belfry.partitions.opener import PartitionOpener
 from belfry.partitions.supervisor import Owners
 
@@ -70,33 +70,32 @@ class SelfCheck:
         guard: ClockGuard,
         owners: Owners,
         group: Group,
-        stopping: Event,
     ) -> None:
         self._opener = opener
         self._guard = guard
         self._owners = owners
         self._group = group
-        self._stopping = stopping
         self._fitness = Fitness(opener.settings.unfit_limit_ms)
-        self._thread = Thread(target=self._run, name="belfry-self-check", daemon=True)
+        self._thread = Background("self-check", self._turn, log, "the self-check failed")
         self.reason = ""
 
     def start(self) -> None:
         """Begin to look."""
         self._thread.start()
 
+    def stop(self) -> None:
+        """Look no more; a look that is under way goes on."""
+        self._thread.stopping.set()
+
     def live(self) -> bool:
         """False where only a new process helps: a thread has ended or stands still."""
         now_ms = self._opener.clock.monotonic_ms()
         stuck = [r.partition for r in self._owners.runners() if r.turned_ms_ago(now_ms) > STUCK_MS]
-        return self._owners.working and not stuck
+        return self._owners.working and not stuck and all(each.alive for each in started())
 
-    def _run(self) -> None:
-        while not self._stopping.wait(LOOK_S):
-            try:
-                self._look()
-            except Exception:
-                log.exception("the self-check failed; looking again")
+    def _turn(self) -> None:
+        if not self._thread.stopping.wait(LOOK_S):
+            self._look()
 
     def _look(self) -> None:
         now_ms = self._opener.clock.monotonic_ms()

@@ -11,7 +11,6 @@ import asyncio
 import os
 import signal
 import sys
-import threading
 from typing import Any, Final
 
 import structlog
@@ -91,8 +90,7 @@ class WorkerProcess:
         self._stop = stop
         self._input = opener.outlets.schedules
         self._hand_over_limit_s = settings.hand_over_limit_ms / 1000
-        self._ending = threading.Event()
-        self.self_check = SelfCheck(opener, guard, owners, group, self._ending)
+        self.self_check = SelfCheck(opener, guard, owners, group)
         on_assigned: Any = self._assigned
         app.on_partitions_assigned.connect(on_assigned)
 
@@ -117,7 +115,7 @@ class WorkerProcess:
         await self._app.start()
         self.self_check.start()
         await self._until_asked()
-        self._ending.set()
+        self.self_check.stop()
         log.info("stopping")
         failed = self._app.crashed or bool(self._stop.refusal)
         if not failed:

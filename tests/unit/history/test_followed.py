@@ -184,7 +184,7 @@ def test_nothing_is_followed_once_the_reader_has_gone(
     asked: dict[str, bool] = {}
     monkeypatch.setattr(inner._cluster, "consumer", lambda _, **how: (asked.update(how), log)[1])
     monkeypatch.setattr(inner._cluster, "partitions", lambda *_: [0, 1])
-    monkeypatch.setattr(inner, "_chores", lambda *_: inner._stopping.set())
+    monkeypatch.setattr(inner, "_chores", lambda *_: inner._thread.stopping.set())
     inner._follow(following.book, rows)
     assert asked["tells_ends"]
     assert log.closed

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from belfry.history import follower
 from belfry.history.book import Book
 from belfry.history.layout import HOUR_MS
@@ -26,16 +24,13 @@ class Following(follower.Follower):
         if len(self.met) == 1:
             rows.stuck = True
             raise OSError("No space left on device")
-        self._stopping.set()
+        self._thread.stopping.set()
 
 
-def test_a_store_that_is_stuck_is_opened_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(follower, "AGAIN_S", 0.0)
+def test_a_store_that_is_stuck_is_opened_again(tmp_path: Path) -> None:
     following = Following(tmp_path)
     following.start(homes=1)
-    following._thread.join(20)
+    assert following._thread.stopping.wait(20)
     following.stop()
     (first, _), (second, was_open) = following.met
     assert was_open

@@ -165,7 +165,7 @@ def test_who_is_unknown_after_a_look_that_failed_is_no_stranger(cluster: Cluster
     cluster.away = True
     cluster.watch.start()
     while cluster.watch._clients:
-        cluster.watch._stopping.wait(0.01)
+        cluster.watch._thread.stopping.wait(0.01)
     cluster.watch.stop()
     assert cluster.watch.stranger(1) is None
 
@@ -175,7 +175,7 @@ def test_clients_are_made_anew_after_the_cluster_was_away(cluster: Cluster) -> N
     cluster.away = True
     cluster.watch.start()
     while cluster.watch._clients:
-        cluster.watch._stopping.wait(0.01)
+        cluster.watch._thread.stopping.wait(0.01)
     cluster.watch.stop()
     cluster.away = False
     cluster.look(1)

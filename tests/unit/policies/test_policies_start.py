@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from threading import Event
 from time import monotonic
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ class Young:
 
     def __init__(self, refusals: int) -> None:
         self.refusals = refusals
-        self._stopping = Event()
+        self._thread = SimpleNamespace(stopping=Event())
 
     def catch_up(self) -> None:
         if self.refusals:

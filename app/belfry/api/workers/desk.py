@@ -11,8 +11,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from queue import Empty, SimpleQueue
-from threading import Thread
 from typing import Any, Final
 
 import structlog
@@ -27,6 +27,7 @@ from belfry.api.workers.verdicts import Awaited, VerdictReader, asked_in_fields,
 from belfry.client.kafka import Cluster
 from belfry.client.verdict import Verdict
 from belfry.engine.effects import Fired
+from belfry.host.background import Background
 from belfry.schedules.identity import partition_of
 from belfry.settings import SharedSettings
 from belfry.wire import catalogue
@@ -74,8 +75,8 @@ class Desk:
         cluster = Cluster(properties.pop("bootstrap.servers"), properties)
         self._producer = _producer(settings)
         self._verdicts = VerdictReader(cluster, settings, head)
-        self._stopping = False
-        self._thread = Thread(target=self._run, name="belfry-http-writer", daemon=True)
+        self._thread = Background("http-writer", self._turn, log, "requests not confirmed")
+        self._thread.last = partial(self._producer.flush, 1)
 
     def start(self) -> None:
         """Stand at the end of the lifecycle topic; from then on requests may be written."""
@@ -84,9 +85,7 @@ class Desk:
 
     def stop(self) -> None:
         """Give threads and connections back; who still waits gets no verdict."""
-        self._stopping = True
-        if self._thread.is_alive():
-            self._thread.join()
+        self._thread.stop()
         self._verdicts.stop()
 
     async def ask(self, fields: dict[str, Any], home: int, timeout_s: float) -> Verdict:
@@ -162,10 +161,8 @@ class Desk:
         except (KafkaException, BufferError) as error:
             raise _meaning(error.args[0]) from None
 
-    def _run(self) -> None:
-        while not self._stopping:
-            self._producer.poll(POLL_S)
-        self._producer.flush(1)
+    def _turn(self) -> None:
+        self._producer.poll(POLL_S)
 
 
 def _producer(settings: SharedSettings) -> Producer:

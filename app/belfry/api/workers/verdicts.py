@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from threading import Thread
 from time import monotonic
 from typing import Any, Final
 
@@ -21,6 +20,7 @@ from belfry.client.answers import VERDICTS
 from belfry.client.decoding import Decoder
 from belfry.client.kafka import Cluster, headers_of
 from belfry.client.verdict import Verdict
+from belfry.host.background import Background
 from belfry.settings import SharedSettings
 from belfry.wire.lifecycle import LifecycleEvent, asked_in, generation_in, record_of
 
@@ -73,9 +73,9 @@ class VerdictReader:
         self._decoder = Decoder("LifecycleEvent", only=True)
         self._waiting: dict[Asked, Awaited] = {}
         self._read: set[int] = set()
-        self._stopping = False
         self._consumer: Consumer | None = None
-        self._thread = Thread(target=self._run, name="belfry-http-verdicts", daemon=True)
+        self._looked = monotonic()
+        self._thread = Background("http-verdicts", self._turn, log, "verdicts not read")
 
     def start(self) -> None:
         """Stand at the end of every partition, and begin to read."""
@@ -88,9 +88,7 @@ class VerdictReader:
 
     def stop(self) -> None:
         """End the thread and the consumer."""
-        self._stopping = True
-        if self._thread.is_alive():
-            self._thread.join()
+        self._thread.stop()
         if self._consumer is not None:
             self._consumer.close()
 
@@ -119,16 +117,14 @@ class VerdictReader:
         if awaited is not None:
             yield awaited, Verdict.from_record(record_of(event), event.generation)
 
-    def _run(self) -> None:
+    def _turn(self) -> None:
         assert self._consumer is not None
-        looked = monotonic()
-        while not self._stopping:
-            first = self._consumer.poll(POLL_S)
-            if first is not None:
-                self._take([first, *self._consumer.consume(BATCH, BATCH_S)])
-            if monotonic() - looked > LOOK_S:
-                looked = monotonic()
-                self._look_for_more(self._consumer)
+        first = self._consumer.poll(POLL_S)
+        if first is not None:
+            self._take([first, *self._consumer.consume(BATCH, BATCH_S)])
+        if monotonic() - self._looked > LOOK_S:
+            self._looked = monotonic()
+            self._look_for_more(self._consumer)
 
     def _look_for_more(self, consumer: Consumer) -> None:
         """Read partitions that were added to the topic, from their beginning."""

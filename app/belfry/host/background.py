@@ -1,0 +1,99 @@
+"""What runs in a thread of its own for as long as a worker does: one way to begin, fail and end.
+
+    begin ─► turn ─► turn ─► turn raises ─► told, counted, paused ─► turn ─► … ─► stopped ─► ended
+                                                                                  └ `last` runs once
+
+A *turn* is one round of the work.  It waits by itself, for a message or on `stopping`, and returns
+soon once that is set.  A turn that raises ends neither the thread nor the worker: what it was about
+is told with the error, and the next turn begins after a pause.  So a turn has to leave things such
+that the next one may begin anew.
+
+`started` finds them all, for metrics and for the check whether a worker still lives.  The threads
+are daemons, since one that hangs must not keep a process from ending.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import Event, Thread
+from typing import Any, Final
+from weakref import WeakSet
+
+from confluent_kafka import KafkaException
+
+AGAIN_S: Final = 1.0
+# What a cluster that is away looks like: where it came from in the code tells nobody anything.
+AWAY: Final = (KafkaException, OSError)
+
+
+class Background:
+    """Turns of `work`, again and again until `stop`; `start` and `stop` are called once each."""
+
+    def __init__(
+        self,
+        name: str,
+        work: Callable[[], object],
+        log: Any,
+        failing: str,
+        *,
+        again_s: float = AGAIN_S,
+    ) -> None:
+        """The thread is named ``belfry-NAME``; `failing` is what the log says of a failed turn.
+
+        `last` may be set before the start: it runs in the thread after the last turn.
+        """
+        self.name = name
+        self.stopping = Event()
+        self.failures = 0
+        self.last: Callable[[], object] = _nothing
+        self._work = work
+        self._log = log
+        self._failing = failing
+        self._again_s = again_s
+        self._started = False
+        self._thread = Thread(target=self._run, name=f"belfry-{name}", daemon=True)
+
+    def start(self) -> None:
+        """Begin the first turn; returns at once."""
+        self._started = True
+        _started.add(self)
+        self._thread.start()
+
+    def stop(self, timeout_s: float | None = None) -> bool:
+        """Ask for the end and wait for it; False where it did not come within so many seconds."""
+        self.stopping.set()
+        if self._started:
+            self._thread.join(timeout_s)
+        _started.discard(self)
+        return not self.alive
+
+    @property
+    def alive(self) -> bool:
+        """Whether the thread is there."""
+        return self._thread.is_alive()
+
+    def _run(self) -> None:
+        while not self.stopping.is_set():
+            try:
+                self._work()
+            except Exception as error:  # noqa: BLE001  # the next turn goes on
+                self.failures += 1
+                unexpected = not isinstance(error, AWAY)
+                self._log.warning(self._failing, reason=str(error), exc_info=unexpected)
+                self.stopping.wait(self._again_s)
+        self.last()
+
+
+_started: Final[WeakSet[Background]] = WeakSet()
+
+
+def started() -> list[Background]:
+    """The backgrounds of this process that were started and not stopped, by name.
+
+    One of them that is not `alive` has ended by an error of its own: only a new process helps.
+    """
+    return sorted(_started, key=lambda each: each.name)
+
+
+def _nothing() -> None:
+    """The end of a thread that has nothing left to do."""
