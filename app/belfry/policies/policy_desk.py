@@ -14,7 +14,7 @@ from belfry.wire.worker_keys import Purpose
 
 
 class PolicyDesk:
-    """Implements `belfry.api.workers.policies.Policies` on the policies that a worker follows."""
+    """The policies of one belfry, on those that a worker follows."""
 
     def __init__(self, settings: Settings, followed: Policies) -> None:
         self._followed = followed

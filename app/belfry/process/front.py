@@ -13,6 +13,8 @@ from typing import Final
 import structlog
 
 from belfry.api.workers.desk import Desk, Frames
+from belfry.api.workers.directory import Directory
+from belfry.api.workers.holdings import Holdings
 from belfry.api.workers.parts import Open, Parts
 from belfry.client.errors import BelfryError
 from belfry.group.group import Group
@@ -20,8 +22,6 @@ from belfry.history.follower import Follower
 from belfry.partitions.opener import PartitionOpener
 from belfry.partitions.supervisor import Owners
 from belfry.policies.policy_desk import PolicyDesk
-from belfry.process.directory import Directory
-from belfry.process.holdings import Holdings
 from belfry.tenants.policy import TenantPolicy
 from belfry.wire.lifecycle import LifecycleEvent
 

@@ -8,14 +8,13 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from belfry.api.workers.holdings import NotHeld
+from belfry.api.workers.holdings import Holdings, NotHeld
 from belfry.engine.effects import Effects
 from belfry.engine.ownership import Event, Ownership
 from belfry.engine.read_lease import LEASE_MS, RENEW_MS, ReadLease
 from belfry.kafka.outcome import Fenced
 from belfry.kafka.transactions import Receipt
 from belfry.partitions.leasing import OUTWAIT_MS
-from belfry.process.holdings import Holdings
 from belfry.tenants.directory import Tenants
 from belfry.tenants.effective import Delivery, Level
 from tests.unit.partitions.test_owner import Firing

@@ -29,8 +29,8 @@ from belfry.api.workers.parts import Parts
 from belfry.api.workers.reading import Reads
 from belfry.history import counters
 from belfry.history.book import Page, page
+from belfry.history.follower import Follower
 from belfry.history.layout import Place, after
-from belfry.history.source import History
 from belfry.schedules.identity import partition_of
 from belfry.schedules.masking import masked_url
 from belfry.schedules.outcomes import Outcome
@@ -161,7 +161,7 @@ def _of_tenant(routes: APIRouter, gatherer: Gatherer, callers: Callers) -> None:
         asked = span.asked(tenant)
         start = span.start(asked)
 
-        async def look(source: History, partitions: frozenset[int]) -> dict[str, Any]:
+        async def look(source: Follower, partitions: frozenset[int]) -> dict[str, Any]:
             place, until_ms = _range(source, tenant, span, start)
             walk = book_of(source).of_tenant(tenant.encode(), place, until_ms, partitions)
             return _events(page(walk, span.limit))
@@ -184,7 +184,7 @@ def _statistics(routes: APIRouter, parts: Parts, gatherer: Gatherer, callers: Ca
     ) -> Response:
         """Requests, fires and how late they were, by whole hours."""
 
-        async def look(source: History, partitions: frozenset[int]) -> dict[str, Any]:
+        async def look(source: Follower, partitions: frozenset[int]) -> dict[str, Any]:
             hours: list[tuple[int, list[int]]] = []
             rest_ms, until_ms = span.within(source.reach_ms(tenant.encode()))
             while True:
@@ -217,7 +217,7 @@ def _summed(answers: Iterable[dict[str, Any]], level: Level) -> dict[str, Any]:
 
 
 def _range(
-    source: History, tenant: str, span: HistorySpan, start: Place | None
+    source: Follower, tenant: str, span: HistorySpan, start: Place | None
 ) -> tuple[Place, int]:
     """Where a page begins, and before which instant it ends."""
     low_ms, until_ms = span.within(source.reach_ms(tenant.encode()))

@@ -22,13 +22,14 @@ from belfry.api.problems import Problem
 from belfry.api.workers.parts import RETRY_SOON, Parts
 from belfry.api.workers.peers import FORWARDED, NOT_HELD, Target, Unreachable, number_in
 from belfry.history.book import Book
-from belfry.history.source import History
+from belfry.history.follower import Follower
 
 FOLLOWED: Final = "belfry-followed"
 PATIENCE_S: Final = 2.0
 PAUSE_S: Final = 0.05
 # What a worker finds in some partitions; it may let other requests run meanwhile.
-Look = Callable[[History, frozenset[int]], Awaitable[dict[str, Any]]]
+Answer = dict[str, Any]
+Look = Callable[[Follower, frozenset[int]], Awaitable[Answer]]
 
 
 class Gatherer:
@@ -65,7 +66,7 @@ class Gatherer:
             await asyncio.sleep(PAUSE_S)
 
     async def _elsewhere(
-        self, request: Request, caller: Principal, source: History, missing: frozenset[int]
+        self, request: Request, caller: Principal, source: Follower, missing: frozenset[int]
     ) -> tuple[list[tuple[frozenset[int], dict[str, Any]]], str]:
         """Answers of the other workers with what each answers for, and why some are missing."""
         directory = self._parts.ready.directory
@@ -95,7 +96,9 @@ class Gatherer:
         return partitions, orjson.loads(answer.body)
 
 
-async def _looked(source: History, partitions: frozenset[int], look: Look) -> dict[str, Any] | None:
+async def _looked(
+    source: Follower, partitions: frozenset[int], look: Look
+) -> dict[str, Any] | None:
     """What is found of these partitions; None where they are not all followed to the last."""
     if not partitions or not partitions <= source.followed:
         return None
@@ -103,7 +106,7 @@ async def _looked(source: History, partitions: frozenset[int], look: Look) -> di
     return found if partitions <= source.followed else None
 
 
-async def _for_worker(request: Request, source: History, look: Look) -> Response:
+async def _for_worker(request: Request, source: Follower, look: Look) -> Response:
     """Answer for the partitions that another worker asks for, if all of them are here."""
     asked = request.headers.get(FOLLOWED, "")
     wanted = frozenset(number_in(FOLLOWED, each) for each in asked.split(",") if each)
@@ -115,7 +118,7 @@ async def _for_worker(request: Request, source: History, look: Look) -> Response
     return refusal.response(request.url.path)
 
 
-def opened(source: History) -> History:
+def opened(source: Follower) -> Follower:
     """The same, once it can be asked; raises `Problem` before."""
     if source.book is None or not source.partitions:
         detail = "The history is not open yet. Try again."
@@ -123,7 +126,7 @@ def opened(source: History) -> History:
     return source
 
 
-def book_of(source: History) -> Book:
+def book_of(source: Follower) -> Book:
     """What is kept; raises `Problem` while it is not open."""
     book = opened(source).book
     assert book is not None

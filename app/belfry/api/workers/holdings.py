@@ -1,18 +1,35 @@
-"""What HTTP may read of the partitions: a port that the worker implements.
+"""The partitions that this worker holds, for those who only read them.
 
 A schedule lives in one partition, its home, and each partition is held by one worker at a time.
 Reads go to the holder, see what has been committed and nothing else, and never wait for the engine.
+
+Another thread than the partition's own may look into its RocksDB at any time: the store holds what
+has been committed and nothing else.  What may happen meanwhile is that the partition is given up,
+and then the read fails with `NotHeld` and is to be asked again, of the next owner.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol, TypeVar
+from typing import Final, TypeVar
 
+from rocksdict import DbClosedError
+
+from belfry.engine.ownership import Ownership
+from belfry.engine.read_lease import ReadLease
+from belfry.host.rocks import RocksMap
+from belfry.partitions.supervisor import Owners
+from belfry.partitions.term import Owned
+from belfry.schedules.identity import Homes
 from belfry.store.ordered_map import OrderedMap
+from belfry.tenants.directory import Tenants
 from belfry.tenants.effective import Level, Tenant
+from belfry.tenants.policy import TenantPolicy
 
+# In both states the store is the changelog up to its end, and nobody else writes to it.
+HOLDING: Final = frozenset({Ownership.TAKING_IN, Ownership.FIRING})
 T = TypeVar("T")
+_DEFAULT: Final = TenantPolicy("")
 
 
 class NotHeld(Exception):
@@ -23,48 +40,102 @@ class NotHeld(Exception):
         self.partition = partition
 
 
-class Lease(Protocol):
-    """One term of ownership, as far as reads are concerned."""
-
-    settled: bool
-    """False while a transaction may become visible whose rows are not in the store yet."""
-
-
-class Holdings(Protocol):
+class Holdings:
     """The partitions of one worker; every method is quick and may be called from any thread."""
 
-    partitions: int
+    def __init__(self, owners: Owners, tenants: Tenants, partitions: int) -> None:
+        self.partitions = partitions
+        self._owners = owners
+        self._tenants = tenants
+        self._homes = Homes(partitions)
 
     def home_of(self, tenant: str, schedule_id: str) -> int:
         """The partition in which a schedule lives."""
+        return self._homes.of(tenant, schedule_id, self._spread(tenant))
 
     def former_homes_of(self, tenant: str, schedule_id: str) -> list[int]:
         """Partitions in which it may live since the tenant was spread otherwise."""
+        now = self.home_of(tenant, schedule_id)
+        former = [self._homes.of(tenant, schedule_id, spread) for spread in self._former(tenant)]
+        return [home for home in dict.fromkeys(former) if home != now]
 
     def homes_of(self, tenant: str) -> list[int]:
         """All partitions in which a tenant may have schedules, in their order."""
+        found: set[int] = set()
+        for spread in (self._spread(tenant), *self._former(tenant)):
+            if spread == 1:
+                found.add(self._homes.of(tenant))
+            else:
+                found |= {self._homes.shard(tenant, number) for number in range(spread)}
+        return sorted(found)
 
     def tenant(self, tenant: str) -> Tenant | None:
         """What this worker knows of a tenant; asking must not make one."""
+        return self._tenants.known(tenant.encode())
 
     def level(self, tenant: str) -> Level:
         """Which lifecycle records a tenant gets, whether this worker has met it or not."""
+        known = self.tenant(tenant)
+        if known is not None:
+            return known.level
+        terms = self._tenants.terms_of(tenant) or self._tenants.defaults(tenant)
+        return Level(terms.policy.lifecycle)
+
+    def _spread(self, tenant: str) -> int:
+        return self._policy(tenant).spread
+
+    def _former(self, tenant: str) -> tuple[int, ...]:
+        return self._policy(tenant).former_spreads
+
+    def _policy(self, tenant: str) -> TenantPolicy:
+        """The tenant's policy, also where nothing of the tenant is held here."""
+        known = self.tenant(tenant)
+        terms = self._tenants.terms_of(tenant) if known is None else known.terms
+        return _DEFAULT if terms is None else terms.policy
 
     def held(self) -> list[int]:
         """The partitions that are held now."""
+        return [
+            runner.partition
+            for runner in self._owners.runners()
+            if runner.state in HOLDING and runner.owned is not None
+        ]
 
-    def lease(self, partition: int) -> Lease:
-        """The term of ownership in which a partition is held now; raises `NotHeld`."""
+    def lease(self, partition: int) -> ReadLease:
+        """The lease of the present term of ownership; raises `NotHeld`."""
+        return self._owned(partition).producer.lease
 
-    def proven(self, partition: int, lease: Any, read_ms: float) -> bool:
-        """Whether what was read in that term by an instant (monotonic ms) was the truth then.
-
-        Where it is not known yet, the owner is asked for a commit that tells.  Raises `NotHeld`
-        where the term is over.
-        """
+    def proven(self, partition: int, lease: ReadLease, read_ms: float) -> bool:
+        """Whether what was read in that term by that instant was the truth; raises `NotHeld`."""
+        covered = lease.covers(read_ms)
+        if lease.asked(read_ms):
+            runner = self._owners.runner(partition)
+            if runner is not None:
+                runner.leasing.wake()
+        if not covered and self.lease(partition) is not lease:
+            raise NotHeld(partition)
+        return covered
 
     def position(self, partition: int) -> int:
         """Requests before this offset show in the store; raises `NotHeld`."""
+        return self._owned(partition).engine.manifest.position
 
     def read(self, partition: int, look: Callable[[OrderedMap], T]) -> T:
         """What `look` finds in a partition's rows; raises `NotHeld`."""
+        rows = self._owned(partition).rows
+        if not isinstance(rows, RocksMap):
+            raise NotHeld(partition)
+        try:
+            return look(rows)
+        except (DbClosedError, AttributeError) as error:
+            # Given up meanwhile; a RocksMap that was closed has no database any more.
+            if isinstance(error, AttributeError) and rows.is_open:
+                raise
+            raise NotHeld(partition) from error
+
+    def _owned(self, partition: int) -> Owned:
+        runner = self._owners.runner(partition)
+        owned = None if runner is None or runner.state not in HOLDING else runner.owned
+        if owned is None:
+            raise NotHeld(partition)
+        return owned

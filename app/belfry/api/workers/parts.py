@@ -17,9 +17,9 @@ from belfry.api.workers.desk import Desk
 from belfry.api.workers.directory import Directory
 from belfry.api.workers.holdings import Holdings
 from belfry.api.workers.peers import Passport, Peers
-from belfry.api.workers.policies import Policies
 from belfry.audit.trail import Trail
-from belfry.history.source import History
+from belfry.history.follower import Follower
+from belfry.policies.policy_desk import PolicyDesk
 from belfry.wire.worker_keys import Keys
 
 RETRY_SOON = {"retry-after": "1"}
@@ -32,8 +32,8 @@ class Open:
     desk: Desk
     holdings: Holdings
     directory: Directory
-    history: History
-    policies: Policies
+    history: Follower
+    policies: PolicyDesk
 
 
 class Parts:

@@ -24,7 +24,7 @@ from starlette.responses import Response
 
 from belfry.api.auth.access import Principal
 from belfry.api.problems import Problem
-from belfry.api.workers.holdings import Lease, NotHeld
+from belfry.api.workers.holdings import NotHeld
 from belfry.api.workers.parts import RETRY_SOON, Parts
 from belfry.api.workers.peers import (
     AFTER,
@@ -37,6 +37,7 @@ from belfry.api.workers.peers import (
     is_misdirected,
     number_told,
 )
+from belfry.engine.read_lease import ReadLease
 from belfry.store.lookup import Moving
 from belfry.store.ordered_map import OrderedMap
 
@@ -117,7 +118,7 @@ class Reads:
         await self._proven(partition, lease, deadline)
         return answer
 
-    async def _applied(self, partition: int, lease: Lease, after: int, deadline: float) -> None:
+    async def _applied(self, partition: int, lease: ReadLease, after: int, deadline: float) -> None:
         """Wait until the store shows what may be visible, and the request at this offset."""
         holdings = self._parts.ready.holdings
         while not lease.settled or holdings.position(partition) <= after:
@@ -126,7 +127,7 @@ class Reads:
                 raise _moving(partition, f"{what} is not applied yet")
             await asyncio.sleep(LOOK_S)
 
-    async def _proven(self, partition: int, lease: Lease, deadline: float) -> None:
+    async def _proven(self, partition: int, lease: ReadLease, deadline: float) -> None:
         """Wait until what has been read is known to be the truth."""
         holdings, read_ms = self._parts.ready.holdings, monotonic() * 1000
         while not holdings.proven(partition, lease, read_ms):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from belfry.api.workers.directory import Directory
 from belfry.balance.assignment import Assignment
 from belfry.balance.roster import Roster, Seat, Standing
 from belfry.group.group import Group
-from belfry.process.directory import Directory
 
 MINE = "http://one:8700"
 OTHER = "http://two:8700"

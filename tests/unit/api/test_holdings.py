@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from belfry.process.holdings import Holdings
+from belfry.api.workers.holdings import Holdings
 from belfry.tenants.directory import Tenants
 from belfry.tenants.effective import Delivery, Level, Terms
 from belfry.tenants.policy import TenantPolicy
