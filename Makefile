@@ -44,7 +44,7 @@ run: install ## Run broker, registry and one worker until Ctrl-C.
 PROCESSES := 2
 .PHONY: test
 test: install ## Run all tests; those of whole processes start a broker of their own.
-	@$(BIN)/python -m pytest -p tests.plugins.pure_first -n $(PROCESSES)
+	@$(BIN)/python -m pytest -p tests.plugins.pure_first -n $(PROCESSES) --durations=50 --durations-min=8
 
 .PHONY: fast
 fast: install ## Run the tests that need seconds.
