@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from tests.architecture.tree import PACKAGE, ROOT, python_files, rooms, syntax
+from tests.architecture.tree import PACKAGE, python_files, rooms, syntax
 
 BY_HAND: Final = ("engine", "store")
 PART: Final = re.compile(r"(<!-- generated: files -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -77,7 +77,6 @@ def main() -> None:
         if room not in BY_HAND:
             text = page(room).read_text(encoding="utf-8")
             page(room).write_text(renewed(room, text), encoding="utf-8")
-            print(page(room).relative_to(ROOT))
 
 
 if __name__ == "__main__":
