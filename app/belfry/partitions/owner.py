@@ -44,6 +44,8 @@ from belfry.wire.lifecycle import LifecycleEvent
 
 LONGEST_WAIT_S: Final = 1.0
 PAUSE_AFTER_ABORT_S: Final = 0.05
+# While a schema is asked for.
+LOOK_AGAIN_S: Final = 0.02
 
 log = structlog.get_logger(__name__)
 
@@ -259,6 +261,9 @@ class PartitionRunner:
             self._rests.fires(now_ms)
             effects = engine.fire_due(now_ms, self._pace.at_most)
             self._failpoint("S0")
+        if owned.resolver.deferred or engine.aside.any:
+            owned.resolver.look_after(engine.aside.heads())
+            effects = self._take_aside(engine, effects, now_ms)
         batch = self._ready_batch(owned)
         if batch is not None:
             effects = self._accept(owned, batch, self.arrivals.instant_ms(batch, now_ms))
@@ -294,7 +299,7 @@ class PartitionRunner:
         """Wait for a batch, the next due instant, or a second, whichever comes first."""
         if self._waiting is not None:
             # Its schemas are asked for: fire meanwhile, and look again soon.
-            self._stopping.wait(min(self._due_in_s(owned), 0.02))
+            self._stopping.wait(min(self._due_in_s(owned), LOOK_AGAIN_S))
             return
         if rest_s := self._rests.left_s(self._clock.monotonic_ms()):
             self._stopping.wait(rest_s)
@@ -307,7 +312,8 @@ class PartitionRunner:
 
     def _due_in_s(self, owned: Owned) -> float:
         due_ms = owned.engine.next_due_ms()
-        longest_s = min(LONGEST_WAIT_S, self.upkeep.longest_s(owned))
+        waits = LOOK_AGAIN_S if owned.engine.aside.any else LONGEST_WAIT_S
+        longest_s = min(waits, self.upkeep.longest_s(owned))
         if due_ms is None or not self._may_fire():
             return longest_s
         now_ms = self._clock.wall_ms() - self._guard.skew_ms
@@ -322,9 +328,15 @@ class PartitionRunner:
             return None
         return batch if self.arrivals.may_enter(batch) else None
 
+    def _take_aside(
+        self, engine: PartitionEngine, effects: Effects | None, now_ms: int
+    ) -> Effects | None:
+        """Take in what was set aside and can be read, where there is a clock to do so by."""
+        return engine.take_aside(now_ms) if self._guard.may_fire else effects
+
     def _accept(self, owned: Owned, batch: SourceBatch, now_ms: int) -> Effects:
         try:
-            return owned.engine.accept(batch, now_ms)
+            return owned.engine.accept(batch, now_ms, owned.resolver.deferred)
         except GapInSource as error:
             raise Unknown(f"a batch is missing: {error}") from error
 

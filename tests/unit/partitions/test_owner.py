@@ -255,7 +255,9 @@ class Firing:
         self.engine.fire_due.side_effect = lambda *_: effects
         self.engine.accept.side_effect = self._accept
         self.effects, self.most = effects, 1_000
+        self.engine.aside.any = False
         self.owned = MagicMock(engine=self.engine, inlets=None, keeps_state=False)
+        self.owned.resolver.deferred = ()
         self.owned.source.failure, self.owned.source.end = None, 0
         self.owned.producer.commit = self._commit
         self.owned.producer.lease = ReadLease()
