@@ -281,7 +281,7 @@ class Firing:
         self.runner._step(self.owned)
         return self.commits[-1] if self.commits[before:] else None
 
-    def _accept(self, batch: SourceBatch, _now_ms: int) -> Effects:
+    def _accept(self, batch: SourceBatch, _now_ms: int, _deferred: object) -> Effects:
         self.engine.position = min(batch.start + self.most, batch.next_position)
         return self.effects
 
