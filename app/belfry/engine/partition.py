@@ -46,6 +46,8 @@ from belfry.wire.requests import Reference, RequestReader
 
 # Requests that a step looks at, behind one that had no room for all of its batch.
 FEW: Final = 64
+# Requests that were set aside and are taken in by one step: others come between.
+MOST_ASIDE: Final = 500
 
 
 class GapInSource(Exception):
@@ -195,10 +197,10 @@ class PartitionEngine:
         step = self._step
         self._see_tenants()
         step.now_ms = now_ms
-        for _, record, appended in self.aside.ready():
+        for taken, (_, record, appended) in enumerate(self.aside.ready(), 1):
             self._intake.appended = appended
             self._intake.take(record, self._reader.read_whole(record), step)
-            if step.effects.room <= 0:
+            if step.effects.room <= 0 or taken == MOST_ASIDE:
                 break
         return step.effects
 

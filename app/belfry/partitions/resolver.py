@@ -251,7 +251,7 @@ class Resolver:
 
     def _may_part(self, askers: Collection[bytes]) -> bool:
         """Whether it is known whose later requests have to wait with what these ask for."""
-        if not self._sets_aside:
+        if not self._sets_aside or self._wait_s <= SHORT_S:
             return False
         return NOBODY not in askers or self._tenants.signing.everybody
 

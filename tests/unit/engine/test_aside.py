@@ -6,7 +6,14 @@ import pytest
 
 from belfry.engine import aside
 from belfry.schedules.rejections import Rejection
-from belfry.store.layout.aside import Waits, aside_key, decode_aside, encode_aside
+from belfry.store.layout.aside import (
+    ASIDE_END,
+    ASIDE_PREFIX,
+    Waits,
+    aside_key,
+    decode_aside,
+    encode_aside,
+)
 from belfry.store.ordered_map import MemoryMap
 from belfry.store.schedules import ScheduleStore
 from belfry.tenants.effective import Level, Signing, Terms
@@ -57,7 +64,7 @@ def told(step: Step) -> list[tuple[str, str, int | None]]:
 
 
 def lying(driver: Driver) -> int:
-    return len(list(ScheduleStore(driver.rows).between(aside.ASIDE_PREFIX, aside.ASIDE_END)))
+    return len(list(ScheduleStore(driver.rows).between(ASIDE_PREFIX, ASIDE_END)))
 
 
 def learn(driver: Driver) -> None:
