@@ -261,7 +261,7 @@ class PartitionRunner:
             self._rests.fires(now_ms)
             effects = engine.fire_due(now_ms, self._pace.at_most)
             self._failpoint("S0")
-        if owned.resolver.deferred or engine.aside.any:
+        if owned.resolver.looks_after or engine.aside.any:
             owned.resolver.look_after(engine.aside.heads())
             effects = self._take_aside(engine, effects, now_ms)
         batch = self._ready_batch(owned)

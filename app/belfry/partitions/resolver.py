@@ -116,6 +116,11 @@ class Resolver:
         """Schemas that are not settled, and for which nobody waits but who asks for them."""
         return self._deferred.keys()
 
+    @property
+    def looks_after(self) -> bool:
+        """Whether something is deferred, or refused until nothing is set aside any more."""
+        return bool(self._deferred or self._held_apart)
+
     def look_after(self, heads: Sequence[SourceRecord]) -> None:
         """Settle what is deferred, where `heads` are the first requests that are set aside."""
         for record in heads:
