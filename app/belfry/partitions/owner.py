@@ -38,14 +38,12 @@ from belfry.partitions.pace import Pace
 from belfry.partitions.rests import Rests
 from belfry.partitions.term import Owned, Term, Warm
 from belfry.partitions.upkeep import Upkeep
+from belfry.partitions.waiting_aside import LOOK_AGAIN_S, longest_s, take_aside
 from belfry.recovery.reading import Reading
 from belfry.wire.batch import SourceBatch
 from belfry.wire.lifecycle import LifecycleEvent
 
-LONGEST_WAIT_S: Final = 1.0
 PAUSE_AFTER_ABORT_S: Final = 0.05
-# While a schema is asked for.
-LOOK_AGAIN_S: Final = 0.02
 
 log = structlog.get_logger(__name__)
 
@@ -261,9 +259,7 @@ class PartitionRunner:
             self._rests.fires(now_ms)
             effects = engine.fire_due(now_ms, self._pace.at_most)
             self._failpoint("S0")
-        if owned.resolver.looks_after or engine.aside.any:
-            owned.resolver.look_after(engine.aside.heads())
-            effects = self._take_aside(engine, effects, now_ms)
+        effects = take_aside(owned, effects, now_ms if self._guard.may_fire else None)
         batch = self._ready_batch(owned)
         if batch is not None:
             effects = self._accept(owned, batch, self.arrivals.instant_ms(batch, now_ms))
@@ -312,12 +308,11 @@ class PartitionRunner:
 
     def _due_in_s(self, owned: Owned) -> float:
         due_ms = owned.engine.next_due_ms()
-        waits = LOOK_AGAIN_S if owned.engine.aside.any else LONGEST_WAIT_S
-        longest_s = min(waits, self.upkeep.longest_s(owned))
+        most_s = min(longest_s(owned), self.upkeep.longest_s(owned))
         if due_ms is None or not self._may_fire():
-            return longest_s
+            return most_s
         now_ms = self._clock.wall_ms() - self._guard.skew_ms
-        return min(max((due_ms - now_ms) / 1000, 0.0), longest_s)
+        return min(max((due_ms - now_ms) / 1000, 0.0), most_s)
 
     def _may_fire(self) -> bool:
         return self.state is Ownership.FIRING and self._guard.may_fire
@@ -327,12 +322,6 @@ class PartitionRunner:
         if batch is None or not owned.resolver.ready(batch.records):
             return None
         return batch if self.arrivals.may_enter(batch) else None
-
-    def _take_aside(
-        self, engine: PartitionEngine, effects: Effects | None, now_ms: int
-    ) -> Effects | None:
-        """Take in what was set aside and can be read, where there is a clock to do so by."""
-        return engine.take_aside(now_ms) if self._guard.may_fire else effects
 
     def _accept(self, owned: Owned, batch: SourceBatch, now_ms: int) -> Effects:
         try:
