@@ -1,7 +1,7 @@
-"""Between resolver and engine: what was set aside is looked after, and taken in when it can be read.
+"""Between resolver and engine: what was set aside is looked after, and taken in when it can be.
 
-The resolver asks for the schemas (`resolver.py`), the engine keeps the requests (`engine/aside.py`).
-Neither knows the other; each loop of an owned partition brings them together once.
+The resolver asks for the schemas (`resolver.py`); the engine keeps the requests, as rows
+(`engine/aside.py`).  Neither knows the other: each loop of an owned partition brings them together.
 """
 
 from __future__ import annotations

@@ -83,9 +83,10 @@ def test_what_is_deferred_waits_as_long_as_a_batch_did_and_is_refused_then() -> 
         assert 0.35 < time.monotonic() - began < 2
         site.resolver.taken()
         assert site.code(of_t(7)) == "schema_unavailable"
-        assert site.resolver.looks_after
+        states = [site.resolver.looks_after]
         site.resolver.look_after([])
-        assert not site.resolver.looks_after
+        states.append(site.resolver.looks_after)
+        assert states == [True, False]
         assert site.reader.unknown_schema(of_t(7)) == 7
 
 
