@@ -118,7 +118,7 @@ class PartitionOpener:
             recovered.rows,
             producer,
             self._source_reader(source, term),
-            self._resolver(reader),
+            self._resolver(reader, sets_aside=True),
             intake,
             engine.manifest.owner_epoch + 1,
             new_settings,
@@ -176,16 +176,16 @@ class PartitionOpener:
             NoRows(),
             producer,
             self._source_reader(source, term),
-            self._resolver(reader),
+            self._resolver(reader, sets_aside=False),
             self._intake_end(partition, source, engine.position),
             1,
             None,
             World(self.identities, partition, self.identities.seen),
         )
 
-    def _resolver(self, reader: RequestReader) -> Resolver:
+    def _resolver(self, reader: RequestReader, *, sets_aside: bool) -> Resolver:
         limits = self.settings.registry_wait_ms / 1000, self.settings.registry_lookups_per_minute
-        return Resolver(reader, self.lookups, self.tenants, limits)
+        return Resolver(reader, self.lookups, self.tenants, limits, sets_aside=sets_aside)
 
     def _source_reader(self, source: PartitionLog, term: Term) -> SourceReader:
         settings = self.settings

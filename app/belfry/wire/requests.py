@@ -77,6 +77,19 @@ class RequestReader:
                 found.setdefault(reference, []).append(record)
         return found
 
+    def needed(self, record: SourceRecord) -> Reference | None:
+        """The reference to a registry's schema without which a record cannot be read, or None."""
+        return _needed(record)
+
+    def unknown_schema(self, record: SourceRecord) -> Reference | None:
+        """The same where it is not settled."""
+        reference = _needed(record)
+        return None if reference in self._readings else reference
+
+    def is_refused(self, reference: Reference | None) -> bool:
+        """Whether what carries this reference is rejected."""
+        return reference is not None and isinstance(self._readings.get(reference), Rejection)
+
     def settle(self, reference: Reference, reading: Reading) -> None:
         """Read what carries this reference so from now on."""
         self._readings[reference] = reading

@@ -31,6 +31,8 @@ ZONES: Final = 7
 ANSWERED: Final = 8
 # The row of an identity, whose codec is `store/identity.py`: JSON follows.
 IDENTITY: Final = 9
+# A request that waits for its schema, whose codec is `layout/aside.py`.
+ASIDE: Final = 10
 
 _MARKER: Final = Struct(">BBBBqqQII")
 _VERDICT: Final = Struct(">BBBBqqI")
@@ -379,9 +381,10 @@ def decode_size(stored: bytes) -> int:
 
 def check_format(record: bytes) -> int:
     """The row letter of a record; raises `UnknownFormat` for what this version cannot read."""
-    if len(record) < 2 or record[0] != FORMAT or not PENDING <= record[1] <= ANSWERED:
+    known = len(record) > 1 and (PENDING <= record[1] <= ANSWERED or record[1] == ASIDE)
+    if not known or record[0] != FORMAT:
         raise UnknownFormat(
             f"A record starts with {record[:2].hex()!r}; this version reads format {FORMAT}, rows"
-            f" {PENDING} to {ANSWERED}. Run the version that wrote it, or a newer one."
+            f" {PENDING} to {ANSWERED} and {ASIDE}. Run the version that wrote it, or a newer one."
         )
     return record[1]
