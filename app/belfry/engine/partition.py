@@ -245,7 +245,13 @@ class PartitionEngine:
         """Take in as much as has room; the last record, and the offset behind it."""
         step, records = self._step, batch.records
         last = records[-1] if records else None
-        requests = [refused.get(each[0]) or self._reader.read(each) for each in records]
+        read = self._reader.read
+        requests = [read(each) for each in records]
+        if refused:
+            requests = [
+                refused.get(record[0], request)
+                for record, request in zip(records, requests, strict=True)
+            ]
         for tenant in self._hot_tenants.found_in(requests, batch.start):
             self._waiting.isolate(tenant)
         self._intake.appended = batch.appended
