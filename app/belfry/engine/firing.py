@@ -83,18 +83,19 @@ class Firing:
         routes: dict[bytes, Route] = {}
         for record in records:
             row = decode_pending(record)
-            tenant = row.tenant
+            (due_ms, _, _, _, _, _, _, _, _, _,
+             tenant, _, group, _, _, _, extra, _) = row  # fmt: skip
             route = routes.get(tenant)
             if route is None:
                 route = routes[tenant] = self._route(tenant)
             if route.waits or tenant in backlog or effects.room <= 0:
                 waiting.hold(row, record)
                 effects.moved = True
-            elif row.group and locks.holds_back(row):
+            elif group and locks.holds_back(row):
                 locks.hold(group_lock(row), row, record)
                 effects.moved = True
-            elif row.extra or not is_one_shot(record):
-                leave(row, record, row.due_ms, route, step)
+            elif extra or not is_one_shot(record):
+                leave(row, record, due_ms, route, step)
             else:
                 fire_once(row, route, step)
 

@@ -92,10 +92,12 @@ class Occurrences:
 
     def fire_once(self, row: Pending, route: Route, step: Step) -> None:
         """Fire a one-shot without a rule: it is over then."""
-        name, life, version = b"%b/%b" % (row.tenant, row.schedule_id), row.life, row.version
-        identity = fire_id(name, life, version, row.nominal_ms)
+        (due_ms, nominal_ms, _, _, life, version, occurrence, _, _, _,
+         tenant, schedule_id, _, _, _, _, _, _) = row  # fmt: skip
+        name = b"%b/%b" % (tenant, schedule_id)
+        identity = fire_id(name, life, version, nominal_ms)
         emit(row, route, identity, step)
-        marker = encode_fired_marker(step.now_ms, row.due_ms, life, version, row.occurrence + 1)
+        marker = encode_fired_marker(step.now_ms, due_ms, life, version, occurrence + 1)
         self._store.end(name, marker)
         if route.told:
             tell_fired(row, route, identity, step)
@@ -190,21 +192,23 @@ class Occurrences:
         run: LateRun | None = None,
     ) -> Next | None:
         """Fire one occurrence, or one for a run; what follows, or None where that is nothing."""
-        name = b"%b/%b" % (row.tenant, row.schedule_id)
-        identity = fire_id(name, row.life, row.version, row.nominal_ms)
-        missed, passed_ms = (0, row.nominal_ms) if run is None else (run.number - 1, run.last_ms)
+        (_, nominal_ms, _, _, life, version, occurrence, _, _, jitter,
+         tenant, schedule_id, _, _, _, _, _, _) = row  # fmt: skip
+        name = b"%b/%b" % (tenant, schedule_id)
+        identity = fire_id(name, life, version, nominal_ms)
+        missed, passed_ms = (0, nominal_ms) if run is None else (run.number - 1, run.last_ms)
         emit(row, route, identity, step, missed)
         if rule.awaits is not None:
             self._waiting.locks.close(row, (identity, step.now_ms), rule.awaits)
         if route.told:
             tell_fired(row, route, identity, step)
-        occurrence = row.occurrence + 1
+        occurrence += 1
         following_ms = rule.after_ms(passed_ms) if occurrence < rule.max_fires else None
         if following_ms is None:
             how = ENDED_COMPLETED if rule.recurs else ENDED_FIRED
             self._end(row, how, occurrence, route, step)
             return None
-        return self._next(name, row.jitter_ms, record, following_ms, occurrence)
+        return self._next(name, jitter, record, following_ms, occurrence)
 
     def _next(
         self, name: bytes, jitter: int, record: bytes, following_ms: int, occurrence: int

@@ -32,7 +32,8 @@ _BOTH: Final = Struct(">BBBBqqqQQIIqqBBBBiIIi")
 _DEFINITION_AT: Final = _HEAD.size
 _CONTENT_AT: Final = _BOTH.size
 _SORT_KEY: Final = Struct(">4xq16xQ")
-_INSTANTS: Final = Struct(">qq")
+# Format to flags as they were, due, nominal, accepted to version as they were, occurrence
+_NEXT: Final = Struct(">4sqq28sI")
 _SEQ: Final = Struct(">Q")
 _SEQ_AT: Final = 28
 _KIND_AT: Final = 2
@@ -226,10 +227,8 @@ def with_seq(record: bytes, seq: int) -> bytes:
 
 def next_record(record: bytes, due_ms: int, nominal_ms: int, occurrence: int) -> bytes:
     """The record of an occurrence that follows."""
-    instants, number = _INSTANTS.pack(due_ms, nominal_ms), occurrence.to_bytes(4, "big")
-    return b"".join(
-        (record[:4], instants, record[_BEHIND_INSTANTS], number, record[_DEFINITION_AT:])
-    )
+    head = _NEXT.pack(record[:4], due_ms, nominal_ms, record[_BEHIND_INSTANTS], occurrence)
+    return head + record[_DEFINITION_AT:]
 
 
 # -- the user's headers --------------------------------------------------------------------------
