@@ -11,7 +11,8 @@ has happened that may change it.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from dataclasses import dataclass
+from typing import Final
 
 from belfry.engine.deliveries import deliver, fired_event
 from belfry.engine.effects import Effects
@@ -35,11 +36,13 @@ OURS_BYTES: Final = OURS.encode()
 LENGTH: Final = len(OURS)
 
 
-class Route(NamedTuple):
+@dataclass(slots=True)
+class Route:
     """How events of a tenant leave; `waits` where they join its backlog instead.
 
     `dressed` records are more than the user's bytes; fires are `told` of by a lifecycle record;
-    `loose` records need not be in the transaction.
+    `loose` records need not be in the transaction.  All of it is read per event, which slots make
+    quicker than a named tuple.
     """
 
     tenant: Tenant

@@ -61,7 +61,8 @@ MOST_AT_ONCE: Final = 100
 
 # A row, its record, and the due instant of the place at which it lay.
 Due = tuple[Pending, bytes, int]
-# What follows an occurrence: due instant, nominal instant, number of the next fire, record.
+# What follows an occurrence and is for the same step: due instant, nominal instant, number of the
+# next fire, record.
 Next = tuple[int, int, int, bytes]
 
 
@@ -94,7 +95,7 @@ class Occurrences:
         """Fire a one-shot without a rule: it is over then."""
         (due_ms, nominal_ms, _, _, life, version, occurrence, _, _, _,
          tenant, schedule_id, _, _, _, _, _, _) = row  # fmt: skip
-        name = b"%b/%b" % (tenant, schedule_id)
+        name = b"".join((tenant, b"/", schedule_id))
         identity = fire_id(name, life, version, nominal_ms)
         emit(row, route, identity, step)
         marker = encode_fired_marker(step.now_ms, due_ms, life, version, occurrence + 1)
@@ -125,12 +126,8 @@ class Occurrences:
                 following = self._occur((row, record, place_ms), rule, route, step)
             if following is None:
                 return
-            due_ms, _, _, record = following
-            if due_ms > step.horizon_ms:
-                name = b"%b/%b" % (row.tenant, row.schedule_id)
-                self._store.move_to_timeline(name, record, due_ms, row.seq)
-                return
-            row = row.following(*following[:3])
+            due_ms, nominal_ms, occurrence, record = following
+            row = row.following(due_ms, nominal_ms, occurrence)
             if due_ms > step.now_ms or row.group:
                 # The clock went back, and it waits for the instant to come again; or those of its
                 # group that are due between the two come first.
@@ -191,10 +188,10 @@ class Occurrences:
         step: Step,
         run: LateRun | None = None,
     ) -> Next | None:
-        """Fire one occurrence, or one for a run; what follows, or None where that is nothing."""
-        (_, nominal_ms, _, _, life, version, occurrence, _, _, jitter,
+        """Fire one occurrence, or one for a run; what follows, where that is for this step."""
+        (_, nominal_ms, _, _, life, version, occurrence, _, _, _,
          tenant, schedule_id, _, _, _, _, _, _) = row  # fmt: skip
-        name = b"%b/%b" % (tenant, schedule_id)
+        name = b"".join((tenant, b"/", schedule_id))
         identity = fire_id(name, life, version, nominal_ms)
         missed, passed_ms = (0, nominal_ms) if run is None else (run.number - 1, run.last_ms)
         emit(row, route, identity, step, missed)
@@ -208,13 +205,25 @@ class Occurrences:
             how = ENDED_COMPLETED if rule.recurs else ENDED_FIRED
             self._end(row, how, occurrence, route, step)
             return None
-        return self._next(name, jitter, record, following_ms, occurrence)
+        return self._next(name, row, record, following_ms, occurrence, step)
 
     def _next(
-        self, name: bytes, jitter: int, record: bytes, following_ms: int, occurrence: int
-    ) -> Next:
-        due_ms = following_ms + (jitter_ms(name, following_ms, jitter) if jitter else 0)
+        self,
+        name: bytes,
+        row: Pending,
+        record: bytes,
+        following_ms: int,
+        occurrence: int,
+        step: Step,
+    ) -> Next | None:
+        """Keep what follows: in the timeline, or with the caller where this step may empty it."""
+        jitter, due_ms = row.jitter_ms, following_ms
+        if jitter:
+            due_ms += jitter_ms(name, following_ms, jitter)
         kept = next_record(record, due_ms, following_ms, occurrence)
+        if due_ms > step.horizon_ms:
+            self._store.keep_in_timeline(name, kept, due_ms, row.seq)
+            return None
         self._store.rewrite(name, kept)
         return due_ms, following_ms, occurrence, kept
 
@@ -304,7 +313,7 @@ class Occurrences:
         if following_ms is None:
             self._end(row, ENDED_COMPLETED, row.occurrence, route, step)
             return None
-        return self._next(row.name, row.jitter_ms, record, following_ms, row.occurrence)
+        return self._next(row.name, row, record, following_ms, row.occurrence, step)
 
     # -- what is late and fires each -------------------------------------------------------------
 
