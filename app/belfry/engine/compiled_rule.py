@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Final
 
 from belfry.schedules.misfire import SKIP
-from belfry.schedules.rule import DEFAULT_ACK_TIMEOUT_MS, has_targets, without_targets
+from belfry.schedules.rule import DEFAULT_ACK_TIMEOUT_MS, without_targets
 from belfry.schedules.triggers import trigger_of
 from belfry.store.layout.pending import MOST_NUMBER
 from belfry.store.layout.records import LOCKS_GROUP, LOCKS_OWN
@@ -54,6 +54,4 @@ compiled_bare: Final = lru_cache(maxsize=65_536)(CompiledRule)
 
 def compiled(encoded_rule: bytes) -> CompiledRule:
     """A rule as it lies in a pending record; shared, so never change it."""
-    return compiled_bare(
-        without_targets(encoded_rule) if has_targets(encoded_rule) else encoded_rule
-    )
+    return compiled_bare(without_targets(encoded_rule))

@@ -42,7 +42,7 @@ from belfry.schedules.misfire import (
     run_up_to,
 )
 from belfry.schedules.outcomes import Outcome
-from belfry.store.layout.pending import Pending, has_rule, next_record
+from belfry.store.layout.pending import Pending, PendingRow, as_pending, has_rule, next_record
 from belfry.store.layout.records import (
     ENDED_COMPLETED,
     ENDED_FIRED,
@@ -79,10 +79,13 @@ class Occurrences:
         self._waiting = waiting
         self._zones = zones
         self._undo = undo
+        # By the bytes that lie in records, with what `compiled` cuts off; of this step alone.
+        self._rules: dict[bytes, CompiledRule] = {}
         self.rate = CatchUpRate()
 
     def begin(self, step: Step) -> None:
         """A step fires: find out anew who is slowed by the rate."""
+        self._rules.clear()
         self._waiting.begin_slowing()
         self.set_rate(self.rate.filled(step.now_ms))
 
@@ -91,7 +94,7 @@ class Occurrences:
         self._undo.attribute(self, "rate")
         self.rate = rate
 
-    def fire_once(self, row: Pending, route: Route, step: Step) -> None:
+    def fire_once(self, row: PendingRow, route: Route, step: Step) -> None:
         """Fire a one-shot without a rule: it is over then."""
         (due_ms, nominal_ms, _, _, life, version, occurrence, _, _, _,
          tenant, schedule_id, _, _, _, _, _, _) = row  # fmt: skip
@@ -101,7 +104,7 @@ class Occurrences:
         marker = encode_fired_marker(step.now_ms, due_ms, life, version, occurrence + 1)
         self._store.end(name, marker)
         if route.told:
-            tell_fired(row, route, identity, step)
+            tell_fired(as_pending(row), route, identity, step)
 
     def leave(self, row: Pending, record: bytes, place_ms: int, route: Route, step: Step) -> None:
         """Fire a row that has a rule, or judge it, and keep what follows.
@@ -141,10 +144,14 @@ class Occurrences:
         """The compiled rule; None where this version cannot fire the schedule."""
         if not row.extra or not has_rule(record):
             return None
+        rule = self._rules.get(row.extra)
+        if rule is not None:
+            return rule
         try:
-            return compiled(row.extra)
+            rule = self._rules[row.extra] = compiled(row.extra)
         except UNREADABLE:
             return None
+        return rule
 
     def holds_unreadable(self, row: Pending, record: bytes, step: Step) -> bool:
         """Hold a schedule back that this version cannot fire; the others go on."""

@@ -157,8 +157,9 @@ class ScheduleStore(Committed):
 
     def keep_in_timeline(self, name: bytes, record: bytes, due_ms: int, seq: int) -> None:
         """The same in the timeline."""
-        self.changes[name] = record
-        self.move_to_timeline(name, record, due_ms, seq)
+        key, self._named[name] = timeline_place(due_ms, seq)
+        self._records[key] = self.changes[name] = record
+        self._pending_change += 1
 
     def keep_in_backlog(
         self, name: bytes, tenant: bytes, record: bytes, sort_key: keys.SortKey
