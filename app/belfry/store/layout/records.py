@@ -35,6 +35,8 @@ IDENTITY: Final = 9
 ASIDE: Final = 10
 
 _MARKER: Final = Struct(">BBBBqqQII")
+# The same, with its four first bytes in one piece.
+_ENDED: Final = Struct(">4sqqQII")
 _VERDICT: Final = Struct(">BBBBqqI")
 # format, row, sizes of outcome and code, at, due, version, generation, digest, sizes of action, id
 _ANSWERED: Final = Struct(">BBBBqqIQ16sBB")
@@ -54,6 +56,9 @@ _MOST_NUMBER: Final = (1 << 32) - 1
 HEAD_OF_MARKER: Final = bytes((FORMAT, MARKER))
 HEAD_OF_ANSWERED: Final = bytes((FORMAT, ANSWERED))
 HEAD_IN_TIMELINE: Final = bytes((FORMAT, LOCATION, 0))
+# All of the head of rows that the hot path writes.
+HEAD_OF_FIRED: Final = bytes((FORMAT, MARKER, 0, 0))
+LOCATED_IN_TIMELINE: Final = bytes((FORMAT, LOCATION, 0, 0))
 
 # The hot path packs by itself, and takes the layout from here.
 pack_location: Final = _LOCATION.pack
@@ -194,7 +199,7 @@ def encode_fired_marker(
     ended_ms: int, due_ms: int, life: int, version: int, occurrence: int
 ) -> bytes:
     """The marker of a one-shot that fired: that of `encode_marker`, with less to pass on."""
-    return _MARKER.pack(FORMAT, MARKER, ENDED_FIRED, 0, ended_ms, due_ms, life, version, occurrence)
+    return _ENDED.pack(HEAD_OF_FIRED, ended_ms, due_ms, life, version, occurrence)
 
 
 def decode_marker(record: bytes) -> Marker:
