@@ -232,13 +232,8 @@ class PartitionRunner:
     def _told_taken_over(self, started_ms: float, *, warm: bool) -> None:
         seconds = (self._clock.monotonic_ms() - started_ms) / 1000
         self._metrics.recovered(seconds)
-        self._log.info(
-            "partition taken over",
-            seconds=round(seconds, 3),
-            records=self.reading.records,
-            warm=warm,
-            by_the_group=self.rightful,
-        )
+        told = {"seconds": round(seconds, 3), "records": self.reading.records, "warm": warm}
+        self._log.info("partition taken over", **told, by_the_group=self.rightful)
 
     def _taken_in(self, owned: Owned) -> bool:
         """Whether what the source holds has been taken in, up to an end that is not old."""
