@@ -154,7 +154,8 @@ class ServerSettings(SharedSettings):
     http_advertised_url: str | None = Field(
         None,
         pattern=r"^https?://[^/\s]+$",
-        description="Address under which other workers reach this one; none: host and port.",
+        description="Address under which other workers reach this one; none: host and port, or"
+        " where that is all addresses, the one that leads to the brokers.",
     )
     http_api_keys: SecretStr | None = Field(
         None, description="API keys as a JSON list, as `belfry api-key` prints them."
