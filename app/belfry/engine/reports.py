@@ -245,7 +245,9 @@ def _kept(record: SourceRecord, origin: Origin, rejection: Rejection) -> Rejecte
     """The record as received; what would not fit the topic is cut, and a header says so."""
     _, _, key, value, carried = record
     # By that one its reader had it refused: the reason stands in the headers that are added.
-    headers = [each for each in carried or () if each[0] != UNREAD]
+    headers = list(carried or ())
+    if headers and headers[-1][0] == UNREAD:
+        headers.pop()
     added: Headers = [
         ("belfry-error-code", rejection.code.encode()),
         ("belfry-error-reason", rejection.reason[:MOST_REASON].encode(errors="backslashreplace")),
