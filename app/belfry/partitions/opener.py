@@ -93,7 +93,7 @@ class PartitionOpener:
             warm = term.warm
             producer = self._producer(partition) if warm is None else warm.producer
             undo.callback(producer.close)
-            source = self._log(self.outlets.schedules, partition)
+            source = self._requests(partition)
             undo.callback(source.close)
             recovered = self._recover(term, producer, source)
             undo.callback(recovered.rows.close)
@@ -164,7 +164,7 @@ class PartitionOpener:
             term.moved(Event.FENCED)
             reader = RequestReader()
             engine = self._engine(partition, ScheduleStore(MemoryMap()), reader)
-            source = self._log(self.outlets.schedules, partition)
+            source = self._requests(partition)
             undo.callback(source.close)
             group = consumer_properties(self.settings) | {"group.id": producer.group}
             kept = committed_position(group, self.outlets.schedules, partition)
@@ -278,6 +278,10 @@ class PartitionOpener:
             self.settings.worker_keys(Purpose.ORIGIN),
         )
         return PartitionEngine(place, store, reader, self.tenants, self.settings.step_bytes)
+
+    def _requests(self, partition: int) -> PartitionLog:
+        properties = consumer_properties(self.settings)
+        return PartitionLog(properties, self.outlets.schedules, partition, requests=True)
 
     def _log(self, topic: str, partition: int) -> PartitionLog:
         return PartitionLog(consumer_properties(self.settings), topic, partition)

@@ -21,7 +21,13 @@ from belfry.schedules.rejections import Rejection
 from belfry.schedules.request import PlainRequest, Request
 from belfry.wire import catalogue, framing
 from belfry.wire.bounds import UNCOUNTED_BYTES, Bounds
-from belfry.wire.headers import read_headers, speaks_protocol, too_many, unknown_header
+from belfry.wire.headers import (
+    read_headers,
+    refused_unread,
+    speaks_protocol,
+    too_many,
+    unknown_header,
+)
 from belfry.wire.quick import read_plain
 from belfry.wire.record import SourceRecord, stamp_of
 from belfry.wire.safety import MAX_VALUE_BYTES, unsafe_reason
@@ -146,7 +152,7 @@ class RequestReader:
 
     def _read_claim(self, record: SourceRecord) -> Request | Rejection:
         _, _, key, value, headers = record
-        if headers and (refused := too_many(headers)):
+        if headers and (refused := refused_unread(headers) or too_many(headers)):
             return refused
         if headers and speaks_protocol(headers):
             return read_headers(record)
