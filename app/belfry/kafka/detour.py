@@ -28,7 +28,7 @@ from confluent_kafka import (
 )
 
 from belfry.kafka.one_fetch import Fetched, Where, fetch
-from belfry.kafka.unpacking import chunks_of
+from belfry.kafka.unpacking import MOST_BYTES, chunks_of
 from belfry.telemetry.limited import LimitedLogger
 from belfry.wire.headers import UNREADABLE_BATCH, unread
 from belfry.wire.record import SourceRecord, size_of
@@ -37,6 +37,8 @@ from belfry.wire.record_stream import Unreadable, records_of
 
 SLICE_BYTES: Final = 4_000_000
 RECORD_BYTES: Final = 2_000_000
+# Of a reader of requests: how much librdkafka unpacks of a zstd batch before it gives up.
+BOUNDED: Final[dict[str, Any]] = {"receive.message.max.bytes": MOST_BYTES}
 
 Fetch = Callable[[Mapping[str, Any], Where, int], Fetched]
 log = structlog.get_logger(__name__)

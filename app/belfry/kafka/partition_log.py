@@ -12,7 +12,7 @@ from typing import Any, Final
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from belfry.kafka.changelog_sieve import Changes, Sieve
-from belfry.kafka.detour import Detours, needs_detour
+from belfry.kafka.detour import BOUNDED, Detours, needs_detour
 from belfry.kafka.one_fetch import OffsetGone
 
 REQUEST_S: Final = 10.0
@@ -56,6 +56,8 @@ class PartitionLog:
             "enable.partition.eof": True,
             "auto.offset.reset": "error",
         }
+        if requests:
+            self._properties |= BOUNDED
         self._consumer = Consumer({**self._properties, "isolation.level": "read_committed"})
         self._name = TopicPartition(topic, partition)
         self._failed: Exception | None = None

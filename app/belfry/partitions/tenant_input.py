@@ -31,7 +31,7 @@ from belfry.engine.effects import STEP_BYTES, Effects
 from belfry.engine.handing_over import Inlet, hand_over
 from belfry.host.clock import SystemClock
 from belfry.kafka.caution import Caution
-from belfry.kafka.detour import Detours, needs_detour
+from belfry.kafka.detour import BOUNDED, Detours, needs_detour
 from belfry.kafka.record_headers import headers_of
 from belfry.partitions.forwarding import RENEW_MS, IngressProducer
 from belfry.partitions.gauges import Gauges
@@ -154,6 +154,7 @@ class Reading:
         self._consumer = Consumer(
             {
                 **means.consumer_properties,
+                **BOUNDED,
                 "group.id": self._producer.group,
                 "enable.auto.commit": False,
                 "enable.partition.eof": True,
