@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import Final
 
+from belfry.delivery.kinds.kafka import KafkaSender
 from belfry.delivery.kinds.kind import Poster
 from belfry.delivery.posting import Finished, Ticket
 from belfry.delivery.work import Work
@@ -19,7 +20,9 @@ from belfry.settings import DeliverySettings
 
 # HTTP is not here: `delivery/setup.py` says whether this process posts, or a child of it.
 HTTP: Final = "http"
-SENDERS: Final[dict[str, Callable[[DeliverySettings, Finished], Poster]]] = {}
+SENDERS: Final[dict[str, Callable[[DeliverySettings, Finished], Poster]]] = {
+    "kafka": KafkaSender,
+}
 
 
 class Senders:

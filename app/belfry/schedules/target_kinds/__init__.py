@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from belfry.schedules.target_kinds.http import HTTP
+from belfry.schedules.target_kinds.kafka import KAFKA
 from belfry.schedules.target_kinds.kind import TargetKind
 from belfry.schedules.targets import (
     MAX_BYTES,
@@ -24,7 +25,7 @@ from belfry.schedules.targets import (
 )
 
 # The last one judges what no other one knows, and has what no other one claims.
-_ALL: Final[tuple[TargetKind, ...]] = (HTTP,)
+_ALL: Final[tuple[TargetKind, ...]] = (KAFKA, HTTP)
 
 
 def kind_of(target: HttpTarget) -> TargetKind:
