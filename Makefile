@@ -97,6 +97,8 @@ docs: install ## Make the reference pages and the tables of rooms' pages anew fr
 	$(BIN)/python -m belfry.cli.reference > docs/cli.md
 	$(BIN)/python -m belfry.process.asyncapi > docs/asyncapi.json
 	$(BIN)/python -m belfry.api.routes.openapi > docs/openapi.json
+	$(BIN)/python -m belfry.kafka.strimzi deploy/helm/belfry/files
+	cp dashboards/alerts.yml deploy/helm/belfry/files/alerts.yml
 	@$(BIN)/python -m tests.architecture.room_pages
 
 LOCKED := UV_CUSTOM_COMPILE_COMMAND="make lock" uv pip compile --generate-hashes --universal --python-version 3.11 \
@@ -134,6 +136,36 @@ advisories: $(AUDIT)/.locked ## Look for known holes in the product's dependenci
 secrets: $(AUDIT)/.locked ## Look for secrets in all files; .secrets.baseline lists the examples that are none.
 	@git ls-files -z -- ':!*.lock' ':!.secrets.baseline' | xargs -0 $(AUDIT)/bin/detect-secrets-hook --baseline .secrets.baseline
 	echo "no secrets"
+
+# Tools of the chart, built from their modules; helm-unittest replaces a module of its own, which only
+# a build in its own folder may.
+TOOLS := .tools
+HELM_VERSION := v3.22.0
+UNITTEST_VERSION := v1.1.2
+CHART := deploy/helm/belfry
+KUBERNETES := 1.31.0 1.35.0
+$(TOOLS)/helm-$(HELM_VERSION):
+	@echo "Building helm $(HELM_VERSION), which takes minutes the first time …"
+	GOBIN=$(CURDIR)/$(TOOLS) go install helm.sh/helm/v3/cmd/helm@$(HELM_VERSION)
+	mv $(TOOLS)/helm $@
+
+$(TOOLS)/untt-$(UNITTEST_VERSION):
+	@module=github.com/helm-unittest/helm-unittest@$(UNITTEST_VERSION)
+	mkdir -p $(TOOLS)
+	folder=$$(go mod download -json $$module | sed -n 's/.*"Dir": "\(.*\)".*/\1/p')
+	go build -C "$$folder" -o $(CURDIR)/$@ ./cmd/helm-unittest
+
+.PHONY: chart
+chart: $(TOOLS)/helm-$(HELM_VERSION) $(TOOLS)/untt-$(UNITTEST_VERSION) ## Check the chart for Kubernetes with helm; needs Go, fetches tools.
+	@helm=$(TOOLS)/helm-$(HELM_VERSION)
+	for values in $(CHART)/ci/*.yaml; do
+		$$helm lint --strict --quiet --kube-version $(firstword $(KUBERNETES)) -f $$values $(CHART)
+		for version in $(KUBERNETES); do
+			$$helm template belfry $(CHART) --kube-version $$version -f $$values > /dev/null
+		done
+		echo "$$values: lint and template pass"
+	done
+	$(TOOLS)/untt-$(UNITTEST_VERSION) $(CHART)
 
 .PHONY: clean
 clean: ## Remove what tools leave behind; .venv and data stay.

@@ -16,6 +16,7 @@ from belfry import __version__
 from belfry.api.auth.keys import BadKeys
 from belfry.api.routes.app import create_app, create_health_app
 from belfry.api.server.health_server import Ports
+from belfry.api.server.own_address import reached_host
 from belfry.api.server.server import HttpAddressError
 from belfry.api.setup import gate_of, limits_of, server_of
 from belfry.api.workers.parts import Parts
@@ -70,19 +71,19 @@ def run_worker(settings: DeliverySettings) -> int:
     delivering = DeliveryView(identity)
     try:
         audit = AuditLog(settings, identity.worker_id, metrics.audited, clock.wall_ms)
-        parts, means = _configured(settings, clock, audit)
-    except (HalfConfigured, BadKeys, BadWebhookSettings) as error:
+        parts, means, host = _configured(settings, clock, audit)
+    except (HalfConfigured, BadKeys, BadWebhookSettings, HttpAddressError) as error:
         log.critical("refused to start", reason=str(error))
         return 1
     alone = not isinstance(settings, Settings)
-    limits = limits_of(settings)
+    limits = limits_of(settings, host)
     app = create_app(delivering if alone else view, metrics, (), parts, limits)
     health = create_health_app(delivering if alone else view, metrics, limits.hosts)
     server = Ports(server_of(app, settings, guarded=not parts.gate.is_open), health, settings)
     try:
         with only_one_in(settings.data_dir):
             server.start()
-            reached = settings.http_advertised_url or server.url
+            reached = settings.http_advertised_url or server.url_at(host)
             settings = settings.model_copy(update={"http_advertised_url": reached})
             found = find(settings)
             registry, frames = found.registry, found.frames
@@ -123,12 +124,15 @@ def _quiet(settings: _Kind) -> _Kind:
 
 def _configured(
     settings: DeliverySettings, clock: SystemClock, audit: AuditLog
-) -> tuple[Parts, Means]:
-    """What HTTP and deliveries stand on; raises where the settings mean nothing, or half."""
+) -> tuple[Parts, Means, str]:
+    """What HTTP and deliveries stand on, and the host that others call this worker by.
+
+    Raises where the settings mean nothing, or half.
+    """
     refuse_half_settings(settings)
     keys = settings.worker_keys(Purpose.FORWARD)
     parts = Parts(gate_of(settings, clock.wall_ms), keys, clock.wall_ms, audit.trail)
-    return parts, means_of(settings, clock)
+    return parts, means_of(settings, clock), reached_host(settings)
 
 
 def _group(settings: Settings, name: str, url: str) -> Group:

@@ -45,6 +45,7 @@ PAGES: Final = {
     "recipes.md": [],
     "backup.md": [" policies", '{"end":{"policies":'],
     "registry.md": ["belfry.schedules-value"],
+    "kubernetes.md": ["--resource-pattern-type prefixed", "KafkaUser", '"name":"platform"'],
     "other-clients.md": [
         "1: from kcat",
         "belfry-schedule-id:from/java",

@@ -68,4 +68,4 @@ def test_the_image_stands_on_an_exact_tag() -> None:
 
 
 def test_the_image_does_not_run_as_root() -> None:
-    assert re.findall(r"^USER (\S+)", DOCKERFILE, re.MULTILINE) == ["belfry"]
+    assert re.findall(r"^USER (\S+)", DOCKERFILE, re.MULTILINE) == ["10001:10001"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from urllib.parse import urlsplit
 
 from fastapi import FastAPI
 
@@ -37,9 +36,8 @@ def gate_of(settings: ServerSettings, now_ms: Callable[[], float]) -> Gate:
     return Gate(verifiers, keys)
 
 
-def limits_of(settings: ServerSettings) -> Limits:
-    """What the port bears: names that it answers to, sizes, rates."""
-    reached = urlsplit(settings.http_advertised_url or "").hostname or settings.http_host
+def limits_of(settings: ServerSettings, reached: str) -> Limits:
+    """What the port bears: names that it answers to (`reached` among them), sizes, rates."""
     return Limits(
         hosts=frozenset(name.lower() for name in (reached, *settings.http_allowed_hosts)),
         origins=frozenset(settings.http_allowed_origins),

@@ -8,6 +8,7 @@ import typer
 
 from belfry import __version__
 from belfry.cli import (
+    acls,
     api_key,
     audit,
     backup,
@@ -40,7 +41,7 @@ def program() -> typer.Typer:
     app.callback()(root_options(belfry))
     for commands in (
         *(dev, worker, schedule, events, deliveries, tenant, topics, schema),
-        *(doctor, audit, top, backup, recover, api_key, bench),
+        *(doctor, audit, top, backup, recover, api_key, acls, bench),
     ):
         commands.register(app)
     return app

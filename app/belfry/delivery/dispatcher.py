@@ -16,7 +16,7 @@ from collections import Counter, deque
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from threading import Event, Thread
-from typing import Final, Protocol
+from typing import Final
 
 import structlog
 from confluent_kafka import KafkaException, Message
@@ -24,8 +24,8 @@ from confluent_kafka import KafkaException, Message
 from belfry.client.decoding import Decoder
 from belfry.delivery.answers import Answer, Delivered, End, Failed, step_after
 from belfry.delivery.journal import Journal
-from belfry.delivery.kinds import Carriers
-from belfry.delivery.kinds.kind import Carried
+from belfry.delivery.kinds import Senders
+from belfry.delivery.kinds.kind import Poster
 from belfry.delivery.posting import Finished, Ticket
 from belfry.delivery.progress import Progress
 from belfry.delivery.work import (
@@ -63,25 +63,6 @@ log = structlog.get_logger(__name__)
 Told = Callable[[str, int], None]
 
 
-class Poster(Protocol):
-    """Posts work; each piece comes back once, with its answer."""
-
-    def start(self) -> None:
-        """Begin to wait for work."""
-
-    def hand_in(self, pieces: list[tuple[Ticket, Work]]) -> None:
-        """Work to be done."""
-
-    def drop(self) -> None:
-        """Give up what is under way."""
-
-    def stop(self) -> None:
-        """Give up what is under way, and end."""
-
-
-MakePoster = Callable[[Finished], Poster]
-
-
 def _untold(_outcome: str, _number: int) -> None:
     """Nobody counts."""
 
@@ -104,8 +85,7 @@ class Dispatcher:
         self._clock = clock = SystemClock()
         self._told = told
         self._results: SimpleQueue[tuple[Ticket, Work, Answer]] = SimpleQueue()
-        self._posting = poster(lambda *result: self._results.put(result))
-        self._carriers = Carriers(settings)
+        self._posting = Senders(settings, poster, lambda *result: self._results.put(result))
         self._stopping = Event()
         self._thread = Thread(target=self._run, name="belfry-deliveries", daemon=True)
         self._faults = LimitedLogger(log, clock=lambda: clock.monotonic_ms() / 1000)
@@ -120,7 +100,7 @@ class Dispatcher:
         self._heard_ms: dict[str, float] = {}
         self._moved: set[int] = set()
         self._first_ms = self._gather_ms = 0.0
-        self._bytes = self._record_bytes = 0
+        self._bytes = 0
         self._records: list[Produced] = []
         self._counts: Counter[str] = Counter()
 
@@ -153,7 +133,6 @@ class Dispatcher:
                     self._turn(journal)
                 self._finish(journal)
             except Exception as error:  # noqa: BLE001  # whatever it is, Kafka has the state
-                self._carriers.forget()
                 self._faults.warning(
                     "term ended", "deliveries start over from what is committed", cause=str(error)
                 )
@@ -209,13 +188,8 @@ class Dispatcher:
         """Have work posted, in its order, as far as its hosts have room."""
         pieces: list[tuple[Ticket, Work]] = []
         now_ms = self._clock.monotonic_ms()
-        while self._ahead and self._record_bytes < MOST_BYTES:
+        while self._ahead:
             ticket, work = self._ahead[0]
-            carried = self._carriers.carry(work)
-            if carried is not None:
-                self._ahead.popleft()
-                self._carried(ticket, work, carried)
-                continue
             host = work.hosts[0]
             if self._at_host[host] >= self._most // SHARE:
                 if now_ms - self._heard_ms.get(host, now_ms) < PATIENCE_MS:
@@ -231,12 +205,6 @@ class Dispatcher:
             pieces.append((ticket, work))
         if pieces:
             self._posting.hand_in(pieces)
-
-    def _carried(self, ticket: Ticket, work: Work, carried: Carried) -> None:
-        """An attempt has come to its end here; what it writes is written with the word of it."""
-        self._follow(ticket, work, carried.answer)
-        self._records += carried.records
-        self._record_bytes += sum(len(each.value or b"") for each in carried.records)
 
     def _postpone(self, ticket: Ticket, work: Work) -> None:
         now_ms = int(self._clock.wall_ms())
@@ -288,7 +256,7 @@ class Dispatcher:
         if not self._moved:
             return False
         waited_ms = self._clock.monotonic_ms() - self._first_ms
-        much = len(self._records) >= BATCH or self._record_bytes >= MOST_BYTES
+        much = len(self._records) >= BATCH
         return waited_ms >= self._gather_ms or not self._under_way or much
 
     def _write(self, journal: Journal) -> None:
@@ -299,7 +267,6 @@ class Dispatcher:
         self._moved.clear()
         self._counts.clear()
         self._records.clear()
-        self._record_bytes = 0
 
     def _finish(self, journal: Journal) -> None:
         """Let posts that are under way come to their end, and write what they came to."""
@@ -329,4 +296,4 @@ class Dispatcher:
         kept = (self._progress, self._ahead, self._under_way, self._at_host, self._heard_ms)
         for each in (*kept, self._moved, self._records, self._counts):
             each.clear()
-        self._bytes = self._record_bytes = 0
+        self._bytes = 0

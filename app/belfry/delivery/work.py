@@ -14,6 +14,7 @@ from belfry.schedules.outcomes import Outcome
 from belfry.schedules.target_kinds import kind_of
 from belfry.tenants.deliveries import (
     HEADER,
+    KEY_HEADER,
     RETRIES,
     RETRY_SHARDS,
     DeliveryState,
@@ -43,6 +44,7 @@ class NotADelivery(ValueError):
 class Work:
     """One attempt that is to be made; `value` is the event as it lies in the record.
 
+    `given_key` is the key of the fired record, where its request gave one.
     `secrets` are those of its targets' headers, by reference, for the process that only posts.
     """
 
@@ -52,11 +54,19 @@ class Work:
     headers: Headers
     state: DeliveryState
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
+    given_key: bytes | None = None
 
     @property
     def lane(self) -> tuple[bytes, int]:
         """What keeps its order among itself: a group, or a schedule, at one set of targets."""
         return self.key, self.state.number
+
+    @property
+    def fired_key(self) -> bytes:
+        """The key of the fired record: given, else its group's name or its schedule's."""
+        if self.given_key is not None:
+            return self.given_key
+        return (self.event.group or self.event.schedule_id).encode()
 
     @property
     def hosts(self) -> list[str]:
@@ -107,7 +117,9 @@ def work_of(key: bytes | None, value: bytes | None, headers: Headers, decoder: D
     except UnknownDelivery as error:
         raise NotADelivery(str(error)) from None
     kept = [(name, given) for name, given in headers if not name.startswith(OURS)]
-    return Work(key or b"", value, FiredEvent(**record), kept, state)
+    keys = [given for name, given in headers if name == KEY_HEADER]
+    given_key = keys[-1] if keys else None
+    return Work(key or b"", value, FiredEvent(**record), kept, state, given_key=given_key)
 
 
 def follow_up(work: Work, step: Step, places: Places, now_ms: int) -> list[Produced]:
@@ -139,7 +151,7 @@ def retry(work: Work, again: Again, places: Places) -> Produced | None:
     """The request for the next attempt: a schedule that fires the same record again."""
     event, state = work.event, again.state
     schedule_id = f"{event.fire_id}/{state.number}/{state.attempt}"
-    headers = [*work.headers, (HEADER, encode_state(state))]
+    headers = _headers(work, state)
     fields = {
         "tenant": RETRIES,
         "schedule_id": schedule_id,
@@ -152,6 +164,12 @@ def retry(work: Work, again: Again, places: Places) -> Produced | None:
     route = f"{RETRIES}/{crc32(schedule_id.encode()) % RETRY_SHARDS}"
     made = _request(fields, route.encode(), places)
     return made if len(made.value or b"") <= MOST_RETRY_BYTES else None
+
+
+def _headers(work: Work, state: DeliveryState) -> Headers:
+    """Headers of a record that the same work can be made of again, in this state."""
+    key: Headers = [] if work.given_key is None else [(KEY_HEADER, work.given_key)]
+    return [*work.headers, *key, (HEADER, encode_state(state))]
 
 
 def _request(fields: dict[str, Any], route: bytes, places: Places) -> Produced:
@@ -186,7 +204,7 @@ def told(work: Work, step: Delivered | Failed, places: Places, now_ms: int) -> P
 
 
 def _given_up(work: Work, step: Failed, places: Places, now_ms: int) -> list[Produced]:
-    headers = [*work.headers, (HEADER, encode_state(work.state))]
+    headers = _headers(work, work.state)
     why = (step.answer.code, step.answer.reason)
     letter = Produced(places.undelivered, work.key, work.value, headers)
     return [told(work, step, places, now_ms), dead_letter(letter, why)]

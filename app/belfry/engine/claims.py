@@ -69,6 +69,16 @@ def asker(record: SourceRecord, tenants: Tenants) -> bytes | Rejection:
     return NOBODY
 
 
+def lane_of(record: SourceRecord, tenants: Tenants) -> bytes | Rejection | None:
+    """Who a request waits with where it is set aside; None where it has to be waited for.
+
+    It can be told whose later requests have to wait behind it where its asker is known.  Where
+    everybody signs, the others can be told from them: who gives its name as key is not nobody.
+    """
+    found = asker(record, tenants)
+    return None if found == NOBODY and not tenants.signing.everybody else found
+
+
 def _account(tenant: Tenant, tenants: Tenants) -> bytes:
     own = tenant.terms != tenants.defaults(tenant.name)
     return tenant.name_bytes if own else NOBODY

@@ -15,7 +15,7 @@ from belfry.schedules.outcomes import Outcome
 from belfry.schedules.rule import awaits, has_targets, targets_in
 from belfry.schedules.targets import decode_targets
 from belfry.store.layout.pending import Pending
-from belfry.tenants.deliveries import HEADER
+from belfry.tenants.deliveries import HEADER, KEY_HEADER
 from belfry.tenants.effective import Tenant
 from belfry.wire.fired import FiredEvent, encode_fired
 from belfry.wire.lifecycle import LifecycleEvent
@@ -54,6 +54,8 @@ def deliver(
     """
     key = f"{event.tenant}/{event.group or event.schedule_id}".encode()
     body = encode_fired(event)
+    if row.key is not None:
+        headers = [*headers, (KEY_HEADER, row.key)]
     size = len(key) + len(body) + OVERHEAD_BYTES
     size += sum(len(name) + len(value or b"") + 16 for name, value in headers)
     # An extra fire is not awaited.

@@ -26,7 +26,14 @@ from belfry.engine.step import Step
 from belfry.engine.waiting import PutBack, Waiting
 from belfry.firing.due import Most, ScanPosition, due_chunk
 from belfry.store.layout.keys import SortKey, sort_key
-from belfry.store.layout.pending import Pending, decode_pending, fires_once, is_one_shot
+from belfry.store.layout.pending import (
+    Pending,
+    as_pending,
+    decode_pending,
+    decode_row,
+    fires_once,
+    is_one_shot,
+)
 from belfry.store.schedules import ScheduleStore
 from belfry.tenants.directory import StepTenants
 
@@ -82,19 +89,20 @@ class Firing:
         fire_once, leave = occurrences.fire_once, occurrences.leave
         routes: dict[bytes, Route] = {}
         for record in records:
-            row = decode_pending(record)
-            tenant = row.tenant
+            row = decode_row(record)
+            (due_ms, _, _, _, _, _, _, _, _, _,
+             tenant, _, group, _, _, _, extra, _) = row  # fmt: skip
             route = routes.get(tenant)
             if route is None:
                 route = routes[tenant] = self._route(tenant)
             if route.waits or tenant in backlog or effects.room <= 0:
-                waiting.hold(row, record)
+                waiting.hold(as_pending(row), record)
                 effects.moved = True
-            elif row.group and locks.holds_back(row):
-                locks.hold(group_lock(row), row, record)
+            elif group and locks.holds_back(named := as_pending(row)):
+                locks.hold(group_lock(named), named, record)
                 effects.moved = True
-            elif row.extra or not is_one_shot(record):
-                leave(row, record, row.due_ms, route, step)
+            elif extra or not is_one_shot(record):
+                leave(as_pending(row), record, due_ms, route, step)
             else:
                 fire_once(row, route, step)
 

@@ -19,7 +19,7 @@ from belfry.schedules.rejections import Rejection
 from belfry.store.ordered_map import MemoryMap
 from belfry.store.schedules import ScheduleStore
 from belfry.wire.claims import signature
-from belfry.wire.headers import asked_by
+from belfry.wire.headers import asked_by, refused_unread
 from belfry.wire.origins import vouched
 from belfry.wire.record import (
     SIGNATURE,
@@ -52,8 +52,10 @@ def hand_over(
     place, home = inlet.place, inlet.home
     for record in records:
         offset, timestamp_ms, key, value, _ = record
-        if size_of(record) > MAX_STRAY_BYTES:
-            _refuse(record, inlet, now_ms, effects)
+        refused = refused_unread(record[4]) if record[4] else None
+        if refused is not None or size_of(record) > MAX_STRAY_BYTES:
+            refused = refused or _too_large(record, inlet)
+            _refuse(record, inlet, refused, Step.alone(now_ms, effects))
             continue
         origin = Origin(place.topic, place.partition, offset, timestamp_ms, rerouted=False)
         headers = handed_over(record, origin, inlet.tenant)
@@ -66,18 +68,20 @@ def hand_over(
     return effects
 
 
-def _refuse(record: SourceRecord, inlet: Inlet, now_ms: int, effects: Effects) -> None:
-    """Refuse a request that is too large, and tell of it if it can be read as it is."""
+def _refuse(record: SourceRecord, inlet: Inlet, rejection: Rejection, step: Step) -> None:
+    """Refuse a request that cannot go on, and tell of it if it can be read as it is."""
     offset, timestamp_ms, key, value, headers = record
     record = (offset, timestamp_ms, key, value, without_origin(headers))
     request = RequestReader().read_whole(record)
     named = asked_by(record) if isinstance(request, Rejection) else request
     if named is not None:
         named["tenant"] = inlet.tenant
+    Reports(inlet.place, ScheduleStore(MemoryMap())).reject(record, named, rejection, step)
+
+
+def _too_large(record: SourceRecord, inlet: Inlet) -> Rejection:
     reason = (
         f"The request takes {size_of(record)} bytes; {MAX_STRAY_BYTES} can be handed over from"
         f" {inlet.place.topic}. Store its content elsewhere and schedule the address (claim check)."
     )
-    rejection = Rejection("request_too_large", reason)
-    step = Step.alone(now_ms, effects)
-    Reports(inlet.place, ScheduleStore(MemoryMap())).reject(record, named, rejection, step)
+    return Rejection("request_too_large", reason)

@@ -42,7 +42,7 @@ from belfry.schedules.misfire import (
     run_up_to,
 )
 from belfry.schedules.outcomes import Outcome
-from belfry.store.layout.pending import Pending, has_rule, next_record
+from belfry.store.layout.pending import Pending, PendingRow, as_pending, has_rule, next_record
 from belfry.store.layout.records import (
     ENDED_COMPLETED,
     ENDED_FIRED,
@@ -61,7 +61,8 @@ MOST_AT_ONCE: Final = 100
 
 # A row, its record, and the due instant of the place at which it lay.
 Due = tuple[Pending, bytes, int]
-# What follows an occurrence: due instant, nominal instant, number of the next fire, record.
+# What follows an occurrence and is for the same step: due instant, nominal instant, number of the
+# next fire, record.
 Next = tuple[int, int, int, bytes]
 
 
@@ -78,10 +79,13 @@ class Occurrences:
         self._waiting = waiting
         self._zones = zones
         self._undo = undo
+        # By the bytes that lie in records, with what `compiled` cuts off; of this step alone.
+        self._rules: dict[bytes, CompiledRule] = {}
         self.rate = CatchUpRate()
 
     def begin(self, step: Step) -> None:
         """A step fires: find out anew who is slowed by the rate."""
+        self._rules.clear()
         self._waiting.begin_slowing()
         self.set_rate(self.rate.filled(step.now_ms))
 
@@ -90,15 +94,17 @@ class Occurrences:
         self._undo.attribute(self, "rate")
         self.rate = rate
 
-    def fire_once(self, row: Pending, route: Route, step: Step) -> None:
+    def fire_once(self, row: PendingRow, route: Route, step: Step) -> None:
         """Fire a one-shot without a rule: it is over then."""
-        name, life, version = b"%b/%b" % (row.tenant, row.schedule_id), row.life, row.version
-        identity = fire_id(name, life, version, row.nominal_ms)
+        (due_ms, nominal_ms, _, _, life, version, occurrence, _, _, _,
+         tenant, schedule_id, _, _, _, _, _, _) = row  # fmt: skip
+        name = b"".join((tenant, b"/", schedule_id))
+        identity = fire_id(name, life, version, nominal_ms)
         emit(row, route, identity, step)
-        marker = encode_fired_marker(step.now_ms, row.due_ms, life, version, row.occurrence + 1)
+        marker = encode_fired_marker(step.now_ms, due_ms, life, version, occurrence + 1)
         self._store.end(name, marker)
         if route.told:
-            tell_fired(row, route, identity, step)
+            tell_fired(as_pending(row), route, identity, step)
 
     def leave(self, row: Pending, record: bytes, place_ms: int, route: Route, step: Step) -> None:
         """Fire a row that has a rule, or judge it, and keep what follows.
@@ -123,12 +129,8 @@ class Occurrences:
                 following = self._occur((row, record, place_ms), rule, route, step)
             if following is None:
                 return
-            due_ms, _, _, record = following
-            if due_ms > step.horizon_ms:
-                name = b"%b/%b" % (row.tenant, row.schedule_id)
-                self._store.move_to_timeline(name, record, due_ms, row.seq)
-                return
-            row = row.following(*following[:3])
+            due_ms, nominal_ms, occurrence, record = following
+            row = row.following(due_ms, nominal_ms, occurrence)
             if due_ms > step.now_ms or row.group:
                 # The clock went back, and it waits for the instant to come again; or those of its
                 # group that are due between the two come first.
@@ -142,10 +144,14 @@ class Occurrences:
         """The compiled rule; None where this version cannot fire the schedule."""
         if not row.extra or not has_rule(record):
             return None
+        rule = self._rules.get(row.extra)
+        if rule is not None:
+            return rule
         try:
-            return compiled(row.extra)
+            rule = self._rules[row.extra] = compiled(row.extra)
         except UNREADABLE:
             return None
+        return rule
 
     def holds_unreadable(self, row: Pending, record: bytes, step: Step) -> bool:
         """Hold a schedule back that this version cannot fire; the others go on."""
@@ -189,28 +195,42 @@ class Occurrences:
         step: Step,
         run: LateRun | None = None,
     ) -> Next | None:
-        """Fire one occurrence, or one for a run; what follows, or None where that is nothing."""
-        name = b"%b/%b" % (row.tenant, row.schedule_id)
-        identity = fire_id(name, row.life, row.version, row.nominal_ms)
-        missed, passed_ms = (0, row.nominal_ms) if run is None else (run.number - 1, run.last_ms)
+        """Fire one occurrence, or one for a run; what follows, where that is for this step."""
+        (_, nominal_ms, _, _, life, version, occurrence, _, _, _,
+         tenant, schedule_id, _, _, _, _, _, _) = row  # fmt: skip
+        name = b"".join((tenant, b"/", schedule_id))
+        identity = fire_id(name, life, version, nominal_ms)
+        missed, passed_ms = (0, nominal_ms) if run is None else (run.number - 1, run.last_ms)
         emit(row, route, identity, step, missed)
         if rule.awaits is not None:
             self._waiting.locks.close(row, (identity, step.now_ms), rule.awaits)
         if route.told:
             tell_fired(row, route, identity, step)
-        occurrence = row.occurrence + 1
+        occurrence += 1
         following_ms = rule.after_ms(passed_ms) if occurrence < rule.max_fires else None
         if following_ms is None:
             how = ENDED_COMPLETED if rule.recurs else ENDED_FIRED
             self._end(row, how, occurrence, route, step)
             return None
-        return self._next(name, row.jitter_ms, record, following_ms, occurrence)
+        return self._next(name, row, record, following_ms, occurrence, step)
 
     def _next(
-        self, name: bytes, jitter: int, record: bytes, following_ms: int, occurrence: int
-    ) -> Next:
-        due_ms = following_ms + (jitter_ms(name, following_ms, jitter) if jitter else 0)
+        self,
+        name: bytes,
+        row: Pending,
+        record: bytes,
+        following_ms: int,
+        occurrence: int,
+        step: Step,
+    ) -> Next | None:
+        """Keep what follows: in the timeline, or with the caller where this step may empty it."""
+        jitter, due_ms = row.jitter_ms, following_ms
+        if jitter:
+            due_ms += jitter_ms(name, following_ms, jitter)
         kept = next_record(record, due_ms, following_ms, occurrence)
+        if due_ms > step.horizon_ms:
+            self._store.keep_in_timeline(name, kept, due_ms, row.seq)
+            return None
         self._store.rewrite(name, kept)
         return due_ms, following_ms, occurrence, kept
 
@@ -300,7 +320,7 @@ class Occurrences:
         if following_ms is None:
             self._end(row, ENDED_COMPLETED, row.occurrence, route, step)
             return None
-        return self._next(row.name, row.jitter_ms, record, following_ms, row.occurrence)
+        return self._next(row.name, row, record, following_ms, row.occurrence, step)
 
     # -- what is late and fires each -------------------------------------------------------------
 

@@ -14,9 +14,11 @@ rolls anything back.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from hashlib import blake2b
 from typing import Final
 
+from belfry.engine.aside import Aside
 from belfry.engine.catch_up import LEAST_SHARE, CatchUp
 from belfry.engine.effects import STEP_BYTES, Effects
 from belfry.engine.fast_path import FastPath
@@ -33,16 +35,19 @@ from belfry.engine.waiting import Waiting
 from belfry.engine.zone_change import ZoneChange
 from belfry.firing.due import ScanPosition
 from belfry.firing.hot_tenants import HotTenants
+from belfry.schedules.rejections import Rejection
 from belfry.store.layout import keys
 from belfry.store.layout.records import Manifest, StoredState
 from belfry.store.schedules import ScheduleStore
 from belfry.tenants.directory import StepTenants, Tenants
 from belfry.wire.batch import SourceBatch
 from belfry.wire.record import SourceRecord
-from belfry.wire.requests import RequestReader
+from belfry.wire.requests import Reference, RequestReader
 
 # Requests that a step looks at, behind one that had no room for all of its batch.
 FEW: Final = 64
+# Requests that were set aside and are taken in by one step: others come between.
+MOST_ASIDE: Final = 500
 
 
 class GapInSource(Exception):
@@ -84,6 +89,7 @@ class PartitionEngine:
         self._intake = Intake(place, store, of_step, self._waiting, reports, self._limits)
         self._fast_path = FastPath(place, store, of_step, self._waiting, reports)
         self._hot_tenants = HotTenants()
+        self.aside = Aside(store, reader, tenants, undo)
         self._maintenance = Maintenance(store, of_step, self._waiting, self._zones, undo)
         self._next_due_ms = store.first_due_ms(self._stands.scan.next)
         self._step = self._begun()
@@ -186,7 +192,21 @@ class PartitionEngine:
             self._firing.end_waits(step)
         return step.effects
 
-    def accept(self, batch: SourceBatch, now_ms: int) -> Effects:
+    def take_aside(self, now_ms: int) -> Effects:
+        """Take in what was set aside and can be read by now; comes before `accept` in a step."""
+        step = self._step
+        self._see_tenants()
+        step.now_ms = now_ms
+        for taken, (_, record, appended) in enumerate(self.aside.ready(), 1):
+            self._intake.appended = appended
+            self._intake.take(record, self._reader.read_whole(record), step)
+            if step.effects.room <= 0 or taken == MOST_ASIDE:
+                break
+        return step.effects
+
+    def accept(
+        self, batch: SourceBatch, now_ms: int, deferred: Collection[Reference] = ()
+    ) -> Effects:
         """Take a batch of requests in; the second half of a step.
 
         Each request counts from its own arrival (`arrival.py`).  `now_ms` is when its verdict is
@@ -195,6 +215,8 @@ class PartitionEngine:
         Small requests may have large effects: a TRIGGER fires a payload that was stored.  Where the
         step has no room left, `position` stays amid the batch, and `batch.behind(position)` is for
         the next step.
+
+        What refers to `deferred` schemas is set aside (`aside.py`).
         """
         step = self._step
         if batch.start != step.position:
@@ -206,7 +228,10 @@ class PartitionEngine:
             records, behind = records[: self._few], records[self._few][0]
         # A batch is bounded itself, so what it brings along fits; what it sets off may not.
         effects.room = self._step_bytes + 2 * batch.size
-        last, behind = self._take_in(batch._replace(records=records, next_position=behind))
+        split = self.aside.split(records, deferred, appended=batch.appended)
+        batch_of_step = batch._replace(records=split.taken, next_position=behind)
+        last, behind = self._take_in(batch_of_step, split.refused)
+        self.aside.keep([each for each in split.waits if each.record[0] < behind])
         self._few = _next_few(self._few, behind < batch.next_position, effects.room)
         effects.moved = effects.moved or behind != step.position
         step.position = behind
@@ -214,11 +239,19 @@ class PartitionEngine:
             step.heard_ms = max(step.heard_ms, last[1])
         return effects
 
-    def _take_in(self, batch: SourceBatch) -> tuple[SourceRecord | None, int]:
+    def _take_in(
+        self, batch: SourceBatch, refused: Mapping[int, Rejection]
+    ) -> tuple[SourceRecord | None, int]:
         """Take in as much as has room; the last record, and the offset behind it."""
         step, records = self._step, batch.records
         last = records[-1] if records else None
-        requests = [self._reader.read(record) for record in records]
+        read = self._reader.read
+        requests = [read(each) for each in records]
+        if refused:
+            requests = [
+                refused.get(record[0], request)
+                for record, request in zip(records, requests, strict=True)
+            ]
         for tenant in self._hot_tenants.found_in(requests, batch.start):
             self._waiting.isolate(tenant)
         self._intake.appended = batch.appended
@@ -273,6 +306,7 @@ class PartitionEngine:
         self._stands = self._step.stands(manifest)
         self._maintenance.retention.wrote(len(self._step.effects.rows))
         self._limits.keep_up()
+        self.aside.forget_empty()
         self._store.commit(StoredState(changelog_offset, now_ms, manifest))
         self._undo.forget()
         self._next_due_ms = self._store.first_due_ms(self._stands.scan.next)

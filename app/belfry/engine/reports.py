@@ -30,6 +30,7 @@ from belfry.store.layout.records import (
 from belfry.store.schedules import ScheduleStore
 from belfry.tenants.directory import StepTenants
 from belfry.tenants.effective import Tenant
+from belfry.wire.headers import UNREAD
 from belfry.wire.lifecycle import LifecycleEvent
 from belfry.wire.origins import believed_origin
 from belfry.wire.record import Headers, Origin, SourceRecord, size_of
@@ -242,7 +243,11 @@ def _reused(request_id: str, first: Verdict) -> Reply:
 
 def _kept(record: SourceRecord, origin: Origin, rejection: Rejection) -> Rejected:
     """The record as received; what would not fit the topic is cut, and a header says so."""
-    _, _, key, value, headers = record
+    _, _, key, value, carried = record
+    # By that one its reader had it refused: the reason stands in the headers that are added.
+    headers = list(carried or ())
+    if headers and headers[-1][0] == UNREAD:
+        headers.pop()
     added: Headers = [
         ("belfry-error-code", rejection.code.encode()),
         ("belfry-error-reason", rejection.reason[:MOST_REASON].encode(errors="backslashreplace")),
@@ -256,8 +261,8 @@ def _kept(record: SourceRecord, origin: Origin, rejection: Rejection) -> Rejecte
         third = MAX_REJECTED_BYTES // 3
         key = None if key is None else key[:third]
         value = None if value is None else value[:third]
-        headers = _first_headers(headers or [], third)
-    return Rejected(key, value, [*(headers or ()), *added])
+        headers = _first_headers(headers, third)
+    return Rejected(key, value, [*headers, *added])
 
 
 def _first_headers(headers: Headers, room: int) -> Headers:

@@ -12,6 +12,8 @@ from typing import Any, Final
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from belfry.kafka.changelog_sieve import Changes, Sieve
+from belfry.kafka.detour import BOUNDED, Detours, needs_detour
+from belfry.kafka.one_fetch import OffsetGone
 
 REQUEST_S: Final = 10.0
 FEW: Final = 100
@@ -39,9 +41,14 @@ class OutOfRange(LostRange):
 
 
 class PartitionLog:
-    """A reader of one partition from a position on."""
+    """A reader of one partition from a position on.
 
-    def __init__(self, properties: dict[str, Any], topic: str, partition: int) -> None:
+    `requests` says that batches which the consumer cannot unpack are read on a detour.
+    """
+
+    def __init__(
+        self, properties: dict[str, Any], topic: str, partition: int, *, requests: bool = False
+    ) -> None:
         self._properties = {
             **properties,
             "group.id": "belfry-reads-without-a-group",
@@ -49,9 +56,12 @@ class PartitionLog:
             "enable.partition.eof": True,
             "auto.offset.reset": "error",
         }
+        if requests:
+            self._properties |= BOUNDED
         self._consumer = Consumer({**self._properties, "isolation.level": "read_committed"})
         self._name = TopicPartition(topic, partition)
         self._failed: Exception | None = None
+        self._detours = Detours(properties) if requests else None
         # Which records of a changelog count; of other topics nobody asks.
         self.sieve = Sieve()
         self.position = 0
@@ -62,6 +72,10 @@ class PartitionLog:
     def topic(self) -> str:
         """Name of the topic."""
         return str(self._name.topic)
+
+    @property
+    def _where(self) -> tuple[str, int]:
+        return self.topic, int(self._name.partition)
 
     def seek(self, offset: int) -> None:
         """Read from this offset on; LostRange if the log begins later."""
@@ -79,8 +93,14 @@ class PartitionLog:
                 f"{self._name.topic}/{self._name.partition} begins at offset {low}; offsets"
                 f" {offset} to {low - 1} are gone before they were read"
             )
-        self.position, self._failed = offset, None
+        self._failed = None
+        if self._detours is not None:
+            self._detours.clear()
         self.sieve.restart()
+        self._assign(offset)
+
+    def _assign(self, offset: int) -> None:
+        self.position = offset
         self._consumer.assign([TopicPartition(self._name.topic, self._name.partition, offset)])
 
     def ends(self) -> tuple[int, int]:
@@ -118,6 +138,8 @@ class PartitionLog:
         has lost none of them.
         """
         self._raise_what_failed()
+        if self._detours is not None and self._where in self._detours:
+            return self._read_on_detour(self._detours, at_most)
         first = self._consumer.poll(wait_s)
         if first is None:
             return []
@@ -129,11 +151,33 @@ class PartitionLog:
         if not records:
             self._raise_what_failed()
         else:
-            last = records[-1].offset()
-            assert last is not None
-            self.position = max(self.position, last + 1)
-            self.newest_ms = records[-1].timestamp()[1]
+            self._note(records)
         return records
+
+    def _note(self, records: list[Message]) -> None:
+        """Move behind these records."""
+        last = records[-1].offset()
+        assert last is not None
+        self.position = max(self.position, last + 1)
+        self.newest_ms = records[-1].timestamp()[1]
+
+    def _read_on_detour(self, detours: Detours, at_most: int) -> list[Message]:
+        """The next records of the batch that the consumer cannot unpack; behind it, it goes on."""
+        try:
+            records = detours.take(at_most)
+        except OffsetGone as error:
+            raise OutOfRange(str(error)) from None
+        if records:
+            self._note(records)
+        for end in detours.ended().values():
+            self._assign(max(self.position, end))
+        return records
+
+    def _begin_detour(self, detours: Detours, offset: int) -> None:
+        """Read on without the consumer, which would report the same batch for ever."""
+        self.position = max(self.position, offset)
+        self._consumer.unassign()
+        detours.begin(self._where, self.position)
 
     def _raise_what_failed(self) -> None:
         failed, self._failed = self._failed, None
@@ -156,6 +200,8 @@ class PartitionLog:
                 self.position = max(self.position, message.offset() or 0)
             elif error.code() == KafkaError._AUTO_OFFSET_RESET:
                 failed = OutOfRange(f"{self._name.topic}/{self._name.partition}: {error.str()}")
+            elif self._detours is not None and needs_detour(error):
+                self._begin_detour(self._detours, message.offset() or 0)
             elif error.fatal() or not error.retriable():
                 failed = ConnectionError(f"{self._name.topic}: {error.str()}")
         return failed

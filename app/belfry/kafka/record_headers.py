@@ -7,7 +7,7 @@ from typing import Any
 from confluent_kafka import Message
 
 from belfry.store.signatures import SIGNATURE
-from belfry.wire.headers import bounded
+from belfry.wire.headers import NO_TEXT, bounded
 from belfry.wire.record import Headers
 
 
@@ -25,7 +25,7 @@ def headers_of(messages: list[Message]) -> list[Headers | None]:
         try:
             found.append(bounded(next(calls)))
         except (SystemError, UnicodeDecodeError):
-            found.append([("belfry-unreadable", b"a header name of this record is no UTF-8")])
+            found.append([NO_TEXT])
     return found
 
 

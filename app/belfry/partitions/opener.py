@@ -93,7 +93,7 @@ class PartitionOpener:
             warm = term.warm
             producer = self._producer(partition) if warm is None else warm.producer
             undo.callback(producer.close)
-            source = self._log(self.outlets.schedules, partition)
+            source = self._requests(partition)
             undo.callback(source.close)
             recovered = self._recover(term, producer, source)
             undo.callback(recovered.rows.close)
@@ -118,7 +118,7 @@ class PartitionOpener:
             recovered.rows,
             producer,
             self._source_reader(source, term),
-            self._resolver(reader),
+            self._resolver(reader, sets_aside=True),
             intake,
             engine.manifest.owner_epoch + 1,
             new_settings,
@@ -164,7 +164,7 @@ class PartitionOpener:
             term.moved(Event.FENCED)
             reader = RequestReader()
             engine = self._engine(partition, ScheduleStore(MemoryMap()), reader)
-            source = self._log(self.outlets.schedules, partition)
+            source = self._requests(partition)
             undo.callback(source.close)
             group = consumer_properties(self.settings) | {"group.id": producer.group}
             kept = committed_position(group, self.outlets.schedules, partition)
@@ -176,16 +176,16 @@ class PartitionOpener:
             NoRows(),
             producer,
             self._source_reader(source, term),
-            self._resolver(reader),
+            self._resolver(reader, sets_aside=False),
             self._intake_end(partition, source, engine.position),
             1,
             None,
             World(self.identities, partition, self.identities.seen),
         )
 
-    def _resolver(self, reader: RequestReader) -> Resolver:
+    def _resolver(self, reader: RequestReader, *, sets_aside: bool) -> Resolver:
         limits = self.settings.registry_wait_ms / 1000, self.settings.registry_lookups_per_minute
-        return Resolver(reader, self.lookups, self.tenants, limits)
+        return Resolver(reader, self.lookups, self.tenants, limits, sets_aside=sets_aside)
 
     def _source_reader(self, source: PartitionLog, term: Term) -> SourceReader:
         settings = self.settings
@@ -278,6 +278,10 @@ class PartitionOpener:
             self.settings.worker_keys(Purpose.ORIGIN),
         )
         return PartitionEngine(place, store, reader, self.tenants, self.settings.step_bytes)
+
+    def _requests(self, partition: int) -> PartitionLog:
+        properties = consumer_properties(self.settings)
+        return PartitionLog(properties, self.outlets.schedules, partition, requests=True)
 
     def _log(self, topic: str, partition: int) -> PartitionLog:
         return PartitionLog(consumer_properties(self.settings), topic, partition)

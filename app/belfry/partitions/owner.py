@@ -38,11 +38,11 @@ from belfry.partitions.pace import Pace
 from belfry.partitions.rests import Rests
 from belfry.partitions.term import Owned, Term, Warm
 from belfry.partitions.upkeep import Upkeep
+from belfry.partitions.waiting_aside import LOOK_AGAIN_S, longest_s, take_aside
 from belfry.recovery.reading import Reading
 from belfry.wire.batch import SourceBatch
 from belfry.wire.lifecycle import LifecycleEvent
 
-LONGEST_WAIT_S: Final = 1.0
 PAUSE_AFTER_ABORT_S: Final = 0.05
 
 log = structlog.get_logger(__name__)
@@ -232,13 +232,8 @@ class PartitionRunner:
     def _told_taken_over(self, started_ms: float, *, warm: bool) -> None:
         seconds = (self._clock.monotonic_ms() - started_ms) / 1000
         self._metrics.recovered(seconds)
-        self._log.info(
-            "partition taken over",
-            seconds=round(seconds, 3),
-            records=self.reading.records,
-            warm=warm,
-            by_the_group=self.rightful,
-        )
+        told = {"seconds": round(seconds, 3), "records": self.reading.records, "warm": warm}
+        self._log.info("partition taken over", **told, by_the_group=self.rightful)
 
     def _taken_in(self, owned: Owned) -> bool:
         """Whether what the source holds has been taken in, up to an end that is not old."""
@@ -260,6 +255,7 @@ class PartitionRunner:
             self._rests.fires(now_ms)
             effects = engine.fire_due(now_ms, self._pace.at_most)
             self._failpoint("S0")
+        effects = take_aside(owned, effects, now_ms if self._guard.may_fire else None)
         batch = self._ready_batch(owned)
         if batch is not None:
             effects = self._accept(owned, batch, self.arrivals.instant_ms(batch, now_ms))
@@ -295,7 +291,7 @@ class PartitionRunner:
         """Wait for a batch, the next due instant, or a second, whichever comes first."""
         if self._waiting is not None:
             # Its schemas are asked for: fire meanwhile, and look again soon.
-            self._stopping.wait(min(self._due_in_s(owned), 0.02))
+            self._stopping.wait(min(self._due_in_s(owned), LOOK_AGAIN_S))
             return
         if rest_s := self._rests.left_s(self._clock.monotonic_ms()):
             self._stopping.wait(rest_s)
@@ -308,11 +304,11 @@ class PartitionRunner:
 
     def _due_in_s(self, owned: Owned) -> float:
         due_ms = owned.engine.next_due_ms()
-        longest_s = min(LONGEST_WAIT_S, self.upkeep.longest_s(owned))
+        most_s = min(longest_s(owned), self.upkeep.longest_s(owned))
         if due_ms is None or not self._may_fire():
-            return longest_s
+            return most_s
         now_ms = self._clock.wall_ms() - self._guard.skew_ms
-        return min(max((due_ms - now_ms) / 1000, 0.0), longest_s)
+        return min(max((due_ms - now_ms) / 1000, 0.0), most_s)
 
     def _may_fire(self) -> bool:
         return self.state is Ownership.FIRING and self._guard.may_fire
@@ -325,7 +321,7 @@ class PartitionRunner:
 
     def _accept(self, owned: Owned, batch: SourceBatch, now_ms: int) -> Effects:
         try:
-            return owned.engine.accept(batch, now_ms)
+            return owned.engine.accept(batch, now_ms, owned.resolver.deferred)
         except GapInSource as error:
             raise Unknown(f"a batch is missing: {error}") from error
 

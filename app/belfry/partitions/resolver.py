@@ -3,26 +3,34 @@
     what is known ──────────────────────────────► read
     what would be refused anyway ───────────────► refused unread    (`engine/claims.py`)
     within its asker's budget ──► looked up ────► read, or refused with the registry's reason
+                                      └ 100 ms ─► deferred: set aside    (`engine/aside.py`)
     beyond it, or not answered in time ─────────► refused: schema_unavailable
 
-A batch never waits for its worst record.  It waits for answers as long as the partition's patience
-lasts: `wait_s` at a stretch, and a tenth of the time in the long run.  Where the registry is silent
-(`registry/lookups.py`) it does not wait at all.  Meanwhile the partition fires.
+A batch never waits for its worst record.  Where it is known who asks for a schema, the batch waits
+for `SHORT_S`.  Then the schema is deferred: the engine sets aside what refers to it, which waits
+for up to `wait_s` by itself, and the rest is taken in.  Where somebody is waiting already, what the
+same asker needs is deferred at once.
+
+Where nobody knows who asks, or there is no state to set anything aside in, the batch waits as long
+as the partition's patience lasts: `wait_s` at a stretch, and a tenth of the time in the long run.
+Where the registry is silent (`registry/lookups.py`) nothing waits at all.  Meanwhile the partition
+fires.
 
 A refusal holds for the batch that met it, however often its step is rolled back and done again,
 and in however many steps it is taken in; with the next batch the reference is looked at anew.
+That of a deferred schema holds until nothing is set aside any more.
 Everything here belongs to the partition's thread.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from time import monotonic
-from typing import Final
+from typing import Final, NamedTuple
 from uuid import UUID
 
-from belfry.engine.claims import asker
+from belfry.engine.claims import NOBODY, asker
 from belfry.firing.rates import Rate
 from belfry.registry.lookups import Lookups
 from belfry.schedules.rejections import Rejection
@@ -33,8 +41,17 @@ from belfry.wire.requests import Reference, RequestReader
 MINUTE_MS: Final = 60_000
 # How much of the time a partition may wait for answers in the long run.
 SHARE: Final = 0.1
+# How long a batch waits for a schema of somebody who can be set aside.
+SHORT_S: Final = 0.1
 
 Askers = frozenset[bytes]
+
+
+class Deferred(NamedTuple):
+    """A schema that set-aside requests wait for: since when (seconds), and who asks for it."""
+
+    since: float
+    askers: Askers
 
 
 class Patience:
@@ -71,8 +88,12 @@ class Resolver:
         tenants: Tenants,
         limits: tuple[float, int],
         clock: Callable[[], float] = monotonic,
+        *,
+        sets_aside: bool = False,
     ) -> None:
         wait_s, self._per_minute = limits
+        self._wait_s = wait_s
+        self._sets_aside = sets_aside
         self._reader = reader
         self._lookups = lookups
         self._tenants = tenants
@@ -86,6 +107,54 @@ class Resolver:
         self._open: dict[Reference, Askers] = {}
         self._paid: dict[Reference, bytes] = {}
         self._held: list[Reference] = []
+        # What set-aside requests wait for, and what of it is refused until they are taken in.
+        self._deferred: dict[Reference, Deferred] = {}
+        self._held_apart: set[Reference] = set()
+
+    @property
+    def deferred(self) -> Collection[Reference]:
+        """Schemas that are not settled, and for which nobody waits but who asks for them."""
+        return self._deferred.keys()
+
+    @property
+    def looks_after(self) -> bool:
+        """Whether something is deferred, or refused until nothing is set aside any more."""
+        return bool(self._deferred or self._held_apart)
+
+    def look_after(self, heads: Sequence[SourceRecord]) -> None:
+        """Settle what is deferred, where `heads` are the first requests that are set aside."""
+        for record in heads:
+            self._meet_again(record)
+        lookups = self._lookups
+        if lookups is not None:
+            for reference in [each for each in self._paid if each in self._deferred]:
+                self._settled(reference, lookups)
+            self._ask(lookups, {each: found.askers for each, found in self._deferred.items()})
+        for reference, (since, _) in list(self._deferred.items()):
+            if lookups is None:
+                self._refuse(reference, Rejection("unknown_schema_id", _NO_REGISTRY))
+            elif self._clock() - since >= self._wait_s:
+                self._refuse_open(reference, _late(self._clock() - since))
+        if lookups is not None and self._deferred and (silent := lookups.silent):
+            for reference in list(self._deferred):
+                self._refuse_open(reference, f"The schema registry is silent: {silent}.")
+        if not heads and self._records is None:
+            self._forget_held_apart()
+
+    def _meet_again(self, record: SourceRecord) -> None:
+        """What a former owner has set aside waits here too, as does what was forgotten."""
+        reference = self._reader.unknown_schema(record)
+        if reference is not None and reference not in self._deferred:
+            found = asker(record, self._tenants)
+            askers = frozenset((NOBODY if isinstance(found, Rejection) else found,))
+            self._deferred[reference] = Deferred(self._clock(), askers)
+            if self._lookups is not None:
+                self._settled(reference, self._lookups)
+
+    def _forget_held_apart(self) -> None:
+        for reference in self._held_apart:
+            self._reader.forget(reference)
+        self._held_apart.clear()
 
     def knows(self, records: Sequence[SourceRecord]) -> bool:
         """Whether these records need nobody to be asked."""
@@ -113,14 +182,15 @@ class Resolver:
             return
         self._records = None
         for reference in self._held:
-            self._reader.forget(reference)
+            if reference not in self._held_apart:
+                self._reader.forget(reference)
         self._held.clear()
         self._reader.forget_oldest()
 
     def _begin(self, records: Sequence[SourceRecord]) -> None:
         self._records = records
         self._open.clear()
-        self._paid.clear()
+        self._paid = {each: by for each, by in self._paid.items() if each in self._deferred}
         self._began = self._clock()
         self._until = self._patience.begin(self._began)
 
@@ -136,6 +206,8 @@ class Resolver:
                     refused.append(found)
                 else:
                     askers.add(found)
+            if reference in self._deferred and self._may_part(askers):
+                return
             if askers:
                 self._open[reference] = frozenset(askers)
             else:
@@ -150,6 +222,7 @@ class Resolver:
         if isinstance(reading, Rejection):
             self._refuse(reference, reading)
         else:
+            self._deferred.pop(reference, None)
             self._reader.settle(reference, reading)
             if payer is not None:
                 self._take(payer, -1)
@@ -162,27 +235,44 @@ class Resolver:
             return
         for reference in list(self._paid):
             if self._settled(reference, lookups):
-                del self._open[reference]
+                self._open.pop(reference, None)
         silent = lookups.silent
         if silent:
             self._give_up(f"The schema registry is silent: {silent}.")
             return
-        self._ask(lookups)
-        if self._clock() >= self._until:
-            waited_s = self._clock() - self._began
-            self._give_up(f"The schema registry gave no answer within {waited_s:.1f} s.")
+        self._ask(lookups, self._open)
+        self._part()
+        if self._open and self._clock() >= self._until:
+            self._give_up(_late(self._clock() - self._began))
 
-    def _ask(self, lookups: Lookups) -> None:
-        under_way = Counter(self._paid.values())
+    def _part(self) -> None:
+        """Defer what was waited for long enough, and what is asked for by who waits already."""
+        over = self._clock() >= min(self._until, self._began + SHORT_S)
+        waiting = frozenset[bytes]().union(*(each.askers for each in self._deferred.values()))
         for reference, askers in list(self._open.items()):
+            if self._may_part(askers) and (over or askers <= waiting):
+                del self._open[reference]
+                self._deferred.setdefault(reference, Deferred(self._began, askers))
+
+    def _may_part(self, askers: Collection[bytes]) -> bool:
+        """Whether it is known whose later requests have to wait with what these ask for."""
+        if not self._sets_aside or self._wait_s <= SHORT_S:
+            return False
+        return NOBODY not in askers or self._tenants.signing.everybody
+
+    def _ask(self, lookups: Lookups, wanted: Mapping[Reference, Askers]) -> None:
+        """Ask for what budgets allow; refuse what is beyond them and cannot come within them."""
+        under_way = Counter(self._paid.values())
+        poor: set[bytes] = set()
+        for reference, askers in list(wanted.items()):
             payer = self._paid.get(reference)
             if payer is None:
-                payer = next((each for each in askers if self._room(each)), None)
-                if payer is not None:
+                payer = self._payer(askers, poor)
+            if payer is not None:
+                if reference not in self._paid:
                     self._take(payer, 1)
                     self._paid[reference] = payer
                     under_way[payer] += 1
-            if payer is not None:
                 if not lookups.ask(reference):
                     self._refuse_open(reference, "Too many schemas are being looked up.")
             elif not any(under_way[each] for each in askers):
@@ -191,6 +281,14 @@ class Resolver:
                     f"More than {self._per_minute} schemas were asked for within a minute that are"
                     " none of requests.",
                 )
+
+    def _payer(self, askers: Askers, poor: set[bytes]) -> bytes | None:
+        """Who has room for one lookup more; `poor` are those who are known to have none."""
+        for each in askers - poor:
+            if self._room(each):
+                return each
+            poor.add(each)
+        return None
 
     def _room(self, payer: bytes) -> bool:
         return self._budget.room(payer, self._per_minute / 60, self._instant_ms) > 0
@@ -208,7 +306,7 @@ class Resolver:
             self._refuse_open(reference, why)
 
     def _refuse_open(self, reference: Reference, why: str) -> None:
-        del self._open[reference]
+        self._open.pop(reference, None)
         self._paid.pop(reference, None)
         name = UUID(bytes=reference) if isinstance(reference, bytes) else reference
         reason = f"{why} The value needs schema {name}: send the request again later."
@@ -216,7 +314,14 @@ class Resolver:
 
     def _refuse(self, reference: Reference, rejection: Rejection) -> None:
         self._reader.refuse(reference, rejection)
-        self._held.append(reference)
+        if self._deferred.pop(reference, None) is not None:
+            self._held_apart.add(reference)
+        else:
+            self._held.append(reference)
+
+
+def _late(waited_s: float) -> str:
+    return f"The schema registry gave no answer within {waited_s:.1f} s."
 
 
 _NO_REGISTRY: Final = (

@@ -31,6 +31,7 @@ from belfry.engine.effects import STEP_BYTES, Effects
 from belfry.engine.handing_over import Inlet, hand_over
 from belfry.host.clock import SystemClock
 from belfry.kafka.caution import Caution
+from belfry.kafka.detour import BOUNDED, Detours, needs_detour
 from belfry.kafka.record_headers import headers_of
 from belfry.partitions.forwarding import RENEW_MS, IngressProducer
 from belfry.partitions.gauges import Gauges
@@ -153,6 +154,7 @@ class Reading:
         self._consumer = Consumer(
             {
                 **means.consumer_properties,
+                **BOUNDED,
                 "group.id": self._producer.group,
                 "enable.auto.commit": False,
                 "enable.partition.eof": True,
@@ -165,6 +167,7 @@ class Reading:
         self._ended: set[Where] = set()
         self._lost: set[Where] = set()
         self._caution = Caution()
+        self._detours = Detours(means.consumer_properties)
         self._followed: frozenset[Inlet] = frozenset()
         self._renewed_ms = means.clock.monotonic_ms()
 
@@ -189,7 +192,8 @@ class Reading:
             self._follow()
         messages, effects = self._hand_over_some()
         records = [message for message in messages if message.error() is None]
-        behind = self._behind(records)
+        ended = self._detours.ended()
+        behind = {**self._behind(records), **ended}
         now_ms = self._means.clock.monotonic_ms()
         if now_ms - self._renewed_ms >= RENEW_MS:
             self._renewed_ms = now_ms
@@ -199,14 +203,17 @@ class Reading:
             self._positions.update(behind)
             if len(records) < SIP_RECORDS:
                 stopping.wait(SIP_S)
+        if ended:
+            self._assign()
         for message in messages:
             self._pass(message)
 
     def _hand_over_some(self) -> tuple[list[Message], Effects]:
         """What has come, some at a time, until one transaction has enough."""
         effects = Effects(room=self._means.step_bytes)
-        found: list[Message] = []
-        wait_s, at_most = WAIT_S, 1
+        found = self._detours.take(READ_RECORDS - 1)
+        self._add(found, effects)
+        wait_s, at_most = (0.0 if found else WAIT_S), 1
         while effects.room > 0 and len(found) < READ_RECORDS:
             some = self._consumer.consume(self._caution.at_most(at_most), wait_s)
             before = effects.room
@@ -224,19 +231,30 @@ class Reading:
         self._inlets = {(each.place.topic, each.place.partition): each for each in self._followed}
         self._positions = {w: at for w, at in self._positions.items() if w in self._inlets}
         fresh = [where for where in self._inlets if where not in self._positions]
-        starts = dict.fromkeys(fresh, OFFSET_BEGINNING)
         asked = [TopicPartition(*where) for where in fresh]
         for found in self._consumer.committed(asked, ASK_S) if asked else ():
             if found.error is not None:
                 raise KafkaException(found.error)
             if found.offset >= 0:
-                where = (found.topic, found.partition)
-                starts[where] = self._positions[where] = found.offset
-        starts = {**starts, **self._positions}
+                self._positions[found.topic, found.partition] = found.offset
         self._ended -= set(fresh)
+        self._detours.clear()
+        self._assign()
+
+    def _assign(self) -> None:
+        """Let the consumer read on behind what was committed, but for what is read on a detour."""
         self._consumer.assign(
-            [TopicPartition(*w, at) for w, at in starts.items() if w not in self._lost]
+            [
+                TopicPartition(*where, self._positions.get(where, OFFSET_BEGINNING))
+                for where in self._inlets
+                if where not in self._lost and where not in self._detours
+            ]
         )
+
+    def _detour(self, where: Where, offset: int) -> None:
+        """Read a batch that the consumer cannot unpack."""
+        self._detours.begin(where, max(offset, self._positions.get(where, 0)))
+        self._assign()
 
     def _behind(self, records: list[Message]) -> dict[Where, int]:
         """The position behind the last record of each topic."""
@@ -280,6 +298,8 @@ class Reading:
                 topic=where[0], of=where[1], position=self._positions.get(where),
                 group=self._producer.group, cause=error.str(),
             )  # fmt: skip
+        elif needs_detour(error):
+            self._detour(where, message.offset() or 0)
         elif error.fatal():
             raise KafkaException(error)
         else:

@@ -11,10 +11,12 @@ import ssl
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
 from belfry.api.server.guard import is_loopback
+from belfry.api.server.own_address import is_everywhere
 from belfry.kafka.security import BadSecurity, group_client_security
 from belfry.registry.addresses import UNREADABLE, is_readable
 from belfry.settings import DeliverySettings, Settings
@@ -56,6 +58,7 @@ def half_settings(settings: DeliverySettings) -> str:
         *_registry(settings),
         *_signing(settings),
         *_callers(settings),
+        *_advertised(settings),
         *_certificate(settings),
     )
     return " ".join(found)
@@ -129,6 +132,15 @@ def _callers(settings: DeliverySettings) -> Iterator[str]:
             " certificate: callers would send their keys and tokens in plain text. Set"
             " BELFRY_HTTP_TLS_CERTIFICATE and BELFRY_HTTP_TLS_KEY; or, where a proxy in front ends"
             " TLS, say so with BELFRY_HTTP_PLAINTEXT=allowed."
+        )
+
+
+def _advertised(settings: DeliverySettings) -> Iterator[str]:
+    given = settings.http_advertised_url
+    if given is not None and is_everywhere(urlsplit(given).hostname or ""):
+        yield (
+            f"BELFRY_HTTP_ADVERTISED_URL is {given}, which stands for all addresses, so no other"
+            " worker can call it: give the address of this machine, or leave it out."
         )
 
 

@@ -17,6 +17,7 @@ CODES: Final = {
     "schema_not_a_request": "The writer's schema cannot be read as a ScheduleRequest.",
     "schema_unsafe": "The writer's schema is recursive or holds empty items, a bomb to decode.",
     "request_too_large": "The request is larger than belfry decodes.",
+    "unreadable_batch": "Kafka holds the record in a batch that cannot be unpacked.",
     "no_tenant": "The request names no tenant.",
     "bad_tenant": "The tenant's name is not allowed.",
     "bad_schedule_id": "The schedule's id is not allowed.",

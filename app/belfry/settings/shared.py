@@ -131,7 +131,11 @@ class ServerSettings(SharedSettings):
         description="How often a worker says that it lives, and hears who comes and goes.",
     )
     registry_wait_ms: int = Field(
-        10_000, ge=0, le=600_000, description="Longest wait for answers of the schema registry."
+        10_000,
+        ge=0,
+        le=600_000,
+        description="Longest wait for an answer of the schema registry. Other tenants do not wait"
+        " with one that is known by its signature or its own topic.",
     )
     http_host: str = Field(
         "127.0.0.1",
@@ -150,7 +154,8 @@ class ServerSettings(SharedSettings):
     http_advertised_url: str | None = Field(
         None,
         pattern=r"^https?://[^/\s]+$",
-        description="Address under which other workers reach this one; none: host and port.",
+        description="Address under which other workers reach this one; none: host and port, or"
+        " where that is all addresses, the one that leads to the brokers.",
     )
     http_api_keys: SecretStr | None = Field(
         None, description="API keys as a JSON list, as `belfry api-key` prints them."

@@ -126,6 +126,11 @@ class Committed:
         for key, _ in self._rows.scan(keys.UNTIL_PREFIX, keys.UNTIL_END):
             yield keys.until_of(key)
 
+    def between(self, first: bytes, end: bytes) -> Rows:
+        """All rows under changelog keys from `first` on and before `end`."""
+        for key, row in self._rows.scan(keys.named_key(first), keys.named_key(end)):
+            yield keys.name_in(key), row
+
     # -- by name ---------------------------------------------------------------------------------
 
     def names(self, after: bytes | None, most: int) -> Rows:

@@ -32,7 +32,7 @@ from typing import Final
 
 from belfry.store.committed import Committed
 from belfry.store.layout import keys
-from belfry.store.layout.keys import MINUTE_MS, named_key, pack_timeline, record_key
+from belfry.store.layout.keys import named_key, record_key, timeline_key, timeline_place
 from belfry.store.layout.pending import HEAD_OF_PENDING, due_and_seq, is_pending, paused
 from belfry.store.layout.records import (
     FORMAT,
@@ -157,8 +157,9 @@ class ScheduleStore(Committed):
 
     def keep_in_timeline(self, name: bytes, record: bytes, due_ms: int, seq: int) -> None:
         """The same in the timeline."""
-        self.changes[name] = record
-        self.move_to_timeline(name, record, due_ms, seq)
+        key, self._named[name] = timeline_place(due_ms, seq)
+        self._records[key] = self.changes[name] = record
+        self._pending_change += 1
 
     def keep_in_backlog(
         self, name: bytes, tenant: bytes, record: bytes, sort_key: keys.SortKey
@@ -186,8 +187,8 @@ class ScheduleStore(Committed):
 
     def move_to_timeline(self, name: bytes, record: bytes, due_ms: int, seq: int) -> None:
         """The same in the timeline."""
-        self._records[pack_timeline(b"t", due_ms // MINUTE_MS, 0, due_ms, seq)] = record
-        self._named[name] = pack_location(FORMAT, LOCATION, IN_TIMELINE, 0, due_ms, seq)
+        key, self._named[name] = timeline_place(due_ms, seq)
+        self._records[key] = record
         self._pending_change += 1
 
     def rewrite(self, name: bytes, record: bytes) -> None:
@@ -280,7 +281,7 @@ class ScheduleStore(Committed):
     def _write(self, said: Mapping[bytes, bytes | None]) -> None:
         """Write the overlay, sizes of queues and what the store says of itself in one batch."""
         writes = self._records
-        writes.update([(b"k" + name, row) for name, row in self._named.items()])
+        writes.update(zip(map(b"k".__add__, self._named), self._named.values(), strict=True))
         grown = [(keys.META_QUEUE + queue, by) for queue, by in self._grown.items() if by]
         before = self._rows.get_many([key for key, _ in grown])
         for (key, by), size in zip(grown, before, strict=True):
@@ -311,7 +312,7 @@ class ScheduleStore(Committed):
                 self.move_to_timeline(name, value, *due_and_seq(value))
             elif before is not None and before[:3] == HEAD_IN_TIMELINE and _is_over(value):
                 due_ms, seq = timeline_location(before)
-                records[pack_timeline(b"t", due_ms // MINUTE_MS, 0, due_ms, seq)] = None
+                records[timeline_key(due_ms, seq)] = None
                 named[name] = value
                 self._pending_change -= 1
             else:

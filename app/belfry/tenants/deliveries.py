@@ -34,6 +34,8 @@ from belfry.tenants.policy import TenantPolicy
 
 FORMAT: Final = 1
 HEADER: Final = "belfry-delivery"
+# The key of the fired record, where its request gave one; the delivery itself has another.
+KEY_HEADER: Final = "belfry-record-key"
 # Retries are schedules of this tenant, and fire into the topic of deliveries.
 RETRIES: Final = "belfry-deliveries"
 RETRY_SHARDS: Final = 64

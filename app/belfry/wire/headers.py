@@ -43,6 +43,12 @@ MOST_ADDED: Final = 16
 MOST_CARRIED: Final = 2_048
 MOST_KEPT: Final = 1_500
 CUT: Final = "belfry-error-cut"
+# In place of headers of which one has a name that is no text.
+NO_TEXT: Final = ("belfry-unreadable", b"a header name of this record is no UTF-8")
+# On a record that its reader could not take in whole: why it is to be refused.
+UNREAD: Final = "belfry-unread"
+UNREADABLE_BATCH: Final = "unreadable_batch"
+_UNREAD_CODES: Final = ("request_too_large", UNREADABLE_BATCH)
 PROTOCOL: Final = frozenset(WHEN) | frozenset(OTHERS)
 # On records of fired events, of dry runs, deliveries and webhooks, and of what was rejected.
 TRAVELLING: Final = frozenset(
@@ -104,6 +110,23 @@ def too_many(headers: Headers) -> Rejection | None:
         f"The record has {'more than ' if count > MOST_KEPT else ''}{count} headers; {MOST_READ}"
         " are read, and 256 travel with an event.",
     )
+
+
+def unread(code: str, reason: str) -> tuple[str, bytes]:
+    """The header by which a reader has a record refused; it goes last."""
+    return UNREAD, f"{code} {reason}".encode(errors="replace")
+
+
+def refused_unread(headers: Headers) -> Rejection | None:
+    """Why a reader could not take a record in whole, or None where it could.
+
+    A producer that writes such a header has nothing refused but its own record.
+    """
+    name, given = headers[-1]
+    if name != UNREAD or given is None:
+        return None
+    code, _, reason = given.decode(errors="replace").partition(" ")
+    return Rejection(code if code in _UNREAD_CODES else UNREADABLE_BATCH, reason[:1_000])
 
 
 def unknown_header(headers: Headers | None) -> Rejection | None:

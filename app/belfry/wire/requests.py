@@ -21,7 +21,13 @@ from belfry.schedules.rejections import Rejection
 from belfry.schedules.request import PlainRequest, Request
 from belfry.wire import catalogue, framing
 from belfry.wire.bounds import UNCOUNTED_BYTES, Bounds
-from belfry.wire.headers import read_headers, speaks_protocol, too_many, unknown_header
+from belfry.wire.headers import (
+    read_headers,
+    refused_unread,
+    speaks_protocol,
+    too_many,
+    unknown_header,
+)
 from belfry.wire.quick import read_plain
 from belfry.wire.record import SourceRecord, stamp_of
 from belfry.wire.safety import MAX_VALUE_BYTES, unsafe_reason
@@ -76,6 +82,19 @@ class RequestReader:
             if reference is not None and reference not in known:
                 found.setdefault(reference, []).append(record)
         return found
+
+    def needed(self, record: SourceRecord) -> Reference | None:
+        """The reference to a registry's schema without which a record cannot be read, or None."""
+        return _needed(record)
+
+    def unknown_schema(self, record: SourceRecord) -> Reference | None:
+        """The same where it is not settled."""
+        reference = _needed(record)
+        return None if reference in self._readings else reference
+
+    def is_refused(self, reference: Reference | None) -> bool:
+        """Whether what carries this reference is rejected."""
+        return reference is not None and isinstance(self._readings.get(reference), Rejection)
 
     def settle(self, reference: Reference, reading: Reading) -> None:
         """Read what carries this reference so from now on."""
@@ -133,7 +152,7 @@ class RequestReader:
 
     def _read_claim(self, record: SourceRecord) -> Request | Rejection:
         _, _, key, value, headers = record
-        if headers and (refused := too_many(headers)):
+        if headers and (refused := refused_unread(headers) or too_many(headers)):
             return refused
         if headers and speaks_protocol(headers):
             return read_headers(record)

@@ -11,6 +11,7 @@ from belfry.store.layout.pending import MOST_NUMBER, decode_pending, encode_pend
 from belfry.tenants.effective import Level, Terms
 from belfry.tenants.policy import TenantPolicy
 from belfry.wire import catalogue, framing
+from belfry.wire.headers import unread
 from belfry.wire.record import Headers, Origin, origin_headers
 from belfry.wire.requests import RequestReader
 from tests.unit.engine.driver import T0, Driver, request
@@ -44,6 +45,7 @@ REACHED: dict[str, Given] = {
     "schema_not_a_request": (framing.prefix(1) + b"\x02", None),
     "schema_unsafe": (framing.prefix(2) + b"\x00", None),
     "request_too_large": (request(payload=b"x" * 1_100_000), None),
+    "unreadable_batch": (None, [unread("unreadable_batch", "It cannot be unpacked.")]),
     "no_tenant": avro(tenant=""),
     "bad_tenant": avro(tenant="a b"),
     "bad_schedule_id": avro(schedule_id="\n"),

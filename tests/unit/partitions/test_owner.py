@@ -255,7 +255,9 @@ class Firing:
         self.engine.fire_due.side_effect = lambda *_: effects
         self.engine.accept.side_effect = self._accept
         self.effects, self.most = effects, 1_000
+        self.engine.aside.any = False
         self.owned = MagicMock(engine=self.engine, inlets=None, keeps_state=False)
+        self.owned.resolver.looks_after = False
         self.owned.source.failure, self.owned.source.end = None, 0
         self.owned.producer.commit = self._commit
         self.owned.producer.lease = ReadLease()
@@ -279,7 +281,7 @@ class Firing:
         self.runner._step(self.owned)
         return self.commits[-1] if self.commits[before:] else None
 
-    def _accept(self, batch: SourceBatch, _now_ms: int) -> Effects:
+    def _accept(self, batch: SourceBatch, _now_ms: int, _deferred: object) -> Effects:
         self.engine.position = min(batch.start + self.most, batch.next_position)
         return self.effects
 

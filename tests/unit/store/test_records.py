@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from belfry.store.layout import pending, records
+from belfry.store.layout.aside import Waits, encode_aside
 from belfry.store.layout.pending import Pending
 from belfry.store.layout.records import Awaited, Location, Manifest, Marker, UnknownFormat, Verdict
 
@@ -114,6 +115,7 @@ WHOLE = {
     records.AWAITED: records.encode_awaited(Awaited(1, 2, 3, 4, 5, b"a", b"g")),
     records.ZONES: records.encode_zones("2026b"),
     records.LOCATION: records.encode_location(Location(records.IN_BACKLOG, 1, 2)),
+    records.ASIDE: encode_aside(Waits(b"t", (0, 1, b"k", b"v", None), appended=True)),
 }
 
 

@@ -38,6 +38,10 @@ class Ports:
         """Address of the API; valid once `start` has returned."""
         return self._http.url
 
+    def url_at(self, host: str) -> str:
+        """The same for those who reach this machine by this name or address."""
+        return self._http.url_at(host)
+
     @property
     def health_url(self) -> str | None:
         """Address of the port for health, or None where there is none."""

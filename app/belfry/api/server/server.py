@@ -138,7 +138,11 @@ class HttpServer:
     @property
     def url(self) -> str:
         """Address to paste into a browser; valid once `start` has returned."""
-        host = f"[{self._host}]" if ":" in self._host else self._host
+        return self.url_at(self._host)
+
+    def url_at(self, host: str) -> str:
+        """The same for those who reach this machine by another name or address."""
+        host = f"[{host}]" if ":" in host else host
         return f"http{'s' if self._tls else ''}://{host}:{self._port}"
 
     def stop(self) -> None:

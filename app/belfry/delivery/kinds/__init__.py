@@ -1,39 +1,62 @@
-"""What carries events to their targets, by kind.
+"""What sends events to their targets, by kind.
 
-    dispatcher ─► carrier of the target's kind ─► None      the side that posts has it, and answers
-                                               └► Carried   an answer, and records for the same
-                                                            transaction that tells of it
+    dispatcher ── work ──► sender of the target's kind ── answer ──► dispatcher
 
 The names are those of `schedules/target_kinds`, which judge addresses; a test holds both together.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable
 from typing import Final
 
-from belfry.delivery.kinds.http import Posted
-from belfry.delivery.kinds.kind import Carried, Carrier
+from belfry.delivery.kinds.kafka import KafkaSender
+from belfry.delivery.kinds.kind import Poster
+from belfry.delivery.posting import Finished, Ticket
 from belfry.delivery.work import Work
 from belfry.schedules.target_kinds import kind_of
 from belfry.settings import DeliverySettings
 
-CARRIERS: Final[dict[str, Callable[[DeliverySettings], Carrier]]] = {
-    "http": lambda _settings: Posted(),
+# HTTP is not here: `delivery/setup.py` says whether this process posts, or a child of it.
+HTTP: Final = "http"
+SENDERS: Final[dict[str, Callable[[DeliverySettings, Finished], Poster]]] = {
+    "kafka": KafkaSender,
 }
 
 
-class Carriers:
-    """One carrier of each kind."""
+class Senders:
+    """One sender of each kind, which together are as one."""
 
-    def __init__(self, settings: DeliverySettings) -> None:
-        self._by_kind = {name: make(settings) for name, make in CARRIERS.items()}
+    def __init__(
+        self,
+        settings: DeliverySettings,
+        http: Callable[[Finished], Poster],
+        finished: Finished,
+    ) -> None:
+        """`finished` gets every piece back, from threads of the senders."""
+        self._by_kind = {HTTP: http(finished)}
+        self._by_kind |= {name: make(settings, finished) for name, make in SENDERS.items()}
 
-    def carry(self, work: Work) -> Carried | None:
-        """Make an attempt, and say what became of it; None: hand it to the side that posts."""
-        return self._by_kind[kind_of(work.state.targets[0]).name].carry(work)
+    def start(self) -> None:
+        """Begin to wait for work."""
+        for sender in self._by_kind.values():
+            sender.start()
 
-    def forget(self) -> None:
-        """What was written was not committed: look anew at what it went to."""
-        for carrier in self._by_kind.values():
-            carrier.forget()
+    def hand_in(self, pieces: list[tuple[Ticket, Work]]) -> None:
+        """Work to be done, in its order for each kind.  All targets of a work are of one kind."""
+        shares: defaultdict[str, list[tuple[Ticket, Work]]] = defaultdict(list)
+        for ticket, work in pieces:
+            shares[kind_of(work.state.targets[0]).name].append((ticket, work))
+        for name, share in shares.items():
+            self._by_kind[name].hand_in(share)
+
+    def drop(self) -> None:
+        """Give up what is under way."""
+        for sender in self._by_kind.values():
+            sender.drop()
+
+    def stop(self) -> None:
+        """Give up what is under way, and end."""
+        for sender in self._by_kind.values():
+            sender.stop()

@@ -1,25 +1,31 @@
-"""What carries events to targets of one kind."""
+"""What sends events to targets of one kind.
+
+A sender takes attempts and gives each back once, with its answer.  It decides nothing: what follows
+from an answer (the next attempt, a dead letter, an outcome) is the dispatcher's, for every kind.
+"""
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
-from belfry.delivery.answers import Answer
-from belfry.delivery.work import Produced, Work
-
-
-class Carried(NamedTuple):
-    """What became of an attempt, and what is to be written together with the word of it."""
-
-    answer: Answer
-    records: list[Produced]
+from belfry.delivery.posting import Ticket
+from belfry.delivery.work import Work
 
 
-class Carrier(Protocol):
-    """Carries events to targets of one kind; used by the dispatcher's thread alone."""
+class Poster(Protocol):
+    """Sends work; each piece comes back once, with its answer.
 
-    def carry(self, work: Work) -> Carried | None:
-        """Make the attempt, and say what became of it; None: hand it to the side that posts."""
+    The dispatcher's thread calls it, and is never made to wait.  Answers may come from any thread.
+    """
 
-    def forget(self) -> None:
-        """What was written was not committed: look anew at what it went to."""
+    def start(self) -> None:
+        """Begin to wait for work."""
+
+    def hand_in(self, pieces: list[tuple[Ticket, Work]]) -> None:
+        """Work to be done."""
+
+    def drop(self) -> None:
+        """Give up what is under way."""
+
+    def stop(self) -> None:
+        """Give up what is under way, and end."""

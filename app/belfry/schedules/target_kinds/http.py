@@ -72,10 +72,6 @@ class Http(TargetKind):
             )
         return found + _bad_headers(target)
 
-    def is_entry(self, entry: str) -> bool:  # noqa: ARG002  # every kind is asked so
-        """Whatever no other kind claims, so that no slip opens a list that was to be closed."""
-        return True
-
     def allows(self, place: str, entries: Sequence[str]) -> bool:
         """Whether a host is one of these; ``*.example.com``: those below; none: every one."""
         names = [name.lower().rstrip(".") for name in entries]

@@ -30,12 +30,8 @@ class TargetKind(ABC):
         """What is wrong with a target, whoever names it."""
 
     @abstractmethod
-    def is_entry(self, entry: str) -> bool:
-        """Whether an entry of `allowed_hosts` speaks of this kind."""
-
-    @abstractmethod
     def allows(self, place: str, entries: Sequence[str]) -> bool:
-        """Whether these entries of `allowed_hosts`, all of this kind, let a place be used."""
+        """Whether `allowed_hosts`, with entries of every kind, let a place be used."""
 
     @abstractmethod
     def share(self, url: str) -> str:

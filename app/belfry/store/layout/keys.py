@@ -27,17 +27,17 @@ from belfry.store.layout.records import (
     IN_CATCH_UP,
     IN_PAUSED,
     IN_TIMELINE,
+    LOCATED_IN_TIMELINE,
     decode_location,
 )
 
 MINUTE_MS: Final = 60_000
 
 _TIMELINE: Final = Struct(">cIBqQ")
+# The same without the sort key, which lies behind it.
+_TIMELINE_MINUTE: Final = Struct(">cIB")
 _SORT_KEY: Final = Struct(">qQ")
 _UNTIL: Final = Struct(">q")
-
-# The hot path packs by itself, and takes the layout from here.
-pack_timeline: Final = _TIMELINE.pack
 
 # Due instant (epoch ms) and sequence: the order in which events leave.
 SortKey = tuple[int, int]
@@ -83,6 +83,12 @@ MANIFEST_SLOTS: Final = 4096
 def timeline_key(due_ms: int, seq: int) -> bytes:
     """Where an event due at `due_ms` lies in the timeline."""
     return _TIMELINE.pack(b"t", due_ms // MINUTE_MS, 0, due_ms, seq)
+
+
+def timeline_place(due_ms: int, seq: int) -> tuple[bytes, bytes]:
+    """The same key, and the location that says so under the schedule's name."""
+    place = _SORT_KEY.pack(due_ms, seq)
+    return _TIMELINE_MINUTE.pack(b"t", due_ms // MINUTE_MS, 0) + place, LOCATED_IN_TIMELINE + place
 
 
 def timeline_sort_key(key: bytes) -> SortKey:

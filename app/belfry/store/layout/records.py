@@ -31,8 +31,12 @@ ZONES: Final = 7
 ANSWERED: Final = 8
 # The row of an identity, whose codec is `store/identity.py`: JSON follows.
 IDENTITY: Final = 9
+# A request that waits for its schema, whose codec is `layout/aside.py`.
+ASIDE: Final = 10
 
 _MARKER: Final = Struct(">BBBBqqQII")
+# The same, with its four first bytes in one piece.
+_ENDED: Final = Struct(">4sqqQII")
 _VERDICT: Final = Struct(">BBBBqqI")
 # format, row, sizes of outcome and code, at, due, version, generation, digest, sizes of action, id
 _ANSWERED: Final = Struct(">BBBBqqIQ16sBB")
@@ -52,6 +56,9 @@ _MOST_NUMBER: Final = (1 << 32) - 1
 HEAD_OF_MARKER: Final = bytes((FORMAT, MARKER))
 HEAD_OF_ANSWERED: Final = bytes((FORMAT, ANSWERED))
 HEAD_IN_TIMELINE: Final = bytes((FORMAT, LOCATION, 0))
+# All of the head of rows that the hot path writes.
+HEAD_OF_FIRED: Final = bytes((FORMAT, MARKER, 0, 0))
+LOCATED_IN_TIMELINE: Final = bytes((FORMAT, LOCATION, 0, 0))
 
 # The hot path packs by itself, and takes the layout from here.
 pack_location: Final = _LOCATION.pack
@@ -192,7 +199,7 @@ def encode_fired_marker(
     ended_ms: int, due_ms: int, life: int, version: int, occurrence: int
 ) -> bytes:
     """The marker of a one-shot that fired: that of `encode_marker`, with less to pass on."""
-    return _MARKER.pack(FORMAT, MARKER, ENDED_FIRED, 0, ended_ms, due_ms, life, version, occurrence)
+    return _ENDED.pack(HEAD_OF_FIRED, ended_ms, due_ms, life, version, occurrence)
 
 
 def decode_marker(record: bytes) -> Marker:
@@ -379,9 +386,10 @@ def decode_size(stored: bytes) -> int:
 
 def check_format(record: bytes) -> int:
     """The row letter of a record; raises `UnknownFormat` for what this version cannot read."""
-    if len(record) < 2 or record[0] != FORMAT or not PENDING <= record[1] <= ANSWERED:
+    known = len(record) > 1 and (PENDING <= record[1] <= ANSWERED or record[1] == ASIDE)
+    if not known or record[0] != FORMAT:
         raise UnknownFormat(
             f"A record starts with {record[:2].hex()!r}; this version reads format {FORMAT}, rows"
-            f" {PENDING} to {ANSWERED}. Run the version that wrote it, or a newer one."
+            f" {PENDING} to {ANSWERED} and {ASIDE}. Run the version that wrote it, or a newer one."
         )
     return record[1]

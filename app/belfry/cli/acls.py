@@ -1,0 +1,147 @@
+"""``belfry acls``: the rights that a worker, a tenant or a sink needs, for Kafka or for Strimzi."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import orjson
+import typer
+
+from belfry.cli.failures import WrongUse
+from belfry.cli.help import Program
+from belfry.cli.session import Session, with_session
+from belfry.schedules.request import tenant_problem
+
+if TYPE_CHECKING:
+    from belfry.kafka.rights import Right
+
+
+class Form(StrEnum):
+    """How rights are written."""
+
+    KAFKA_ACLS = "kafka-acls"
+    STRIMZI = "strimzi"
+
+
+As = Annotated[Form, typer.Option("--as", help="Commands, or a KafkaUser for Strimzi.")]
+User = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Who gets the rights.", show_default=False)
+]
+Cluster = Annotated[
+    str, typer.Option("--kafka", metavar="NAME", help="The Kafka resource of a KafkaUser.")
+]
+Tenant = Annotated[str, typer.Argument(metavar="TENANT", help="Whose topics.", show_default=False)]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the program."""
+    group = Program()
+    group.command("worker")(with_session(worker))
+    group.command("tenant")(with_session(tenant))
+    group.command("sink")(with_session(sink))
+    app.add_typer(group, name="acls", help="Print the rights that an authorizer has to give.")
+
+
+def worker(
+    session: Session,
+    *,
+    user: User = None,
+    create_topics: Annotated[
+        bool, typer.Option("--create-topics", help="With the right to create topics.")
+    ] = False,
+    name_transactions: Annotated[
+        bool,
+        typer.Option("--name-transactions", help="With what names others' open transactions."),
+    ] = False,
+    output_topic: Annotated[
+        list[str] | None,
+        typer.Option(help="An output topic outside of the prefix; may be repeated."),
+    ] = None,
+    form: As = Form.KAFKA_ACLS,
+    kafka: Cluster = "kafka",
+) -> None:
+    """Print what workers need; those without the right to create need topics that are there.
+
+    Prefix and group are those of the settings. Needs no broker. Example:
+
+    belfry acls worker --as strimzi
+    """
+    from belfry.kafka.rights import Options, worker_rights
+
+    options = Options(create_topics, name_transactions, tuple(output_topic or ()))
+    cluster = session.settings.cluster
+    rights = worker_rights(cluster.topic_prefix, cluster.app_id, options)
+    _print(session, rights, user or cluster.app_id, form, kafka)
+
+
+def tenant(
+    session: Session,
+    name: Tenant,
+    *,
+    user: User = None,
+    form: As = Form.KAFKA_ACLS,
+    kafka: Cluster = "kafka",
+) -> None:
+    """Print what a tenant with an input topic of its own needs.
+
+    Its groups are those whose names begin with its name and a dot. Example:
+
+    belfry acls tenant payments
+    """
+    from belfry.kafka.rights import tenant_rights
+
+    _check(name)
+    rights = tenant_rights(session.settings.cluster.topic_prefix, name)
+    _print(session, rights, user or name, form, kafka)
+
+
+def sink(
+    session: Session,
+    connector: Annotated[
+        str, typer.Argument(metavar="CONNECTOR", help="Name of the sink.", show_default=False)
+    ],
+    *,
+    of: Annotated[
+        list[str],
+        typer.Option(
+            "--tenant", help="Whose events it reads; may be repeated.", show_default=False
+        ),
+    ],
+    user: User = None,
+    form: As = Form.KAFKA_ACLS,
+    kafka: Cluster = "kafka",
+) -> None:
+    """Print what a sink of Kafka Connect needs that reads events.
+
+    Example:
+
+    belfry acls sink archive --tenant payments
+    """
+    from belfry.kafka.rights import sink_rights
+
+    for name in of:
+        _check(name)
+    rights = sink_rights(session.settings.cluster.topic_prefix, connector, of)
+    _print(session, rights, user or connector, form, kafka)
+
+
+def _check(name: str) -> None:
+    problem = tenant_problem(name)
+    if problem is not None:
+        raise WrongUse(problem.reason)
+
+
+def _print(session: Session, rights: list[Right], user: str, form: Form, kafka: str) -> None:
+    from belfry.kafka.rights import commands, kafka_user
+
+    if form is Form.STRIMZI:
+        # Whatever is JSON is YAML as well.
+        whole = kafka_user(rights, user, kafka)
+        session.printer.one(whole, orjson.dumps(whole, option=orjson.OPT_INDENT_2).decode())
+        return
+    lines = commands(rights, user, session.settings.bootstrap_servers)
+    session.printer.many(
+        ({**right._asdict(), "user": user, "command": line}, line)
+        for right, line in zip(rights, lines, strict=True)
+    )

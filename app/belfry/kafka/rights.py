@@ -1,0 +1,155 @@
+"""The rights that an authorizer has to give: to workers, to a tenant, to a sink of Kafka Connect.
+
+They are data.  `belfry acls` prints them as commands and as a KafkaUser, the chart and the table in
+docs/tenants.md are made from them, and a test gives a worker exactly these.
+
+    worker   topics of the prefix     READ WRITE DESCRIBE DESCRIBE_CONFIGS
+             group, and those below   READ
+             transactional ids        WRITE, which includes DESCRIBE
+    tenant   its input topic          WRITE DESCRIBE
+             its output topic         READ DESCRIBE, in groups of its own
+
+Nothing on the cluster is needed but by who creates topics or looks at others' transactions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, NamedTuple
+
+TOPIC: Final = "topic"
+GROUP: Final = "group"
+TRANSACTIONAL_ID: Final = "transactional-id"
+CLUSTER: Final = "cluster"
+EVERY: Final = "*"
+# A client without a group still names one; it commits nothing, and the name is the same everywhere.
+READERS_GROUP: Final = "belfry-reads-without-a-group"
+_STRIMZI_KINDS: Final = {TRANSACTIONAL_ID: "transactionalId"}
+
+
+class Right(NamedTuple):
+    """What somebody may do with a resource; `prefixed` ones are all whose names begin so."""
+
+    kind: str
+    name: str
+    prefixed: bool
+    operations: tuple[str, ...]
+    why: str
+
+
+class Options(NamedTuple):
+    """What workers do besides their main job, each of which asks for more rights."""
+
+    creates_topics: bool = False
+    names_transactions: bool = False
+    output_topics: tuple[str, ...] = ()
+
+
+MAIN_JOB: Final = Options()
+
+
+def worker_rights(prefix: str, app_id: str, options: Options = MAIN_JOB) -> list[Right]:
+    """What a worker needs whose topics begin with `prefix` and whose group is `app_id`."""
+    made = ("Create",) if options.creates_topics else ()
+    in_topics = ("Read", "Write", "Describe", "DescribeConfigs", *made)
+    found = [
+        Right(TOPIC, prefix, True, in_topics, "requests, state, events and outcomes"),
+        Right(GROUP, app_id, False, ("Read",), "workers share the partitions as one group"),
+        Right(GROUP, f"{app_id}.", True, ("Read",), "positions in further topics"),
+        Right(GROUP, READERS_GROUP, False, ("Read",), "reads that commit nothing"),
+        Right(TRANSACTIONAL_ID, f"{app_id}.", True, ("Write",), "exactly once"),
+    ]
+    outside = [name for name in options.output_topics if not name.startswith(prefix)]
+    for name in outside:
+        operations = ("Write", "Describe", *made)
+        found.append(Right(TOPIC, name, False, operations, "an output topic that a policy names"))
+    if options.names_transactions:
+        why = "names whose transaction stays open"
+        found.append(Right(CLUSTER, "", False, ("Describe",), why))
+        found.append(Right(TRANSACTIONAL_ID, EVERY, False, ("Describe",), why))
+    return found
+
+
+def tenant_rights(prefix: str, tenant: str) -> list[Right]:
+    """What a tenant needs that has an input topic of its own."""
+    write, read = ("Write", "Describe"), ("Read", "Describe")
+    return [
+        Right(TOPIC, f"{prefix}schedules.{tenant}", False, write, "its requests"),
+        Right(TOPIC, f"{prefix}fired.{tenant}", False, read, "its events"),
+        Right(GROUP, f"{tenant}.", True, ("Read",), "its consumers' groups"),
+    ]
+
+
+def sink_rights(prefix: str, connector: str, tenants: Iterable[str]) -> list[Right]:
+    """What a sink of Kafka Connect needs that reads the events of these tenants."""
+    topics = [
+        Right(TOPIC, f"{prefix}fired.{tenant}", False, ("Read", "Describe"), f"events of {tenant}")
+        for tenant in tenants
+    ]
+    group = Right(GROUP, f"connect-{connector}", False, ("Read",), "the group that Connect gives")
+    return [*topics, group]
+
+
+def commands(rights: Iterable[Right], user: str, servers: str) -> Iterator[str]:
+    """A command of Kafka's own tool for each right."""
+    for each in rights:
+        operations = " ".join(f"--operation {name}" for name in each.operations)
+        yield (
+            f"kafka-acls.sh --bootstrap-server {servers} --add --allow-principal"
+            f" {_quoted(f'User:{user}')} {operations} {_resource(each)}"
+        )
+
+
+def strimzi(rights: Iterable[Right]) -> list[dict[str, Any]]:
+    """The rights as `spec.authorization.acls` of a KafkaUser."""
+    return [_strimzi(each) for each in rights]
+
+
+def kafka_user(rights: Iterable[Right], user: str, cluster: str) -> dict[str, Any]:
+    """The whole KafkaUser, for a Kafka resource of this name."""
+    return {
+        "apiVersion": "kafka.strimzi.io/v1",
+        "kind": "KafkaUser",
+        "metadata": {"name": user, "labels": {"strimzi.io/cluster": cluster}},
+        "spec": {
+            "authentication": {"type": "scram-sha-512"},
+            "authorization": {"type": "simple", "acls": strimzi(rights)},
+        },
+    }
+
+
+def table(rows: Iterable[tuple[str, Iterable[Right]]]) -> str:
+    """The rights as a table for people, by whose they are."""
+    lines = ["| who | may | on | for |", "|---|---|---|---|"]
+    for who, rights in rows:
+        for each in rights:
+            may = ", ".join(f"`{name}`" for name in each.operations)
+            lines.append(f"| {who} | {may} | {_told(each)} | {each.why} |")
+    return "\n".join(lines)
+
+
+def _resource(right: Right) -> str:
+    if right.kind == CLUSTER:
+        return "--cluster"
+    pattern = " --resource-pattern-type prefixed" if right.prefixed else ""
+    return f"--{right.kind} {_quoted(right.name)}{pattern}"
+
+
+def _strimzi(right: Right) -> dict[str, Any]:
+    resource: dict[str, Any] = {"type": _STRIMZI_KINDS.get(right.kind, right.kind)}
+    if right.kind != CLUSTER:
+        pattern = "prefix" if right.prefixed else "literal"
+        resource |= {"name": right.name, "patternType": pattern}
+    return {"resource": resource, "operations": list(right.operations)}
+
+
+def _told(right: Right) -> str:
+    if right.kind == CLUSTER:
+        return "the cluster"
+    kind = right.kind.replace("-", " ")
+    return f"{kind} `{right.name}`{', and all that begin so' if right.prefixed else ''}"
+
+
+def _quoted(text: str) -> str:
+    """Names have no quotes in them, and a shell would expand a star."""
+    return f"'{text}'" if "*" in text or " " in text else text

@@ -1,0 +1,54 @@
+"""What the chart needs of topics and rights: files made from the code, so that both say the same.
+
+``python -m belfry.kafka.strimzi FOLDER`` writes them.  Names stand as expressions of the chart's
+templates, which puts its values in.
+
+    topics.json            configurations by name, without the prefix
+    rights.json            `spec.authorization.acls` of the workers' KafkaUser
+    rights-creating.json   the same where workers create their topics
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Final
+
+from belfry.kafka.rights import MAIN_JOB, Options, strimzi, worker_rights
+from belfry.kafka.topics import wanted_topics
+from belfry.settings import SharedSettings
+
+_PREFIX: Final = "{{ .Values.cluster.topicPrefix }}"
+_APP_ID: Final = "{{ .Values.cluster.appId }}"
+# The chart says how many replicas there are, and so how many have to be in sync.
+_OF_THE_CLUSTER: Final = "min.insync.replicas"
+
+
+def chart_files(settings: SharedSettings) -> dict[str, str]:
+    """Texts of the files, by name."""
+    prefix = settings.cluster.topic_prefix
+    topics = {
+        spec.name.removeprefix(prefix): {
+            name: value for name, value in spec.config.items() if name != _OF_THE_CLUSTER
+        }
+        for spec in wanted_topics(settings, 1)
+    }
+    return {
+        "topics.json": _text(topics),
+        "rights.json": _text(_rights(MAIN_JOB)),
+        "rights-creating.json": _text(_rights(Options(creates_topics=True))),
+    }
+
+
+def _rights(options: Options) -> object:
+    return strimzi(worker_rights(_PREFIX, _APP_ID, options))
+
+
+def _text(value: object) -> str:
+    return json.dumps(value, indent=2) + "\n"
+
+
+if __name__ == "__main__":
+    for name, text in chart_files(SharedSettings()).items():
+        Path(sys.argv[1], name).write_text(text, "utf-8")

@@ -1,0 +1,81 @@
+"""Unpacking what lies behind the head of a record batch, as a stream.
+
+    packed, up to some megabytes ──► 256 KiB ──► 256 KiB ──► …   each taken before the next is made
+
+A megabyte of zstd or gzip may unpack to a gigabyte, and six thousand bytes to more than a hundred
+megabytes.  So nothing is unpacked into memory that grows with it, and no more than `MOST_BYTES` of
+a batch at all: others wait for it meanwhile.
+
+A zstd frame says how far back it refers, and a decoder keeps so much: `MOST_WINDOW_BYTES` at most,
+as RFC 8878 recommends; levels up to 19 need no more.  Snappy and lz4 unpack to 22 and 255 times
+their size at most, and Kafka's client does so; what it cannot unpack of them is damaged.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from typing import Final
+
+import zstandard
+
+from belfry.wire.record_stream import Unreadable
+
+NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
+CHUNK_BYTES: Final = 256 * 1024
+# What Kafka's client unpacks of a batch, and what is unpacked here of one that it gives up.
+MOST_BYTES: Final = 64_000_000
+MOST_WINDOW_BYTES: Final = 8 * 1024 * 1024
+_NAMES: Final = {GZIP: "gzip", SNAPPY: "snappy", LZ4: "lz4", ZSTD: "zstd"}
+_GZIP_OR_ZLIB: Final = 32 + zlib.MAX_WBITS
+
+
+def chunks_of(codec: int, packed: memoryview) -> Iterator[bytes | memoryview]:
+    """What was packed, bit by bit; Unreadable where it cannot be unpacked, or is too much."""
+    left = MOST_BYTES
+    for chunk in _unpacked(codec, packed):
+        if len(chunk) > left:
+            raise Unreadable(f"it unpacks to more than {MOST_BYTES} bytes")
+        left -= len(chunk)
+        yield chunk
+
+
+def _unpacked(codec: int, packed: memoryview) -> Iterator[bytes | memoryview]:
+    try:
+        if codec == ZSTD:
+            yield from _unzstd(packed)
+        elif codec == GZIP:
+            yield from _gunzip(packed)
+        elif codec == NONE:
+            yield packed
+        else:
+            raise Unreadable(f"it cannot be unpacked as {_NAMES.get(codec, f'codec {codec}')}")
+    except (zlib.error, zstandard.ZstdError) as error:
+        raise Unreadable(f"it cannot be unpacked as {_NAMES[codec]}: {error}") from None
+
+
+def _unzstd(packed: memoryview) -> Iterator[bytes]:
+    decoder = zstandard.ZstdDecompressor(max_window_size=MOST_WINDOW_BYTES)
+    with decoder.stream_reader(packed, read_across_frames=True) as reader:
+        while part := reader.read(CHUNK_BYTES):
+            yield part
+
+
+def _gunzip(packed: memoryview) -> Iterator[bytes]:
+    rest: bytes | memoryview = packed
+    while rest:
+        decoder = zlib.decompressobj(_GZIP_OR_ZLIB)
+        while not decoder.eof:
+            # Fed in small pieces: what is not used yet is copied in each call.
+            piece, rest = rest[:CHUNK_BYTES], rest[CHUNK_BYTES:]
+            if not piece:
+                raise zlib.error("it ends too early")
+            while True:
+                part = decoder.decompress(piece, CHUNK_BYTES)
+                if part:
+                    yield part
+                piece = decoder.unconsumed_tail
+                # A full part may leave more behind, also where nothing is left to be fed.
+                if not piece and len(part) < CHUNK_BYTES:
+                    break
+        rest = decoder.unused_data + bytes(rest)

@@ -1,0 +1,122 @@
+"""Record batches as Kafka stores them: what the head of each says before anything is unpacked.
+
+    base offset  length  epoch  magic  crc  attributes  …  count │ records, packed in one
+    └──────────────── 61 bytes, never packed ─────────────────┘   └─ may unpack to 1 000 × ─┘
+
+The head tells offsets, count, times, codec and transaction.  So a reader knows where a batch ends
+before it knows what the batch holds, and can go on behind one that nobody can read.
+Nothing here trusts a length: what does not fit the bytes that are there is left for a later fetch.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple
+
+# Base offset, length, leader epoch, magic, CRC, attributes, last offset delta, first timestamp,
+# largest timestamp, producer id, producer epoch, base sequence, count.
+_HEAD: Final = struct.Struct(">qiibIhiqqqhii")
+HEAD_BYTES: Final = _HEAD.size
+_LENGTH: Final = struct.Struct(">qi")
+_BEFORE_LENGTH_ENDS: Final = _LENGTH.size
+_MAGIC_AT: Final = 16
+_CODEC: Final = 0x07
+_APPEND_TIME: Final = 0x08
+_TRANSACTIONAL: Final = 0x10
+_CONTROL: Final = 0x20
+MAGIC: Final = 2
+
+
+class Batch(NamedTuple):
+    """One batch: what its head says, and its bytes as they came."""
+
+    base_offset: int
+    next_offset: int
+    magic: int
+    attributes: int
+    first_ms: int
+    largest_ms: int
+    producer: int
+    record_count: int
+    data: bytes
+
+    @property
+    def codec(self) -> int:
+        """0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd."""
+        return self.attributes & _CODEC
+
+    @property
+    def appended(self) -> bool:
+        """Whether the broker's append time is the timestamp of all records."""
+        return bool(self.attributes & _APPEND_TIME)
+
+    @property
+    def transactional(self) -> bool:
+        """Whether its producer wrote it in a transaction."""
+        return bool(self.attributes & _TRANSACTIONAL)
+
+    @property
+    def control(self) -> bool:
+        """Whether it holds the end of a transaction, and no record."""
+        return bool(self.attributes & _CONTROL)
+
+    @property
+    def aborts(self) -> bool:
+        """Whether it is the end of a transaction that was rolled back."""
+        # Length, attributes, two deltas and the key's length, a byte each; then version and type.
+        return self.control and self.data[HEAD_BYTES + 7 : HEAD_BYTES + 9] == b"\0\0"
+
+    @property
+    def packed(self) -> memoryview:
+        """What lies behind the head."""
+        return memoryview(self.data)[HEAD_BYTES:]
+
+
+def batches_in(data: bytes) -> Iterator[Batch]:
+    """The whole batches of what one fetch brought; the rest of it belongs to the next fetch."""
+    at, end = 0, len(data)
+    while end - at > _MAGIC_AT:
+        length = _LENGTH.unpack_from(data, at)[1]
+        behind = at + _BEFORE_LENGTH_ENDS + length
+        if length < _MAGIC_AT - _BEFORE_LENGTH_ENDS or behind > end:
+            return
+        yield _batch(data[at:behind])
+        at = behind
+
+
+def _batch(data: bytes) -> Batch:
+    base_offset = _LENGTH.unpack_from(data)[0]
+    magic = data[_MAGIC_AT]
+    if magic != MAGIC or len(data) < HEAD_BYTES:
+        # Written before Kafka 0.11, whose offset is that of its last record, or damaged.
+        return Batch(base_offset, base_offset + 1, magic, 0, -1, -1, -1, 1, data)
+    head = _HEAD.unpack_from(data)
+    _, _, _, _, _, attributes, delta, first_ms, largest_ms, producer, _, _, count = head
+    behind = base_offset + max(0, delta) + 1
+    return Batch(
+        base_offset, behind, magic, attributes, first_ms, largest_ms, producer, count, data
+    )
+
+
+class Committed:
+    """Which batches of one fetch belong to transactions that were rolled back.
+
+    The broker tells the producers of such, each with its first offset.  From there on all that the
+    producer wrote counts for nothing, up to the control batch that ends the transaction.
+    """
+
+    def __init__(self, aborted: Iterable[tuple[int, int]]) -> None:
+        """`aborted` are producers and first offsets, as the broker tells them."""
+        self._ahead = sorted(aborted, key=lambda each: each[1], reverse=True)
+        self._aborting: set[int] = set()
+
+    def holds(self, batch: Batch) -> bool:
+        """Whether a batch has records for readers; asked of each batch, in their order."""
+        while self._ahead and self._ahead[-1][1] < batch.next_offset:
+            self._aborting.add(self._ahead.pop()[0])
+        if batch.control:
+            if batch.aborts:
+                self._aborting.discard(batch.producer)
+            return False
+        return not (batch.transactional and batch.producer in self._aborting)

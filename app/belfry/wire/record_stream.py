@@ -1,0 +1,183 @@
+"""Records out of a batch that is unpacked bit by bit: never more than one of them in memory.
+
+    chunks ──► │ length │ record │ length │ record, larger than may be │ length │ record ──► tuples
+                                            └ begin kept, rest passed over, refused
+
+This is the slow way (20 µs a record), for batches that unpack to more than Kafka's client holds.  A
+record that is larger than it may be keeps its beginning and its first headers, and one more header
+by which it is refused (`wire/headers.py`).  Lengths are believed only as far as bytes follow;
+`Unreadable` is raised where they make no sense.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from belfry.wire.headers import CUT, MOST_CARRIED, MOST_KEPT, NO_TEXT, unread
+from belfry.wire.record import Headers, SourceRecord
+from belfry.wire.record_batches import MAGIC, Batch
+
+# Of a record that is larger than it may be: of its key, its value and its headers.
+KEPT_BYTES: Final = 250_000
+# A batch of a megabyte may claim a hundred million records, each of which would be answered.
+MOST_RECORDS: Final = 1_000_000
+_MORE: Final = 0x80
+_LONGEST: Final = 10
+
+
+class Unreadable(ValueError):
+    """Bytes that are no records."""
+
+
+def records_of(
+    batch: Batch, chunks: Iterable[bytes | memoryview], most_bytes: int
+) -> Iterator[SourceRecord]:
+    """The records of a batch, out of its unpacked chunks; those above `most_bytes` are cut.
+
+    Raises Unreadable where the chunks are no records, or fewer than the head says.
+    """
+    if batch.magic != MAGIC:
+        raise Unreadable("it has the format of before Kafka 0.11, or is damaged")
+    if batch.record_count > MOST_RECORDS:
+        raise Unreadable(
+            f"it holds {batch.record_count} records, and {MOST_RECORDS} are read of one batch"
+        )
+    stream = _Stream(chunks)
+    for _ in range(batch.record_count):
+        size = stream.number()
+        if size < 0:
+            raise Unreadable(f"a record has {size} bytes")
+        if size > most_bytes:
+            record = _cut(batch, stream, size, most_bytes)
+        else:
+            record = _record(batch, stream.take(size))
+        if not batch.base_offset <= record[0] < batch.next_offset:
+            raise Unreadable(f"a record has the offset {record[0]}")
+        yield record
+
+
+def _record(batch: Batch, data: bytes) -> SourceRecord:
+    body = _Stream((data,))
+    offset, timestamp_ms = _place(batch, body)
+    key, value = body.beginning(len(data)), body.beginning(len(data))
+    headers = _headers(body, len(data))
+    return (offset, timestamp_ms, key, value, headers)
+
+
+def _place(batch: Batch, body: _Stream) -> tuple[int, int]:
+    """Offset and timestamp, with which a record begins."""
+    body.take(1)
+    delta_ms, delta = body.number(), body.number()
+    timestamp_ms = batch.largest_ms if batch.appended else batch.first_ms + delta_ms
+    return batch.base_offset + delta, timestamp_ms
+
+
+def _headers(body: _Stream, room: int) -> Headers | None:
+    """A record's headers; the first where there are thousands, or more than `room` bytes."""
+    count = body.number()
+    if count < 0:
+        raise Unreadable(f"a record has {count} headers")
+    headers: Headers = []
+    readable = True
+    for _ in range(MOST_KEPT if count > MOST_CARRIED else count):
+        name = body.beginning(room)
+        size = body.number()
+        room -= len(name or b"") + max(0, size)
+        if room < 0:
+            break
+        given = None if size < 0 else body.take(size)
+        try:
+            headers.append(((name or b"").decode(), given))
+        except UnicodeDecodeError:
+            readable = False
+    if count > MOST_CARRIED:
+        headers.append((CUT, b"cut from %d headers" % count))
+    return (headers or None) if readable else [NO_TEXT]
+
+
+def _cut(batch: Batch, stream: _Stream, size: int, most_bytes: int) -> SourceRecord:
+    """The beginning of a record that is larger than it may be; the rest is passed over."""
+    end = stream.passed + size
+    offset, timestamp_ms = _place(batch, stream)
+    key, value = stream.beginning(KEPT_BYTES), stream.beginning(KEPT_BYTES)
+    headers = _headers(stream, KEPT_BYTES)
+    stream.skip(end - stream.passed)
+    reason = (
+        f"The record takes {size} bytes; at most {most_bytes} are unpacked of one in a batch as"
+        " large as its own. Store its content elsewhere and schedule the address (claim check)."
+    )
+    told: Headers = [(CUT, b"cut from %d bytes" % size), unread("request_too_large", reason)]
+    return (offset, timestamp_ms, key, value, [*(headers or ()), *told])
+
+
+class _Stream:
+    """Chunks, read as numbers and runs of bytes."""
+
+    def __init__(self, chunks: Iterable[bytes | memoryview]) -> None:
+        self._chunks = iter(chunks)
+        self._chunk: bytes | memoryview = b""
+        self._at = 0
+        self._before = 0
+
+    @property
+    def passed(self) -> int:
+        """How many bytes have been read or passed over."""
+        return self._before + self._at
+
+    def _next(self) -> None:
+        """Go on to the next chunk that holds anything."""
+        self._before += len(self._chunk)
+        self._at -= len(self._chunk)
+        self._chunk = next(self._chunks, b"")
+        if not self._chunk:
+            raise Unreadable("the records end in the middle of one")
+
+    def number(self) -> int:
+        """A signed number of variable length."""
+        coded = shift = 0
+        for _ in range(_LONGEST):
+            while self._at >= len(self._chunk):
+                self._next()
+            byte = self._chunk[self._at]
+            self._at += 1
+            coded |= (byte & 0x7F) << shift
+            if byte < _MORE:
+                return (coded >> 1) ^ -(coded & 1)
+            shift += 7
+        raise Unreadable("a number has no end")
+
+    def take(self, size: int) -> bytes:
+        """So many bytes."""
+        if size < 0:
+            raise Unreadable(f"something has {size} bytes")
+        end = self._at + size
+        if end <= len(self._chunk):
+            self._at, begin = end, self._at
+            return bytes(self._chunk[begin:end])
+        parts = []
+        while size:
+            while self._at >= len(self._chunk):
+                self._next()
+            part = self._chunk[self._at : self._at + size]
+            self._at += len(part)
+            size -= len(part)
+            parts.append(part)
+        return b"".join(parts)
+
+    def skip(self, size: int) -> None:
+        """Pass over so many bytes."""
+        if size < 0:
+            raise Unreadable("a record is longer than it says")
+        self._at += size
+        while self._at > len(self._chunk):
+            self._next()
+
+    def beginning(self, most: int) -> bytes | None:
+        """The first of some bytes, the rest is passed over; None where there is a null."""
+        size = self.number()
+        if size < 0:
+            return None
+        kept = self.take(min(size, most))
+        self.skip(size - len(kept))
+        return kept

@@ -1,0 +1,118 @@
+"""No compressed batch stops a partition's intake, or takes a worker's memory."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+
+from belfry.kafka.unpacking import MOST_BYTES
+from tests.acceptance.harness.requests import request
+from tests.acceptance.harness.site import Site, now_ms, wait_for
+from tests.acceptance.harness.worker import Worker
+
+pytestmark = pytest.mark.slow
+
+STAMPED = {"message.timestamp.type": "LogAppendTime"}
+RECORD_BYTES = 900_000
+BOMB_MB = 900
+GROWTH_MB = 100
+SOON_S = 40.0
+# Beyond what librdkafka unpacks of zstd, and the least for it.
+LEAST_MB = 80
+
+
+@pytest.fixture
+def site(kafka: str, tmp_path: Path, unique: Callable[[str], str]) -> Site:
+    """A belfry without workers, but with its request topic."""
+    site = Site(kafka, unique("unpacked"), tmp_path)
+    site.schedules_topic()
+    return site
+
+
+def peak_mb(worker: Worker) -> int:
+    """The most memory that a worker has used so far."""
+    status = Path(f"/proc/{worker.child.pid}/status").read_text()
+    return next(int(line.split()[1]) // 1024 for line in status.splitlines() if "VmHWM" in line)
+
+
+def refused(worker: Worker) -> int:
+    """How many requests a worker has refused."""
+    lines = worker.get("/metrics")[1].splitlines()
+    counts = [line for line in lines if line.startswith('belfry_requests_total{outcome="REJECTED"')]
+    return sum(int(float(line.split()[-1])) for line in counts)
+
+
+def answers(records: int) -> int:
+    """How many refusals so many records get: those that are unpacked one each, the rest one."""
+    return min(records, MOST_BYTES // RECORD_BYTES + 1)
+
+
+def bomb(site: Site, topic: str, partition: int, megabytes: int, **more: Any) -> int:
+    """Send zeros as one batch of zstd; how many records these are."""
+    count = megabytes * 1_000_000 // RECORD_BYTES
+    unlike = {"linger.ms": 60_000, "batch.size": 2**31 - 1, "message.max.bytes": 1_000_000_000}
+    packed = {"compression.type": "zstd", "batch.num.messages": count}
+    sent = {"bootstrap.servers": site.bootstrap, "queue.buffering.max.kbytes": 2_000_000}
+    producer = Producer({**sent, **packed, **unlike})
+    value = bytes(RECORD_BYTES)
+    for _ in range(count):
+        producer.produce(topic, value, partition=partition, **more)
+    assert producer.flush(60) == 0
+    return count
+
+
+def test_zstd_beyond_what_the_client_unpacks_is_refused(site: Site) -> None:
+    with site:
+        site.fired_topics(["good"])
+        worker = site.worker().start().wait_ready()
+        home = site.ask("good", "before", at=now_ms() + 500, payload=b"before").partition()
+        site.wait_fired("good", 1)
+        before_mb = peak_mb(worker)
+        count = bomb(site, site.topic("schedules"), home, BOMB_MB)
+        started = time.monotonic()
+        site.ask("good", "behind", at=now_ms() + 500, payload=b"behind")
+        fired = site.wait_fired("good", 2, timeout_s=60)
+        took_s = time.monotonic() - started
+        assert {record.value for record in fired} == {b"before", b"behind"}
+        assert refused(worker) == answers(count)
+        assert took_s < SOON_S
+        assert peak_mb(worker) - before_mb <= GROWTH_MB
+        assert "rolled back" not in worker.log.read_text()
+
+
+def test_a_worker_that_is_killed_amid_such_a_batch_answers_each_record_once(site: Site) -> None:
+    with site:
+        site.fired_topics(["good"])
+        worker = site.worker(STEP_BYTES="1000000").start().wait_ready()
+        home = site.ask("good", "before", at=now_ms() + 500, payload=b"before").partition()
+        count = bomb(site, site.topic("schedules"), home, LEAST_MB)
+        site.ask("good", "behind", at=now_ms() + 500, payload=b"behind")
+        wait_for("the first refusals", lambda: refused(worker) > 5)
+        worker.kill()
+        worker.start().wait_ready()
+        fired = site.wait_fired("good", 2, timeout_s=60)
+        assert {record.value for record in fired} == {b"before", b"behind"}
+        offsets = [dict(record.headers)["belfry-error-offset"] for record in site.rejected()]
+        assert len(offsets) == len(set(offsets)) == answers(count)
+
+
+def test_a_tenants_own_topic_is_read_on_behind_it(site: Site) -> None:
+    with site:
+        topics = [site.topic("schedules.mine"), site.topic("schedules.other")]
+        site.create_topics(topics, STAMPED)
+        worker = site.worker().start().wait_ready()
+        before_mb = peak_mb(worker)
+        count = bomb(site, topics[0], 0, BOMB_MB)
+        for topic, tenant in zip(topics, ["mine", "other"], strict=True):
+            value = request(tenant, "behind", at=now_ms(), payload=b"behind")
+            site.producer.produce(topic, value, partition=0)
+        site.producer.flush(10)
+        assert [record.value for record in site.wait_fired("other", 1)] == [b"behind"]
+        assert [record.value for record in site.wait_fired("mine", 1, 60)] == [b"behind"]
+        assert wait_for("the refusals", lambda: refused(worker) == answers(count))
+        assert peak_mb(worker) - before_mb <= GROWTH_MB

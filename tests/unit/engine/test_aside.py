@@ -1,0 +1,199 @@
+"""What waits for a schema waits by itself: in its order, and with one outcome whatever happens."""
+
+from __future__ import annotations
+
+import pytest
+
+from belfry.engine import aside
+from belfry.schedules.rejections import Rejection
+from belfry.store.layout.aside import (
+    ASIDE_END,
+    ASIDE_PREFIX,
+    Waits,
+    aside_key,
+    decode_aside,
+    encode_aside,
+)
+from belfry.store.ordered_map import MemoryMap
+from belfry.store.schedules import ScheduleStore
+from belfry.tenants.effective import Level, Signing, Terms
+from belfry.tenants.policy import TenantPolicy
+from belfry.wire import catalogue, framing
+from belfry.wire.claims import signature
+from belfry.wire.requests import reading_of
+from tests.unit.engine.driver import HOUR, T0, Driver, Step, request
+
+SEVEN = 7
+OURS = catalogue.schema("ScheduleRequest")
+UNAVAILABLE = Rejection("schema_unavailable", "Nobody knows.")
+LATE_MS = T0 + 5_000
+
+
+def two_tenants() -> Driver:
+    """Tenants `slow` and `demo`, who sign."""
+    driver = Driver(level=Level.ALL)
+    driver.tenants.signing = Signing(everybody=True)
+    for name in ("slow", "demo"):
+        policy = TenantPolicy(name, lifecycle="ALL", signing_secret_ref="env:X")
+        driver.tenants.follow(Terms(policy, secrets=(name.encode(),)))
+    return driver
+
+
+def send(driver: Driver, tenant: str, schema: int | None = None, **fields: object) -> int:
+    """A signed request, in a registry's frame where there is a schema."""
+    value = request(tenant=tenant, **{"at": T0 + HOUR, **fields})
+    if schema is not None:
+        value = framing.prefix(schema) + value[10:]
+    key = tenant.encode()
+    proof = signature(key, tenant, key, value, None)
+    return driver.send(value, key, [("belfry-signature", proof)])
+
+
+def take(driver: Driver, *deferred: int, now_ms: int = T0, commit: bool = True) -> Step:
+    """A step that takes in what was set aside, then the source."""
+    driver.engine.take_aside(now_ms)
+    batch = driver.batch()
+    effects = driver.engine.accept(batch, now_ms, deferred)
+    if not effects.empty:
+        driver.end(now_ms, commit=commit)
+    return Step(effects, len(batch.records))
+
+
+def told(step: Step) -> list[tuple[str, str, int | None]]:
+    return [(e.tenant, str(e.outcome), e.source_offset) for e in step.effects.lifecycle]
+
+
+def lying(driver: Driver) -> int:
+    return len(list(ScheduleStore(driver.rows).between(ASIDE_PREFIX, ASIDE_END)))
+
+
+def learn(driver: Driver) -> None:
+    driver.engine._reader.settle(SEVEN, reading_of(OURS))
+
+
+def test_others_are_taken_in_and_the_askers_own_wait_behind_it() -> None:
+    driver = two_tenants()
+    send(driver, "slow", SEVEN, request_id="first")
+    send(driver, "demo", request_id="other")
+    send(driver, "slow", action="CANCEL", at=None, request_id="second")
+    assert told(take(driver, SEVEN)) == [("demo", "ACCEPTED", 1)]
+    assert lying(driver) == 2
+    send(driver, "slow", request_id="third")
+    send(driver, "demo", schedule_id="b", request_id="another")
+    assert told(take(driver, SEVEN)) == [("demo", "ACCEPTED", 4)]
+    learn(driver)
+    send(driver, "slow", schedule_id="fourth", request_id="fourth")
+    assert told(take(driver, now_ms=LATE_MS)) == [
+        ("slow", "ACCEPTED", 0),
+        ("slow", "CANCELLED", 2),
+        ("slow", "ACCEPTED", 3),
+        ("slow", "ACCEPTED", 5),
+    ]
+    assert lying(driver) == 0
+    assert not driver.engine.aside.any
+
+
+def test_it_counts_from_its_own_arrival() -> None:
+    driver = two_tenants()
+    send(driver, "slow", SEVEN, at=None, kind="AFTER", delay_ms=1_000, request_id="x")
+    take(driver, SEVEN)
+    learn(driver)
+    (event,) = take(driver, now_ms=LATE_MS).effects.lifecycle
+    assert (event.at, event.due_at) == (LATE_MS, T0 + 1_000)
+
+
+def test_a_step_that_is_rolled_back_changes_nothing() -> None:
+    driver = two_tenants()
+    send(driver, "slow", SEVEN, request_id="x")
+    take(driver, SEVEN, commit=False)
+    assert not driver.engine.aside.any
+    assert driver.engine.position == 0
+    take(driver, SEVEN)
+    learn(driver)
+    send(driver, "slow", schedule_id="b", request_id="y")
+    took = [("slow", "ACCEPTED", 0), ("slow", "ACCEPTED", 1)]
+    assert told(take(driver, commit=False)) == took
+    assert len(driver.engine.aside.heads()) == 1
+    assert told(take(driver)) == took
+    assert lying(driver) == 0
+
+
+@pytest.mark.parametrize("from_changelog", [False, True], ids=["its disk", "the changelog"])
+def test_a_new_owner_goes_on_with_it(from_changelog: bool) -> None:
+    driver = two_tenants()
+    send(driver, "slow", SEVEN, request_id="x")
+    take(driver, SEVEN)
+    rows = driver.rows
+    if from_changelog:
+        rows = MemoryMap()
+        store = ScheduleStore(rows)
+        manifests = store.replay(driver.changelog)
+        store.commit(ScheduleStore(driver.rows).state()._replace(manifest=manifests[-1]))  # type: ignore[union-attr]
+    driver.start(rows)
+    send(driver, "slow", schedule_id="b", request_id="y")
+    assert told(take(driver)) == []
+    learn(driver)
+    assert told(take(driver)) == [("slow", "ACCEPTED", 0), ("slow", "ACCEPTED", 1)]
+
+
+def test_what_is_refused_holds_nobody_up() -> None:
+    """In its turn, with what waits behind it; later ones at once, for they change nothing."""
+    driver = two_tenants()
+    send(driver, "slow", SEVEN)
+    send(driver, "slow", request_id="behind")
+    take(driver, SEVEN)
+    driver.engine._reader.refuse(8, UNAVAILABLE)
+    send(driver, "slow", 8)
+    assert take(driver, SEVEN).codes == ["schema_unavailable"]
+    driver.engine._reader.refuse(SEVEN, UNAVAILABLE)
+    step = take(driver)
+    assert (step.codes, told(step)) == (["schema_unavailable"], [("slow", "ACCEPTED", 1)])
+
+
+def test_a_forged_one_is_refused_at_once() -> None:
+    driver = two_tenants()
+    driver.send(framing.prefix(SEVEN) + b"x", b"slow", None)
+    assert take(driver, SEVEN).codes == ["unsigned"]
+    assert lying(driver) == 0
+
+
+def test_who_cannot_be_known_waits_with_nobody_where_anybody_may_be_unsigned() -> None:
+    """The caller lets the batch wait for it: to set it aside would break some tenant's order."""
+    driver = Driver()
+    driver.send(framing.prefix(SEVEN) + b"x", b"slow")
+    assert take(driver, SEVEN).codes == ["unknown_schema_id"]
+
+
+def test_a_lane_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(aside, "MOST_RECORDS", 2)
+    driver = two_tenants()
+    for number in range(4):
+        send(driver, "slow", SEVEN if number == 0 else None, schedule_id=f"{number}")
+    send(driver, "demo", request_id="other")
+    step = take(driver, SEVEN)
+    assert step.codes == ["schema_unavailable"] * 2
+    assert told(step)[-1] == ("demo", "ACCEPTED", 4)
+    assert lying(driver) == 2
+
+
+def test_a_step_that_ends_amid_its_batch_sets_aside_what_it_has_passed() -> None:
+    driver = two_tenants()
+    driver.engine._step_bytes = -(10**9)
+    send(driver, "demo", request_id="a", schedule_id="a")
+    send(driver, "slow", SEVEN, request_id="b")
+    send(driver, "demo", request_id="c", schedule_id="c")
+    found = []
+    while driver.engine.position < 3:
+        found += told(take(driver, SEVEN))
+    assert found == [("demo", "ACCEPTED", 0), ("demo", "ACCEPTED", 2)]
+    assert lying(driver) == 1
+
+
+@pytest.mark.parametrize("headers", [None, [("a", b"1"), ("a", None), ("ü", b"")]])
+@pytest.mark.parametrize(("key", "value"), [(None, b"v"), (b"", b"\0\0"), (b"k", None)])
+def test_a_row_is_the_record(
+    headers: list[tuple[str, bytes | None]] | None, key: bytes | None, value: bytes | None
+) -> None:
+    for lane, appended in ((b"", True), (b"slow", False)):
+        waits = Waits(lane, (2**40, T0, key, value, headers), appended)
+        assert decode_aside(aside_key(2**40), encode_aside(waits)) == waits
