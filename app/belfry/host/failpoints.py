@@ -3,7 +3,7 @@
 ``BELFRY_FAILPOINT=S5:kill`` ends the process with SIGKILL the first time that step S5 is reached;
 ``S5:stop`` stops it (SIGSTOP), ``S5:term`` asks it to stop, ``S5:kill:12`` waits for the twelfth
 time; ``S5:hang`` holds the step for a second, so that what is queued gets to the broker, and then
-ends the process.  ``R1:late`` holds the step for seconds each time, and goes on.
+ends the process.  ``R1:late:6`` holds the step for six seconds each time, and goes on.
 
 Steps: S0-S5 and S7-S9 of a step, R1-R4 of a take-over; S6, an EndTxn that is sent and not answered,
 lies inside librdkafka and can only be seen from the wire.
@@ -24,7 +24,6 @@ SIGNALS: Final = {
 }
 LATE: Final = "late"
 HANG_S: Final = 1.0
-LATE_S: Final = 6.0
 
 
 class Failpoints:
@@ -39,7 +38,7 @@ class Failpoints:
             )
         self._step = step
         self._signal = SIGNALS.get(name)
-        self._late_s = LATE_S if name == LATE else 0.0
+        self._late_s = float(count or 1) if name == LATE else 0.0
         self._hold_s = HANG_S if name == "hang" else 0.0
         self._left = int(count or 1)
 

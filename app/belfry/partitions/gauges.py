@@ -30,8 +30,11 @@ class Gauges:
         # A zone that is missing may hold back thousands: the first few are named, then sums.
         self._faults = LimitedLogger(log)
 
-    def committed(self, effects: Effects, seconds: float) -> None:
-        """Count a committed step."""
+    def committed(self, effects: Effects, seconds: float, since_begin_ms: int = 0) -> None:
+        """Count a committed step.
+
+        Its transaction took so many seconds; the step began `since_begin_ms` before its end.
+        """
         requests = {
             str(outcome): count
             for outcome, count in effects.outcomes.items()
@@ -57,7 +60,7 @@ class Gauges:
                 self._metrics.unreadable(len(effects.unreadable))
                 self._tell_unreadable(effects.unreadable)
             if effects.lateness_ms:
-                self._metrics.fired(effects.lateness_ms)
+                self._metrics.fired(effects.lateness_ms, since_begin_ms)
 
     def _tell_unreadable(self, schedules: list[tuple[bytes, str]]) -> None:
         for name, why in schedules:

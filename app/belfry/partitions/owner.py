@@ -366,7 +366,9 @@ class PartitionRunner:
                 int(receipt.acknowledged_ms),
                 int(receipt.acknowledged_at_ms),
             )
-        self._metrics.committed(effects, (now_ms - started_ms) / 1000)
+        # Readers see what fired from now on, whatever the step took after it looked at the clock.
+        since_begin_ms = round(now_ms - self._turned_ms)
+        self._metrics.committed(effects, (now_ms - started_ms) / 1000, since_begin_ms)
         self._worker.committed(effects.lifecycle)
 
     def _give_up(self) -> None:

@@ -32,11 +32,11 @@ class BulkHistogram(Collector):
         self._sum_ms = 0
         self._lock = Lock()
 
-    def add(self, values_ms: Sequence[int]) -> None:
-        """Count the values of one batch."""
+    def add(self, values_ms: Sequence[int], more_ms: int = 0) -> None:
+        """Count the values of one batch, each of them with `more_ms` on top."""
         ordered = sorted(values_ms)
-        below = [bisect_right(ordered, bound) for bound in self._bounds_ms]
-        batch_ms = sum(ordered)
+        below = [bisect_right(ordered, bound - more_ms) for bound in self._bounds_ms]
+        batch_ms = sum(ordered) + more_ms * len(ordered)
         with self._lock:
             self._counts = [had + more for had, more in zip(self._counts, below, strict=True)]
             self._total += len(ordered)

@@ -99,7 +99,7 @@ FAMILIES: Final = (
     Family(
         "belfry_fire_lateness_seconds",
         "histogram",
-        "Time from the due instant of an event to the instant it was fired.",
+        "Time from the due instant of an event to the commit with which readers see it.",
     ),
     Family(
         "belfry_pending_schedules",
@@ -260,10 +260,14 @@ class Metrics:
         """Show API keys as `figures` tells them at each look."""
         self._keys.figures = figures
 
-    def fired(self, lateness_ms: Sequence[int]) -> None:
-        """Count the events of one committed transaction, each with its lateness."""
+    def fired(self, lateness_ms: Sequence[int], commit_ms: int = 0) -> None:
+        """Count the events of one committed transaction.
+
+        `lateness_ms` is how late each was when it was decided to fire it; readers see it when the
+        transaction is committed, `commit_ms` after that.
+        """
         self._fired.inc(len(lateness_ms))
-        self._lateness.add(lateness_ms)
+        self._lateness.add(lateness_ms, commit_ms)
 
     def given_up(self, missed: int, completed: int) -> None:
         """Count the missed occurrences and the completed schedules of one transaction."""

@@ -75,6 +75,13 @@ def test_fired_counts_events_and_lateness(metrics: Metrics, registry: CollectorR
     assert below == 2
 
 
+def test_events_are_late_until_their_commit(metrics: Metrics, registry: CollectorRegistry) -> None:
+    metrics.fired([3, 40], commit_ms=4_000)
+    assert metrics.value("belfry_fire_lateness_seconds_sum") == pytest.approx(8.043)
+    for bound, below in ({"le": "2.0"}, 0), ({"le": "5.0"}, 2):
+        assert registry.get_sample_value("belfry_fire_lateness_seconds_bucket", bound) == below
+
+
 def test_expected_outcomes_start_at_zero(metrics: Metrics, registry: CollectorRegistry) -> None:
     metrics.expect(["REJECTED"])
     assert registry.get_sample_value("belfry_requests_total", {"outcome": "REJECTED"}) == 0
