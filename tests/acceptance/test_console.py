@@ -161,3 +161,14 @@ def test_a_viewer_sees_no_action_on_a_phone(browser: Browser, worker: Worker) ->
         assert tab.page.evaluate("document.documentElement.scrollWidth") <= 360, path
     tab.context.close()
     assert not tab.complaints
+
+
+def test_a_cancelled_schedule_leaves_the_list_and_keeps_its_history(tab: Tab) -> None:
+    tab.open("/console/schedule?tenant=demo&id=daily")
+    _confirm(tab.page, "cancel")
+    tab.page.wait_for_selector("h1:has-text('Schedules of demo')")
+    assert "daily" not in tab.page.inner_text("main table, main .empty")
+    # The history is a second or so behind.
+    tab.page.wait_for_timeout(3000)
+    tab.open("/console/schedule?tenant=demo&id=daily")
+    assert "CANCELLED" in tab.page.inner_text(".events")

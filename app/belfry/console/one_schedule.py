@@ -35,8 +35,13 @@ async def view(api: Api, request: Request) -> Shown:
     schedule_id = request.query_params.get("id", "")
     me = await api.get("/v1/me")
     answer = await api.ask("GET", schedule_path(tenant, schedule_id), {})
-    found = answer.json()
-    events = await _events(api, tenant, schedule_id)
+    events = (
+        []
+        if answer.is_refusal and answer.status != HTTPStatus.NOT_FOUND
+        else (await _events(api, tenant, schedule_id))
+    )
+    is_gone = answer.status == HTTPStatus.NOT_FOUND and bool(events)
+    found = _ended(schedule_id, events[-1]) if is_gone else answer.json()
     statistics = await api.get(f"{tenant_path(tenant)}/statistics", **_since(LOOKS_MS[0]))
     return "schedule.html", {
         "me": me,
@@ -74,7 +79,19 @@ async def act(api: Api, request: Request) -> Shown | Response:
     else:
         answer = await api.ask("POST", f"{path}/{action}", query, None, match)
     answer.json()
+    if action == "cancel":
+        return gone_to("/console/schedules?" + urlencode({"tenant": tenant}))
     return gone_to("/console/schedule?" + urlencode({"tenant": tenant, "id": schedule_id}))
+
+
+def _ended(schedule_id: str, last: dict[str, Any]) -> dict[str, Any]:
+    """What is known of a schedule that is kept no longer: its last event."""
+    return {
+        "schedule_id": schedule_id,
+        "state": "ENDED",
+        "version": last["version"],
+        "generation": None,
+    }
 
 
 async def _preview(api: Api, found: dict[str, Any]) -> dict[str, Any] | None:
