@@ -27,13 +27,14 @@ from importlib.metadata import version
 from importlib.resources import files
 
 import belfry
-from belfry.console import PAGE
+from belfry.console import ASSETS, TEMPLATES
 from belfry.wire.catalogue import names, schema
 
 assert belfry.__file__.startswith(sys.prefix), belfry.__file__
 assert version("belfry-scheduler") == belfry.__version__
 assert files("belfry").joinpath("py.typed").is_file()
-assert PAGE.is_file()
+assert (ASSETS / "vendor" / "htmx.min.js").is_file()
+assert (TEMPLATES / "overview.html").is_file()
 print(*(schema(name)["namespace"] + "." + schema(name)["name"] for name in names()), sep="\\n")
 """
 

@@ -147,7 +147,7 @@ def announcement(stack: Stack, worker: Worker | None) -> Iterator[str]:
     yield f"  Kafka            {stack.bootstrap_servers}"
     yield f"  Schema registry  {stack.schema_registry_url}"
     if worker:
-        yield f"  Page and API     {worker.http_url}"
+        yield f"  Console and API  {worker.http_url}"
         yield ""
         yield "Schedule a first event and see it fire, in a second shell:"
         yield f"  {first_event_line(stack.kafka.port)}"

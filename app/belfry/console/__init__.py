@@ -1,6 +1,20 @@
-"""The web page: one file each of HTML, CSS and JavaScript, served by `belfry.api`.
+"""The console: pages for people, rendered here and served by `belfry.api`.
 
-It loads nothing from elsewhere, keeps nothing, and asks `/v1/cluster` every two seconds.
+It is a room of its own on top of the API's functions.  Each view asks the API's own routes, inside
+the process, with the key of the person who looks (`asking.py`), so roles, tenants, rates and the
+audit log are those of the API and there is no second way to the data.
+
+    asking.py      questions to the API, on behalf of the request for the page
+    page.py        a view becomes an answer: templates, headers, refusals, the form for a key
+    posted.py      what forms send, and from which page
+    words.py       values in words: instants, durations, lateness, payloads
+    overview.py, schedules.py, one_schedule.py, timeline.py, creating.py, places.py      the views
+
+**Why the key stays in the tab.**  The key lies in the browser's session storage and goes with each
+request as the header `Authorization`, put there by `assets/page.js`.  A cookie would go along with
+requests that a strange page causes; a header does not, so nothing can be forged, no worker keeps
+sessions, and any worker answers the next request.  An address that is opened anew comes without the
+header: it is answered with an empty page that fetches itself with it, so links work.
 """
 
 from __future__ import annotations
@@ -9,4 +23,4 @@ from pathlib import Path
 from typing import Final
 
 ASSETS: Final = Path(__file__).parent / "assets"
-PAGE: Final = ASSETS / "index.html"
+TEMPLATES: Final = Path(__file__).parent / "templates"

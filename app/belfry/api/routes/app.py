@@ -12,7 +12,6 @@ from time import time
 from typing import Final
 
 from fastapi import APIRouter, FastAPI
-from starlette.responses import FileResponse
 from starlette.staticfiles import StaticFiles
 
 from belfry import __version__
@@ -27,6 +26,7 @@ from belfry.api.routes.express import Express
 from belfry.api.routes.health import health_routes
 from belfry.api.routes.history import history_routes
 from belfry.api.routes.key_routes import key_routes
+from belfry.api.routes.me import me_routes
 from belfry.api.routes.previews import preview_routes
 from belfry.api.routes.schedules import plain_calls, schedule_routes
 from belfry.api.routes.tenants import tenant_routes
@@ -35,7 +35,8 @@ from belfry.api.server.limits import Limits
 from belfry.api.workers.parts import Parts
 from belfry.api.workers.reading import Reads
 from belfry.api.workers.view import WorkerView
-from belfry.console import ASSETS, PAGE
+from belfry.console import ASSETS
+from belfry.console.routes import console_routes
 from belfry.telemetry.metrics import Metrics
 
 HEALTH: Final = Limits(addresses=True, under_way=100, body_bytes=1_000, bulk_bytes=1_000)
@@ -80,14 +81,12 @@ def create_app(
         tenant_routes(parts, callers),
         preview_routes(parts, callers),
         key_routes(view, parts, parts.gate.keys, callers),
+        me_routes(callers),
         *more,
+        console_routes(app, is_open=parts.gate.is_open),
     )
     for routes in app.state.routers:
         app.include_router(routes)
-
-    @app.get("/", include_in_schema=False)
-    async def page() -> FileResponse:
-        return FileResponse(PAGE)
 
     app.mount("/console", StaticFiles(directory=ASSETS))
     describe(app, DESCRIPTION)

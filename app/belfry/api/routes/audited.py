@@ -113,7 +113,7 @@ class Audited:
             self._book(scope, known, status)
 
     def _book(self, scope: Scope, known: Note, status: int) -> None:
-        if known.forwarded:
+        if known.forwarded or _noted_inside(scope, known):
             return
         verdicts = any(each.outcome for each in known.objects)
         refused = status in REFUSALS and not verdicts
@@ -129,6 +129,15 @@ class Audited:
             return
         for each in _parts(event, known):
             self._trail.note(each)
+
+
+def _noted_inside(scope: Scope, known: Note) -> bool:
+    """Whether it is for the console, which asks the API: that request has a note of its own.
+
+    What the port refuses has reached no page, and is noted here.
+    """
+    is_page = scope["path"] == "/" or scope["path"].startswith("/console/")
+    return is_page and known.code is None
 
 
 def _event(scope: Scope, known: Note, asked: Asked, when: tuple[int, int]) -> AuditEvent:

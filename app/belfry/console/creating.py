@@ -1,0 +1,102 @@
+"""Creating a schedule, with a preview of its next occurrences before it is asked for.
+
+The preview is the API's, so it shows what clocks that change do to the rule: an hour that does not
+exist or comes twice is told as a warning, with local times beside those in UTC.
+"""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Any, Final
+from urllib.parse import urlencode
+
+import orjson
+from starlette.requests import Request
+from starlette.responses import Response
+
+from belfry.console.asking import Api, Refused, tenant_path
+from belfry.console.page import Shown, gone_to
+from belfry.console.posted import needed, posted
+
+KINDS: Final = {
+    "delay_ms": "After a delay, in milliseconds",
+    "at": "At an instant, such as 2040-01-01T09:00:00Z",
+    "interval_ms": "At an interval, in milliseconds",
+    "cron": "By a cron expression, such as 30 2 * * SUN",
+    "rrule": "By an RFC 5545 rule, such as FREQ=DAILY",
+}
+NUMBERS: Final = frozenset({"delay_ms", "interval_ms"})
+TEXTS: Final = ("timezone", "start_at", "end_at")
+FIRST: Final = {"schedule_id": "first", "delay_ms": 5000, "payload_text": "hello, belfry"}
+FIRST_TENANT: Final = "demo"
+
+
+async def view(api: Api, request: Request) -> Shown:
+    """The form."""
+    tenant = request.query_params.get("tenant", "")
+    return "create.html", {"me": await api.get("/v1/me"), "tenant": tenant, "kinds": KINDS}
+
+
+async def preview(api: Api, request: Request) -> Shown:
+    """What the rule in the form will do; a rule that cannot be is explained, not refused."""
+    fields = await posted(request)
+    try:
+        told = await api.post("/v1/preview", _rule(fields))
+    except Refused as refused:
+        if refused.status != HTTPStatus.UNPROCESSABLE_ENTITY:
+            raise
+        return "preview.html", {"wrong": str(refused), "preview": None}
+    return "preview.html", {"wrong": "", "preview": told}
+
+
+async def create(api: Api, request: Request) -> Response:
+    """Create the schedule, and show it."""
+    fields = await posted(request)
+    tenant, schedule_id = needed(fields, "tenant"), needed(fields, "id")
+    body = _rule(fields) | {"schedule_id": schedule_id}
+    body |= {name: fields[name] for name in ("event_type", "group", "reason") if name in fields}
+    if "payload" in fields:
+        body |= _payload(fields["payload"], as_json=fields.get("payload_form") == "json")
+    return await _made(api, tenant, body)
+
+
+async def first(api: Api, request: Request) -> Response:
+    """Make the first schedule of the empty overview: it fires after five seconds."""
+    await posted(request)
+    return await _made(api, FIRST_TENANT, dict(FIRST))
+
+
+async def _made(api: Api, tenant: str, body: dict[str, Any]) -> Response:
+    await api.post(f"{tenant_path(tenant)}/schedules", body)
+    shown = {"tenant": tenant, "id": body["schedule_id"]}
+    return gone_to("/console/schedule?" + urlencode(shown))
+
+
+def _rule(fields: dict[str, str]) -> dict[str, Any]:
+    kind = needed(fields, "kind")
+    if kind not in KINDS:
+        detail = f"{kind[:50]!r} is no kind of rule; there are {', '.join(KINDS)}."
+        raise Refused(HTTPStatus.UNPROCESSABLE_ENTITY, "bad_kind", detail)
+    rule: dict[str, Any] = {kind: _number(kind, needed(fields, "when"))}
+    rule |= {name: fields[name] for name in TEXTS if name in fields}
+    if "max_fires" in fields:
+        rule["max_fires"] = _number("interval_ms", fields["max_fires"])
+    return rule
+
+
+def _number(name: str, given: str) -> int | str:
+    """The number that a text says; the API explains what is none."""
+    try:
+        return int(given) if name in NUMBERS else given
+    except ValueError:
+        return given
+
+
+def _payload(given: str, *, as_json: bool) -> dict[str, Any]:
+    if not as_json:
+        return {"payload_text": given}
+    try:
+        return {"payload_json": orjson.loads(given)}
+    except orjson.JSONDecodeError as error:
+        detail = f"The payload is no JSON ({error}): mend it, or send it as text."
+        raise Refused(HTTPStatus.UNPROCESSABLE_ENTITY, "bad_payload", detail) from None

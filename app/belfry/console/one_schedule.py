@@ -1,0 +1,141 @@
+"""One schedule: its rule in words, what comes, what became of it, what it sends, what can be done.
+
+An action names the version that was looked at (`If-Match`), so it counts only if nobody else was
+quicker; it is confirmed in a dialog, and a role that may not act sees no button.
+"""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from time import time
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from belfry.console import words
+from belfry.console.asking import Api, Refused, schedule_path, tenant_path
+from belfry.console.page import Shown, gone_to
+from belfry.console.posted import needed, posted
+
+ACTIONS: Final = ("pause", "resume", "trigger", "cancel", "ack")
+OF_A_FIRE: Final = frozenset({"FIRED", "MISSED", "DELIVERED", "FAILED"})
+# How far back is looked for the last occurrences, one after the other; None: as far as is kept.
+LOOKS_MS: Final = (3_600_000, 86_400_000, None)
+MOST_PAGES: Final = 5
+LAST: Final = 10
+ACTING: Final = frozenset({"schedule", "admin", "operate"})
+RULE: Final = (*words.WHEN, "timezone", "start_at", "end_at")
+
+
+async def view(api: Api, request: Request) -> Shown:
+    """One schedule."""
+    tenant = request.query_params.get("tenant", "")
+    schedule_id = request.query_params.get("id", "")
+    me = await api.get("/v1/me")
+    answer = await api.ask("GET", schedule_path(tenant, schedule_id), {})
+    events = (
+        []
+        if answer.is_refusal and answer.status != HTTPStatus.NOT_FOUND
+        else (await _events(api, tenant, schedule_id))
+    )
+    is_gone = answer.status == HTTPStatus.NOT_FOUND and bool(events)
+    found = _ended(schedule_id, events[-1]) if is_gone else answer.json()
+    statistics = await api.get(f"{tenant_path(tenant)}/statistics", **_since(LOOKS_MS[0]))
+    return "schedule.html", {
+        "me": me,
+        "may_act": me["role"] in ACTING,
+        "tenant": tenant,
+        "schedule": words.filled(found),
+        "etag": answer.headers.get("etag", ""),
+        "zone": found.get("timezone") or "UTC",
+        "preview": await _preview(api, found),
+        "occurrences": [each for each in events if each["outcome"] in OF_A_FIRE][-LAST:][::-1],
+        "events": events[-LAST:][::-1],
+        "lifecycle": statistics["lifecycle"],
+        "locks": await _locks(api, tenant, schedule_id),
+        "payload": words.payload_views(found),
+        "lateness": words.lateness,
+    }
+
+
+async def act(api: Api, request: Request) -> Shown | Response:
+    """Carry an action out, and show the schedule as it is then."""
+    fields = await posted(request)
+    tenant, schedule_id = needed(fields, "tenant"), needed(fields, "id")
+    action = needed(fields, "action")
+    if action not in ACTIONS:
+        detail = f"There is no action {action[:50]!r}; there are {', '.join(ACTIONS)}."
+        raise Refused(HTTPStatus.UNPROCESSABLE_ENTITY, "bad_action", detail)
+    path = schedule_path(tenant, schedule_id)
+    query = {"reason": fields.get("reason")}
+    if action == "ack":
+        query["fire_id"] = needed(fields, "fire_id")
+    # An acknowledgement is of a fire, whatever the schedule has become since.
+    match = {} if action == "ack" else {"if-match": needed(fields, "etag")}
+    if action == "cancel":
+        answer = await api.ask("DELETE", path, query, None, match)
+    else:
+        answer = await api.ask("POST", f"{path}/{action}", query, None, match)
+    answer.json()
+    if action == "cancel":
+        return gone_to("/console/schedules?" + urlencode({"tenant": tenant}))
+    return gone_to("/console/schedule?" + urlencode({"tenant": tenant, "id": schedule_id}))
+
+
+def _ended(schedule_id: str, last: dict[str, Any]) -> dict[str, Any]:
+    """What is known of a schedule that is kept no longer: its last event."""
+    return {
+        "schedule_id": schedule_id,
+        "state": "ENDED",
+        "version": last["version"],
+        "generation": None,
+    }
+
+
+async def _preview(api: Api, found: dict[str, Any]) -> dict[str, Any] | None:
+    """The rule in words and its next ten occurrences; None where it has come to its end."""
+    if found["state"] not in ("PENDING", "PAUSED") or "unreadable" in found:
+        return None
+    if "at" in found or "delay_ms" in found:
+        rule = {"at": found["due_at"]}
+    else:
+        rule = {name: found[name] for name in RULE if found.get(name) is not None}
+        if "interval_ms" in rule:
+            # An interval counts from its next instant, not from now.
+            rule["start_at"] = found.get("scheduled_at") or found["due_at"]
+        if found.get("max_fires"):
+            rule["max_fires"] = max(1, found["max_fires"] - found["occurrence"])
+    try:
+        told: dict[str, Any] = await api.post("/v1/preview", rule)
+    except Refused as refused:
+        return {"words": f"No preview: {refused}", "occurrences": [], "warnings": []}
+    return told
+
+
+async def _events(api: Api, tenant: str, schedule_id: str) -> list[dict[str, Any]]:
+    """The latest lifecycle events, oldest first; older ones only where there are few."""
+    path = f"{schedule_path(tenant, schedule_id)}/history"
+    found: list[dict[str, Any]] = []
+    for back_ms in LOOKS_MS:
+        found, cursor = [], ""
+        for _ in range(MOST_PAGES):
+            page = await api.get(path, **_since(back_ms), limit=1000, cursor=cursor)
+            found += page["events"]
+            cursor = page["cursor"]
+            if not cursor:
+                break
+        if len(found) >= LAST:
+            break
+    return found
+
+
+def _since(back_ms: int | None) -> dict[str, int]:
+    # Whole minutes: a cursor belongs to the same question.
+    return {} if back_ms is None else {"from": (round(time() * 1000) - back_ms) // 60_000 * 60_000}
+
+
+async def _locks(api: Api, tenant: str, schedule_id: str) -> list[dict[str, Any]]:
+    found = (await api.get(f"{tenant_path(tenant)}/locks", limit=1000))["locks"]
+    return [each for each in found if each["schedule_id"] == schedule_id]

@@ -1,0 +1,140 @@
+"""The overview: what waits, what fires, how late, and what is wrong with what to do about it.
+
+Fires a second are the difference between two looks: each carries the count and the instant of the
+one before in its address, so the worker keeps nothing.  Lateness is that of the worker that is
+asked, since it started.
+"""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from time import time
+from typing import Any, Final
+
+from prometheus_client.parser import text_string_to_metric_families
+from starlette.requests import Request
+
+from belfry.console.asking import Api, Refused
+from belfry.console.page import Shown
+from belfry.console.words import epoch_ms, quantile_ms
+
+LATENESS: Final = "belfry_fire_lateness_seconds"
+LONGEST_LOOK_MS: Final = 120_000
+# What to do about what a partition's oldest schedule waits for.
+ADVICE: Final = {
+    "firing": "It is due and has not fired: look at the partition's state in the cluster.",
+    "tenant_queue": "Its tenant fires as fast as its policy allows: raise max_fires_per_second,"
+    " or wait.",
+    "tenant_blocked": "Its tenant is paused, or its topic is missing or refuses events: look at"
+    " the tenant's policy and topic.",
+    "catch_up": "It catches up with late occurrences: wait.",
+    "ack_lock": "An acknowledgement is missing: open the schedule and acknowledge its fire.",
+    "later_release": "It needs a later release: update this worker.",
+}
+
+
+async def view(api: Api, request: Request) -> Shown:
+    """The overview."""
+    me, cluster = await api.get("/v1/me"), await api.get("/v1/cluster")
+    now_ms = round(time() * 1000)
+    workers = cluster["workers"]
+    partitions = [each for worker in workers for each in worker["partitions"]]
+    full = "*" in me["tenants"]
+    fired = sum(worker["fired"] or 0 for worker in workers)
+    overdue = _overdue(partitions, now_ms)
+    return "overview.html", {
+        "me": me,
+        "full": full,
+        "cluster": cluster,
+        "pending": sum(worker["pending"] or 0 for worker in workers),
+        "fired": fired,
+        "rate": _rate(request, fired, now_ms),
+        "lateness": await _lateness(api) if full else {},
+        "overdue": overdue,
+        "blocked": [each for each in overdue if each["waiting_for"] == "tenant_blocked"],
+        "partitions": len(partitions),
+        "standbys": _standbys(cluster),
+        "problems": _problems(cluster, overdue),
+        "tenants": await _tenants(api, me),
+        "again": f"/?fired={fired}&at={now_ms}",
+    }
+
+
+def _rate(request: Request, fired: int, now_ms: int) -> float | None:
+    """Fires a second since the look before; None for the first look."""
+    try:
+        before, at_ms = int(request.query_params["fired"]), int(request.query_params["at"])
+    except (KeyError, ValueError):
+        return None
+    passed_ms = now_ms - at_ms
+    if not 0 < passed_ms <= LONGEST_LOOK_MS or fired < before:
+        return None
+    return (fired - before) * 1000 / passed_ms
+
+
+async def _lateness(api: Api) -> dict[str, float | None]:
+    answer = await api.ask("GET", "/metrics", {})
+    buckets = [
+        (float(sample.labels["le"]), sample.value)
+        for family in text_string_to_metric_families(answer.body.decode())
+        if family.name == LATENESS
+        for sample in family.samples
+        if sample.name == f"{LATENESS}_bucket"
+    ]
+    return {name: quantile_ms(buckets, share) for name, share in (("p50", 0.5), ("p99", 0.99))}
+
+
+def _overdue(partitions: list[dict[str, Any]], now_ms: int) -> list[dict[str, Any]]:
+    """Partitions whose oldest due instant is over by more than a second."""
+    return [
+        {**each, "late_ms": now_ms - epoch_ms(each["oldest_due_at"])}
+        for each in partitions
+        if each["oldest_due_at"] and now_ms - epoch_ms(each["oldest_due_at"]) > 1000
+    ]
+
+
+def _standbys(cluster: dict[str, Any]) -> int:
+    return sum(len(member["stands_by"]) for member in cluster["members"])
+
+
+def _problems(cluster: dict[str, Any], overdue: list[dict[str, Any]]) -> list[dict[str, str]]:
+    found = [
+        {"what": f"{worker['worker_id']}: {problem}", "do": "Look at its log; see the cluster."}
+        for worker in cluster["workers"]
+        for problem in worker["problems"]
+    ]
+    found += [
+        {
+            "what": f"{worker['worker_id']} holds back firing: its clock cannot be trusted.",
+            "do": "Set the machine's clock by NTP; belfry doctor tells the difference.",
+        }
+        for worker in cluster["workers"]
+        if worker["firing_paused"]
+    ]
+    found += [
+        {
+            "what": f"{name} does not answer.",
+            "do": "See whether its process runs and its advertised address can be reached.",
+        }
+        for name in cluster["silent"]
+    ]
+    found += [
+        {
+            "what": f"Partition {each['partition']} has something overdue.",
+            "do": ADVICE.get(each["waiting_for"] or "", "Look at the cluster."),
+        }
+        for each in overdue
+    ]
+    return found
+
+
+async def _tenants(api: Api, me: dict[str, Any]) -> list[str]:
+    """Names that can be offered: those with a policy, and those that the key names in full."""
+    try:
+        known = (await api.get("/v1/tenants", limit=100))["tenants"]
+    except Refused as refused:
+        # A worker that starts has not read the policies; its problems are shown all the same.
+        if refused.status != HTTPStatus.SERVICE_UNAVAILABLE:
+            raise
+        known = []
+    return sorted({*known, *(name for name in me["tenants"] if "*" not in name)})

@@ -1,0 +1,38 @@
+"""Addresses of the console.
+
+Names of tenants and ids stand behind the question mark, so any id can be linked to.
+"""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+from starlette.types import ASGIApp
+
+from belfry.console import creating, one_schedule, overview, places, schedules, timeline
+from belfry.console.page import Pages, View
+
+
+def console_routes(app: ASGIApp, *, is_open: bool) -> APIRouter:
+    """Routes of all views; `app` answers the API's, `is_open` says that nobody needs a key."""
+    pages = Pages(app, is_open)
+    routes = APIRouter(include_in_schema=False)
+    views: dict[str, View] = {
+        "/": overview.view,
+        "/console/schedules": schedules.view,
+        "/console/schedule": one_schedule.view,
+        "/console/timeline": timeline.view,
+        "/console/create": creating.view,
+        "/console/tenants": places.tenants,
+        "/console/cluster": places.cluster,
+    }
+    forms: dict[str, View] = {
+        "/console/act": one_schedule.act,
+        "/console/create": creating.create,
+        "/console/preview": creating.preview,
+        "/console/first": creating.first,
+    }
+    for path, view in views.items():
+        routes.add_api_route(path, pages.route(view), methods=["GET"], response_model=None)
+    for path, view in forms.items():
+        routes.add_api_route(path, pages.route(view), methods=["POST"], response_model=None)
+    return routes

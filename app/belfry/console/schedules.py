@@ -1,0 +1,57 @@
+"""Schedules of a tenant: searched, filtered, paged; the filters stand in the address."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from starlette.requests import Request
+
+from belfry.console.asking import Api, tenant_path
+from belfry.console.page import Shown
+from belfry.console.words import filled
+
+FILTERS: Final = ("prefix", "state", "event_type", "group", "due_from", "due_until")
+STATES: Final = ("PENDING", "PAUSED", "FIRED", "CANCELLED", "COMPLETED", "MISSED")
+PAGE: Final = 50
+
+
+async def view(api: Api, request: Request) -> Shown:
+    """A page of a tenant's schedules."""
+    asked = request.query_params
+    tenant = asked.get("tenant", "").strip()
+    filters = {name: asked.get(name, "").strip() for name in FILTERS}
+    me = await api.get("/v1/me")
+    shown: dict[str, Any] = {
+        "me": me,
+        "tenant": tenant,
+        "filters": filters,
+        "states": STATES,
+        "schedules": [],
+        "following": None,
+        "examined": 0,
+        "filtered": any(filters.values()),
+    }
+    if tenant:
+        query = {name: _instant(name, value) for name, value in filters.items()}
+        cursor = asked.get("cursor", "")
+        path = f"{tenant_path(tenant)}/schedules"
+        found = await api.get(path, **query, limit=PAGE, cursor=cursor)
+        listed = [filled(each) for each in found["schedules"]]
+        shown |= {"schedules": listed, "examined": found["examined"]}
+        if found["cursor"]:
+            kept = {"tenant": tenant, **filters, "cursor": found["cursor"]}
+            shown["following"] = "/console/schedules?" + urlencode(_given(kept))
+    return "schedules.html", shown
+
+
+def _instant(name: str, value: str) -> str:
+    """What a browser's field for an instant says; it has no zone, and the label says UTC."""
+    if name.startswith("due_") and value and "T" in value and value[-1] != "Z":
+        seconds = value if value.count(":") > 1 else f"{value}:00"
+        return seconds if "+" in value else f"{seconds}Z"
+    return value
+
+
+def _given(fields: dict[str, str]) -> dict[str, str]:
+    return {name: value for name, value in fields.items() if value}
