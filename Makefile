@@ -92,13 +92,14 @@ format: install ## Format the code, and mend what can be mended by itself.
 	$(BIN)/ruff format .
 
 .PHONY: docs
-docs: install ## Make the reference pages anew from the code.
+docs: install ## Make the reference pages and the tables of rooms' pages anew from the code.
 	@$(BIN)/python -m belfry.telemetry.reference docs
 	$(BIN)/python -m belfry.cli.reference > docs/cli.md
 	$(BIN)/python -m belfry.process.asyncapi > docs/asyncapi.json
 	$(BIN)/python -m belfry.api.routes.openapi > docs/openapi.json
 	$(BIN)/python -m belfry.kafka.strimzi deploy/helm/belfry/files
 	cp dashboards/alerts.yml deploy/helm/belfry/files/alerts.yml
+	@$(BIN)/python -m tests.architecture.room_pages
 
 LOCKED := UV_CUSTOM_COMPILE_COMMAND="make lock" uv pip compile --generate-hashes --universal --python-version 3.11 \
 	--no-emit-index-url --quiet

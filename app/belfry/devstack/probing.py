@@ -1,4 +1,4 @@
-"""Does something answer?  Small questions over HTTP to the loopback address.
+"""Whether something answers: small questions over HTTP to the loopback address.
 
 `http.client` and not a client library: such libraries honour proxy settings of the environment,
 and a question about a process on this machine must never leave it.

@@ -1,4 +1,4 @@
-"""Has an owner fallen silent?  Told only when everybody else was heard well all the time.
+"""Whether an owner has fallen silent: told only while everybody else is heard well.
 
 An owner whose heartbeats do not tell shows a sign of life in its changelog every few hundred
 milliseconds: a committed step, or an open transaction that grows.  A standby that sees none for
