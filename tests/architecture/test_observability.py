@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+import yaml
 
 from belfry.telemetry.metrics import FAMILIES
 from tests.architecture.tree import ROOT
@@ -15,6 +16,11 @@ from tests.architecture.tree import ROOT
 FILES: Final = sorted(
     path for path in (ROOT / "dashboards").iterdir() if path.suffix in (".json", ".yml", ".yaml")
 )
+RUNBOOKS: Final = ROOT / "docs" / "runbooks"
+ALERTS: Final = re.findall(
+    r"- alert: (\w+)", (ROOT / "dashboards" / "alerts.yml").read_text(encoding="utf-8")
+)
+PARTS: Final = ("## What it means", "## What to look at", "## What to do")
 NAME: Final = re.compile(r"\bbelfry_[a-z_]+")
 SELECTOR: Final = re.compile(r"\b(belfry_[a-z_]+)\{([^}]*)\}")
 LABEL: Final = re.compile(r"([a-z_]+)\s*[=!]~?")
@@ -63,3 +69,31 @@ def test_a_dashboard_has_titles_and_units(path: Path) -> None:
 def test_every_metric_of_the_contract_is_shown() -> None:
     shown = "\n".join(path.read_text(encoding="utf-8") for path in FILES)
     assert not [family.name for family in FAMILIES if family.name not in shown]
+
+
+def test_each_alert_has_a_runbook_and_names_it() -> None:
+    rules = yaml.safe_load((ROOT / "dashboards" / "alerts.yml").read_text(encoding="utf-8"))
+    named = {
+        rule["alert"]: rule["annotations"].get("runbook")
+        for group in rules["groups"]
+        for rule in group["rules"]
+    }
+    assert named == {alert: f"docs/runbooks/{alert}.md" for alert in ALERTS}
+    pages = {path.stem for path in RUNBOOKS.iterdir()} - {"README"}
+    assert pages == set(ALERTS)
+    index = (RUNBOOKS / "README.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"\((\w+)\.md\)", index)) == pages
+
+
+@pytest.mark.parametrize("alert", ALERTS)
+def test_a_runbook_says_what_exists(alert: str) -> None:
+    text = (RUNBOOKS / f"{alert}.md").read_text(encoding="utf-8")
+    places = [text.index(part) for part in PARTS]
+    assert places == sorted(places)
+    asked = set(re.findall(r"\bbelfry_[a-z_]+", text))
+    assert asked <= set(LABELS) | {family.name for family in FAMILIES}
+    settings = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
+    assert not [name for name in re.findall(r"BELFRY_[A-Z_]+", text) if f"`{name}`" not in settings]
+    commands = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+    used = re.findall(r"`(belfry(?: [a-z-]+)+)", text)
+    assert not [command for command in used if command not in commands]

@@ -95,6 +95,7 @@ class View:
         for gone in {runner.partition for runner in runners} - still:
             self._metrics.partition_lost(gone)
         self._metrics.unread(self._unread(owners))
+        self._metrics.standbys(sum(standby.warm for standby in owners.standbys()))
         self._metrics.clock_skew(guard.skew_ms / 1000)
         self._metrics.firing_paused(paused=not guard.may_fire)
 

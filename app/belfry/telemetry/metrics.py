@@ -163,6 +163,11 @@ FAMILIES: Final = (
         ("partition",),
     ),
     Family(
+        "belfry_standbys_warm",
+        "gauge",
+        "Partitions of other workers that this one could take over at once.",
+    ),
+    Family(
         "belfry_clock_skew_seconds",
         "gauge",
         "This machine's clock minus the broker's; positive when it is ahead.",
@@ -224,6 +229,7 @@ class Metrics:
         )
         self._recovery = self._make(Histogram, "belfry_recovery_seconds", buckets=RECOVERY_BOUNDS)
         self._owned = self._make(Gauge, "belfry_partition_owned")
+        self._standbys = self._make(Gauge, "belfry_standbys_warm")
         self._skew = self._make(Gauge, "belfry_clock_skew_seconds")
         self._to_make = self._make(Gauge, "belfry_topics_to_make")
         self._paused = self._make(Gauge, "belfry_firing_paused")
@@ -324,6 +330,10 @@ class Metrics:
         self._unread.clear()
         for partition, records in left.items():
             self._unread.labels(str(partition)).set(max(0, records))
+
+    def standbys(self, warm: int) -> None:
+        """Show for how many partitions this worker stands by, and could take them over at once."""
+        self._standbys.set(warm)
 
     def open_transactions(self, ages_s: Mapping[tuple[str, int], float]) -> None:
         """Show transactions that stay open: which of belfry's topics and partition, to seconds."""

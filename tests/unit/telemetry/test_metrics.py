@@ -82,6 +82,13 @@ def test_events_are_late_until_their_commit(metrics: Metrics, registry: Collecto
         assert registry.get_sample_value("belfry_fire_lateness_seconds_bucket", bound) == below
 
 
+def test_standbys_are_those_that_could_take_over_at_once(metrics: Metrics) -> None:
+    metrics.standbys(3)
+    assert metrics.value("belfry_standbys_warm") == 3
+    metrics.standbys(0)
+    assert metrics.value("belfry_standbys_warm") == 0
+
+
 def test_expected_outcomes_start_at_zero(metrics: Metrics, registry: CollectorRegistry) -> None:
     metrics.expect(["REJECTED"])
     assert registry.get_sample_value("belfry_requests_total", {"outcome": "REJECTED"}) == 0
