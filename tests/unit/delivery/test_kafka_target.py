@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Future
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
 
 from belfry.delivery.answers import Answer, End
 from belfry.delivery.kinds.kafka import KafkaSender, answer_to, headers_of
@@ -54,6 +56,29 @@ def test_a_reserved_topic_is_refused_though_it_is_listed(topic: str) -> None:
     sender._send(Ticket(0, 0, 0), work_to(f"kafka:{topic}", f"kafka:{topic}"))
     assert [(each.end, each.code) for each in answers] == [(End.FINAL, "target_not_allowed")]
     assert KAFKA.refused(f"kafka:{topic}", lambda name: f"reserved {name}") == f"reserved {topic}"
+
+
+class NoTopics:
+    """An administrator of a cluster without topics."""
+
+    def describe_topics(self, asked: TopicCollection, request_timeout: float) -> dict[str, Any]:
+        assert request_timeout > 0
+        (topic,) = asked.topic_names
+        answer: Future[None] = Future()
+        absent = KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)
+        answer.set_exception(KafkaException(absent))
+        return {topic: answer}
+
+
+def test_a_topic_that_is_missing_is_never_written_to() -> None:
+    """Producers would have it made, where brokers make topics on demand."""
+    answers, produced = list[Answer](), list[Any]()
+    sender = KafkaSender(Settings(), lambda _ticket, _work, answer: answers.append(answer))
+    sender._admin = NoTopics()
+    sender._producer = SimpleNamespace(produce=lambda *given, **_: produced.append(given))
+    sender._send(Ticket(0, 0, 0), work_to(URL, URL))
+    assert [(each.end, each.code) for each in answers] == [(End.FINAL, "topic_missing")]
+    assert not produced
 
 
 @pytest.mark.parametrize("hosts", [(), ("payments.audit",), ("kafka:payments",), ("*",)])

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from functools import partial
 from queue import Empty, SimpleQueue
-from threading import Event, Thread
 from time import monotonic
 from typing import Any, Final
 
@@ -30,6 +29,7 @@ from belfry.client.kafka import ABSENT
 from belfry.delivery.answers import Answer, End
 from belfry.delivery.posting import Finished, Ticket
 from belfry.delivery.work import Work
+from belfry.host.background import Background
 from belfry.schedules.instants import format_instant
 from belfry.schedules.target_kinds import is_allowed
 from belfry.schedules.target_kinds.kafka import topic_of
@@ -64,11 +64,10 @@ class KafkaSender:
         self._finished = finished
         self._queue: SimpleQueue[tuple[int, Ticket, Work]] = SimpleQueue()
         self._term = 0
-        self._stopping = Event()
         self._known_until_s: dict[str, float] = {}
         self._producer: Any = None
         self._admin: Any = None
-        self._thread = Thread(target=self._run, name="belfry-kafka-targets", daemon=True)
+        self._thread = Background("kafka-targets", self._turn, log, "events not written to targets")
 
     def start(self) -> None:
         """Begin to wait for work."""
@@ -85,24 +84,21 @@ class KafkaSender:
 
     def stop(self) -> None:
         """Give up what is under way, and end."""
-        self._stopping.set()
-        if self._thread.is_alive():
-            self._thread.join(STOP_S)
+        self._thread.stop(STOP_S)
 
     # -- the thread ------------------------------------------------------------------------------
 
-    def _run(self) -> None:
-        while not self._stopping.is_set():
-            busy = self._producer is not None and len(self._producer) > 0
-            try:
-                term, ticket, work = self._queue.get(timeout=POLL_S if busy else WAIT_S)
-            except Empty:
-                pass
-            else:
-                if term == self._term:
-                    self._send(ticket, work)
-            if self._producer is not None:
-                self._producer.poll(0)
+    def _turn(self) -> None:
+        busy = self._producer is not None and len(self._producer) > 0
+        try:
+            term, ticket, work = self._queue.get(timeout=POLL_S if busy else WAIT_S)
+        except Empty:
+            pass
+        else:
+            if term == self._term:
+                self._send(ticket, work)
+        if self._producer is not None:
+            self._producer.poll(0)
 
     def _send(self, ticket: Ticket, work: Work) -> None:
         """Write one record, or answer why not."""
