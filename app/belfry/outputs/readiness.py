@@ -13,7 +13,7 @@ No partition waits while a topic is made, and nobody makes many at once (`topic_
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from threading import Event, Lock, Thread
+from threading import Event, Lock
 from time import monotonic
 from typing import Any, Final
 
@@ -21,6 +21,7 @@ import structlog
 from confluent_kafka.admin import AdminClient
 
 from belfry.engine.effects import Effects
+from belfry.host.background import Background
 from belfry.kafka.outcome import Aborted, TopicGone
 from belfry.kafka.topic_questions import ADMIN_S, largest_records, not_writable
 from belfry.outputs.envelopes import Envelopes, is_framed
@@ -61,27 +62,30 @@ class Outputs:
         self._noted: set[str] = set()
         self._state = OutputState()
         self._lock = Lock()
-        self._stopping = Event()
         self._queue = TopicQueue(settings.new_topics_per_second)
         self._wanted = Event()
         self._look_at = 0.0
-        self._thread = Thread(target=self._run, name="belfry-outputs", daemon=True)
-        self._maker = Thread(target=self._make, name="belfry-topics", daemon=True)
+        self._looked = 0.0
+        self._thread = Background(
+            "outputs", self._look_now_and_then, log, "output topics not looked at"
+        )
+        self._maker = Background("topics", self._make, log, "output topics not made")
         self._queued = queued or (lambda _topics: None)
         self._watcher = watcher or (lambda _topics: None)
 
     def start(self) -> None:
         """Look at the topics that exist, and go on looking."""
         self._look()
+        self._looked = monotonic()
         self._thread.start()
         self._maker.start()
 
     def stop(self) -> None:
         """Stop looking."""
-        self._stopping.set()
+        self._maker.stopping.set()
         self._wanted.set()
-        self._thread.join()
-        self._maker.join()
+        self._thread.stop()
+        self._maker.stop()
 
     @property
     def topics(self) -> int:
@@ -239,16 +243,14 @@ class Outputs:
     # -- the thread that makes topics ------------------------------------------------------------
 
     def _make(self) -> None:
-        while not self._stopping.is_set():
-            self._wanted.wait(LOOK_S)
-            try:
-                self.make_some()
-            except Exception as error:  # noqa: BLE001  # the cluster is away: the next round tells
-                log.warning("output topics not made", reason=str(error))
+        self._wanted.wait(LOOK_S)
+        try:
+            self.make_some()
+        finally:
             self._queued(len(self._queue))
-            if not len(self._queue):
-                self._wanted.clear()
-            self._stopping.wait(MAKE_S)
+        if not len(self._queue):
+            self._wanted.clear()
+        self._maker.stopping.wait(MAKE_S)
 
     def make_some(self) -> None:
         """Make the topics whose turn it is, and let those go that waited for them."""
@@ -307,19 +309,15 @@ class Outputs:
             log.info("tenant released", tenant=tenant.name)
         return {"held": ""}
 
-    def _run(self) -> None:
-        pause = min(LOOK_S, FIRST_PAUSE_S)
-        looked = monotonic()
-        while not self._stopping.wait(pause):
-            try:
-                if monotonic() - looked >= LOOK_S:
-                    looked = monotonic()
-                    self._look()
-                if due := self._state.due(monotonic()):
-                    self._look()
-                    self._make_ready(due)
-            except Exception as error:  # noqa: BLE001  # the cluster is away: the next look tells
-                log.warning("output topics not looked at", reason=str(error))
+    def _look_now_and_then(self) -> None:
+        if self._thread.stopping.wait(min(LOOK_S, FIRST_PAUSE_S)):
+            return
+        if monotonic() - self._looked >= LOOK_S:
+            self._looked = monotonic()
+            self._look()
+        if due := self._state.due(monotonic()):
+            self._look()
+            self._make_ready(due)
 
     def _look(self) -> None:
         """Learn which tenants' topics exist, and notice those that went."""
