@@ -5,7 +5,7 @@ wait for a batch or the next due instant ─► fire_due ─► accept ─► on
                                                                       ├ Unknown: take over anew
                                                                       └ Fenced:  stop
 
-A runner is *rightful* while the group assigns the partition to this worker.  One that is not goes
+A runner is *assigned* while the group assigns the partition to this worker.  One that is not goes
 on until its successor fences it: the former owner in a move, or a standby that fenced a silent
 owner before the group noticed.  It never takes over a second time.
 """
@@ -77,8 +77,8 @@ class PartitionRunner:
     ) -> None:
         settings, clock = opener.settings, opener.clock
         self.partition = partition
-        self.rightful = True
-        self.early = False
+        self.assigned = True
+        self.preemptive = False
         self.reading = Reading()
         self.arrivals = Arrivals(guard)
         self.state = Ownership.IDLE
@@ -151,7 +151,7 @@ class PartitionRunner:
                 self._pace.failed()
             except Fenced as error:
                 # In an orderly move that is how it ends; otherwise somebody should know.
-                told = self._log.warning if self.rightful else self._log.info
+                told = self._log.warning if self.assigned else self._log.info
                 told("fenced off by another owner", reason=str(error))
                 self._move(Event.FENCED_OFF)
                 break
@@ -167,7 +167,7 @@ class PartitionRunner:
                 self._give_up()
             if self.state not in (Ownership.IDLE, Ownership.STOPPED):
                 self._move(Event.UNKNOWN)
-            if not self.rightful:
+            if not self.assigned:
                 break
             self.failures.pause(self._stopping.wait)
         if self.state is not Ownership.STOPPED:
@@ -184,7 +184,7 @@ class PartitionRunner:
         owned = self._opener.take_over(
             Term(
                 self.partition,
-                self._move if not self.rightful else self._move_while_rightful,
+                self._move if not self.assigned else self._move_while_assigned,
                 lambda batch: self._worker.hand_over(self, term, batch),
                 self.reading,
                 self._mail.wake,
@@ -233,7 +233,7 @@ class PartitionRunner:
         seconds = (self._clock.monotonic_ms() - started_ms) / 1000
         self._metrics.recovered(seconds)
         told = {"seconds": round(seconds, 3), "records": self.reading.records, "warm": warm}
-        self._log.info("partition taken over", **told, by_the_group=self.rightful)
+        self._log.info("partition taken over", **told, by_the_group=self.assigned)
 
     def _taken_in(self, owned: Owned) -> bool:
         """Whether what the source holds has been taken in, up to an end that is not old."""
@@ -384,12 +384,12 @@ class PartitionRunner:
         """Wait, unless the worker stops or the group has given the partition to another one."""
         if self._stopping.wait(seconds):
             raise Stopped
-        if not self.rightful and not self.early:
+        if not self.assigned and not self.preemptive:
             raise Fenced("the group moved the partition while it was being taken over")
 
-    def _move_while_rightful(self, event: Event) -> None:
+    def _move_while_assigned(self, event: Event) -> None:
         """Fence nobody off once the group has given the partition to another worker."""
-        if event is Event.CAUGHT_UP and not self.rightful:
+        if event is Event.CAUGHT_UP and not self.assigned:
             raise Fenced("the group moved the partition before it was taken over")
         self._move(event)
 

@@ -66,7 +66,7 @@ class Owners:
         self._standbys: dict[int, Standby] = {}
         self._ended_at: dict[int, float] = {}
         self._asked: set[int] = set()
-        self._hasty: dict[int, tuple[int, float]] = {}
+        self._backing_off: dict[int, tuple[int, float]] = {}
         self._changed = Event()
         self._thread = Background(
             "owners",
@@ -148,7 +148,7 @@ class Owners:
             runner.leasing.allow(False)
             if runner.alive and runner.epoch is not None:
                 owns[runner.partition] = runner.epoch
-            elif runner.alive and runner.rightful and runner.failures.since_ms is None:
+            elif runner.alive and runner.assigned and runner.failures.since_ms is None:
                 owns[runner.partition] = NO_EPOCH
         warm = tuple(s.partition for s in self.standbys() if s.warm)
         return owns, warm
@@ -175,9 +175,9 @@ class Owners:
 
     def _reconcile(self, mine: set[int], told: Assignment) -> None:
         for runner in self.runners():
-            runner.rightful = runner.partition in mine
-            runner.early = runner.early and not runner.rightful
-            if not runner.alive and not runner.rightful:
+            runner.assigned = runner.partition in mine
+            runner.preemptive = runner.preemptive and not runner.assigned
+            if not runner.alive and not runner.assigned:
                 self._drop(runner)
         if self._heartbeats is not None:
             self._heartbeats.follow(told)
@@ -185,7 +185,7 @@ class Owners:
         starting = {partition for partition in mine if self._may_run(partition)}
         self._end_standbys((beside | mine) - starting, starting)
         for partition in starting:
-            self._run_one(partition, rightful=True)
+            self._run_one(partition, assigned=True)
         for partition in sorted(beside | (mine - starting)):
             self._stand_by(partition, told, watched=partition in beside)
         self._set_beats(told)
@@ -196,21 +196,21 @@ class Owners:
             self._runners.pop(runner.partition, None)
         self._opener.metrics.lost(runner.partition)
         # Whoever fenced an owner in haste, and was fenced by it, has more patience next time.
-        times, _ = self._hasty.get(runner.partition, (0, 0.0))
-        if runner.early:
-            self._hasty[runner.partition] = times + 1, monotonic()
+        times, _ = self._backing_off.get(runner.partition, (0, 0.0))
+        if runner.preemptive:
+            self._backing_off[runner.partition] = times + 1, monotonic()
 
     def _may_run(self, partition: int) -> bool:
         """Whether an assigned partition is to be taken over now."""
         running = self._runners.get(partition)
         return running is None or (not running.alive and self._may_restart(running))
 
-    def _run_one(self, partition: int, rightful: bool) -> None:
+    def _run_one(self, partition: int, assigned: bool) -> None:
         with self._lock:
             standby = self._standbys.pop(partition, None)
         warm = None if standby is None else standby.hand_over()
         runner = self._make_runner(partition, warm)
-        runner.rightful, runner.early = rightful, not rightful
+        runner.assigned, runner.preemptive = assigned, not assigned
         with self._lock:
             self._runners[partition] = runner
             runner.start()
@@ -233,7 +233,7 @@ class Owners:
             standby.watch(self._patience(partition, owner), heard)
         if standby.silent:
             log.warning("taking over ahead of the group", partition=partition)
-            self._run_one(partition, rightful=False)
+            self._run_one(partition, assigned=False)
 
     def _alarmed(self, _partition: int) -> None:
         self._changed.set()
@@ -246,9 +246,9 @@ class Owners:
         settings = self._opener.settings
         if not settings.silence_limit_ms:
             return None
-        times, since = self._hasty.get(partition, (0, 0.0))
+        times, since = self._backing_off.get(partition, (0, 0.0))
         if times and monotonic() - since > STEADY_S:
-            del self._hasty[partition]
+            del self._backing_off[partition]
             times = 0
         waits = Waits(settings.silence_limit_ms, 2.0 * settings.session_timeout_ms)
         return waits.patience(owner.owns, owner.ranks[partition], times)
@@ -264,7 +264,7 @@ class Owners:
         often_ms = float(beat_ms(len(runners)))
         for runner in runners:
             heard = lost or runner.partition in told.commits_for
-            moves = not runner.rightful or runner.upkeep.young(now_ms)
+            moves = not runner.assigned or runner.upkeep.young(now_ms)
             runner.upkeep.beat_ms = often_ms if heard or moves else HEARTBEAT_MS
 
     def _may_restart(self, ended: PartitionRunner) -> bool:

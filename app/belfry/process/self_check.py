@@ -138,7 +138,7 @@ class SelfCheck:
 
     def _commits(self, now_ms: float) -> str:
         """One that fails may be at fault itself; where all do, it is the worker."""
-        runners = [runner for runner in self._owners.runners() if runner.rightful]
+        runners = [runner for runner in self._owners.runners() if runner.assigned]
         since = [runner.failures.since_ms for runner in runners]
         if not since or None in since:
             return ""

@@ -16,7 +16,7 @@ from belfry.api.auth.keys import ApiKeys, BadKeys, digest, new_key
 from belfry.api.problems import Problem
 from belfry.api.routes.callers import Callers
 from belfry.api.workers.parts import Parts
-from belfry.api.workers.peers import FORWARDED, Passport, Target
+from belfry.api.workers.peers import FORWARDED, InternalToken, Target
 
 KEY = new_key()
 KEYS = (b"a key that workers share",)
@@ -132,8 +132,8 @@ def closed(clock: Clock) -> Gate:
 
 def test_workers_believe_what_is_signed(closed: Gate, clock: Clock) -> None:
     caller = Principal("orders", ("orders",), Role.SCHEDULE)
-    written = Passport(KEYS, closed, clock).write(TARGET, caller)
-    assert Passport(KEYS, closed, clock).read(written, TARGET).on(b"") == caller
+    written = InternalToken(KEYS, closed, clock).write(TARGET, caller)
+    assert InternalToken(KEYS, closed, clock).read(written, TARGET).on(b"") == caller
 
 
 @pytest.mark.parametrize(
@@ -155,10 +155,10 @@ def test_workers_believe_nothing_else(
     clock: Clock,
     spoil: Callable[[Target, str], tuple[Target, str]],
 ) -> None:
-    passport = Passport(KEYS, closed, clock)
-    target, given = spoil(TARGET, passport.write(TARGET, ANYBODY))
+    internal_token = InternalToken(KEYS, closed, clock)
+    target, given = spoil(TARGET, internal_token.write(TARGET, ANYBODY))
     with pytest.raises(Problem):
-        passport.read(given, target).on(target.body)
+        internal_token.read(given, target).on(target.body)
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ def test_workers_believe_nothing_else(
 )
 def test_a_claim_that_says_nothing_is_not_believed(closed: Gate, clock: Clock, claim: str) -> None:
     with pytest.raises(Problem) as refused:
-        Passport(KEYS, closed, clock).read(f"{claim}.{TARGET.signed(KEYS[0], claim)}", TARGET)
+        InternalToken(KEYS, closed, clock).read(f"{claim}.{TARGET.signed(KEYS[0], claim)}", TARGET)
     assert refused.value.status_code == 401
 
 
@@ -175,20 +175,20 @@ def test_while_a_secret_is_changed_both_are_believed(closed: Gate, clock: Clock)
     first, both, turned, last = (b"a",), (b"a", b"b"), (b"b", b"a"), (b"b",)
     for ours, theirs in ((first, both), (both, turned), (turned, last)):
         for signs, reads in ((ours, theirs), (theirs, ours)):
-            written = Passport(signs, closed, clock).write(TARGET, ANYBODY)
-            assert Passport(reads, closed, clock).read(written, TARGET).on(b"") == ANYBODY
+            written = InternalToken(signs, closed, clock).write(TARGET, ANYBODY)
+            assert InternalToken(reads, closed, clock).read(written, TARGET).on(b"") == ANYBODY
 
 
 def test_an_old_signature_and_another_secret_are_worth_nothing(closed: Gate, clock: Clock) -> None:
-    passport = Passport(KEYS, closed, clock)
-    written = passport.write(TARGET, ANYBODY)
+    internal_token = InternalToken(KEYS, closed, clock)
+    written = internal_token.write(TARGET, ANYBODY)
     with pytest.raises(Problem):
-        Passport((b"another key",), closed, clock).read(written, TARGET)
+        InternalToken((b"another key",), closed, clock).read(written, TARGET)
     with pytest.raises(Problem):
-        Passport((), closed, clock).read(written, TARGET)
+        InternalToken((), closed, clock).read(written, TARGET)
     clock.now_ms += 31_000
     with pytest.raises(Problem):
-        passport.read(written, TARGET)
+        internal_token.read(written, TARGET)
 
 
 @pytest.mark.parametrize(
@@ -210,7 +210,7 @@ async def test_only_for_who_is_believed_a_body_is_read(
         return {"type": "http.request", "body": b"a body"}
 
     target = replace(TARGET, method="POST", body=b"a body")
-    given = spoil(parts.passport.write(target, ANYBODY))
+    given = spoil(parts.internal_token.write(target, ANYBODY))
     found = None
     try:
         await Callers(parts, 1.0).admit(_request(target, given, receive), Role.READ)
@@ -224,7 +224,7 @@ async def test_a_stale_claim_is_refused_before_its_body_is_read(closed: Gate, cl
         raise AssertionError("nobody asked for it")
 
     parts = Parts(closed, KEYS, clock)
-    given = parts.passport.write(TARGET, ANYBODY)
+    given = parts.internal_token.write(TARGET, ANYBODY)
     clock.now_ms += 31_000
     with pytest.raises(Problem, match="older than 30 s"):
         await Callers(parts, 1.0).admit(_request(TARGET, given, receive), Role.READ)

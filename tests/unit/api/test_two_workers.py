@@ -105,7 +105,7 @@ def _asker(apps: list[FastAPI], parts: Parts) -> Any:
     async def ask(url: str, target: Target, who: Principal, headers: dict[str, str]) -> Response:
         if url == FROZEN:
             raise Unreachable(f"{url}: TimeoutError")
-        given = {**headers, FORWARDED: parts.passport.write(target, who)}
+        given = {**headers, FORWARDED: parts.internal_token.write(target, who)}
         found = _client(apps[int(url[-1])]).request(
             target.method, f"{target.path}?{target.query}", headers=given
         )
@@ -246,7 +246,7 @@ def test_a_header_of_workers_that_holds_no_number_is_refused(
 ) -> None:
     """Python refuses to read thousands of digits, which was answered 500 where nobody signs."""
     parts = workers[0].state.parts
-    told = {FORWARDED: parts.passport.write(Target("GET", f"{HOME}/old", ""), ANYBODY)}
+    told = {FORWARDED: parts.internal_token.write(Target("GET", f"{HOME}/old", ""), ANYBODY)}
     headers = {**told, header: given}
     answer = _client(workers[0]).get(f"{HOME}/old", headers=headers)
     assert (answer.status_code, answer.json()["code"]) == (400, "bad_header")

@@ -52,7 +52,7 @@ def test_who_lost_a_partition_while_taking_it_over_fences_nobody(
     fenced: list[int] = []
 
     def take_over(term: Any) -> None:
-        runner.rightful = at_the_fence
+        runner.assigned = at_the_fence
         term.moved(Event.CAUGHT_UP)
         fenced.append(term.partition)
         raise Fenced("the end of this test")
@@ -67,7 +67,7 @@ def test_who_lost_a_partition_while_taking_it_over_fences_nobody(
         trust=MagicMock(),
     )
     runner = runner_of(3, kit)
-    runner.rightful = at_first
+    runner.assigned = at_first
     runner.start()
     assert runner.join(10)
     assert fenced == [3] * fences

@@ -41,7 +41,7 @@ def test_who_takes_a_partition_over_says_so_and_who_owns_it_has_the_better_claim
     def runner(partition: int, epoch: int | None, **but: Any) -> Any:
         usual = {
             "alive": True,
-            "rightful": True,
+            "assigned": True,
             "failures": SimpleNamespace(since_ms=None),
             "leasing": SimpleNamespace(allow=lambda may: leases.append((partition, may))),
         }
@@ -53,7 +53,7 @@ def test_who_takes_a_partition_over_says_so_and_who_owns_it_has_the_better_claim
     found = [
         runner(0, 7),
         runner(1, None),
-        runner(2, None, rightful=False),
+        runner(2, None, assigned=False),
         runner(3, None, failures=SimpleNamespace(since_ms=1.0)),
         runner(4, 7, alive=False),
     ]
@@ -91,7 +91,7 @@ def test_a_heartbeat_vouches_for_loops_that_come_round() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rightful", "commits_for", "acknowledged", "young", "often"),
+    ("assigned", "commits_for", "acknowledged", "young", "often"),
     [
         (True, (), True, False, False),
         (True, (3,), True, False, True),
@@ -102,13 +102,13 @@ def test_a_heartbeat_vouches_for_loops_that_come_round() -> None:
     ],
 )
 def test_an_owner_commits_often_only_where_heartbeats_do_not_tell(
-    rightful: bool, commits_for: tuple[int, ...], acknowledged: bool, young: bool, often: bool
+    assigned: bool, commits_for: tuple[int, ...], acknowledged: bool, young: bool, often: bool
 ) -> None:
     heartbeats: Any = SimpleNamespace(acknowledged=lambda: acknowledged)
     owners = Owners(MagicMock(), MagicMock(), Group(Standing("one")), heartbeats)
     runner: Any = SimpleNamespace(
         partition=3,
-        rightful=rightful,
+        assigned=assigned,
         upkeep=SimpleNamespace(beat_ms=0.0, young=lambda _now_ms: young),
     )
     owners._runners[3] = runner
@@ -135,8 +135,8 @@ def test_who_is_fenced_off_what_the_group_gave_it_asks_the_group_once(
         partition=3,
         alive=False,
         state=Ownership.STOPPED,
-        rightful=True,
-        early=False,
+        assigned=True,
+        preemptive=False,
         upkeep=SimpleNamespace(beat_ms=0.0, young=lambda _now_ms: False),
     )
     owners._runners[3] = fenced

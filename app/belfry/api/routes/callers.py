@@ -75,12 +75,12 @@ class Callers:
         forwarded = request.headers.get(FORWARDED)
         if forwarded is not None:
             # Whoever is not believed makes nobody read a body.
-            claim = self._parts.passport.read(forwarded, Target.without_body(request))
-            if not self._parts.passport.signs:
+            claim = self._parts.internal_token.read(forwarded, Target.without_body(request))
+            if not self._parts.internal_token.signs:
                 self._slow_down(request, claim.principal)
             principal = claim.on(await request.body())
             # Of a worker that is believed; what is not signed may come from anybody.
-            note().forwarded = self._parts.passport.signs
+            note().forwarded = self._parts.internal_token.signs
             return principal
         shown = request.headers.get("authorization")
         address = _address(request)

@@ -16,7 +16,7 @@ from belfry.api.server.limits import Traffic
 from belfry.api.workers.desk import Desk
 from belfry.api.workers.directory import Directory
 from belfry.api.workers.holdings import Holdings
-from belfry.api.workers.peers import Passport, Peers
+from belfry.api.workers.peers import InternalToken, Peers
 from belfry.audit.trail import Trail
 from belfry.history.follower import Follower
 from belfry.policies.policy_desk import PolicyDesk
@@ -51,8 +51,8 @@ class Parts:
         self.gate = gate
         self.now_ms = now_ms
         self.traffic = Traffic()
-        self.passport = Passport(keys, gate, now_ms)
-        self.peers = Peers(self.passport)
+        self.internal_token = InternalToken(keys, gate, now_ms)
+        self.peers = Peers(self.internal_token)
         self._open: Open | None = None
 
     def open(self, parts: Open) -> None:

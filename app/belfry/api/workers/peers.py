@@ -111,7 +111,7 @@ class Claim(NamedTuple):
         return self.principal
 
 
-class Passport:
+class InternalToken:
     """Signs whom a forwarded request is for, and reads what other workers signed."""
 
     def __init__(self, keys: Keys, gate: Gate, now_ms: Callable[[], float]) -> None:
@@ -174,15 +174,15 @@ class Passport:
 class Peers:
     """Connections to the other workers; belongs to one event loop."""
 
-    def __init__(self, passport: Passport) -> None:
-        self.passport = passport
+    def __init__(self, internal_token: InternalToken) -> None:
+        self.internal_token = internal_token
         self._session: aiohttp.ClientSession | None = None
 
     async def ask(
         self, url: str, target: Target, principal: Principal, headers: dict[str, str]
     ) -> Response:
         """Another worker's answer; raises `Unreachable`."""
-        given = {**headers, FORWARDED: self.passport.write(target, principal)}
+        given = {**headers, FORWARDED: self.internal_token.write(target, principal)}
         address = url + target.path + (f"?{target.query}" if target.query else "")
         # The path is signed and looked up as it was written, so nothing may quote it anew.
         patience = aiohttp.ClientTimeout(

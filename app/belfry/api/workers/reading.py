@@ -144,7 +144,7 @@ class Reads:
         urls = [url for url in dict.fromkeys(told) if url is not None and url != directory.mine]
         why = "the group has not said who holds it"
         for url in urls:
-            if not self._parts.passport.can_travel:
+            if not self._parts.internal_token.can_travel:
                 return f"{url} holds it, and without BELFRY_HTTP_WORKER_SECRET it trusts nobody"
             answer = await self._asked(url, request, principal, (partition, after))
             if isinstance(answer, Response):
