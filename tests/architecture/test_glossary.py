@@ -5,16 +5,35 @@ from __future__ import annotations
 import re
 from typing import Final
 
+import pytest
+
 from tests.architecture.tree import ROOT
 
 PAGE: Final = ROOT / "docs" / "glossary.md"
 ROW: Final = re.compile(r"^\| ([a-z][a-z -]+) \| ([^|]+) \| \[[^]]+\]\(([^)]+)\) \|$", re.MULTILINE)
 LONGEST: Final = 170
+# Words that code and pages used before, and what they say now.
+OLD: Final = {
+    "rightful": "assigned",
+    "_hasty": "_backing_off",
+    "passport": "internal token",
+    "policy_?desk": "policy client",
+    "unended": "open deliveries",
+}
 
 
 def rows() -> list[tuple[str, str, str]]:
     """Term, meaning and link of each row."""
     return ROW.findall(PAGE.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("word", OLD)
+def test_old_words_stay_away(word: str) -> None:
+    files = [*(ROOT / "app").rglob("*.py"), *(ROOT / "app").rglob("*.md")]
+    files += [*(ROOT / "docs").rglob("*.md"), ROOT / "ARCHITECTURE.md", ROOT / "README.md"]
+    said = re.compile(word, re.IGNORECASE)
+    found = [path for path in files if said.search(path.read_text(encoding="utf-8"))]
+    assert not found, f"say {OLD[word]!r}"
 
 
 def test_terms_are_in_order_and_told_once() -> None:

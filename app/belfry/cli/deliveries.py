@@ -15,7 +15,7 @@ from belfry.cli.shown import instant_json, plain
 from belfry.schedules.instants import parse_duration
 
 if TYPE_CHECKING:
-    from belfry.delivery.letters import Letter
+    from belfry.delivery.dead_letters import Letter
 
 Tenant = Annotated[str | None, typer.Argument(help="Only this tenant's.", metavar="[TENANT]")]
 Open = Annotated[
@@ -49,7 +49,7 @@ def list_(
     tenant: Tenant = None,
     *,
     fire_id: FireId = None,
-    unended: Open = False,
+    still_open: Open = False,
     older: Older = "5m",  # type: ignore[assignment]  # typer parses it
 ) -> None:
     """List the deliveries that were given up within the last 14 days, and why.
@@ -57,10 +57,10 @@ def list_(
     With --open those of the last 7 days that have no end: `waiting` for a dispatcher, or `retrying`
     until the next attempt. That a delivery arrived is known of tenants whose lifecycle is ALL.
     """
-    found = list(_chosen(_letters(session, older if unended else None), tenant, fire_id))
+    found = list(_chosen(_letters(session, older if still_open else None), tenant, fire_id))
     if not found:
         session.printer.note(
-            "Every delivery has an end." if unended else "No delivery was given up."
+            "Every delivery has an end." if still_open else "No delivery was given up."
         )
     session.printer.many((_json(letter), _text(letter)) for letter in found)
 
@@ -70,7 +70,7 @@ def replay(
     tenant: Tenant = None,
     *,
     fire_id: FireId = None,
-    unended: Open = False,
+    still_open: Open = False,
     older: Older = "5m",  # type: ignore[assignment]  # typer parses it
     everything: Annotated[
         bool, typer.Option("--all", help="All of the tenant's, or of everybody's.")
@@ -81,18 +81,18 @@ def replay(
     With --open what has no end, besides the attempts that may still be on their way: a receiver may
     get it twice, under one id.
     """
-    from belfry.delivery.letters import replay as send
+    from belfry.delivery.dead_letters import replay as send
 
     if bool(fire_id) == everything:
         raise WrongUse("Say what is to be delivered again: --fire-id ID, or --all.")
     # A delivery that was given up twice is sent once.
     found = {
         (letter.work.event.fire_id, letter.work.state.number): letter
-        for letter in _chosen(_letters(session, older if unended else None), tenant, fire_id)
+        for letter in _chosen(_letters(session, older if still_open else None), tenant, fire_id)
     }
     if not found:
         raise CommandError(
-            "No such delivery " + ("is open." if unended else "was given up."), Exit.NOT_FOUND
+            "No such delivery " + ("is open." if still_open else "was given up."), Exit.NOT_FOUND
         )
     number = send(session.settings, found.values(), int(time() * 1000))
     session.printer.one({"replayed": number}, f"replayed {number}: belfry delivers them now")
@@ -100,12 +100,12 @@ def replay(
 
 def _letters(session: Session, open_ms: int | None) -> Iterator[Letter]:
     """What was given up; or what has been open for so long."""
-    from belfry.delivery.letters import letters
-    from belfry.delivery.unended import unended
+    from belfry.delivery.dead_letters import dead_letters
+    from belfry.delivery.open_deliveries import open_deliveries
 
     if open_ms is None:
-        return letters(session.settings)
-    return unended(session.settings, int(time() * 1000) - open_ms)
+        return dead_letters(session.settings)
+    return open_deliveries(session.settings, int(time() * 1000) - open_ms)
 
 
 def _chosen(

@@ -31,11 +31,11 @@ from belfry.outputs.readiness import Outputs
 from belfry.partitions.arrivals import Arrivals
 from belfry.partitions.failure import PAUSE_AFTER_ERROR_S, Failures
 from belfry.partitions.leasing import Leasing
+from belfry.partitions.linger import Linger
 from belfry.partitions.mailbox import Mailbox
 from belfry.partitions.missing_batch import MissingBatch
 from belfry.partitions.opener import PartitionOpener
 from belfry.partitions.pace import Pace
-from belfry.partitions.rests import Rests
 from belfry.partitions.term import Owned, Term, Warm
 from belfry.partitions.upkeep import Upkeep
 from belfry.partitions.waiting_aside import LOOK_AGAIN_S, longest_s, take_aside
@@ -103,7 +103,7 @@ class PartitionRunner:
         self._thread = Thread(target=self._run, name=f"belfry-partition-{partition}", daemon=True)
         self._waiting: SourceBatch | None = None
         self._turned_ms = clock.monotonic_ms()
-        self._rests = Rests(settings.batch_records)
+        self._linger = Linger(settings.batch_records)
 
     # -- from other threads ----------------------------------------------------------------------
 
@@ -252,7 +252,7 @@ class PartitionRunner:
         engine, now_ms = owned.engine, self._guarded_ms()
         effects: Effects | None = None
         if self._may_fire():
-            self._rests.fires(now_ms)
+            self._linger.fires(now_ms)
             effects = engine.fire_due(now_ms, self._pace.at_most)
             self._failpoint("S0")
         effects = take_aside(owned, effects, now_ms if self._guard.may_fire else None)
@@ -285,7 +285,7 @@ class PartitionRunner:
             owned.source.taken(batch.parts)
             owned.resolver.taken()
         if events and self._worker.is_asked() and not owned.engine.drains:
-            self._rests.after(events, owned.engine.next_due_ms(), self._clock.monotonic_ms())
+            self._linger.after(events, owned.engine.next_due_ms(), self._clock.monotonic_ms())
 
     def _await_work(self, owned: Owned) -> None:
         """Wait for a batch, the next due instant, or a second, whichever comes first."""
@@ -293,8 +293,8 @@ class PartitionRunner:
             # Its schemas are asked for: fire meanwhile, and look again soon.
             self._stopping.wait(min(self._due_in_s(owned), LOOK_AGAIN_S))
             return
-        if rest_s := self._rests.left_s(self._clock.monotonic_ms()):
-            self._stopping.wait(rest_s)
+        if linger_s := self._linger.left_s(self._clock.monotonic_ms()):
+            self._stopping.wait(linger_s)
         self._waiting = self._mail.next(self._due_in_s(owned), owned.resolver.knows)
         if self._waiting is None:
             now_ms = self._clock.monotonic_ms()

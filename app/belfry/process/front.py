@@ -12,16 +12,16 @@ from typing import Final
 
 import structlog
 
-from belfry.api.workers.desk import Desk, Frames
 from belfry.api.workers.directory import Directory
 from belfry.api.workers.holdings import Holdings
 from belfry.api.workers.parts import Open, Parts
+from belfry.api.workers.request_client import Frames, RequestClient
 from belfry.client.errors import BelfryError
 from belfry.group.group import Group
 from belfry.history.follower import Follower
 from belfry.partitions.opener import PartitionOpener
 from belfry.partitions.supervisor import Owners
-from belfry.policies.policy_desk import PolicyDesk
+from belfry.policies.policy_client import PolicyClient
 from belfry.tenants.policy import TenantPolicy
 from belfry.wire.lifecycle import LifecycleEvent
 
@@ -38,12 +38,12 @@ class Front:
         settings = opener.settings
         self._opener = opener
         self._parts = parts
-        self._desk = Desk(settings, frames, opener.tenants.secret_of)
+        self._desk = RequestClient(settings, frames, opener.tenants.secret_of)
         self._directory = Directory(group, settings.http_advertised_url or "")
         self._history = Follower(
             settings, frames[1], self._held, self._retention_ms, opener.clock.wall_ms
         )
-        self._policies = PolicyDesk(settings, opener.policies)
+        self._policies = PolicyClient(settings, opener.policies)
         self._holdings: Holdings | None = None
         self._stopping = Event()
         self._thread = Thread(target=self._open, name="belfry-front", daemon=True)

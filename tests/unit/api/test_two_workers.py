@@ -19,10 +19,10 @@ from starlette.testclient import TestClient
 from belfry.api.auth.access import ANYBODY, Gate, Principal
 from belfry.api.json.cursors import question, write_cursor
 from belfry.api.routes.app import create_app
-from belfry.api.workers.desk import NotWritten
 from belfry.api.workers.holdings import NotHeld
 from belfry.api.workers.parts import Open, Parts
 from belfry.api.workers.peers import AFTER, AT, FORWARDED, Target, Unreachable
+from belfry.api.workers.request_client import NotWritten
 from belfry.store.layout.records import LOCKS_GROUP, LOCKS_OWN
 from belfry.store.lookup import Wanted
 from belfry.store.ordered_map import MemoryMap

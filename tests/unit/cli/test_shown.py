@@ -20,7 +20,7 @@ from belfry.cli.shown import (
     verdict_text,
 )
 from belfry.client import FiredRecord, Verdict
-from belfry.delivery.letters import Letter
+from belfry.delivery.dead_letters import Letter
 from belfry.delivery.work import Work
 from belfry.schedules.outcomes import Outcome
 from belfry.schedules.targets import HttpTarget

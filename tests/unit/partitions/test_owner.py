@@ -22,8 +22,8 @@ from belfry.kafka.outcome import Aborted, Fenced, Unknown
 from belfry.kafka.transactions import Receipt
 from belfry.partitions.failure import PAUSE_AFTER_ERROR_S, PAUSE_LEFT_S
 from belfry.partitions.forwarding import RENEW_MS
+from belfry.partitions.linger import FEW, LINGER_MS
 from belfry.partitions.owner import PartitionRunner
-from belfry.partitions.rests import FEW, REST_MS
 from belfry.partitions.supervisor import HANGS_MS
 from belfry.recovery.takeover import LeftToOthers
 from belfry.schedules.identity import Homes
@@ -304,15 +304,15 @@ def test_what_comes_in_a_rest_goes_into_one_transaction() -> None:
     """After a small step, while somebody waits for an answer over HTTP."""
     firing = Firing()
     assert firing.step() == 100.0
-    assert firing.step(batch(0), batch(1)) == 100.0 + REST_MS
+    assert firing.step(batch(0), batch(1)) == 100.0 + LINGER_MS
     assert firing.engine.accept.call_args.args[0] == SourceBatch(0, 2, [], parts=2)
     firing.owned.source.taken.assert_called_once_with(2)
     # They leave what was due at the step before already: nobody rests.
-    firing.next_in_ms = -3 * int(REST_MS)
-    assert [firing.step() for _ in range(3)] == [100.0 + 2 * REST_MS] * 3
+    firing.next_in_ms = -3 * int(LINGER_MS)
+    assert [firing.step() for _ in range(3)] == [100.0 + 2 * LINGER_MS] * 3
     # Nor does who has a backlog to fire, whatever is due otherwise.
     firing.next_in_ms, firing.engine.drains = 1, True
-    assert [firing.step() for _ in range(2)] == [100.0 + 2 * REST_MS] * 2
+    assert [firing.step() for _ in range(2)] == [100.0 + 2 * LINGER_MS] * 2
 
 
 def test_nobody_rests_where_nobody_asks() -> None:
@@ -323,7 +323,7 @@ def test_nobody_rests_where_nobody_asks() -> None:
 def test_who_takes_in_many_requests_does_not_rest() -> None:
     firing = Firing()
     assert [firing.step(batch(0, FEW)), firing.step(batch(FEW, 1))] == [100.0, 100.0]
-    assert firing.step() == 100.0 + REST_MS
+    assert firing.step() == 100.0 + LINGER_MS
 
 
 def test_joined_batches_of_a_step_that_was_rolled_back_are_taken_in_together_again() -> None:

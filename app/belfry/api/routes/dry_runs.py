@@ -17,10 +17,10 @@ from starlette.responses import Response
 from belfry.api.auth.access import Principal
 from belfry.api.problems import Problem
 from belfry.api.server.threads import Threads
-from belfry.api.workers.desk import NotWritten
 from belfry.api.workers.holdings import NotHeld
 from belfry.api.workers.parts import RETRY_SOON, Parts
 from belfry.api.workers.reading import Reads
+from belfry.api.workers.request_client import NotWritten
 from belfry.engine.effects import Effects, Fired
 from belfry.engine.emit import fire_extra
 from belfry.engine.step import Step

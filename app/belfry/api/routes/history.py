@@ -23,10 +23,10 @@ from belfry.api.json.shapes import moment
 from belfry.api.json.spans import HistoryQuery, HistorySpan, SpanQuery, cursor_to
 from belfry.api.routes.callers import Callers
 from belfry.api.routes.schedules import SCHEDULE
-from belfry.api.workers.gathering import Gatherer, book_of, opened, sent
 from belfry.api.workers.holdings import NotHeld
 from belfry.api.workers.parts import Parts
 from belfry.api.workers.reading import Reads
+from belfry.api.workers.scatter_gather import Gatherer, book_of, opened, sent
 from belfry.history import counters
 from belfry.history.book import Page, page
 from belfry.history.follower import Follower

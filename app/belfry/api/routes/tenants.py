@@ -33,7 +33,7 @@ from belfry.api.routes.callers import Callers
 from belfry.api.workers.parts import RETRY_SOON, Parts
 from belfry.client.errors import Unavailable
 from belfry.client.tenants import BadPolicy, changed, removal_problem
-from belfry.policies.policy_desk import PolicyDesk
+from belfry.policies.policy_client import PolicyClient
 from belfry.schedules.masking import masked_target
 from belfry.tenants.policy import TenantPolicy
 from belfry.tenants.policy_rights import PLATFORMS, TENANTS, platform_changes
@@ -209,7 +209,7 @@ def _removing(routes: APIRouter, parts: Parts, callers: Callers, turn: asyncio.L
         return Response(status_code=HTTPStatus.NO_CONTENT)
 
 
-def _stands(policies: PolicyDesk, caller: Principal, tenant: str) -> TenantPolicy | None:
+def _stands(policies: PolicyClient, caller: Principal, tenant: str) -> TenantPolicy | None:
     """The policy that a change begins with; blocks.
 
     Who may not set all of it must not undo what the platform has set a moment ago, nor what this

@@ -13,13 +13,13 @@ from http import HTTPStatus
 from belfry.api.auth.access import Gate
 from belfry.api.problems import Problem
 from belfry.api.server.limits import Traffic
-from belfry.api.workers.desk import Desk
 from belfry.api.workers.directory import Directory
 from belfry.api.workers.holdings import Holdings
 from belfry.api.workers.peers import InternalToken, Peers
+from belfry.api.workers.request_client import RequestClient
 from belfry.audit.trail import Trail
 from belfry.history.follower import Follower
-from belfry.policies.policy_desk import PolicyDesk
+from belfry.policies.policy_client import PolicyClient
 from belfry.wire.worker_keys import Keys
 
 RETRY_SOON = {"retry-after": "1"}
@@ -29,11 +29,11 @@ RETRY_SOON = {"retry-after": "1"}
 class Open:
     """The parts of a worker that is connected."""
 
-    desk: Desk
+    desk: RequestClient
     holdings: Holdings
     directory: Directory
     history: Follower
-    policies: PolicyDesk
+    policies: PolicyClient
 
 
 class Parts:

@@ -27,9 +27,9 @@ from starlette.responses import Response
 from belfry.api.json import shapes
 from belfry.api.notes import note
 from belfry.api.problems import Problem
-from belfry.api.workers.desk import NotWritten, NoVerdict, TooLarge
 from belfry.api.workers.parts import RETRY_SOON, Parts
 from belfry.api.workers.reading import Reads
+from belfry.api.workers.request_client import NotWritten, NoVerdict, TooLarge
 from belfry.client.verdict import Verdict
 from belfry.schedules.fields import EMPTY
 from belfry.schedules.outcomes import ID_REUSED, Outcome, first_code

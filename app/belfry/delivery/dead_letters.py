@@ -34,7 +34,7 @@ class Letter(NamedTuple):
     reason: str
 
 
-def letters(settings: SharedSettings) -> Iterator[Letter]:
+def dead_letters(settings: SharedSettings) -> Iterator[Letter]:
     """All that lies in the topic of what was given up, partition by partition.
 
     Records that never were deliveries are left out.  Raises ConnectionError and KafkaException.

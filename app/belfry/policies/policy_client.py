@@ -13,7 +13,7 @@ from belfry.tenants.policy import TenantPolicy
 from belfry.wire.worker_keys import Purpose
 
 
-class PolicyDesk:
+class PolicyClient:
     """The policies of one belfry, on those that a worker follows."""
 
     def __init__(self, settings: Settings, followed: Policies) -> None:

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from belfry.client.decoding import Decoder
-from belfry.delivery.letters import REACH_S, Letter, partitions, records
+from belfry.delivery.dead_letters import REACH_S, Letter, partitions, records
 from belfry.delivery.progress import Progress
 from belfry.delivery.work import NotADelivery, Work, work_of
 from belfry.kafka.record_headers import headers_of
@@ -42,7 +42,7 @@ class Seen(NamedTuple):
     ended: bool
 
 
-def unended(settings: SharedSettings, before_ms: int) -> Iterator[Letter]:
+def open_deliveries(settings: SharedSettings, before_ms: int) -> Iterator[Letter]:
     """Deliveries that have no end, of events that fired before an instant (epoch ms).
 
     Raises ConnectionError and KafkaException.

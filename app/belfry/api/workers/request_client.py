@@ -58,7 +58,7 @@ class NoVerdict(Exception):
 Frames = tuple[bytes, bytes]
 
 
-class Desk:
+class RequestClient:
     """Writes requests and hands out verdicts; `ask` belongs to one event loop."""
 
     def __init__(
