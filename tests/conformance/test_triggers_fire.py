@@ -53,7 +53,7 @@ def new_owner(driver: Driver, now_ms: int) -> None:
     rows = MemoryMap()
     replay = Replay(ScheduleStore(rows))
     offsets = list(range(len(driver.changelog)))
-    replay.apply(driver.changelog, offsets, len(driver.changelog), now_ms)
+    replay.apply(driver.changelog, offsets, now_ms)
     replay.finish(now_ms)
     driver.start(rows)
 

@@ -298,7 +298,7 @@ class Partition(RuleBasedStateMachine):
         for at in range(0, len(left), by):
             some = left[at : at + by]
             offsets = [each[0] for each in some]
-            replay.apply([each[1] for each in some], offsets, offsets[-1] + 1, self.now_ms)
+            replay.apply([each[1] for each in some], offsets, self.now_ms)
         replay.finish(self.now_ms)
         assert replay.settings == b'{"partitions": 1}'
         return rows

@@ -253,7 +253,7 @@ class Recurring(RuleBasedStateMachine):
         for at in range(0, len(log), by):
             some = log[at : at + by]
             offsets = [each[0] for each in some]
-            replay.apply([each[1] for each in some], offsets, offsets[-1] + 1, self.now_ms)
+            replay.apply([each[1] for each in some], offsets, self.now_ms)
         replay.finish(self.now_ms)
         return rows
 

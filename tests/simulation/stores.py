@@ -128,7 +128,7 @@ def check_stores(world: World) -> list[str]:
         ]
         offsets = [entry.offset for entry in entries]
         try:
-            replay.apply(changes, offsets, log.end, world.broker.now_ms())
+            replay.apply(changes, offsets, world.broker.now_ms())
             replay.finish(world.broker.now_ms())
         except Exception as error:  # noqa: BLE001  # whatever it is, there is no state
             problems.append(f"I13 partition {log.partition}: {type(error).__name__}: {error}")

@@ -37,9 +37,14 @@ class Sieve:
         self._judge = judge or Judge()
         self._counted = counted
 
-    def restart(self) -> None:
-        """Records come from another offset on."""
-        self._judge.restart()
+    def restart(self, manifest_at: int = -1) -> None:
+        """Records come from another offset on; the last manifest before it, -1 where unknown."""
+        self._judge.restart(manifest_at)
+
+    @property
+    def manifest_at(self) -> int:
+        """Offset of the last manifest that was met; -1 for none."""
+        return self._judge.manifest_at
 
     def ours(self, messages: Sequence[Message]) -> Changes:
         """The rows among records, and their offsets; what is no worker's is reported."""

@@ -77,8 +77,12 @@ class PartitionLog:
     def _where(self) -> tuple[str, int]:
         return self.topic, int(self._name.partition)
 
-    def seek(self, offset: int) -> None:
-        """Read from this offset on; LostRange if the log begins later."""
+    def seek(self, offset: int, *, manifest_at: int = -1) -> None:
+        """Read from this offset on; LostRange if the log begins later.
+
+        `manifest_at` is where the last manifest before it lies, where that is known: a stranger's
+        copy of an older row is not believed behind it.
+        """
         low, high = self.ends()
         # An open transaction may hold the end back that readers see; what was read stays read.
         if offset > high and offset > (high := self.log_end()):
@@ -96,7 +100,7 @@ class PartitionLog:
         self._failed = None
         if self._detours is not None:
             self._detours.clear()
-        self.sieve.restart()
+        self.sieve.restart(manifest_at)
         self._assign(offset)
 
     def _assign(self, offset: int) -> None:

@@ -24,6 +24,7 @@ from belfry.kafka.partition_log import AheadOfLog, LostRange, OutOfRange
 from belfry.partitions.opener import PartitionOpener
 from belfry.partitions.term import Warm
 from belfry.recovery.reading import Reading
+from belfry.recovery.takeover import seek_behind
 from belfry.store.identity import Contradiction
 from belfry.store.layout.records import UnknownFormat
 from belfry.store.replay import HoleInChangelog
@@ -129,9 +130,8 @@ class Standby:
         warm = self._opener.open_warm(self.partition)
         try:
             low, end = warm.changelog.ends()
-            start = warm.replay.offset if warm.replay.begun else low
-            self.reading.started(start, end)
-            warm.changelog.seek(start)
+            self.reading.started(warm.replay.offset if warm.replay.begun else low, end)
+            seek_behind(warm.changelog, warm.replay, low)
         except BaseException:
             warm.close()
             raise
@@ -165,7 +165,7 @@ class Standby:
         detector.heard(now_ms)
         changes, offsets = warm.changelog.changes(messages)
         position = warm.changelog.position
-        warm.replay.apply(changes, offsets, position, int(self._clock.wall_ms()))
+        warm.replay.apply(changes, offsets, int(self._clock.wall_ms()))
         self._opener.failpoints.reach("B1")
         reading = self.reading
         reading.position, reading.records = position, reading.records + len(changes)

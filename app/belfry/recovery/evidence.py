@@ -34,21 +34,24 @@ class Recoveries:
     """
 
     def __init__(self) -> None:
-        # By changelog and partition: up to which offset it was read, and the generation.
-        self._known: dict[tuple[str, int], tuple[int, int]] = {}
+        # By changelog and partition: up to which offset it was read, the generation, and
+        # where the last manifest lies.
+        self._known: dict[tuple[str, int], tuple[int, int, int]] = {}
 
     def generation(self, changelog_id: str, partition: int, changelog: PartitionLog) -> int:
         """The generation of the newest identity in a changelog, 0 where it holds none."""
         low, end = changelog.ends()
-        upto, generation = self._known.get((changelog_id, partition), (low, 0))
+        known = self._known.get((changelog_id, partition))
+        upto, generation, manifest_at = known or (low, 0, -1)
         if not low <= upto <= end:
-            upto, generation = low, 0
-        changelog.seek(upto)
+            upto, generation, manifest_at = low, 0, -1
+        changelog.seek(upto, manifest_at=manifest_at)
         for messages in changelog.read_until(end, READ_RECORDS):
             for key, row in changelog.changes(messages)[0]:
                 if key == keys.IDENTITY_KEY and row is not None:
                     generation = decode_identity(row).generation
-        self._known[changelog_id, partition] = changelog.position, generation
+        at = changelog.sieve.manifest_at
+        self._known[changelog_id, partition] = changelog.position, generation, at
         return generation
 
 

@@ -169,7 +169,7 @@ class Looker:
             log.sieve = self._trust.sieve(partition, evidence.here.changelog)
         try:
             for messages in log.read_until(stable, READ_RECORDS):
-                replay.apply(*log.changes(messages), log.position, 0)
+                replay.apply(*log.changes(messages), 0)
             replay.check()
         except HoleInChangelog as error:
             hole = _hole(str(error))

@@ -160,10 +160,10 @@ class TakeOver:
         replay = begun
         if replay is None:
             replay = Replay(ScheduleStore(rows))
-            changelog.seek(replay.offset if replay.begun else low)
+            seek_behind(changelog, replay, low)
         elif changelog.position > end:
             # Also where a standby was there first: its place has to be one that the log reaches.
-            changelog.seek(changelog.position)
+            changelog.seek(changelog.position, manifest_at=changelog.sieve.manifest_at)
         self._reading.started(changelog.position, end)
         self._read(replay, changelog, end)
         return replay
@@ -178,13 +178,21 @@ class TakeOver:
     def _read(self, replay: Replay, changelog: PartitionLog, end: int) -> None:
         for messages in changelog.read_until(end, READ_RECORDS):
             changes, offsets = changelog.changes(messages)
-            replay.apply(changes, offsets, changelog.position, self._now())
+            replay.apply(changes, offsets, self._now())
             self._reading.position = changelog.position
             self._reading.records += len(changes)
             self._failpoint("R3")
 
     def _now(self) -> int:
         return int(self._local.clock.wall_ms())
+
+
+def seek_behind(changelog: PartitionLog, replay: Replay, low: int) -> None:
+    """Read on behind what a replay has folded, or from the beginning."""
+    if replay.begun:
+        changelog.seek(replay.offset, manifest_at=replay.manifest_at)
+    else:
+        changelog.seek(low)
 
 
 def _leave_what_others_can_fire(replay: Replay, leaves: Callable[[bool], bool]) -> None:

@@ -57,6 +57,11 @@ class Replay:
         self._buffered: list[int] = []
 
     @property
+    def manifest_at(self) -> int:
+        """Offset of the last manifest that was folded, right before `offset`; -1 where unknown."""
+        return self.offset - 1 if self.manifest is not None and not self._loose else -1
+
+    @property
     def settings(self) -> bytes | None:
         """The cluster settings that the state was kept with, as far as the changelog was read."""
         return self._store.named(keys.SETTINGS_KEY)
@@ -67,24 +72,18 @@ class Replay:
         row = self._store.named(keys.IDENTITY_KEY)
         return None if row is None else decode_identity(row)
 
-    def apply(
-        self, changes: Sequence[Change], offsets: Sequence[int], next_offset: int, now_ms: int
-    ) -> None:
-        """Fold the next changes, which lie at `offsets` and end before `next_offset`."""
+    def apply(self, changes: Sequence[Change], offsets: Sequence[int], now_ms: int) -> None:
+        """Fold the next changes, which lie at `offsets`."""
         self._buffer.extend(changes)
         self._buffered.extend(offsets)
         cut = _after_last_manifest(self._buffer)
         if cut == 0 and len(self._buffer) > MOST_BUFFERED:
             cut = len(self._buffer)
-        if cut:
-            upto = self._buffered[cut - 1] + 1
-            self._fold(self._buffer[:cut])
-            del self._buffer[:cut], self._buffered[:cut]
-        if not self._buffer:
-            upto = next_offset
-        elif not cut:
+        if not cut:
             return
-        self.offset = upto
+        self.offset = self._buffered[cut - 1] + 1
+        self._fold(self._buffer[:cut])
+        del self._buffer[:cut], self._buffered[:cut]
         readable_by = None if self.unreadable else reads()
         self._store.commit_progress(self._progress(now_ms), readable_by)
 

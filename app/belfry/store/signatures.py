@@ -161,10 +161,18 @@ class Judge:
         self._verifier = Verifier(believed) if believed else None
         self._required = required
 
-    def restart(self) -> None:
-        """Records come from another offset on."""
+    def restart(self, manifest_at: int) -> None:
+        """Records come from another offset on; the last manifest before it, -1 where unknown.
+
+        Nothing that is bound before that manifest is believed behind it.
+        """
         if self._verifier is not None:
-            self._verifier.manifest_at = -1
+            self._verifier.manifest_at = manifest_at
+
+    @property
+    def manifest_at(self) -> int:
+        """Offset of the last manifest that was met; -1 for none."""
+        return -1 if self._verifier is None else self._verifier.manifest_at
 
     def row(
         self, offset: int, key: bytes, value: bytes | None, proof: Callable[[], bytes | None]

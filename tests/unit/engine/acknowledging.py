@@ -43,6 +43,6 @@ def rebuilt(driver: Driver, now_ms: int) -> None:
     """The owner dies; the next one has nothing but the changelog."""
     rows = MemoryMap()
     replay = Replay(ScheduleStore(rows))
-    replay.apply(driver.changelog, range(len(driver.changelog)), len(driver.changelog), now_ms)
+    replay.apply(driver.changelog, range(len(driver.changelog)), now_ms)
     replay.finish(now_ms)
     driver.start(rows)

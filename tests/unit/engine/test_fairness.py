@@ -64,7 +64,7 @@ def test_a_crowd_survives_a_new_owner(lost: bool) -> None:
         rows = MemoryMap()
         replay = Replay(ScheduleStore(rows))
         end = len(driver.changelog)
-        replay.apply(driver.changelog, range(end), end, T0)
+        replay.apply(driver.changelog, range(end), T0)
         replay.finish(T0)
     driver.start(rows)
     rest = fired(driver, T0 + 601_000)

@@ -103,7 +103,7 @@ def test_a_pause_survives_the_owner() -> None:
     driver = paused_at(T0 + 5)
     replay = Replay(ScheduleStore(rows := type(driver.rows)()))
     log = driver.changelog
-    replay.apply(log, range(len(log)), len(log), T0 + 2)
+    replay.apply(log, range(len(log)), T0 + 2)
     replay.finish(T0 + 2)
     driver.start(rows)
     assert driver.run(T0 + HOUR) == []

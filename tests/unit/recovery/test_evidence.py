@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from belfry.host.failpoints import Failpoints
+from belfry.kafka.changelog_sieve import Sieve
 from belfry.kafka.partition_log import AheadOfLog
 from belfry.recovery.evidence import Evidence, Recoveries
 from belfry.recovery.reading import Reading
@@ -93,11 +94,12 @@ class Changelog:
 
     def __init__(self, *rows: tuple[bytes, bytes | None]) -> None:
         self.rows, self.low, self.position, self.read = list(rows), 0, 0, 0
+        self.sieve = Sieve()
 
     def ends(self) -> tuple[int, int]:
         return self.low, len(self.rows)
 
-    def seek(self, offset: int) -> None:
+    def seek(self, offset: int, *, manifest_at: int = -1) -> None:
         self.position = offset
 
     def read_until(self, end: int, _most: int) -> Any:

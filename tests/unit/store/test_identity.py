@@ -95,7 +95,7 @@ def replayed(store: ScheduleStore, *generations: int, first: int) -> Replay:
     for number, generation in enumerate(generations, first):
         row = encode_identity(HERE._replace(generation=generation))
         changes = [(keys.IDENTITY_KEY, row), manifest(number)]
-        replay.apply(changes, [2 * number, 2 * number + 1], 2 * number + 2, 5)
+        replay.apply(changes, [2 * number, 2 * number + 1], 5)
     return replay
 
 

@@ -56,7 +56,7 @@ def fold(log: list[Change]) -> Replay:
     """A worker's replay of a whole changelog, checked."""
     store = ScheduleStore(MemoryMap())
     replay = Replay(store)
-    replay.apply(log, range(len(log)), len(log), 7)
+    replay.apply(log, range(len(log)), 7)
     replay.finish(7)
     return replay
 
@@ -127,7 +127,7 @@ def test_local_state_meets_a_fork_before_it_takes_anything_of_it() -> None:
     before = dict(store._rows.scan(b"", b"\xff"))
     replay = Replay(store)
     with pytest.raises(HoleInChangelog):
-        replay.apply(transaction(58, 0, (b"a/waits", None)), [70, 71], 72, 7)
+        replay.apply(transaction(58, 0, (b"a/waits", None)), [70, 71], 7)
     store.discard()
     assert dict(store._rows.scan(b"", b"\xff")) == before
 

@@ -35,7 +35,7 @@ def replay(changes: list[Change], rows: MemoryMap | None = None, by: int = 3) ->
     found = Replay(store)
     for at in range(found.offset, len(changes), by):
         end = min(at + by, len(changes))
-        found.apply(changes[at:end], range(at, end), end, T0 + 60)
+        found.apply(changes[at:end], range(at, end), T0 + 60)
     found.finish(T0 + 60)
     return found
 
@@ -154,14 +154,14 @@ def test_a_named_row_of_a_later_release_stops_the_partition_while_it_is_read(
     store = ScheduleStore(MemoryMap())
     row = bytes((format_, 8)) + bytes(60)
     with pytest.raises(UnknownFormat, match="Run the version that wrote it"):
-        Replay(store).apply([(key, row), *partition().changelog], range(99), 99, T0)
+        Replay(store).apply([(key, row), *partition().changelog], range(99), T0)
 
 
 def test_settings_and_identity_have_formats_of_their_own() -> None:
     identity = encode_identity(Identity("c", "l", "i"))
     changes = [(keys.SETTINGS_KEY, b"{}"), (keys.IDENTITY_KEY, identity), *partition().changelog]
     found = Replay(ScheduleStore(MemoryMap()))
-    found.apply(changes, range(len(changes)), len(changes), T0)
+    found.apply(changes, range(len(changes)), T0)
     assert found.identity == Identity("c", "l", "i")
 
 
@@ -182,11 +182,22 @@ def test_a_replay_that_was_cut_short_goes_on(by: int) -> None:
         first = Replay(ScheduleStore(rows))
         for at in range(0, crashed_at, by):
             end = min(at + by, len(changes))
-            first.apply(changes[at:end], range(at, end), end, T0 + 60)
+            first.apply(changes[at:end], range(at, end), T0 + 60)
         found = replay(changes, rows, by)
         assert found.manifest == driver.engine.manifest
         assert dict(rows.scan(b"b", b"l")) == dict(driver.rows.scan(b"b", b"l"))
         assert dict(rows.scan(b"t", b"u")) == dict(driver.rows.scan(b"t", b"u"))
+
+
+def test_a_replay_goes_on_right_behind_the_last_manifest() -> None:
+    """However far it has read: so the next reader knows where that manifest lies."""
+    changes = partition().changelog
+    found = Replay(ScheduleStore(MemoryMap()))
+    assert found.manifest_at == -1
+    found.apply([*changes, (b"a/unended", None)], range(len(changes) + 1), T0)
+    assert (found.offset, found.manifest_at) == (len(changes), len(changes) - 1)
+    found.apply([], [], T0)
+    assert found.offset == len(changes)
 
 
 def test_many_changes_without_a_manifest_are_not_kept_in_memory(

@@ -23,7 +23,7 @@ def read(changes: list[Change], rows: MemoryMap) -> Replay:
     """A replay of all that a changelog holds, from where the store stands."""
     found = Replay(ScheduleStore(rows))
     start = found.offset
-    found.apply(changes[start:], range(start, len(changes)), len(changes), T0)
+    found.apply(changes[start:], range(start, len(changes)), T0)
     return found
 
 

@@ -81,8 +81,17 @@ def test_a_copy_of_a_bound_row_counts_neither_behind_a_manifest_nor_far_away() -
     assert judged(10 + NEAR, NAME, value, judge) == "a stranger's"
     assert judged(11, MANIFEST, placed(11) + ROW, judge) == ROW
     assert judged(12, NAME, value, judge) == "a stranger's"
-    judge.restart()
+    judge.restart(-1)
     assert judged(10, NAME, value, judge) == ROW
+
+
+def test_a_copy_does_not_count_where_reading_goes_on_behind_a_manifest() -> None:
+    """A reader that begins anew has met none; what it read before tells where the last one is."""
+    judge = Judge([BY])
+    judge.restart(11)
+    assert judge.manifest_at == 11
+    assert judged(12, NAME, bound(BY, 9, NAME, ROW) + ROW, judge) == "a stranger's"
+    assert judged(13, NAME, bound(BY, 12, NAME, ROW) + ROW, judge) == ROW
 
 
 def test_a_strangers_manifest_bars_nothing() -> None:
