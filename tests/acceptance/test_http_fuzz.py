@@ -23,7 +23,7 @@ from tests.architecture.tree import ROOT
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 KEY = new_key()
-EXAMPLES = int(os.environ.get("EXAMPLES", "12"))
+EXAMPLES = int(os.environ.get("EXAMPLES", "8"))
 
 
 @pytest.fixture(scope="module")
