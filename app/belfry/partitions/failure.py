@@ -20,6 +20,7 @@ from belfry.recovery.takeover import LeftToOthers
 from belfry.store.identity import Contradiction
 from belfry.telemetry.limited import LimitedLogger
 
+PAUSE_AFTER_ABORT_S: Final = 0.05
 PAUSE_AFTER_ERROR_S: Final = 0.5
 # How often a partition that waits for somebody's choice looks whether it was made.
 PAUSE_CONTRADICTED_S: Final = 3.0

@@ -42,6 +42,12 @@ class Mailbox:
         """What is left of the batch that came out last comes out next."""
         self._aside.appendleft(left)
 
+    def first_of(self, batch: SourceBatch, count: int) -> SourceBatch:
+        """The first so many records of a batch that came out; the rest comes out next."""
+        first, rest = batch.divided(count)
+        self.put_back(rest)
+        return first
+
     def wake(self) -> None:
         """Let whoever waits wait no longer."""
         self._mail.put(None)

@@ -16,7 +16,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from threading import Event as Flag
 from threading import Thread
-from typing import Final
 
 import structlog
 
@@ -29,21 +28,20 @@ from belfry.kafka.outcome import Aborted, Fenced, Stopped, Unknown
 from belfry.kafka.transactions import Receipt
 from belfry.outputs.readiness import Outputs
 from belfry.partitions.arrivals import Arrivals
-from belfry.partitions.failure import PAUSE_AFTER_ERROR_S, Failures
+from belfry.partitions.failure import PAUSE_AFTER_ABORT_S, PAUSE_AFTER_ERROR_S, Failures
 from belfry.partitions.leasing import Leasing
 from belfry.partitions.linger import Linger
 from belfry.partitions.mailbox import Mailbox
 from belfry.partitions.missing_batch import MissingBatch
 from belfry.partitions.opener import PartitionOpener
 from belfry.partitions.pace import Pace
+from belfry.partitions.resolver import MOST_AT_ONCE
 from belfry.partitions.term import Owned, Term, Warm
 from belfry.partitions.upkeep import Upkeep
 from belfry.partitions.waiting_aside import LOOK_AGAIN_S, longest_s, take_aside
 from belfry.recovery.reading import Reading
 from belfry.wire.batch import SourceBatch
 from belfry.wire.lifecycle import LifecycleEvent
-
-PAUSE_AFTER_ABORT_S: Final = 0.05
 
 log = structlog.get_logger(__name__)
 
@@ -137,8 +135,7 @@ class PartitionRunner:
     @property
     def epoch(self) -> int | None:
         """Epoch of the present ownership, None while there is none."""
-        owned = self.owned
-        return None if owned is None else owned.epoch
+        return None if (owned := self.owned) is None else owned.epoch
 
     # -- the thread ------------------------------------------------------------------------------
 
@@ -315,9 +312,13 @@ class PartitionRunner:
 
     def _ready_batch(self, owned: Owned) -> SourceBatch | None:
         batch = self._waiting
-        if batch is None or not owned.resolver.ready(batch.records):
+        if batch is None:
             return None
-        return batch if self.arrivals.may_enter(batch) else None
+        ready = owned.resolver.ready(batch.records)
+        if owned.resolver.too_many:
+            batch = self._waiting = self._mail.first_of(batch, MOST_AT_ONCE)
+            ready = owned.resolver.ready(batch.records)
+        return batch if ready and self.arrivals.may_enter(batch) else None
 
     def _accept(self, owned: Owned, batch: SourceBatch, now_ms: int) -> Effects:
         try:

@@ -7,8 +7,8 @@
     beyond it, or not answered in time ─────────► refused: schema_unavailable
 
 A batch never waits for its worst record.  Where it is known who asks for a schema, the batch waits
-for `SHORT_S`.  Then the schema is deferred: the engine sets aside what refers to it, which waits
-for up to `wait_s` by itself, and the rest is taken in.  Where somebody is waiting already, what the
+for `SHORT_S`, or less.  Then it is deferred: the engine sets aside what refers to it, which waits
+for up to `wait_s` by itself, and the rest is taken in.  Where somebody waits already, what the
 same asker needs is deferred at once.
 
 Where nobody knows who asks, or there is no state to set anything aside in, the batch waits as long
@@ -41,8 +41,12 @@ from belfry.wire.requests import Reference, RequestReader
 MINUTE_MS: Final = 60_000
 # How much of the time a partition may wait for answers in the long run.
 SHARE: Final = 0.1
-# How long a batch waits for a schema of somebody who can be set aside.
+# Who asks is looked at for each record, which costs a signature: so many are looked at in a step.
+MOST_AT_ONCE: Final = 250
+# How long a batch waits for a schema of somebody who can be set aside: so long at most, and for
+# this part of the wait that is allowed.
 SHORT_S: Final = 0.1
+SHORT_PART: Final = 0.2
 
 Askers = frozenset[bytes]
 
@@ -93,6 +97,7 @@ class Resolver:
     ) -> None:
         wait_s, self._per_minute = limits
         self._wait_s = wait_s
+        self._short_s = min(SHORT_S, wait_s * SHORT_PART)
         self._sets_aside = sets_aside
         self._reader = reader
         self._lookups = lookups
@@ -109,6 +114,7 @@ class Resolver:
         self._held: list[Reference] = []
         # What set-aside requests wait for, and what of it is refused until they are taken in.
         self._deferred: dict[Reference, Deferred] = {}
+        self.too_many = False
         self._held_apart: set[Reference] = set()
 
     @property
@@ -161,11 +167,18 @@ class Resolver:
         return not self._reader.unknown_schemas(records)
 
     def ready(self, records: Sequence[SourceRecord]) -> bool:
-        """Whether this batch can be taken in; called again and again until it can."""
+        """Whether this batch can be taken in; called again and again until it can.
+
+        One that is to be divided first is not looked at, and is `too_many`.
+        """
+        self.too_many = False
         if self._records is not records:
             unknown = self._reader.unknown_schemas(records)
             if not unknown:
                 return True
+            self.too_many = len(records) > MOST_AT_ONCE
+            if self.too_many:
+                return False
             self._begin(records)
             for reference, shown in unknown.items():
                 self._look_at(reference, shown)
@@ -247,7 +260,7 @@ class Resolver:
 
     def _part(self) -> None:
         """Defer what was waited for long enough, and what is asked for by who waits already."""
-        over = self._clock() >= min(self._until, self._began + SHORT_S)
+        over = self._clock() >= min(self._until, self._began + self._short_s)
         waiting = frozenset[bytes]().union(*(each.askers for each in self._deferred.values()))
         for reference, askers in list(self._open.items()):
             if self._may_part(askers) and (over or askers <= waiting):
@@ -256,7 +269,7 @@ class Resolver:
 
     def _may_part(self, askers: Collection[bytes]) -> bool:
         """Whether it is known whose later requests have to wait with what these ask for."""
-        if not self._sets_aside or self._wait_s <= SHORT_S:
+        if not self._sets_aside:
             return False
         return NOBODY not in askers or self._tenants.signing.everybody
 

@@ -76,7 +76,8 @@ class SourceReader:
 
     def taken(self, batches: int) -> None:
         """So many batches have been taken in: there is room for others."""
-        self._room.release(batches)
+        if batches:
+            self._room.release(batches)
 
     def ask_to_stop(self) -> None:
         """Stop soon, even where the reader waits for room that nobody will make any more."""

@@ -31,6 +31,15 @@ class SourceBatch(NamedTuple):
         size = self.size + after.size
         return SourceBatch(self.start, after.next_position, records, parts, appended, size)
 
+    def divided(self, count: int) -> tuple[SourceBatch, SourceBatch]:
+        """The first so many records, of more, and the rest, which counts for all parts."""
+        first, rest = self.records[:count], self.records[count:]
+        begins = rest[0][0]
+        return (
+            self._replace(next_position=begins, records=first, parts=0),
+            self._replace(start=begins, records=rest),
+        )
+
     def behind(self, position: int) -> SourceBatch | None:
         """What is left of this batch from an offset within it on; None for nothing."""
         if position >= self.next_position:

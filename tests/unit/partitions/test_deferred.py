@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from belfry.partitions.resolver import SHORT_S, Resolver
+from belfry.partitions.resolver import MOST_AT_ONCE, SHORT_S, Resolver
 from belfry.registry.answers import Missing
 from belfry.tenants.effective import Signing, Terms
 from belfry.tenants.policy import TenantPolicy
@@ -50,6 +50,23 @@ def test_who_is_known_holds_others_up_for_a_moment_and_then_for_none() -> None:
         assert site.ready(of_t(7)) < SHORT_S / 2
         assert site.ready(of_t(8)) < SHORT_S / 2
         assert set(site.resolver.deferred) == {7, 8}
+
+
+def test_many_are_divided_before_anybody_is_asked_who_asks() -> None:
+    """Each costs a signature; others wait for as long as a step takes."""
+    with apart(silent()) as site:
+        records = [of_t(7)] * (MOST_AT_ONCE + 1)
+        assert not site.resolver.ready(records)
+        assert site.resolver.too_many
+        assert not site.resolver.deferred
+        assert not site.resolver.ready(records[:MOST_AT_ONCE])
+        assert not site.resolver.too_many
+
+
+def test_a_shorter_wait_holds_others_up_for_less() -> None:
+    with apart(silent(), wait_s=0.1) as site:
+        assert site.ready(of_t(7)) < SHORT_S
+        assert set(site.resolver.deferred) == {7}
 
 
 def test_what_is_deferred_is_settled_by_its_answer() -> None:
@@ -105,7 +122,7 @@ def test_a_new_owner_asks_for_what_the_former_one_has_set_aside() -> None:
 def test_a_flood_is_deferred_within_its_budget_of_lookups() -> None:
     registry = Registry(Missing("not there"), takes_s=0.2)
     with apart(registry, per_minute=4) as site:
-        flood = [of_t(1_000 + number) for number in range(500)]
+        flood = [of_t(1_000 + number) for number in range(MOST_AT_ONCE)]
         assert site.ready(*flood) < 1
         site.resolver.taken()
 
@@ -116,7 +133,7 @@ def test_a_flood_is_deferred_within_its_budget_of_lookups() -> None:
         soon(settled)
         codes = [site.code(each) for each in flood]
         assert codes.count("unknown_schema_id") == len(registry.asked) == 4
-        assert codes.count("schema_unavailable") == 496
+        assert codes.count("schema_unavailable") == MOST_AT_ONCE - 4
 
 
 def test_who_is_not_known_and_where_no_state_is_the_batch_waits() -> None:

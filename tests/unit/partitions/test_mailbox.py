@@ -68,6 +68,20 @@ def test_what_is_left_of_a_batch_comes_out_before_what_follows_it() -> None:
     assert taken(found) == [(4, 12, 8, 3)]
 
 
+def test_the_first_of_a_batch_come_out_before_the_rest_which_counts_for_it() -> None:
+    mail = Mailbox(1_000, 1_000_000)
+    term = mail.begin_term()
+    records = tuple((offset, 0, None, b"", None) for offset in range(5, 15))
+    mail.deliver(term, SourceBatch(3, 20, records, 2))
+    whole = mail.next(1, lambda _: True)
+    assert whole is not None
+    first = mail.first_of(whole, 4)
+    assert (first.start, first.next_position, len(first.records), first.parts) == (3, 9, 4, 0)
+    rest = mail.next(1, lambda _: True)
+    assert rest is not None
+    assert (rest.start, rest.next_position, len(rest.records), rest.parts) == (9, 20, 6, 2)
+
+
 def test_a_gap_stays_one() -> None:
     """The engine notices it by the start, which a joined batch would not show."""
     assert taken(box(batch(0, 2), batch(5, 2))) == [(0, 2, 2, 1), (5, 7, 2, 1)]

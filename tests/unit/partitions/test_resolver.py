@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from belfry.partitions.resolver import Patience, Resolver
+from belfry.partitions.resolver import MOST_AT_ONCE, Patience, Resolver
 from belfry.registry.answers import Missing, Unreachable, Unusable, WriterSchema
 from belfry.registry.lookups import Lookups
 from belfry.schedules.rejections import PASSING, Rejection
@@ -208,14 +208,14 @@ def test_who_is_known_to_be_unanswered_is_not_waited_for_while_the_registry_is_s
 
 
 def test_ids_beyond_the_budget_are_refused_and_do_not_wait() -> None:
-    """Six hundred unknown ids, a tenth of a second each, and nobody's requests went on."""
+    """As many unknown ids as a step looks at; waiting for each would hold up everybody."""
     registry = Registry(Missing("not there"), takes_s=0.02)
     with resolving(registry, per_minute=8) as site:
-        strays = [asking(1_000 + number) for number in range(600)]
+        strays = [asking(1_000 + number) for number in range(MOST_AT_ONCE)]
         assert site.ready(*strays) < 2
         codes = [site.code(each) for each in strays]
         assert codes.count("unknown_schema_id") == len(registry.asked) == 8
-        assert codes.count("schema_unavailable") == 592
+        assert codes.count("schema_unavailable") == MOST_AT_ONCE - 8
 
 
 def test_what_finds_schemas_of_requests_costs_nothing() -> None:
