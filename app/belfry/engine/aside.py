@@ -14,7 +14,8 @@ one outcome however often the owner changes, and a new owner goes on with what l
 request that is taken in later is the record that was received: it counts from its own arrival, and
 its verdict names its own place.
 
-A lane holds so many requests and bytes; what comes on top of that is refused.
+A lane holds so many requests and bytes; what comes on top of that is refused.  So is a request at
+an offset that something is set aside under already: it came from an input that was made anew.
 """
 
 from __future__ import annotations
@@ -98,7 +99,8 @@ class Aside:
                 and not self._reader.is_refused(reference)
             ):
                 size = size_of(record)
-                if problem := _too_much(size, counts.get(lane, 0), sizes.get(lane, 0)):
+                problem = _too_much(size, counts.get(lane, 0), sizes.get(lane, 0))
+                if problem := problem or self._taken_place(record[0]):
                     refused[record[0]] = problem
                 else:
                     counts[lane] = counts.get(lane, 0) + 1
@@ -130,6 +132,16 @@ class Aside:
         """Forget lanes that hold nothing; between two steps."""
         for lane in [lane for lane, held in self._lanes.items() if not held]:
             del self._lanes[lane], self._bytes[lane]
+
+    def _taken_place(self, offset: int) -> Rejection | None:
+        """Why nothing can be set aside under an offset; one row must not replace another."""
+        if self._store.named(aside_key(offset)) is None:
+            return None
+        reason = (
+            f"A request of a former input topic waits under offset {offset}, and this one would"
+            " have to wait as well: send it again later."
+        )
+        return Rejection("schema_unavailable", reason)
 
     def _push(self, waits: Waits) -> None:
         lane = waits.lane

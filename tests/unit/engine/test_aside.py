@@ -176,6 +176,18 @@ def test_a_lane_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
     assert lying(driver) == 2
 
 
+def test_an_input_that_was_made_anew_replaces_nothing_that_waits() -> None:
+    """Its offsets begin again, and the row of a request is named by its offset."""
+    driver = two_tenants()
+    send(driver, "slow", SEVEN, schedule_id="old")
+    take(driver, SEVEN)
+    (waits,) = driver.engine.aside.heads()
+    split = driver.engine.aside.split([waits], {SEVEN}, appended=False)
+    assert not split.waits
+    assert split.refused[waits[0]].code == "schema_unavailable"
+    assert driver.engine.aside.heads() == [waits]
+
+
 def test_a_step_that_ends_amid_its_batch_sets_aside_what_it_has_passed() -> None:
     driver = two_tenants()
     driver.engine._step_bytes = -(10**9)
