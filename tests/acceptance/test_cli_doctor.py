@@ -12,7 +12,7 @@ import orjson
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from belfry.cli import main
+from belfry.cli.entry import main
 from belfry.devstack import Stack
 
 NOWHERE = "127.0.0.1:1"

@@ -16,7 +16,7 @@ import orjson
 import pytest
 from confluent_kafka import Producer
 
-from belfry.cli import main
+from belfry.cli.entry import main
 from belfry.client import Client
 from belfry.wire import catalogue, framing
 from tests.unit.client.fake_worker import FakeWorker, settings_for

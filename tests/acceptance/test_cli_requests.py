@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 import pytest
 
-from belfry.cli import main
+from belfry.cli.entry import main
 from belfry.devstack import Stack
 from belfry.registry.client import Registry
 from belfry.registry.naming import subject_of

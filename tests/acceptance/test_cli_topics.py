@@ -8,7 +8,7 @@ import orjson
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
-from belfry.cli import main
+from belfry.cli.entry import main
 from belfry.kafka import topics
 from belfry.settings import ClusterSettings, Settings
 

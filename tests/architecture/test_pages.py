@@ -70,7 +70,7 @@ def test_make_targets_of_the_readme_exist() -> None:
 
 def _help(words: tuple[str, ...]) -> str:
     answer = subprocess.run(
-        [sys.executable, "-c", "from belfry.cli import main; main()", *words, "--help"],
+        [sys.executable, "-c", "from belfry.cli.entry import main; main()", *words, "--help"],
         capture_output=True,
         text=True,
         check=False,

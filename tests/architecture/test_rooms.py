@@ -57,9 +57,8 @@ def imported(path: Path, modules: frozenset[str]) -> set[str]:
     found: set[str] = set()
     for node in ast.walk(syntax(path)):
         if isinstance(node, ast.ImportFrom) and node.module is not None:
-            for alias in node.names:
-                inner = f"{node.module}.{alias.name}"
-                found.add(inner if inner in modules else node.module)
+            # A name out of a package runs the package first, also where it is a module.
+            found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
         elif isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
     return found & modules

@@ -14,7 +14,7 @@ from typing import Final
 
 import pytest
 
-from belfry.cli import main
+from belfry.cli.entry import main
 from tests.acceptance.harness.requests import request
 from tests.acceptance.harness.site import Site, now_ms, wait_for
 from tests.acceptance.harness.worker import Worker

@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 import pytest
 
-from belfry.cli import main
+from belfry.cli.entry import main
 from tests.acceptance.harness.failover import owned
 from tests.acceptance.harness.requests import request
 from tests.acceptance.harness.site import Site, now_ms, wait_for

@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 import pytest
 
-from belfry.cli import main
+from belfry.cli.entry import main
 from belfry.client.portable import request_fields
 from belfry.schedules.rule import RECURRING, rule_of
 from belfry.schedules.triggers import trigger_by

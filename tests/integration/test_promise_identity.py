@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from belfry.cli import main
+from belfry.cli.entry import main
 from belfry.kafka.anchors import Anchors
 from tests.acceptance.harness.failover import owned
 from tests.acceptance.harness.requests import request

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from belfry.cli import main
+from belfry.cli.entry import main
 from belfry.client.kafka import Cluster
 from belfry.client.tenants import TenantPolicies
 from belfry.tenants.policy import TenantPolicy

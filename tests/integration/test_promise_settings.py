@@ -15,7 +15,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its own re-
     ResourceType,
 )
 
-from belfry.cli import main
+from belfry.cli.entry import main
 from belfry.kafka import topics
 from belfry.kafka.cluster_checks import look_at_brokers
 from belfry.settings import ClusterSettings, Settings

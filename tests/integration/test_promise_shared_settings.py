@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from belfry.cli import main
+from belfry.cli.entry import main
 from tests.acceptance.harness.failover import divided, owned
 from tests.acceptance.harness.site import Site, now_ms, wait_for
 from tests.acceptance.harness.worker import Worker

@@ -21,7 +21,7 @@ from shutil import rmtree
 import pytest
 from confluent_kafka import Producer
 
-from belfry.cli import main
+from belfry.cli.entry import main
 from tests.acceptance.harness.java_tools import tool
 from tests.acceptance.harness.requests import request
 from tests.acceptance.harness.site import Site, now_ms, wait_for

@@ -15,9 +15,9 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its own re-
     ConfigResource,
 )
 
+from tests.acceptance.harness.bombs import as_one_batch, peak_mb, refused
 from tests.acceptance.harness.reading import Record
 from tests.acceptance.harness.site import Site, now_ms, wait_for
-from tests.acceptance.harness.worker import Worker
 
 pytestmark = pytest.mark.slow
 
@@ -146,19 +146,6 @@ def test_a_flood_of_poison_holds_nobody_up(site: Site) -> None:
         assert waited_ms < 10_000, "a flood costs its own partition's ingest, but not for long"
 
 
-def peak_mb(worker: Worker) -> int:
-    """The most memory that a worker has used so far."""
-    status = Path(f"/proc/{worker.child.pid}/status").read_text()
-    return next(int(line.split()[1]) // 1024 for line in status.splitlines() if "VmHWM" in line)
-
-
-def refused(worker: Worker) -> int:
-    """How many requests a worker has refused."""
-    lines = worker.get("/metrics")[1].splitlines()
-    counts = [line for line in lines if line.startswith('belfry_requests_total{outcome="REJECTED"')]
-    return sum(int(float(line.split()[-1])) for line in counts)
-
-
 def test_a_batch_that_unpacks_to_a_thousand_times_its_size_holds_nobody_up(site: Site) -> None:
     """200 kB on the wire: librdkafka unpacks them as a whole, and nothing copies all of that."""
     with site:
@@ -166,10 +153,8 @@ def test_a_batch_that_unpacks_to_a_thousand_times_its_size_holds_nobody_up(site:
         worker = site.worker().start()
         worker.wait_ready()
         home = site.ask("good", "home", at=now_ms() + 3_600_000).partition()
-        unlike = {"linger.ms": 60_000, "batch.size": 2**31 - 1, "message.max.bytes": 1_000_000_000}
-        packed = {"compression.type": "gzip", "compression.level": 1}
-        sent = {"bootstrap.servers": site.bootstrap, "batch.num.messages": BOMB_RECORDS}
-        bomb = Producer({**sent, **packed, **unlike, "queue.buffering.max.kbytes": 2_000_000})
+        packed = as_one_batch("gzip", BOMB_RECORDS)
+        bomb = Producer({"bootstrap.servers": site.bootstrap, **packed})
         value = bytes(BOMB_RECORD_BYTES)
         for _ in range(BOMB_RECORDS):
             bomb.produce(site.topic("schedules"), value, partition=home)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from belfry.cli import main
+from belfry.cli.entry import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -19,7 +19,6 @@ from time import monotonic, time
 from typing import TYPE_CHECKING, Any, Final, Unpack
 from uuid import uuid4
 
-from belfry.client import requests
 from belfry.client.answers import Answers
 from belfry.client.asking import Asking, rejected
 from belfry.client.cancelled import Cancelled, cancelled_since
@@ -28,6 +27,8 @@ from belfry.client.decoding import Decoder
 from belfry.client.errors import NoVerdict, refusal
 from belfry.client.kafka import Cluster
 from belfry.client.listing import AckLock, Filters, Http, Scheduled
+from belfry.client.requests import problem as request_problem
+from belfry.client.requests import request as request_fields
 from belfry.client.tail import Events, Start
 from belfry.client.verdict import Verdict
 from belfry.client.writing import How, Writer
@@ -102,9 +103,9 @@ class Client(Asking, Closing):
     ) -> Verdict:
         request_id = options.get("request_id") or uuid4().hex
         given = {**options, "request_id": request_id}
-        fields = requests.request(tenant, schedule_id, action, given)
+        fields = request_fields(tenant, schedule_id, action, given)
         sent = Verdict(tenant, schedule_id, None, request_id)
-        found = requests.problem(fields, int(time() * 1000))
+        found = request_problem(fields, int(time() * 1000))
         if found is not None:
             raise rejected(sent, found)
         if not options.get("wait", True):
@@ -199,5 +200,5 @@ def _judged(fields: dict[str, Any]) -> Verdict:
     # A new one each time: a repeat is to be told what is there now, not what was answered before.
     fields["request_id"] = uuid4().hex
     sent = Verdict(fields["tenant"], fields["schedule_id"], None, fields["request_id"])
-    found = requests.problem(fields, int(time() * 1000))
+    found = request_problem(fields, int(time() * 1000))
     return sent if found is None else rejected(sent, found).verdict

@@ -32,8 +32,8 @@ from belfry.store.ordered_map import MemoryMap
 from belfry.store.schedules import ScheduleStore
 from belfry.tenants.directory import Tenants
 from belfry.tenants.effective import Delivery, Level
-from belfry.testing import standing
 from belfry.testing.clock import HeldClock
+from belfry.testing.standing import all_of, locks_of, one
 from belfry.wire import catalogue, framing
 from belfry.wire.batch import SourceBatch
 from belfry.wire.record import SourceRecord
@@ -108,13 +108,13 @@ class MemoryScheduler(Asking):
         return verdict
 
     def _get(self, tenant: str, schedule_id: str) -> Scheduled | None:
-        return standing.one(self._rows, tenant, schedule_id)
+        return one(self._rows, tenant, schedule_id)
 
     def _list(self, tenant: str, filters: Filters) -> Iterator[Scheduled]:
-        return standing.all_of(self._rows, tenant, filters)
+        return all_of(self._rows, tenant, filters)
 
     def _locks(self, tenant: str) -> Iterator[AckLock]:
-        return standing.locks_of(self._rows, tenant)
+        return locks_of(self._rows, tenant)
 
     def _take(self, fields: dict[str, Any]) -> Effects:
         value = framing.single_object("ScheduleRequest") + catalogue.encode(

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from belfry.cli import main
 from belfry.cli.backup import _write
+from belfry.cli.entry import main
 from belfry.cli.failures import WrongUse
 from belfry.client.errors import BelfryError
 

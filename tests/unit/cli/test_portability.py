@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from belfry.cli import main
+from belfry.cli.entry import main
 from belfry.cli.portability import became, create_all
 from belfry.cli.shown import Output, Printer
 from belfry.client.cancelled import Cancelled, note

@@ -5,7 +5,7 @@ from __future__ import annotations
 import orjson
 import pytest
 
-from belfry.cli import main
+from belfry.cli.entry import main
 from belfry.schedules.instants import parse_instant
 
 PARIS = ["--cron", "0 9 * * MON", "--tz", "Europe/Paris"]

@@ -8,7 +8,7 @@ import sys
 import pytest
 import typer
 
-from belfry.cli import main
+from belfry.cli.entry import main
 from belfry.cli.program import program
 
 COMMANDS = [
@@ -148,7 +148,7 @@ def test_a_rejection_is_a_verdict_for_programs(capsys: pytest.CaptureFixture[str
 def test_help_needs_no_client() -> None:
     loaded = (
         "import sys\n"
-        "from belfry.cli import main\n"
+        "from belfry.cli.entry import main\n"
         "main(['--help'])\n"
         "print([m for m in ('confluent_kafka', 'faust', 'fastavro', 'httpx', 'pydantic_settings',"
         " 'belfry.client', 'belfry.settings') if m in sys.modules], file=sys.stderr)"

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from belfry.cli import main
+from belfry.cli.entry import main
 from belfry.cli.session import Session, merged
 from belfry.cli.shown import Output
 
