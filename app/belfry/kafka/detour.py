@@ -28,12 +28,12 @@ from confluent_kafka import (
 )
 
 from belfry.kafka.one_fetch import Fetched, Where, fetch
-from belfry.kafka.unpacking import MOST_BYTES, chunks_of
+from belfry.kafka.unpacking import chunks_of
 from belfry.telemetry.limited import LimitedLogger
 from belfry.wire.headers import UNREADABLE_BATCH, unread
 from belfry.wire.record import SourceRecord, size_of
 from belfry.wire.record_batches import Batch, Committed, batches_in
-from belfry.wire.record_stream import Unreadable, records_of
+from belfry.wire.record_stream import MOST_BYTES, Unreadable, records_of
 
 SLICE_BYTES: Final = 4_000_000
 RECORD_BYTES: Final = 2_000_000

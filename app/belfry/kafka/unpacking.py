@@ -3,8 +3,7 @@
     packed, up to some megabytes ──► 256 KiB ──► 256 KiB ──► …   each taken before the next is made
 
 A megabyte of zstd or gzip may unpack to a gigabyte, and six thousand bytes to more than a hundred
-megabytes.  So nothing is unpacked into memory that grows with it, and no more than `MOST_BYTES` of
-a batch at all: others wait for it meanwhile.
+megabytes.  So nothing is unpacked into memory that grows with it.
 
 A zstd frame says how far back it refers, and a decoder keeps so much: `MOST_WINDOW_BYTES` at most,
 as RFC 8878 recommends; levels up to 19 need no more.  Snappy and lz4 unpack to 22 and 255 times
@@ -23,24 +22,13 @@ from belfry.wire.record_stream import Unreadable
 
 NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
 CHUNK_BYTES: Final = 256 * 1024
-# What Kafka's client unpacks of a batch, and what is unpacked here of one that it gives up.
-MOST_BYTES: Final = 64_000_000
 MOST_WINDOW_BYTES: Final = 8 * 1024 * 1024
 _NAMES: Final = {GZIP: "gzip", SNAPPY: "snappy", LZ4: "lz4", ZSTD: "zstd"}
 _GZIP_OR_ZLIB: Final = 32 + zlib.MAX_WBITS
 
 
 def chunks_of(codec: int, packed: memoryview) -> Iterator[bytes | memoryview]:
-    """What was packed, bit by bit; Unreadable where it cannot be unpacked, or is too much."""
-    left = MOST_BYTES
-    for chunk in _unpacked(codec, packed):
-        if len(chunk) > left:
-            raise Unreadable(f"it unpacks to more than {MOST_BYTES} bytes")
-        left -= len(chunk)
-        yield chunk
-
-
-def _unpacked(codec: int, packed: memoryview) -> Iterator[bytes | memoryview]:
+    """What was packed, bit by bit; Unreadable where it cannot be unpacked."""
     try:
         if codec == ZSTD:
             yield from _unzstd(packed)

@@ -5,8 +5,9 @@
 
 This is the slow way (20 µs a record), for batches that unpack to more than Kafka's client holds.  A
 record that is larger than it may be keeps its beginning and its first headers, and one more header
-by which it is refused (`wire/headers.py`).  Lengths are believed only as far as bytes follow;
-`Unreadable` is raised where they make no sense.
+by which it is refused (`wire/headers.py`).  Behind the first `MOST_BYTES` of a batch that is so for
+every record above `LATE_BYTES`, since others wait meanwhile: a batch of 900 MB would cost seconds.
+Lengths are believed only as far as bytes follow; `Unreadable` is raised where they make no sense.
 """
 
 from __future__ import annotations
@@ -20,6 +21,9 @@ from belfry.wire.record_batches import MAGIC, Batch
 
 # Of a record that is larger than it may be: of its key, its value and its headers.
 KEPT_BYTES: Final = 250_000
+# What Kafka's client unpacks of a batch, and how much of one may be made of large records here.
+MOST_BYTES: Final = 64_000_000
+LATE_BYTES: Final = 10_000
 # A batch of a megabyte may claim a hundred million records, each of which would be answered.
 MOST_RECORDS: Final = 1_000_000
 _MORE: Final = 0x80
@@ -48,8 +52,9 @@ def records_of(
         size = stream.number()
         if size < 0:
             raise Unreadable(f"a record has {size} bytes")
-        if size > most_bytes:
-            record = _cut(batch, stream, size, most_bytes)
+        most = most_bytes if stream.passed <= MOST_BYTES else LATE_BYTES
+        if size > most:
+            record = _cut(batch, stream, size, most)
         else:
             record = _record(batch, stream.take(size))
         if not batch.base_offset <= record[0] < batch.next_offset:
@@ -100,12 +105,14 @@ def _cut(batch: Batch, stream: _Stream, size: int, most_bytes: int) -> SourceRec
     """The beginning of a record that is larger than it may be; the rest is passed over."""
     end = stream.passed + size
     offset, timestamp_ms = _place(batch, stream)
-    key, value = stream.beginning(KEPT_BYTES), stream.beginning(KEPT_BYTES)
-    headers = _headers(stream, KEPT_BYTES)
+    kept = min(KEPT_BYTES, most_bytes)
+    key, value = stream.beginning(kept), stream.beginning(kept)
+    headers = _headers(stream, kept)
     stream.skip(end - stream.passed)
     reason = (
-        f"The record takes {size} bytes; at most {most_bytes} are unpacked of one in a batch as"
-        " large as its own. Store its content elsewhere and schedule the address (claim check)."
+        f"The record takes {size} bytes; at most {most_bytes} are unpacked of one at its place in a"
+        " batch as large as its own. Send it in a smaller batch; or store its content elsewhere and"
+        " schedule the address (claim check)."
     )
     told: Headers = [(CUT, b"cut from %d bytes" % size), unread("request_too_large", reason)]
     return (offset, timestamp_ms, key, value, [*(headers or ()), *told])
