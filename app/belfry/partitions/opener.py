@@ -26,7 +26,8 @@ from belfry.kafka.changelog_trust import ChangelogTrust, NotTrusted
 from belfry.kafka.client_properties import consumer_properties, producer_properties
 from belfry.kafka.partition_log import LogEnds, PartitionLog
 from belfry.kafka.signature_marks import Mark
-from belfry.kafka.transactions import Outlets, PartitionProducer, Surroundings
+from belfry.kafka.step_records import Outlets
+from belfry.kafka.transactions import PartitionProducer, Surroundings
 from belfry.partitions.forwarding import IngressProducer, committed_position
 from belfry.partitions.gauges import Gauges
 from belfry.partitions.intake_end import IntakeEnd

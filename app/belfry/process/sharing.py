@@ -15,7 +15,7 @@ from belfry.kafka.agreement import Agreement, Statements
 from belfry.kafka.anchors import Anchors
 from belfry.kafka.changelog_trust import ChangelogTrust
 from belfry.kafka.partition_log import LogEnds
-from belfry.kafka.transactions import Outlets
+from belfry.kafka.step_records import Outlets
 from belfry.outputs.readiness import Outputs
 from belfry.partitions.gauges import Gauges
 from belfry.partitions.opener import PartitionOpener
