@@ -33,6 +33,7 @@ from belfry.settings import Settings
 from belfry.telemetry.metrics import Metrics
 from belfry.tenants.directory import Tenants
 from belfry.tenants.effective import Delivery, Level, Signing
+from belfry.transactions.choosing import producers
 from belfry.wire.worker_keys import Purpose
 
 
@@ -115,6 +116,7 @@ def share(
         trust=ChangelogTrust(settings, admin, gauges.foreign),
         stale_ms=topics.tombstones_kept_ms(admin, changelog) // 2,
         leaves=group.leaves,
+        producers=producers(settings),
         agreement=Agreement(settings),
     )
     return Shared(opener, ClockGuard(settings.clock_tolerance_ms), outputs)
