@@ -23,7 +23,7 @@ from belfry.transactions.batches import Where
 REQUEST_S: Final = 30.0
 METADATA_S: Final = 5.0
 # A topic that was made a moment ago is not known to each broker at once.
-PROPAGATION_S: Final = 0.4
+PROPAGATION_S: Final = 1.0
 LOOK_S: Final = 0.05
 # From this level of the cluster on each transaction has an epoch of its own.
 OWN_EPOCHS: Final = 2
@@ -47,8 +47,11 @@ class Brokers(Protocol):
     async def coordinator_of(self, name: str) -> int | tuple[None, int]:
         """The broker that coordinates a transactional id, or no broker and the error's code."""
 
-    async def refresh(self) -> None:
-        """Ask anew who leads what."""
+    async def refresh(self, topics: Iterable[str] = ()) -> None:
+        """Ask anew who leads what; of these topics too, if they were forgotten."""
+
+    def partitions_of(self, topic: str) -> int:
+        """How many partitions a topic has; 0 where it is not known."""
 
     def leader_of(self, where: Where) -> int | None:
         """The broker that leads a partition, or None for none."""
@@ -90,15 +93,13 @@ class Cluster:
             raise ConnectionError(f"the brokers do not tell their features: {features}")
         return features.finalized.get(TRANSACTION, 0) >= OWN_EPOCHS
 
-    async def know(self, topics: Iterable[str]) -> None:
+    async def know(self, topics: Iterable[str], within_s: float = PROPAGATION_S) -> None:
         """Learn of topics that are new here; those that stay unknown are not asked for again."""
         wanted = set(topics)
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + PROPAGATION_S
+        deadline = loop.time() + within_s
         while True:
-            self._followed |= wanted
-            self._client.set_topics(self._followed)
-            await self.refresh()
+            await self.refresh(wanted)
             unknown = {topic for topic in wanted if not self.partitions_of(topic)}
             if not unknown:
                 return
@@ -113,8 +114,10 @@ class Cluster:
         """How many partitions a topic has; 0 where it is not known."""
         return len(self._client.cluster.partitions_for_topic(topic) or ())
 
-    async def refresh(self) -> None:
+    async def refresh(self, topics: Iterable[str] = ()) -> None:
         """Ask anew who leads what; what cannot be told stays as it was."""
+        self._followed.update(topics)
+        self._client.set_topics(self._followed)
         try:
             await asyncio.wait_for(self._client.force_metadata_update(), METADATA_S)
         except _AWAY:

@@ -47,6 +47,7 @@ NOT_ATTEMPTED: Final = 55
 LOST: Final = -2
 # No broker leads the partition, or answers for the transactional id.
 NOBODY: Final = -3
+MAY_NOT: Final = "belfry may not write to its topic: allow it the operation WRITE"
 NOT_LED: Final = "no broker leads it"
 
 TABLE: Final[dict[int, Line]] = {
@@ -68,7 +69,7 @@ TABLE: Final[dict[int, Line]] = {
     18: Line("RECORD_LIST_TOO_LARGE", Meaning.REFUSED, "the topic takes no batch of this size"),
     19: Line("NOT_ENOUGH_REPLICAS", Meaning.BUSY, "replicas may come back"),
     20: Line("NOT_ENOUGH_REPLICAS_AFTER_APPEND", Meaning.BUSY, "a repeat is seen as one"),
-    BARRED: Line("TOPIC_AUTHORIZATION_FAILED", Meaning.REFUSED, "belfry may not write to it"),
+    BARRED: Line("TOPIC_AUTHORIZATION_FAILED", Meaning.REFUSED, MAY_NOT),
     31: Line("CLUSTER_AUTHORIZATION_FAILED", Meaning.UNKNOWN, "only a person can mend it"),
     45: Line("OUT_OF_ORDER_SEQUENCE_NUMBER", Meaning.ABORT, "a batch before it is missing"),
     46: Line("DUPLICATE_SEQUENCE_NUMBER", Meaning.ABORT, "it is there, and nobody says where"),

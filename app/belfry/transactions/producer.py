@@ -16,6 +16,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+import structlog
+from aiokafka.errors import KafkaError
 from confluent_kafka import KafkaException
 
 from belfry.engine.effects import Effects
@@ -44,6 +46,8 @@ CLOSE_S: Final = 2.0
 # The loop's own deadlines come first; this is for a loop that hangs.
 MARGIN_S: Final = 5.0
 _TIMEOUT: Final = "transaction.timeout.ms"
+
+log = structlog.get_logger(__name__)
 
 
 @dataclass(slots=True)
@@ -79,6 +83,7 @@ class DirectProducer:
         self._cluster: Cluster | None = None
         self._writer: TransactionWriter | None = None
         self._steps = 0
+        self._closed = False
         self._loop = loop
         loop.enter()
 
@@ -86,11 +91,10 @@ class DirectProducer:
 
     def connect(self) -> None:
         """Learn of the cluster ahead of time, so that `open` finds its way at once."""
-        changelog = self._outlets.changelog
-        self._run(self._connect([changelog]), CONNECT_S)
-        assert self._cluster is not None
-        if not self._cluster.partitions_of(changelog):
-            raise ConnectionError(f"{changelog}: it is not there")
+        try:
+            self._run(self._connect(), CONNECT_S)
+        except TimeoutError as error:
+            raise ConnectionError(f"{self._outlets.changelog}: {error}") from error
 
     def open(self) -> None:
         """Fence the former owner; from now on only this producer can commit."""
@@ -135,12 +139,16 @@ class DirectProducer:
 
     def close(self) -> None:
         """Give the producer up; an open transaction is left to the next owner's fence."""
+        if self._closed:
+            return
+        self._closed = True
         if self._loose is not None:
             self._loose.close()
-        cluster, self._cluster = self._cluster, None
         try:
-            if cluster is not None:
-                self._run(cluster.close(), CLOSE_S)
+            if self._cluster is not None:
+                self._run(self._cluster.close(), CLOSE_S)
+        except (TimeoutError, OSError, KafkaError):
+            log.warning("connections not closed in order", partition=self._partition)
         finally:
             self._loop.leave()
 
@@ -255,15 +263,18 @@ class DirectProducer:
     def _run(self, work: Any, most_s: float) -> Any:
         return self._loop.run(work, most_s + MARGIN_S)
 
-    async def _connect(self, topics: Iterable[str]) -> Cluster:
+    async def _connect(self) -> Cluster:
         if self._cluster is None:
             self._cluster = Cluster(self._properties)
-        await self._cluster.start()
-        await self._cluster.know(topics)
-        return self._cluster
+        cluster = self._cluster
+        await cluster.start()
+        await cluster.know([self._outlets.changelog], CONNECT_S)
+        if not cluster.partitions_of(self._outlets.changelog):
+            raise ConnectionError(f"{self._outlets.changelog}: it is not there")
+        return cluster
 
     async def _begin(self) -> None:
-        cluster = await self._connect([self._outlets.changelog])
+        cluster = await self._connect()
         name = str(self._properties["transactional.id"])
         timeout_ms = int(self._properties.get(_TIMEOUT, 60_000))
         own_epochs = await cluster.gives_own_epochs()

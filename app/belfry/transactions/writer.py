@@ -206,7 +206,7 @@ class TransactionWriter:
 
     async def _add(self, places: Iterable[Where], deadline: float) -> None:
         """Add partitions to the transaction, in protocol v1."""
-        wanted, pauses = set(places), Pauses(deadline)
+        wanted, pauses, began = set(places), Pauses(deadline), _now()
         while True:
             answer, code = await self._ask_coordinator(
                 lambda: AddPartitionsToTxn(self._name, self.writer, wanted), deadline
@@ -214,8 +214,10 @@ class TransactionWriter:
             # What was sent and lost may have been carried out.
             self._begun = self._begun or answer is _SENT
             codes = {(None, 0): code} if code else _codes_of(answer)
+            _tell_gone(codes, began)
             line = _judge(codes.values(), errors.of_partition)
             if line.meaning is Meaning.FINE:
+                self._begun = True
                 return
             if line.meaning not in (Meaning.BUSY, Meaning.MOVED):
                 raise Ended(line, _refusals(codes), "adding partitions")
@@ -228,10 +230,7 @@ class TransactionWriter:
         left = batches
         while left := await self._attempt(left, deadline):
             codes = {batch.where: batch.code for batch in left}
-            if _now() - began >= GONE_S and errors.UNKNOWN_TOPIC in codes.values():
-                gone = errors.TABLE[errors.UNKNOWN_TOPIC]._replace(meaning=Meaning.REFUSED)
-                topics = _named(codes, lambda code: code == errors.UNKNOWN_TOPIC)
-                raise Ended(gone, topics, "produce")
+            _tell_gone(codes, began)
             line = _judge(codes.values(), errors.of_partition)
             if line.meaning not in (Meaning.BUSY, Meaning.MOVED):
                 self._note_sizes(left)
@@ -242,21 +241,35 @@ class TransactionWriter:
                 topics = _named(codes, lambda code: code != errors.LOST)
                 raise Ended(late, topics, "produce: not in time")
             if line.meaning is Meaning.MOVED:
-                await self._brokers.refresh()
+                await self._brokers.refresh({topic for topic, _ in codes})
 
     async def _attempt(self, batches: list[Batch], deadline: float) -> list[Batch]:
         """Send these to their leaders, in parallel; those that were not taken."""
         shares: defaultdict[int, list[Batch]] = defaultdict(list)
         for batch in batches:
             leader = self._brokers.leader_of(batch.where)
-            batch.code = errors.NOBODY if leader is None else errors.LOST
             if leader is not None:
+                batch.code = errors.LOST
                 shares[leader].append(batch)
+            else:
+                known = self._brokers.partitions_of(batch.where[0])
+                batch.code = errors.NOBODY if known else errors.UNKNOWN_TOPIC
         sends = [self._to_leader(node, share, deadline) for node, share in shares.items()]
         if len(sends) == 1:
             await sends[0]
         else:
             await asyncio.gather(*sends)
+        import sys
+
+        print(
+            "ATT",
+            [
+                (b.where, b.records, b.code, b.offset)
+                for b in batches
+                if b.where[0].endswith("changelog")
+            ],
+            file=sys.stderr,
+        )
         return _told([batch for batch in batches if batch.code != errors.NONE])
 
     async def _to_leader(self, node: int, batches: list[Batch], deadline: float) -> None:
@@ -368,11 +381,20 @@ _OUT_OF_ORDER: Final = 45
 
 
 def _codes_of(answer: Any) -> dict[Any, int]:
+    """What each partition was told, but for those that were not added because of another one."""
     return {
         (topic, partition): code
         for topic, partitions, _ in answer.topics
         for partition, code, _ in partitions
+        if code != errors.NOT_ATTEMPTED
     }
+
+
+def _tell_gone(codes: dict[Any, int], began: float) -> None:
+    """Raise Ended for topics that have not been there for a while."""
+    if _now() - began >= GONE_S and errors.UNKNOWN_TOPIC in codes.values():
+        gone = errors.TABLE[errors.UNKNOWN_TOPIC]._replace(meaning=Meaning.REFUSED)
+        raise Ended(gone, _named(codes, lambda code: code == errors.UNKNOWN_TOPIC), "produce")
 
 
 def _named(codes: dict[Any, int], counts: Callable[[int], bool]) -> dict[str, str]:
