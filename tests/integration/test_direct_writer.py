@@ -135,9 +135,9 @@ def place(
 def step(place: Place, number: int, fired: int = 10, topics: tuple[str, ...] = OUTPUTS) -> Effects:
     """So many events, a refused record without a key, two rows and a manifest."""
     events: Any = [
-        (place.topic(topics[each % len(topics)]), b"%d-%d" % (number, each), None, b"v", [("h", b"1")])
-        for each in range(fired)
-    ]  # fmt: skip
+        (place.topic(topics[n % len(topics)]), b"%d-%d" % (number, n), None, b"v", [("h", b"1")])
+        for n in range(fired)
+    ]
     rows = {b"row-1": b"%d" % number, b"row-2": None, b"\0%d" % number: b"manifest"}
     return Effects(rows=dict(rows), fired=events, rejected=[Rejected(None, b"what", [])])
 
@@ -212,7 +212,8 @@ def test_an_end_that_comes_late_ends_nothing_of_the_next_transaction(place: Plac
 
     def reach(failpoint: str) -> None:
         if failpoint == "S5":
-            assert owner._cluster is not None and writer._coordinator is not None
+            assert owner._cluster is not None
+            assert writer._coordinator is not None
             end = EndTxnWithEpoch(place.name, late, commit=False)
             told.append(
                 place.loop.run(owner._cluster.send(writer._coordinator, end), 10).error_code
@@ -312,7 +313,8 @@ def test_an_end_without_an_answer(place: Place) -> None:
     """v2 repeats it; in v1 nobody may, so the partition is taken over anew, which tells."""
     owner = place.owner()
     cluster, writer = owner._cluster, owner._writer
-    assert cluster is not None and writer is not None
+    assert cluster is not None
+    assert writer is not None
     send, lost = cluster._client.send, []
 
     async def losing(node: int, request: Any, **more: Any) -> Any:

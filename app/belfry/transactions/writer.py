@@ -259,21 +259,25 @@ class TransactionWriter:
             await sends[0]
         else:
             await asyncio.gather(*sends)
-        import sys
-
-        print(
-            "ATT",
-            [
-                (b.where, b.records, b.code, b.offset)
-                for b in batches
-                if b.where[0].endswith("changelog")
-            ],
-            file=sys.stderr,
-        )
         return _told([batch for batch in batches if batch.code != errors.NONE])
 
     async def _to_leader(self, node: int, batches: list[Batch], deadline: float) -> None:
-        """Send a leader its share, a few requests at a time; connections keep their order."""
+        """Send a leader its share: the first batch of each partition, and then the others.
+
+        A log that knows nothing of a producer takes any sequence.  So what follows a batch that was
+        not taken must not be under way with it.
+        """
+        first: dict[Where, Batch] = {}
+        for batch in batches:
+            first.setdefault(batch.where, batch)
+        await self._pipelined(node, list(first.values()), deadline)
+        taken = {where for where, batch in first.items() if batch.code == errors.NONE}
+        others = [each for each in batches if each.where in taken and each.code != errors.NONE]
+        if others:
+            await self._pipelined(node, others, deadline)
+
+    async def _pipelined(self, node: int, batches: list[Batch], deadline: float) -> None:
+        """Send these, a few requests at a time; connections keep their order."""
         requests = requests_of(batches)
         if len(requests) == 1:
             await self._produce(node, requests[0], deadline)
@@ -368,16 +372,16 @@ def _for_certain(line: Line) -> Line:
 
 
 def _told(batches: list[Batch]) -> list[Batch]:
-    """The same; what came behind a batch that was not taken says what that one said."""
+    """The same; what came behind a batch that was not taken, or waited, says what that one said."""
     first: dict[Where, int] = {}
     for batch in batches:
         code = first.setdefault(batch.where, batch.code)
-        if batch.code == _OUT_OF_ORDER:
+        if batch.code in _FOLLOWS:
             batch.code = code
     return batches
 
 
-_OUT_OF_ORDER: Final = 45
+_FOLLOWS: Final = (45, errors.LOST)
 
 
 def _codes_of(answer: Any) -> dict[Any, int]:
