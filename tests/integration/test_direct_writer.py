@@ -330,7 +330,8 @@ def test_a_lost_connection_costs_nothing(place: Place) -> None:
     owner.commit(step(place, 0))
     cluster = owner._cluster
     assert cluster is not None
-    send, lost = cluster._client.send, []
+    send: Any = cluster._client.send
+    lost: list[Any] = []
 
     async def losing(node: int, request: Any, **more: Any) -> Any:
         answer = await send(node, request, **more)
@@ -353,7 +354,8 @@ def test_an_end_without_an_answer(place: Place) -> None:
     cluster, writer = owner._cluster, owner._writer
     assert cluster is not None
     assert writer is not None
-    send, lost = cluster._client.send, []
+    send: Any = cluster._client.send
+    lost: list[Any] = []
 
     async def losing(node: int, request: Any, **more: Any) -> Any:
         answer = await send(node, request, **more)

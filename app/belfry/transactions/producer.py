@@ -34,12 +34,13 @@ from belfry.kafka.step_records import (
     outcome_records,
 )
 from belfry.kafka.transactions import Receipt, Surroundings
+from belfry.transactions.asking import Ended
 from belfry.transactions.batches import CODECS, Batch, StepBatches
 from belfry.transactions.brokers import Cluster
 from belfry.transactions.errors import Meaning
 from belfry.transactions.loop import WriterLoop
 from belfry.transactions.partitioner import partitioner
-from belfry.transactions.writer import BEGIN_S, END_S, WRITE_S, Ended, State, TransactionWriter
+from belfry.transactions.writer import BEGIN_S, END_S, WRITE_S, State, TransactionWriter
 
 CONNECT_S: Final = 10.0
 CLOSE_S: Final = 2.0

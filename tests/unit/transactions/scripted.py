@@ -72,7 +72,9 @@ class Script:
         return self._told(error_code=code, producer_id=7, producer_epoch=self.epoch)
 
     def _add(self, request: Any, code: int) -> Any:
-        topics = [(t, [(p, code, {}) for p in parts], {}) for t, parts, _ in request._fields[3]]
+        topics: Any = [
+            (t, [(p, code, {}) for p in parts], {}) for t, parts, _ in request._fields[3]
+        ]
         return self._told(topics=topics)
 
     def _end(self, request: Any, code: int) -> Any:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
 
-from belfry.transactions import errors
+from belfry.transactions import asking, errors
 from belfry.transactions import writer as writing
+from belfry.transactions.asking import Ended
 from belfry.transactions.errors import Meaning
-from belfry.transactions.writer import Ended, State, TransactionWriter
+from belfry.transactions.writer import State, TransactionWriter
 from tests.unit.transactions.scripted import LOST, Script, batches, opened, told
 
 V1, V2 = False, True
@@ -23,8 +25,9 @@ BY_MEANING = {
 
 @pytest.fixture(autouse=True)
 def _short(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, seconds in (("WRITE_S", 1.5), ("END_S", 1.0), ("BEGIN_S", 1.0), ("GONE_S", 0.1)):
+    for name, seconds in (("WRITE_S", 1.5), ("END_S", 1.0), ("BEGIN_S", 1.0)):
         monkeypatch.setattr(writing, name, seconds)
+    monkeypatch.setattr(asking, "GONE_S", 0.1)
 
 
 def sequences(request: Any) -> dict[Any, tuple[int, int]]:
@@ -207,7 +210,7 @@ async def test_a_partition_moves_to_its_new_leader() -> None:
     step = batches(writer, ("fired", 0))
     script.leaders[("fired", 0)] = 1
 
-    async def moves(_topics: Any = ()) -> None:
+    async def moves(topics: Iterable[str] = ()) -> None:
         script.leaders[("fired", 0)] = 2
 
     script.refresh = moves  # type: ignore[method-assign]
@@ -222,7 +225,8 @@ async def test_a_partition_moves_to_its_new_leader() -> None:
 @pytest.mark.parametrize("code", [*codes_of(Meaning.BUSY), *codes_of(Meaning.MOVED)])
 @pytest.mark.parametrize("kind", ["init", "end", "find"])
 async def test_a_coordinator_is_asked_again(kind: str, code: int, own_epochs: bool) -> None:
-    script = Script(**{kind: [code, code]})
+    asked_twice: Any = {kind: [code, code]}
+    script = Script(**asked_twice)
     writer = await opened(script, own_epochs=own_epochs)
     await writer.write(batches(writer))
     await writer.end(commit=True)
@@ -316,9 +320,9 @@ async def test_a_broker_that_asks_for_a_rest_gets_it() -> None:
     writer = await opened(script, own_epochs=V2)
     script.throttle_ms = 120
     await writer.write(batches(writer, ("changelog", 0)))
-    begun = writing._now()
+    begun = asking.now()
     await writer.end(commit=True)
-    assert writing._now() - begun >= 0.1
+    assert asking.now() - begun >= 0.1
 
 
 def test_each_error_has_a_reason() -> None:
