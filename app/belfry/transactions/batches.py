@@ -20,11 +20,11 @@ from typing import Any, Final, NamedTuple
 from aiokafka.record._crecords.default_records import DefaultRecordBatchBuilder
 
 from belfry.transactions.errors import LOST
+from belfry.transactions.packing import NONE, packed
 from belfry.wire.record import Headers
 
 Where = tuple[str, int]
 
-CODECS: Final = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 # Below the limit that Kafka's brokers have unless told otherwise; librdkafka fills as much.
 BATCH_BYTES: Final = 1_000_000
 # A broker takes 100 MB in a request by default, and answers a small one sooner.
@@ -84,9 +84,23 @@ class StepBatches:
             self._open[where] = builder
         self._count[where] = count + 1
 
+    def add_rows(self, where: Where, rows: Iterable[Mapping[str, bytes | None]]) -> None:
+        """The same for many records of one partition, which have a key and a value alone."""
+        builder, count, now_ms = self._open.get(where), self._count[where], self._now_ms
+        none: Headers = []
+        for row in rows:
+            key, value = row["key"], row["value"]
+            if builder is None or builder.append(count, now_ms, key, value, none) is None:
+                self._count[where] = count
+                self.add(where, key, value, none)
+                builder, count = self._open[where], self._count[where]
+            else:
+                count += 1
+        self._count[where] = count
+
     def _builder(self, topic: str) -> Any:
         most = min(self._limits.get(topic, BATCH_BYTES), BATCH_BYTES)
-        return DefaultRecordBatchBuilder(_MAGIC, self._codec, 1, -1, -1, 0, most)
+        return DefaultRecordBatchBuilder(_MAGIC, NONE, 1, -1, -1, 0, most)
 
     @property
     def places(self) -> set[Where]:
@@ -104,7 +118,7 @@ class StepBatches:
             parts = [*self._filled.get(where, ()), (last, self._count[where])]
             for number, (builder, count) in enumerate(parts):
                 builder.set_producer_state(writer.producer_id, writer.epoch, sequence)
-                rounds[number].append(Batch(where, count, bytes(builder.build())))
+                rounds[number].append(Batch(where, count, packed(builder.build(), self._codec)))
                 sequence = after(sequence, count)
         return [batch for number in sorted(rounds) for batch in rounds[number]]
 

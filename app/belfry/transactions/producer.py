@@ -35,10 +35,11 @@ from belfry.kafka.step_records import (
 )
 from belfry.kafka.transactions import Receipt, Surroundings
 from belfry.transactions.asking import Ended
-from belfry.transactions.batches import CODECS, Batch, StepBatches
+from belfry.transactions.batches import Batch, StepBatches
 from belfry.transactions.brokers import Cluster
 from belfry.transactions.errors import Meaning
 from belfry.transactions.loop import WriterLoop
+from belfry.transactions.packing import CODECS
 from belfry.transactions.partitioner import partitioner
 from belfry.transactions.writer import BEGIN_S, END_S, WRITE_S, State, TransactionWriter
 
@@ -196,8 +197,7 @@ class DirectProducer:
     def _add_rows(self, step: StepBatches, effects: Effects) -> None:
         where = self._outlets.changelog, self._partition
         rows, tombstones, manifest = changelog_rows(effects.rows, self.signer)
-        for row in rows:
-            step.add(where, row["key"], row["value"], [])
+        step.add_rows(where, rows)
         for key, headers in tombstones:
             step.add(where, key, None, headers)
         step.add(where, manifest["key"], manifest["value"], [])

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable
 from types import SimpleNamespace
 from typing import Any
 
-from belfry.transactions.batches import CODECS, Batch, StepBatches, Where
+from belfry.transactions.batches import Batch, StepBatches, Where
 from belfry.transactions.brokers import Lost
+from belfry.transactions.packing import NONE
 from belfry.transactions.requests import (
     AddPartitionsToTxn,
     EndTxn,
@@ -119,7 +120,7 @@ async def opened(script: Script, *, own_epochs: bool) -> TransactionWriter:
 
 def batches(writer: TransactionWriter, *places: Where, records: int = 3) -> list[Batch]:
     """A step of so many records for each of these partitions."""
-    step = StepBatches(CODECS["none"], writer.limits, 1_700_000_000_000)
+    step = StepBatches(NONE, writer.limits, 1_700_000_000_000)
     for where in places or (("changelog", 0), ("fired", 1)):
         for number in range(records):
             step.add(where, b"k%d" % number, b"v", [])

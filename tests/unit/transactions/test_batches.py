@@ -12,7 +12,8 @@ from aiokafka.record.default_records import DefaultRecordBatch
 
 from belfry.schedules.identity import partition_of
 from belfry.transactions import batches as batching
-from belfry.transactions.batches import CODECS, Batch, StepBatches, Writer, after, requests_of
+from belfry.transactions.batches import Batch, StepBatches, Writer, after, requests_of
+from belfry.transactions.packing import CODECS
 from belfry.transactions.partitioner import partitioner
 from belfry.transactions.producer import codec_of
 from belfry.transactions.requests import Produce, ProduceAnswer
@@ -53,6 +54,19 @@ def test_a_full_batch_is_followed_by_another_with_the_next_sequence() -> None:
     ]
     assert [r.key for b in small for r in read(b)] == [b"%d" % n for n in range(50)]
     assert sum(batch.where[0] == "large" for batch in found) == 1
+
+
+def test_rows_lie_as_if_they_had_been_added_one_by_one() -> None:
+    rows = [{"key": b"%d" % n, "value": None if n % 7 == 0 else b"v" * n} for n in range(90)]
+    steps = [StepBatches(0, {"c": 500}, NOW_MS) for _ in range(2)]
+    for step in steps:
+        step.add(("c", 0), b"before", b"", [])
+    steps[0].add_rows(("c", 0), rows)
+    for row in rows:
+        steps[1].add(("c", 0), row["key"], row["value"], [])
+    found, wanted = ([b.data for b in step.finish(Writer(7, 0), {})] for step in steps)
+    assert found == wanted
+    assert len(found) > 3
 
 
 def test_a_record_that_is_larger_than_a_batch_has_one_to_itself() -> None:
