@@ -141,7 +141,7 @@ def _others(admin: AdminClient, settings: DeliverySettings) -> int:
         asked: Any = admin.describe_consumer_groups([group], request_timeout=ANSWER_S)
         members = asked[group].result(ANSWER_S).members
     except (KafkaException, TimeoutError) as error:
-        log.warning("whether other workers run is not known", reason=str(error))
+        log.warning("whether other workers run is not known", reason=cause_of(error))
         return 0
     return sum(own is None or each.group_instance_id != own for each in members)
 

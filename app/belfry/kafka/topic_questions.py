@@ -31,7 +31,7 @@ def largest_records(admin: AdminClient, topics: Iterable[str]) -> Iterator[tuple
             try:
                 limit = int(answer.result(ADMIN_S)["max.message.bytes"].value)
             except (KafkaException, TimeoutError) as error:
-                log.warning("topic not described", topic=resource.name, reason=repr(error))
+                log.warning("topic not described", topic=resource.name, reason=cause_of(error))
                 continue
             yield resource.name, limit - BATCH_OVERHEAD_BYTES
 
@@ -47,7 +47,7 @@ def not_writable(admin: AdminClient, topics: Iterable[str]) -> set[str]:
             try:
                 allowed = answer.result(ADMIN_S).authorized_operations
             except (KafkaException, TimeoutError) as error:
-                log.warning("topic not described", topic=topic, reason=repr(error))
+                log.warning("topic not described", topic=topic, reason=cause_of(error))
                 continue
             if allowed is not None and AclOperation.WRITE not in allowed:
                 barred.add(topic)
