@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from itertools import chain, islice
+from operator import lt
 from typing import Any, Final
 
 import structlog
@@ -173,11 +174,22 @@ class _Quick:
             ]
         except Exception as error:  # noqa: BLE001  # whatever it says, the stream is asked next
             raise Unreadable(str(error)) from None
+        _check([each[0] for each in some], self.batch)
         ended = len(some) < at_most
         size, self._size = self._size, 0
         if some and some[0][0] < position:
             some = [each for each in some if each[0] >= position]
         return [_bounded(each) if each[4] else each for each in some], size, ended
+
+
+def _check(offsets: list[int], batch: Batch) -> None:
+    """Unreadable where offsets do not rise, or leave their batch; brokers take no such batch."""
+    if offsets and not (
+        batch.base_offset <= offsets[0]
+        and offsets[-1] < batch.next_offset
+        and all(map(lt, offsets, islice(offsets, 1, None)))
+    ):
+        raise Unreadable("its offsets do not rise")
 
 
 def _bounded(record: SourceRecord) -> SourceRecord:
@@ -196,6 +208,7 @@ class _Stream:
             chunks = chunks_of(batch.codec, batch.packed)
         self._records = records_of(batch, chunks, RECORD_BYTES)
         self._failed: Unreadable | None = None
+        self._last = batch.base_offset - 1
 
     def take(self, at_most: int, position: int) -> tuple[list[SourceRecord], int, bool]:
         """So many records from a position on, some megabytes at most; Unreadable where none is."""
@@ -208,6 +221,9 @@ class _Stream:
                 record = next(self._records, None)
                 if record is None:
                     return found, size, True
+                if record[0] <= self._last:
+                    raise Unreadable("its offsets do not rise")
+                self._last = record[0]
                 if record[0] >= position:
                     found.append(record)
                     size += size_of(record)

@@ -63,7 +63,7 @@ def _unlz4_block(block: memoryview, most: int) -> bytes:
 
 def unsnappy(packed: memoryview) -> Iterator[bytes]:
     """What was packed by snappy, in either form; Damaged where it was not."""
-    if packed[: len(XERIAL)] != XERIAL:
+    if bytes(packed[: len(XERIAL)]) != XERIAL:
         yield from _unsnappy_block(packed)
         return
     at = _XERIAL_HEAD
