@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from belfry.cli.check import Check, Status
+from belfry.kafka.causes import cause_of
 
 if TYPE_CHECKING:
     from belfry.settings import SharedSettings

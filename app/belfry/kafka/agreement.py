@@ -22,6 +22,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from belfry.kafka.anchors import anchor_group
+from belfry.kafka.causes import cause_of
 from belfry.kafka.offset_notes import ANSWER_S, OffsetNotes
 from belfry.kafka.topics import REACH_S
 from belfry.settings import DeliverySettings, SharedSettings

@@ -24,6 +24,8 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient
 
+from belfry.kafka.causes import cause_of
+
 ANSWER_S: Final = 5.0
 NO_GROUP: Final = KafkaError.GROUP_ID_NOT_FOUND
 

@@ -22,6 +22,7 @@ import structlog
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from belfry.kafka.causes import cause_of
 from belfry.settings import SharedSettings
 
 ANSWER_S: Final = 5.0

@@ -16,6 +16,8 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its own re-
     ConfigResource,
 )
 
+from belfry.kafka.causes import cause_of
+
 ADMIN_S: Final = 10.0
 TOPICS_AT_ONCE: Final = 500
 BATCH_OVERHEAD_BYTES: Final = 1024

@@ -16,6 +16,7 @@ from confluent_kafka import KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient
 
 from belfry.kafka.anchors import Anchors, SomeNotKept
+from belfry.kafka.causes import cause_of
 from belfry.recovery.evidence import Recoveries
 from belfry.store.identity import Identity
 
