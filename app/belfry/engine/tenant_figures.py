@@ -17,6 +17,7 @@ flood of made-up names costs no memory, names beyond `MOST` share the counters o
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -145,3 +146,26 @@ class Tallies:
         """The tenant that a refused request names, where there is one of that name."""
         given = name.encode(errors="replace")
         return given if self._tenants.known(given) is not None else REST
+
+
+def merged(found: Iterable[TenantFigures]) -> TenantFigures:
+    """The figures of a tenant that lives in several partitions; it waits as its oldest does."""
+    every = list(found)
+    waits = [each.wait for each in every if each.wait is not None]
+    dues = [each.oldest_due_ms for each in waits if each.oldest_due_ms is not None]
+    wait = min(waits, key=_age, default=None)
+    if wait is not None:
+        oldest_ms, waiting = min(dues, default=None), sum(each.waiting for each in waits)
+        wait = wait._replace(oldest_due_ms=oldest_ms, waiting=waiting)
+    return TenantFigures(
+        pending=sum(each.pending for each in every),
+        is_counted=all(each.is_counted for each in every),
+        fired=sum(each.fired for each in every),
+        late_ms=sum(each.late_ms for each in every),
+        rejected=sum(each.rejected for each in every),
+        wait=wait,
+    )
+
+
+def _age(wait: Wait) -> tuple[bool, int, int]:
+    return wait.oldest_due_ms is None, wait.oldest_due_ms or 0, wait.since_ms

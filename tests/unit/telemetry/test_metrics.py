@@ -9,7 +9,8 @@ from prometheus_client import CollectorRegistry, Histogram
 from prometheus_client.parser import text_string_to_metric_families
 
 from belfry.telemetry.bulk import BulkHistogram
-from belfry.telemetry.metrics import FAMILIES, LATENESS_BOUNDS_MS, Metrics
+from belfry.telemetry.families import FAMILIES
+from belfry.telemetry.metrics import LATENESS_BOUNDS_MS, Metrics
 
 CONTRACT = {
     "belfry_requests_total": ("outcome",),

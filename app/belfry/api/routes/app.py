@@ -29,6 +29,7 @@ from belfry.api.routes.key_routes import key_routes
 from belfry.api.routes.me import me_routes
 from belfry.api.routes.previews import preview_routes
 from belfry.api.routes.schedules import plain_calls, schedule_routes
+from belfry.api.routes.tenant_list import tenant_list_routes
 from belfry.api.routes.tenants import tenant_routes
 from belfry.api.server.guard import Guard
 from belfry.api.server.limits import Limits
@@ -78,6 +79,7 @@ def create_app(
         cluster_routes(view, metrics, parts, callers),
         history_routes(parts, reads, callers),
         schedule_routes(parts, reads, callers),
+        tenant_list_routes(view, parts, callers),
         tenant_routes(parts, callers),
         preview_routes(parts, callers),
         key_routes(view, parts, parts.gate.keys, callers),
