@@ -78,6 +78,47 @@ def series(page: str, name: str, **labels: str) -> float | None:
     return None
 
 
+def check_told(told: Surfaces, worker: Worker) -> None:
+    """Each surface tells of `sick`, with the cause."""
+    sick, well = told.listed()["sick"], told.listed()["well"]
+    assert (sick["pending"], sick["fired"], sick["has_policy"]) == (2, 0, False)
+    assert (well["pending"], well["fired"], well["wait"]) == (0, 1, None)
+    assert sick["wait"]["cause"] == "output_topic"
+    assert sick["wait"]["waiting_for"] == "tenant_blocked"
+    assert REASON in sick["wait"]["reason"]
+    assert sick["wait"]["oldest_due_at"] is not None
+    assert sick["wait"]["since"] is not None
+    assert told.ready() == [sick["wait"]]
+    page = told.metrics()
+    assert series(page, "belfry_tenants_waiting", cause="output_topic") == 1
+    waited = series(page, "belfry_tenant_waiting_seconds", tenant="sick", cause="output_topic")
+    assert waited is not None
+    assert waited > 0
+    assert series(page, "belfry_tenant_pending_schedules", tenant="sick") == 2
+    assert series(page, "belfry_tenant_fired_total", tenant="well") == 1
+    shown = told.schedule("sick", "b")
+    assert (shown["waiting_for"], shown["waiting_cause"]) == ("tenant_blocked", "output_topic")
+    assert REASON in shown["waiting_reason"]
+    assert shown["waiting_since"] == sick["wait"]["since"]
+    assert "sick</strong> waits because its topic is missing" in told.page()
+    (found,) = doctor(worker)
+    assert found["status"] == "problem"
+    assert "sick" in found["detail"]
+    assert REASON in found["detail"]
+
+
+def check_not_told(told: Surfaces, worker: Worker) -> None:
+    """No surface tells of anybody any more."""
+    assert told.listed()["sick"]["fired"] == 2
+    assert told.ready() == []
+    page = told.metrics()
+    assert series(page, "belfry_tenants_waiting", cause="output_topic") == 0
+    assert "belfry_tenant_waiting_seconds{" not in page
+    assert "waiting_for" not in told.schedule("sick", "b")
+    assert "waits because" not in told.page()
+    assert [each["status"] for each in doctor(worker)] == ["ok"]
+
+
 def test_a_tenant_without_a_topic_is_told_of_until_it_has_one(site: Site) -> None:
     with site:
         site.worker().start().wait_ready()
@@ -97,40 +138,9 @@ def test_a_tenant_without_a_topic_is_told_of_until_it_has_one(site: Site) -> Non
             return found is not None and found["wait"] is not None and found["wait"]["waiting"] == 2
 
         wait_for("the list of tenants", waits, TOLD_S)
-        sick, well = told.listed()["sick"], told.listed()["well"]
-        assert (sick["pending"], sick["fired"], sick["has_policy"]) == (2, 0, False)
-        assert (well["pending"], well["fired"], well["wait"]) == (0, 1, None)
-        assert sick["wait"]["cause"] == "output_topic"
-        assert sick["wait"]["waiting_for"] == "tenant_blocked"
-        assert REASON in sick["wait"]["reason"]
-        assert sick["wait"]["oldest_due_at"] is not None
-        assert sick["wait"]["since"] is not None
-        assert told.ready() == [sick["wait"]]
-        page = told.metrics()
-        assert series(page, "belfry_tenants_waiting", cause="output_topic") == 1
-        waited = series(page, "belfry_tenant_waiting_seconds", tenant="sick", cause="output_topic")
-        assert waited is not None
-        assert waited > 0
-        assert series(page, "belfry_tenant_pending_schedules", tenant="sick") == 2
-        assert series(page, "belfry_tenant_fired_total", tenant="well") == 1
-        shown = told.schedule("sick", "b")
-        assert (shown["waiting_for"], shown["waiting_cause"]) == ("tenant_blocked", "output_topic")
-        assert REASON in shown["waiting_reason"]
-        assert shown["waiting_since"] == sick["wait"]["since"]
-        assert "sick</strong> waits because its topic is missing" in told.page()
-        (found,) = doctor(worker)
-        assert found["status"] == "problem"
-        assert "sick" in found["detail"]
-        assert REASON in found["detail"]
+        check_told(told, worker)
 
         site.fired_topics(["sick"])
         assert len(site.wait_fired("sick", 2)) == 2
         wait_for("the end of the wait", lambda: told.listed()["sick"]["wait"] is None, TOLD_S)
-        assert told.listed()["sick"]["fired"] == 2
-        assert told.ready() == []
-        page = told.metrics()
-        assert series(page, "belfry_tenants_waiting", cause="output_topic") == 0
-        assert "belfry_tenant_waiting_seconds{" not in page
-        assert "waiting_for" not in told.schedule("sick", "b")
-        assert "waits because" not in told.page()
-        assert [each["status"] for each in doctor(worker)] == ["ok"]
+        check_not_told(told, worker)

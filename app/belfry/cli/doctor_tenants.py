@@ -47,9 +47,8 @@ def checks_of(found: dict[str, Any]) -> Iterator[Check]:
 
 def _check(wait: dict[str, Any]) -> Check:
     cause = str(wait["cause"])
-    detail = (
-        f"{plain(wait['tenant'])} waits ({cause}) since {wait['since']}: {plain(wait['reason'])}."
-    )
+    tenant, reason = plain(wait["tenant"]), plain(wait["reason"])
+    detail = f"{tenant} waits ({cause}) since {wait['since']}: {reason}."
     if wait["oldest_due_at"]:
         events = "event waits" if wait["waiting"] == 1 else "events wait"
         detail += f" {wait['waiting']} {events}, the oldest was due {wait['oldest_due_at']}."

@@ -9,9 +9,9 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 
 from belfry.engine.tenant_figures import TenantFigures, merged
+from belfry.schedules.request import TENANT
 from belfry.telemetry.metrics import Metrics
 from belfry.telemetry.tenant_metrics import OTHER, TenantLook, foremost
-from belfry.tenants.policy import TENANT_NAME
 from belfry.tenants.waits import CAUSES, Wait, Why
 
 NOW_MS = 100_000.0
@@ -48,7 +48,7 @@ def test_the_rest_are_one_and_no_tenant_has_its_name() -> None:
     assert shown(metrics, "belfry_tenant_pending_schedules") == {"a": 5, "b": 4, OTHER: 3}
     assert shown(metrics, "belfry_tenant_fired_total") == {"a": 9, "b": 8, OTHER: 7}
     assert shown(metrics, "belfry_tenant_rejected_total")[OTHER] == 6
-    assert not TENANT_NAME.fullmatch(OTHER)
+    assert not TENANT.fullmatch(OTHER)
 
 
 def test_a_tenant_named_other_is_not_the_rest() -> None:
