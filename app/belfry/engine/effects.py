@@ -6,6 +6,7 @@ Made per event, so entries are plain tuples; the shell produces them and never l
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Final, NamedTuple
@@ -87,6 +88,11 @@ class Effects:
     def begun(self, tenant: bytes, schedules: int = 1) -> None:
         """So many more schedules of a tenant wait; fewer where it is negative."""
         self.pending[tenant] = self.pending.get(tenant, 0) + schedules
+
+    def add_begun(self, schedules: Mapping[bytes, int]) -> None:
+        """The same of several tenants."""
+        for tenant, number in schedules.items():
+            self.begun(tenant, number)
 
     @property
     def empty(self) -> bool:

@@ -105,8 +105,7 @@ class FastPath:
                 count += 1
         finally:
             if count:
-                for name, begun in kept_of.items():
-                    step.effects.begun(name, begun)
+                step.effects.add_begun(kept_of)
                 step.effects.outcomes[Outcome.ACCEPTED] += count
                 step.effects.tenants.update([self._tenants.of_bytes(name).name for name in kept_of])
 

@@ -159,6 +159,18 @@ FAMILIES: Final = (
         ("version", "app_id"),
     ),
     Family(
+        "belfry_http_requests_total",
+        "counter",
+        "Requests over HTTP, by route and status; (other) is what no route answered.",
+        ("method", "route", "status"),
+    ),
+    Family(
+        "belfry_http_request_seconds",
+        "histogram",
+        "Time from a request over HTTP to the end of its answer; a write waits for its verdict.",
+        ("route",),
+    ),
+    Family(
         "belfry_tenant_pending_schedules",
         "gauge",
         "Schedules of a tenant that wait for their next due instant.",

@@ -26,7 +26,7 @@ from belfry import __version__
 from belfry.telemetry.bulk import BulkHistogram
 from belfry.telemetry.families import BY_NAME, FAMILIES, described
 from belfry.telemetry.key_metrics import KeyFigures, KeyMetrics
-from belfry.telemetry.tenant_metrics import MOST_TENANTS, TenantLook, TenantMetrics
+from belfry.telemetry.tenant_metrics import MOST_TENANTS, TenantLook, TenantMetrics, registered
 from belfry.tenants.waits import CAUSES
 
 # A millisecond to ten minutes; what waits longer shows in the oldest due instant.
@@ -35,6 +35,7 @@ LATENESS_BOUNDS_MS: Final = (
     *(1_000, 2_000, 5_000, 10_000, 30_000, 60_000, 300_000, 600_000),
 )
 TRANSACTION_BOUNDS: Final = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10)
+HTTP_BOUNDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 30)
 RECOVERY_BOUNDS: Final = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
 
 
@@ -77,9 +78,7 @@ class Metrics:
         self._keys = KeyMetrics(meanings, KEY_STATES)
         registry.register(self._keys)
         # In a registry of its own: strangers are shown the other one.
-        self._of_tenants = CollectorRegistry()
-        self._tenants = TenantMetrics(most_tenants)
-        self._of_tenants.register(self._tenants)
+        self._of_tenants, self._tenants = registered(TenantMetrics(most_tenants))
         self._tenants_waiting = self._make(Gauge, "belfry_tenants_waiting")
         self._longest = self._make(Gauge, "belfry_tenants_waiting_longest_seconds")
         self._lateness = BulkHistogram(
@@ -99,6 +98,10 @@ class Metrics:
         self._recovery = self._make(Histogram, "belfry_recovery_seconds", buckets=RECOVERY_BOUNDS)
         self._owned = self._make(Gauge, "belfry_partition_owned")
         self._standbys = self._make(Gauge, "belfry_standbys_warm")
+        self._http = (
+            self._make(Counter, "belfry_http_requests_total"),
+            self._make(Histogram, "belfry_http_request_seconds", buckets=HTTP_BOUNDS),
+        )
         self._skew = self._make(Gauge, "belfry_clock_skew_seconds")
         self._to_make = self._make(Gauge, "belfry_topics_to_make")
         self._paused = self._make(Gauge, "belfry_firing_paused")
@@ -229,6 +232,12 @@ class Metrics:
     def value(self, name: str) -> float:
         """Present value of a metric without labels; 0 before it was first counted."""
         return self._registry.get_sample_value(name) or 0.0
+
+    def http(self, request: tuple[str, str, str], seconds: float) -> None:
+        """Count a request over HTTP (method, route, status), and how long it took."""
+        requests, durations = self._http
+        requests.labels(*request).inc()
+        durations.labels(request[1]).observe(seconds)
 
     def tenants(self, look: TenantLook) -> None:
         """Show tenants as they are at this look."""

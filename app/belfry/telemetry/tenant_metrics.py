@@ -20,7 +20,7 @@ from collections.abc import Iterable, Mapping
 from itertools import chain, zip_longest
 from typing import Final, NamedTuple
 
-from prometheus_client import Metric
+from prometheus_client import CollectorRegistry, Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
@@ -121,6 +121,13 @@ class TenantMetrics(Collector):
             _counter("belfry_tenant_rejected_total"),
             _gauge("belfry_tenant_waiting_seconds"),
         )
+
+
+def registered(metrics: TenantMetrics) -> tuple[CollectorRegistry, TenantMetrics]:
+    """The same with a registry that holds nothing else."""
+    registry = CollectorRegistry()
+    registry.register(metrics)
+    return registry, metrics
 
 
 def foremost(look: TenantLook, most: int) -> list[str]:

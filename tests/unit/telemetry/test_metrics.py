@@ -44,6 +44,7 @@ def test_the_names_of_the_contract_exist() -> None:
 def test_what_is_shown_is_what_is_declared(metrics: Metrics) -> None:
     metrics.requests({"ACCEPTED": 1})
     metrics.rejected({"no_tenant": 1})
+    metrics.http(("GET", "/", "200"), 0.1)
     metrics.partition(0, pending=1, waiting_seconds={"firing": 0.0}, ingest_lag_records=0)
     shown = {
         family.name + ("_total" if family.type == "counter" else "")

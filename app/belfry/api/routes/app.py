@@ -33,6 +33,7 @@ from belfry.api.routes.tenant_list import tenant_list_routes
 from belfry.api.routes.tenants import tenant_routes
 from belfry.api.server.guard import Guard
 from belfry.api.server.limits import Limits
+from belfry.api.server.measured import Measured
 from belfry.api.workers.parts import Parts
 from belfry.api.workers.reading import Reads
 from belfry.api.workers.view import WorkerView
@@ -73,6 +74,7 @@ def create_app(
     app.add_middleware(Guard, limits=limits, traffic=parts.traffic)
     # Before all others, so that it sees what they refuse.
     app.add_middleware(Audited, trail=parts.trail, now_ms=parts.now_ms)
+    app.add_middleware(Measured, metrics=metrics)
     problems.install(app)
     app.state.routers = (
         health_routes(view, metrics, callers.sees_all),
