@@ -39,6 +39,9 @@ class WorkerSettings(DeliverySettings, AgreedSettings):
         le=3_600_000,
         description="After so long a worker that cannot work gives its partitions away.",
     )
+    metrics_tenants: int = Field(
+        20, ge=0, le=1_000, description="Most tenants that metrics tell apart; 0: none."
+    )
     disk_reserve_mb: int = Field(
         64, ge=0, le=1_000_000, description="Free space without which a worker counts as unfit."
     )
