@@ -27,7 +27,8 @@ from belfry.kafka.client_properties import consumer_properties, producer_propert
 from belfry.kafka.partition_log import LogEnds, PartitionLog
 from belfry.kafka.request_log import RequestLog
 from belfry.kafka.signature_marks import Mark
-from belfry.kafka.transactions import Outlets, PartitionProducer, Surroundings
+from belfry.kafka.step_records import Outlets
+from belfry.kafka.transactions import StepProducer, Surroundings
 from belfry.partitions.forwarding import IngressProducer, committed_position
 from belfry.partitions.gauges import Gauges
 from belfry.partitions.intake_end import IntakeEnd
@@ -53,6 +54,7 @@ from belfry.store.ordered_map import MemoryMap
 from belfry.store.replay import Replay
 from belfry.store.schedules import ScheduleStore
 from belfry.tenants.directory import Tenants
+from belfry.transactions.choosing import MakeProducer
 from belfry.wire.requests import RequestReader
 from belfry.wire.worker_keys import Purpose
 
@@ -82,6 +84,7 @@ class PartitionOpener:
     trust: ChangelogTrust
     stale_ms: int
     leaves: Callable[[int, bool], bool]
+    producers: MakeProducer
     agreement: Agreement
 
     def take_over(self, term: Term) -> Owned:
@@ -133,7 +136,7 @@ class PartitionOpener:
         )
 
     def _sign(
-        self, partition: int, producer: PartitionProducer, recovered: Recovered
+        self, partition: int, producer: StepProducer, recovered: Recovered
     ) -> Resigning | None:
         """Sign what this owner writes, where workers sign; and what is to be signed anew."""
         trust = self.trust
@@ -209,7 +212,7 @@ class PartitionOpener:
         )
         return Inlets(term.partition, means, term.woken)
 
-    def _recover(self, term: Term, producer: PartitionProducer, source: RequestLog) -> Recovered:
+    def _recover(self, term: Term, producer: StepProducer, source: RequestLog) -> Recovered:
         warm = term.warm
         changelog = (
             self._log(self.outlets.changelog, term.partition) if warm is None else warm.changelog
@@ -264,10 +267,9 @@ class PartitionOpener:
         path = self.settings.data_dir / f"partition-{partition}"
         return LocalState(path, stamp, self.stale_ms, self.clock)
 
-    def _producer(self, partition: int) -> PartitionProducer:
-        return PartitionProducer(
-            producer_properties(self.settings, str(partition)), partition, self._surroundings()
-        )
+    def _producer(self, partition: int) -> StepProducer:
+        properties = producer_properties(self.settings, str(partition))
+        return self.producers(properties, partition, self._surroundings())
 
     def _engine(
         self, partition: int, store: ScheduleStore, reader: RequestReader
