@@ -305,7 +305,6 @@ class PartitionEngine:
         assert manifest is not None, "a step is sealed before it is committed"
         self._stands = self._step.stands(manifest)
         self._maintenance.retention.wrote(len(self._step.effects.rows))
-        self._limits.keep_up()
         self.aside.forget_empty()
         self._store.commit(StoredState(changelog_offset, now_ms, manifest))
         self._undo.forget()

@@ -24,6 +24,7 @@ from belfry.schedules.rule import Rule, decode_rule, has_targets, targets_in
 from belfry.schedules.targets import records_in
 from belfry.schedules.triggers.kind import Kind
 from belfry.schedules.triggers.registry import BY_CODE, KINDS
+from belfry.store.layout.buckets import Bucket
 from belfry.store.layout.pending import Pending, decode_headers
 from belfry.store.layout.records import LOCKS_GROUP, LOCKS_OWN
 from belfry.store.lock_lookup import Lock
@@ -136,15 +137,17 @@ class CountsAnswer(BaseModel):
     """Waiting schedules per minute in which they are due."""
 
     counts: list[CountAnswer]
-    examined: int
+    examined: int = Field(description="Minutes on this page.")
     cursor: str | None
 
 
 class CountAnswer(BaseModel):
-    """One minute; a minute that two pages share is counted in parts."""
+    """One minute of one partition; a tenant in several has a minute in parts, on several pages."""
 
     minute: str
     pending: int
+    first_due_at: str = Field(description="None of them is due earlier.")
+    last_due_at: str = Field(description="None of them is due later.")
 
 
 class VerdictAnswer(BaseModel):
@@ -207,6 +210,16 @@ def summary(standing: Standing) -> dict[str, Any]:
         found |= _waiting(row)
         found["payload_bytes"] = standing.payload_bytes
     return found
+
+
+def count(bucket: Bucket) -> dict[str, Any]:
+    """One minute bucket as it is shown."""
+    return {
+        "minute": moment(bucket.minute_ms),
+        "pending": bucket.waiting,
+        "first_due_at": moment(bucket.first_ms),
+        "last_due_at": moment(bucket.last_ms),
+    }
 
 
 def lock(tenant: str, held: Lock) -> dict[str, Any]:
