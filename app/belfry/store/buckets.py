@@ -122,6 +122,12 @@ def differing(rows: OrderedMap) -> Iterator[str]:
     for name in sorted(want.keys() | seen.keys()):
         if want[name] != seen.get(name, 0):
             yield f"bucket {name!r} says {seen.get(name, 0)}, and {want[name]} wait"
+    tenants: Counter[bytes] = Counter()
+    for name, waiting in want.items():
+        tenants[tenant_of_bucket(name)] += waiting
+    for tenant, waiting in tenants.items():
+        if waiting_of(rows, tenant) != waiting:
+            yield f"of {tenant!r} {waiting_of(rows, tenant)} are told, and {waiting} wait"
 
 
 def _changed_tenants(rows: OrderedMap, grown: Mapping[bytes, int]) -> Rows:
