@@ -9,6 +9,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from belfry.engine.drained import Drained
 from belfry.schedules.outcomes import Outcome
 from belfry.store.layout.records import Manifest
 from belfry.wire.lifecycle import LifecycleEvent
@@ -49,6 +50,7 @@ class Effects:
     are tenants whose envelopes were made before their head was known: such a step is not committed.
     `unreadable` are schedules (changelog key, why) that were due and cannot be understood here.
     `loose` are topics whose fired records need not be in the transaction, only be there before it.
+    `drained` are buckets that had ended when the step was committed; they are filled in then.
     `room` is how many bytes may still join: whoever adds what its own input does not bound takes of
     it, and what comes when it is used up waits for the next step.
     """
@@ -68,6 +70,7 @@ class Effects:
     loose: set[str] = field(default_factory=set)
     unreadable: list[tuple[bytes, str]] = field(default_factory=list)
     rederived: int = 0
+    drained: list[Drained] = field(default_factory=list)
     room: int = field(default=STEP_BYTES, compare=False)
     moved: bool = False
     manifest: Manifest | None = None

@@ -20,6 +20,7 @@ from typing import Final
 
 from belfry.engine.aside import Aside
 from belfry.engine.catch_up import LEAST_SHARE, CatchUp
+from belfry.engine.drained import Drains
 from belfry.engine.effects import STEP_BYTES, Effects
 from belfry.engine.fast_path import FastPath
 from belfry.engine.firing import Firing
@@ -89,6 +90,7 @@ class PartitionEngine:
         self._intake = Intake(place, store, of_step, self._waiting, reports, self._limits)
         self._fast_path = FastPath(place, store, of_step, self._waiting, reports)
         self._hot_tenants = HotTenants()
+        self._drains = Drains(store)
         self.aside = Aside(store, reader, tenants, undo)
         self._maintenance = Maintenance(store, of_step, self._waiting, self._zones, undo)
         self._next_due_ms = store.first_due_ms(self._stands.scan.next)
@@ -307,6 +309,7 @@ class PartitionEngine:
         self._maintenance.retention.wrote(len(self._step.effects.rows))
         self.aside.forget_empty()
         self._store.commit(StoredState(changelog_offset, now_ms, manifest))
+        self._step.effects.drained = self._drains.committed(now_ms)
         self._undo.forget()
         self._next_due_ms = self._store.first_due_ms(self._stands.scan.next)
         self._step = self._begun()

@@ -79,11 +79,17 @@ def waiting_of(rows: OrderedMap, tenant: bytes) -> int:
     return 0 if size is None else decode_size(size)
 
 
-def changed_buckets(rows: OrderedMap, came: Came, left: Mapping[bytes, int]) -> Rows:
-    """Rows of the buckets that a step has changed, and how many wait of each tenant in all."""
+def changed_buckets(
+    rows: OrderedMap, came: Came, left: Mapping[bytes, int]
+) -> tuple[Rows, list[tuple[bytes, Bucket]]]:
+    """Rows of the buckets that a step has changed, and of how many wait of each tenant in all.
+
+    The second part are the buckets in which nothing waits any more, by name, as they were.
+    """
     names = [*came, *(name for name in left if name not in came)]
     places = [bucket_key(name) for name in names]
     writes: Rows = {}
+    emptied: list[tuple[bytes, Bucket]] = []
     grown: Counter[bytes] = Counter()
     for name, place, row in zip(names, places, rows.get_many(places), strict=True):
         more, first_ms, last_ms = came.get(name, (0, _LATEST_MS, _EARLIEST_MS))
@@ -95,9 +101,11 @@ def changed_buckets(rows: OrderedMap, came: Came, left: Mapping[bytes, int]) -> 
             first_ms, last_ms = min(first_ms, had_first_ms), max(last_ms, had_last_ms)
         assert waiting >= 0, f"{waiting} schedules wait in the bucket {name!r}"
         writes[place] = encode_bucket(waiting, first_ms, last_ms) if waiting else None
+        if row is not None and not waiting:
+            emptied.append((name, decode_bucket(place, row)._replace(waiting=0)))
         grown[tenant_of_bucket(name)] += change
     writes.update(_changed_tenants(rows, grown))
-    return writes
+    return writes, emptied
 
 
 def derive(rows: OrderedMap, offset: int) -> None:
@@ -109,7 +117,7 @@ def derive(rows: OrderedMap, offset: int) -> None:
     pending = Committed(rows).all_pending()
     while some := list(islice(pending, DERIVED_AT_ONCE)):
         came = came_into({b"-%d" % number: record for number, record in enumerate(some)})
-        rows.write(changed_buckets(rows, came, {}))
+        rows.write(changed_buckets(rows, came, {})[0])
     rows.write({keys.META_BUCKETS: encode_size(offset)})
 
 

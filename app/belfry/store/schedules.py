@@ -35,7 +35,15 @@ from typing import Final
 from belfry.store.buckets import changed_buckets, derive, waiting_of
 from belfry.store.committed import Committed
 from belfry.store.layout import keys
-from belfry.store.layout.buckets import bucket_name, bucket_of, came_into, left_from
+from belfry.store.layout.buckets import (
+    Bucket,
+    bucket_key,
+    bucket_name,
+    bucket_of,
+    came_into,
+    decode_bucket,
+    left_from,
+)
 from belfry.store.layout.keys import named_key, record_key, timeline_key, timeline_place
 from belfry.store.layout.pending import HEAD_OF_PENDING, due_and_seq, is_pending, paused
 from belfry.store.layout.records import (
@@ -92,6 +100,8 @@ class ScheduleStore(Committed):
         # Committed rows that were taken, and names of buckets that removed schedules were in.
         self._taken: list[Sequence[tuple[bytes, bytes]]] = []
         self._removed: list[bytes] = []
+        self.emptied: list[Bucket] = []
+        """Buckets that the last step has emptied, and not by removals alone."""
         self._fetched: dict[bytes, bytes | None] = {}
         # When the first committed wait for an acknowledgement ends, once it was looked up.
         self._first_until: tuple[int | None] | None = None
@@ -138,6 +148,12 @@ class ScheduleStore(Committed):
         for key, record in self._rows.scan(start, end):
             if key not in self._records:
                 yield key, record
+
+    def bucket(self, tenant: bytes, minute: int) -> Bucket | None:
+        """The committed bucket of a tenant and a minute of the epoch; None where nothing waits."""
+        key = bucket_key(bucket_name(tenant, minute * keys.MINUTE_MS))
+        row = self._rows.get(key)
+        return None if row is None else decode_bucket(key, row)
 
     def waiting_of(self, tenant: bytes) -> int:
         """How many schedules of a tenant wait, paused ones too, by what is committed."""
@@ -302,9 +318,10 @@ class ScheduleStore(Committed):
 
     def _write(self, said: Mapping[bytes, bytes | None], offset: int) -> None:
         """Write the overlay, buckets, sizes and what the store says of itself in one batch."""
-        left = left_from(chain.from_iterable(self._taken))
+        taken = left_from(chain.from_iterable(self._taken))
+        left = taken.copy()
         left.update(self._removed)
-        counted = changed_buckets(self._rows, came_into(self._records), left)
+        counted, emptied = changed_buckets(self._rows, came_into(self._records), left)
         writes = self._records
         writes.update(zip(map(b"k".__add__, self._named), self._named.values(), strict=True))
         grown = [(keys.META_QUEUE + queue, by) for queue, by in self._grown.items() if by]
@@ -316,6 +333,7 @@ class ScheduleStore(Committed):
         writes.update(said)
         writes[keys.META_BUCKETS] = encode_size(offset)
         self._rows.write(writes, self._cleared)
+        self.emptied = [bucket for name, bucket in emptied if name in taken]
         if self._untils_change:
             self._first_until = None
         self.discard()

@@ -97,6 +97,11 @@ FAMILIES: Final = (
         ("key",),
     ),
     Family(
+        "belfry_bucket_drained_lateness_seconds",
+        "histogram",
+        "Minute buckets that have ended, by how long after its last due instant each was empty.",
+    ),
+    Family(
         "belfry_fire_lateness_seconds",
         "histogram",
         "Time from the due instant of an event to the commit with which readers see it.",
@@ -217,6 +222,10 @@ class Metrics:
             *_described("belfry_fire_lateness_seconds"), LATENESS_BOUNDS_MS
         )
         registry.register(self._lateness)
+        self._drained = BulkHistogram(
+            *_described("belfry_bucket_drained_lateness_seconds"), LATENESS_BOUNDS_MS
+        )
+        registry.register(self._drained)
         self._pending = self._make(Gauge, "belfry_pending_schedules")
         self._oldest_due = self._make(Gauge, "belfry_oldest_due_seconds")
         self._waiting = self._make(Gauge, "belfry_waiting_seconds")
@@ -274,6 +283,10 @@ class Metrics:
         """
         self._fired.inc(len(lateness_ms))
         self._lateness.add(lateness_ms, commit_ms)
+
+    def drained(self, lateness_ms: Sequence[int]) -> None:
+        """Count minute buckets that have ended, by how late the last schedule of each left."""
+        self._drained.add(lateness_ms)
 
     def given_up(self, missed: int, completed: int) -> None:
         """Count the missed occurrences and the completed schedules of one transaction."""
