@@ -20,7 +20,7 @@ from typing import Final
 
 from belfry.engine.aside import Aside
 from belfry.engine.catch_up import LEAST_SHARE, CatchUp
-from belfry.engine.drained import Drains
+from belfry.engine.drained import Drained, Drains
 from belfry.engine.effects import STEP_BYTES, Effects
 from belfry.engine.fast_path import FastPath
 from belfry.engine.firing import Firing
@@ -150,6 +150,10 @@ class PartitionEngine:
         if due_ms is not None:
             found[FIRING] = min(due_ms, found.get(FIRING, due_ms))
         return found
+
+    def drained(self) -> tuple[Drained, ...]:
+        """The last minute buckets that have ended, the newest at the end; from any thread."""
+        return self._drains.recent
 
     @property
     def sweeps_behind(self) -> bool:

@@ -9,7 +9,7 @@ MINUTE = 60_000
 
 
 def ends(driver: Driver) -> list[Drained]:
-    return list(driver.engine._drains.recent)
+    return list(driver.engine.drained())
 
 
 def keep_going(driver: Driver, now_ms: int) -> None:

@@ -15,6 +15,7 @@ from pydantic import BaseModel, Field, create_model
 
 from belfry.api.auth.access import Principal, Role
 from belfry.client.verdict import Verdict
+from belfry.engine.drained import Drained
 from belfry.schedules.field import Form
 from belfry.schedules.fields import OF_A_RULE, WHEN
 from belfry.schedules.identity import generation_of
@@ -137,8 +138,19 @@ class CountsAnswer(BaseModel):
     """Waiting schedules per minute in which they are due."""
 
     counts: list[CountAnswer]
+    drained: list[DrainedAnswer] = Field(
+        description="Minutes of the range that ended lately, as far as the owner remembers them."
+    )
     examined: int = Field(description="Minutes on this page.")
     cursor: str | None
+
+
+class DrainedAnswer(BaseModel):
+    """A minute that has passed, and in which nothing waits any more."""
+
+    minute: str
+    drained_at: str = Field(description="When the last schedule of the minute left.")
+    late_ms: int = Field(description="How long that was after the last due instant of the minute.")
 
 
 class CountAnswer(BaseModel):
@@ -219,6 +231,15 @@ def count(bucket: Bucket) -> dict[str, Any]:
         "pending": bucket.waiting,
         "first_due_at": moment(bucket.first_ms),
         "last_due_at": moment(bucket.last_ms),
+    }
+
+
+def drained(ended: Drained) -> dict[str, Any]:
+    """The end of a minute bucket as it is shown."""
+    return {
+        "minute": moment(ended.minute_ms),
+        "drained_at": moment(ended.drained_at_ms),
+        "late_ms": ended.late_ms,
     }
 
 

@@ -85,7 +85,16 @@ class Lists:
                     rows, wanted.tenant, from_ms, until_ms, after=after, limit=EXAMINE
                 ),
             )
-            return {"counts": [shapes.count(each) for each in found], "examined": len(found)}, last
+            ended = self._parts.ready.holdings.drained(partition) if after is None else ()
+            return {
+                "counts": [shapes.count(each) for each in found],
+                "drained": [
+                    shapes.drained(each)
+                    for each in ended
+                    if each.tenant == wanted.tenant and wanted.in_range(each.minute_ms)
+                ],
+                "examined": len(found),
+            }, last
 
         return await self._answer(request, caller, wanted, cursor, pages)
 
