@@ -32,6 +32,7 @@ from belfry.engine.oldest import FIRING
 from belfry.engine.queues import Queues
 from belfry.engine.reports import Place, Reports
 from belfry.engine.step import NO_MANIFEST, Standing, Step, UndoLog
+from belfry.engine.tenant_figures import Tallies, TenantFigures
 from belfry.engine.waiting import Waiting
 from belfry.engine.zone_change import ZoneChange
 from belfry.firing.due import ScanPosition
@@ -41,6 +42,7 @@ from belfry.store.layout import keys
 from belfry.store.layout.records import Manifest, StoredState
 from belfry.store.schedules import ScheduleStore
 from belfry.tenants.directory import StepTenants, Tenants
+from belfry.tenants.waits import Wait
 from belfry.wire.batch import SourceBatch
 from belfry.wire.record import SourceRecord
 from belfry.wire.requests import Reference, RequestReader
@@ -92,7 +94,8 @@ class PartitionEngine:
         self._hot_tenants = HotTenants()
         self._drains = Drains(store)
         self.aside = Aside(store, reader, tenants, undo)
-        self._maintenance = Maintenance(store, of_step, self._waiting, self._zones, undo)
+        self._tallies = tallies = Tallies(store, of_step)
+        self._maintenance = Maintenance(store, of_step, self._waiting, self._zones, tallies, undo)
         self._next_due_ms = store.first_due_ms(self._stands.scan.next)
         self._step = self._begun()
 
@@ -154,6 +157,15 @@ class PartitionEngine:
     def drained(self) -> tuple[Drained, ...]:
         """The last minute buckets that have ended, the newest at the end; from any thread."""
         return self._drains.recent
+
+    def tenants(self) -> dict[bytes, TenantFigures]:
+        """Figures by tenant, `REST` for those that are not told apart; from any thread."""
+        waits, tallies = self._maintenance.oldest.waits, self._tallies
+        return {n: tallies.of(n, waits.get(n)) for n in (*waits, *tallies.names())}
+
+    def wait_of(self, tenant: bytes) -> Wait | None:
+        """Why a tenant's events wait, as the last sweep saw it; from any thread."""
+        return self._maintenance.oldest.waits.get(tenant)
 
     @property
     def sweeps_behind(self) -> bool:
@@ -311,6 +323,7 @@ class PartitionEngine:
         assert manifest is not None, "a step is sealed before it is committed"
         self._stands = self._step.stands(manifest)
         self._maintenance.retention.wrote(len(self._step.effects.rows))
+        self._tallies.committed(self._step.effects)
         self.aside.forget_empty()
         self._store.commit(StoredState(changelog_offset, now_ms, manifest))
         self._step.effects.drained = self._drains.committed(now_ms)
