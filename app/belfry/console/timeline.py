@@ -40,8 +40,8 @@ async def view(api: Api, request: Request) -> Shown:
     until = min(max(until, start + STEPS[step]), start + MOST_BARS * STEPS[step], LAST_MS)
     shown: dict[str, Any] = {
         "me": await api.get("/v1/me"), "tenant": tenant, "by": step, "steps": list(STEPS),
-        "bars": [], "drained": [], "total": 0, "cut": False, "chart": "", "start_ms": start, "until_ms": until,
-        "earlier": "", "later": "",
+        "bars": [], "drained": [], "total": 0, "cut": False, "chart": "", "start_ms": start,
+        "until_ms": until, "earlier": "", "later": "",
     }  # fmt: skip
     if tenant:
         counts, drained, cut = await _counts(api, tenant, start, until)

@@ -19,8 +19,8 @@ knows no buckets, leaves that behind, and then they are derived anew from all ro
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from itertools import islice
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, islice
 from typing import Final
 
 from belfry.store.committed import Committed
@@ -30,12 +30,14 @@ from belfry.store.layout.buckets import (
     BUCKETS_PREFIX,
     Bucket,
     bucket_key,
+    bucket_name,
     bucket_of,
     buckets_range,
     came_into,
     decode_bucket,
     decode_waiting,
     encode_bucket,
+    left_from,
     tenant_of_bucket,
 )
 from belfry.store.layout.records import decode_size, encode_size
@@ -77,6 +79,53 @@ def waiting_of(rows: OrderedMap, tenant: bytes) -> int:
     """How many schedules of a tenant wait in a store, paused ones too."""
     size = rows.get(keys.META_TENANT + tenant)
     return 0 if size is None else decode_size(size)
+
+
+def bucket_at(rows: OrderedMap, tenant: bytes, minute: int) -> Bucket | None:
+    """The bucket of a tenant and a minute of the epoch; None where nothing waits."""
+    key = bucket_key(bucket_name(tenant, minute * keys.MINUTE_MS))
+    row = rows.get(key)
+    return None if row is None else decode_bucket(key, row)
+
+
+class LeftBuckets:
+    """What a step takes out of buckets; what comes into them, its overlay tells."""
+
+    def __init__(self, rows: OrderedMap) -> None:
+        self._rows = rows
+        # Committed rows that were taken, and names of buckets that removed schedules were in.
+        self._taken: list[Sequence[tuple[bytes, bytes]]] = []
+        self._removed: list[bytes] = []
+        self.emptied: list[Bucket] = []
+        """Buckets that the last step has emptied, and not by removals alone."""
+
+    def taken(self, rows: Sequence[tuple[bytes, bytes]]) -> None:
+        """These committed rows leave; they may come back elsewhere."""
+        self._taken.append(rows)
+
+    def removed(self, name: bytes, key: bytes) -> None:
+        """The committed record under this local key is gone; the timeline's keys tell enough."""
+        if key[:1] == keys.TIMELINE_PREFIX:
+            due_ms, _ = keys.timeline_sort_key(key)
+            self._removed.append(bucket_name(keys.tenant_of(name), due_ms))
+            return
+        record = self._rows.get(key)
+        if record is None:
+            raise AssertionError(f"the place of {name!r} is empty: the store has a hole")
+        self._removed.append(bucket_of(record))
+
+    def rows_after(self, records: Mapping[bytes, bytes | None]) -> Rows:
+        """Rows of buckets after the step, whose overlay has these records under local keys."""
+        taken = left_from(chain.from_iterable(self._taken))
+        left = taken.copy()
+        left.update(self._removed)
+        writes, emptied = changed_buckets(self._rows, came_into(records), left)
+        self.emptied = [bucket for name, bucket in emptied if name in taken]
+        return writes
+
+    def clear(self) -> None:
+        """The step has ended."""
+        self._taken, self._removed = [], []
 
 
 def changed_buckets(

@@ -29,21 +29,12 @@ point.  Nobody else touches the overlay.
 from __future__ import annotations
 
 from collections.abc import Iterator, KeysView, Mapping, Sequence
-from itertools import chain
 from typing import Final
 
-from belfry.store.buckets import changed_buckets, derive, waiting_of
+from belfry.store.buckets import LeftBuckets, bucket_at, derive, waiting_of
 from belfry.store.committed import Committed
 from belfry.store.layout import keys
-from belfry.store.layout.buckets import (
-    Bucket,
-    bucket_key,
-    bucket_name,
-    bucket_of,
-    came_into,
-    decode_bucket,
-    left_from,
-)
+from belfry.store.layout.buckets import Bucket
 from belfry.store.layout.keys import named_key, record_key, timeline_key, timeline_place
 from belfry.store.layout.pending import HEAD_OF_PENDING, due_and_seq, is_pending, paused
 from belfry.store.layout.records import (
@@ -97,11 +88,7 @@ class ScheduleStore(Committed):
         self.changes: dict[bytes, bytes | None] = {}
         self._pending_change = 0
         self._grown: dict[bytes, int] = {}
-        # Committed rows that were taken, and names of buckets that removed schedules were in.
-        self._taken: list[Sequence[tuple[bytes, bytes]]] = []
-        self._removed: list[bytes] = []
-        self.emptied: list[Bucket] = []
-        """Buckets that the last step has emptied, and not by removals alone."""
+        self._left = LeftBuckets(rows)
         self._fetched: dict[bytes, bytes | None] = {}
         # When the first committed wait for an acknowledgement ends, once it was looked up.
         self._first_until: tuple[int | None] | None = None
@@ -149,11 +136,14 @@ class ScheduleStore(Committed):
             if key not in self._records:
                 yield key, record
 
+    @property
+    def emptied(self) -> Sequence[Bucket]:
+        """Buckets that the last step has emptied, and not by removals alone."""
+        return self._left.emptied
+
     def bucket(self, tenant: bytes, minute: int) -> Bucket | None:
         """The committed bucket of a tenant and a minute of the epoch; None where nothing waits."""
-        key = bucket_key(bucket_name(tenant, minute * keys.MINUTE_MS))
-        row = self._rows.get(key)
-        return None if row is None else decode_bucket(key, row)
+        return bucket_at(self._rows, tenant, minute)
 
     def waiting_of(self, tenant: bytes) -> int:
         """How many schedules of a tenant wait, paused ones too, by what is committed."""
@@ -221,7 +211,7 @@ class ScheduleStore(Committed):
             return
         first, last = rows[0][0], rows[-1][0]
         self._pending_change -= len(rows)
-        self._taken.append(rows)
+        self._left.taken(rows)
         if first[:1] in keys.QUEUE_LETTERS:
             self._grow(keys.queue_of(first), -len(rows))
         if len(rows) >= RANGE_FROM:
@@ -245,18 +235,9 @@ class ScheduleStore(Committed):
         What came in this step itself is in no bucket yet.
         """
         if self._records.get(key) is None:
-            self._removed.append(self._bucket_at(name, key))
+            self._left.removed(name, key)
         self._records[key] = None
         self._pending_change -= 1
-
-    def _bucket_at(self, name: bytes, key: bytes) -> bytes:
-        """The bucket of the committed record under this key; only the timeline's tell by it."""
-        if key[:1] == keys.TIMELINE_PREFIX:
-            return bucket_name(keys.tenant_of(name), keys.timeline_sort_key(key)[0])
-        record = self._rows.get(key)
-        if record is None:
-            raise AssertionError(f"the place of {name!r} is empty: the store has a hole")
-        return bucket_of(record)
 
     def end(self, name: bytes, marker: bytes) -> None:
         """A schedule whose row was taken is over."""
@@ -312,16 +293,13 @@ class ScheduleStore(Committed):
         self.changes = {}
         self._pending_change = 0
         self._grown = {}
-        self._taken, self._removed = [], []
+        self._left.clear()
         self._fetched = {}
         self._untils_change = False
 
     def _write(self, said: Mapping[bytes, bytes | None], offset: int) -> None:
         """Write the overlay, buckets, sizes and what the store says of itself in one batch."""
-        taken = left_from(chain.from_iterable(self._taken))
-        left = taken.copy()
-        left.update(self._removed)
-        counted, emptied = changed_buckets(self._rows, came_into(self._records), left)
+        counted = self._left.rows_after(self._records)
         writes = self._records
         writes.update(zip(map(b"k".__add__, self._named), self._named.values(), strict=True))
         grown = [(keys.META_QUEUE + queue, by) for queue, by in self._grown.items() if by]
@@ -333,7 +311,6 @@ class ScheduleStore(Committed):
         writes.update(said)
         writes[keys.META_BUCKETS] = encode_size(offset)
         self._rows.write(writes, self._cleared)
-        self.emptied = [bucket for name, bucket in emptied if name in taken]
         if self._untils_change:
             self._first_until = None
         self.discard()
