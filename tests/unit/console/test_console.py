@@ -107,6 +107,8 @@ class FakeApi:
             "/v1/tenants/t/schedules": {"schedules": [SCHEDULE], "examined": 1, "cursor": "more"},
             "/v1/tenants/t/counts": {
                 "counts": [{"minute": "2030-01-01T09:00:00.000Z", "pending": 4}],
+                "drained": [{"minute": "2030-01-01T08:59:00.000Z", "late_ms": 7,
+                             "drained_at": "2030-01-01T08:59:59.007Z"}],
                 "examined": 1, "cursor": None},
             "/v1/tenants/t/statistics": {"lifecycle": "ALL"},
             "/v1/tenants/t/locks": {"locks": [
