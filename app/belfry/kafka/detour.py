@@ -32,7 +32,7 @@ from belfry.kafka.unpacking import chunks_of
 from belfry.telemetry.limited import LimitedLogger
 from belfry.wire.headers import UNREADABLE_BATCH, unread
 from belfry.wire.record import SourceRecord, size_of
-from belfry.wire.record_batches import Batch, Committed, batches_in
+from belfry.wire.record_batches import Batch, CommittedBatches, batches_in
 from belfry.wire.record_stream import MOST_BYTES, Unreadable, records_of
 
 SLICE_BYTES: Final = 4_000_000
@@ -127,7 +127,7 @@ class Detour:
     def _open(self) -> Iterator[SourceRecord]:
         """Fetch, and find the first batch that has records for readers."""
         fetched = self._fetch(self.position)
-        committed = Committed(fetched.aborted)
+        committed = CommittedBatches(fetched.aborted)
         for batch in batches_in(fetched.data):
             counts = committed.holds(batch)
             if batch.next_offset <= self.position:

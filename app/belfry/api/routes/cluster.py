@@ -26,8 +26,8 @@ from belfry.api.routes.answers import (
     instant,
 )
 from belfry.api.routes.callers import Callers
-from belfry.api.workers.parts import Parts
-from belfry.api.workers.peers import Target, Unreachable
+from belfry.api.workers.parts import ApiDependencies
+from belfry.api.workers.peers import PeerUnreachable, Target
 from belfry.api.workers.view import WorkerView
 from belfry.balance.roster import Seat
 from belfry.telemetry.metrics import Metrics
@@ -45,7 +45,9 @@ class ClusterAsked(Known):
 ClusterQuery = Annotated[ClusterAsked, Query()]
 
 
-def cluster_routes(view: WorkerView, metrics: Metrics, parts: Parts, callers: Callers) -> APIRouter:
+def cluster_routes(
+    view: WorkerView, metrics: Metrics, parts: ApiDependencies, callers: Callers
+) -> APIRouter:
     """Routes that show the cluster as the worker behind `view` and its peers know it."""
     routes = APIRouter(prefix="/v1", tags=["cluster"])
 
@@ -73,7 +75,7 @@ def cluster_routes(view: WorkerView, metrics: Metrics, parts: Parts, callers: Ca
 
 
 async def _others(
-    view: WorkerView, parts: Parts, caller: Principal
+    view: WorkerView, parts: ApiDependencies, caller: Principal
 ) -> dict[str, WorkerAnswer | None]:
     """The other workers of the group by name; None for those that do not answer."""
     mine = view.identity.worker_id
@@ -82,14 +84,14 @@ async def _others(
     return {seat.worker: answer for seat, answer in zip(seats, answers, strict=True)}
 
 
-async def _other(seat: Seat, parts: Parts, caller: Principal) -> WorkerAnswer | None:
+async def _other(seat: Seat, parts: ApiDependencies, caller: Principal) -> WorkerAnswer | None:
     try:
         async with asyncio.timeout(OTHERS_S):
             answer = await parts.peers.ask(seat.http, ALONE, caller, {})
         if answer.status_code != HTTPStatus.OK:
             return None
         return ClusterAnswer.model_validate_json(bytes(answer.body)).workers[0]
-    except (Unreachable, TimeoutError, ValidationError, IndexError):
+    except (PeerUnreachable, TimeoutError, ValidationError, IndexError):
         return None
 
 
