@@ -60,8 +60,8 @@ class Agreement:
         differing = [] if kept is None else cluster_differences(kept, self._cluster)
         if differing:
             raise Refused(
-                f"cluster settings differ: {told(differing)}. They are {AgreementRule.FIXED.value}: give all"
-                " of its workers the same."
+                f"cluster settings differ: {told(differing)}. They are {AgreementRule.FIXED.value}: give"
+                " all of its workers the same."
             )
         return None if kept == self._cluster else self._cluster
 
@@ -127,8 +127,8 @@ def compare_at_start(admin: AdminClient, settings: DeliverySettings) -> str:
     if not others:
         return ""
     return (
-        f"settings differ: {told(refused)}. They have to be {AgreementRule.TOGETHER.value}, and {others}"
-        " run: give this worker what they have, or stop all of them before you change it. How the"
+        f"settings differ: {told(refused)}. They have to be {AgreementRule.TOGETHER.value}, and"
+        f" {others} run: give this worker what they have, or stop all of them before you change it. How the"
         " secret is changed without a stop is in docs/workers.md. A worker that was killed counts"
         " until its session is over (BELFRY_SESSION_TIMEOUT_MS)."
     )
