@@ -15,8 +15,10 @@ from typing import Any, Final
 
 from belfry.schedules.rule import Rule, decode_rule, encode_rule
 from belfry.schedules.triggers.registry import KINDS
+from belfry.store.identity import Identity, decode_identity, encode_identity
 from belfry.store.layout import pending as pending_records
 from belfry.store.layout import records
+from belfry.store.layout.aside import Waits, aside_key, decode_aside, encode_aside
 from belfry.store.layout.pending import Pending
 from belfry.store.layout.records import Awaited, Location, Manifest, Marker, Verdict
 
@@ -69,6 +71,25 @@ AWAITED: Final = {
 ANSWERED: Final = Verdict(
     "CONFLICT", NOON, None, 3, "wrong_version", bytes(range(16)), "CANCEL", "order/é", 3 << 48 | 41
 )
+# The offset of a request that waits lies in its key.
+OFFSET: Final = 2**40 + 7
+ASIDE: Final = {
+    "with headers": Waits(
+        b"demo",
+        (
+            OFFSET,
+            NOON,
+            b"demo",
+            b"\0\0\0\0\x07x",
+            [("belfry-é", b"v"), ("twice", None), ("twice", b"")],
+        ),
+        appended=True,
+    ),
+    "of nobody known": Waits(b"", (OFFSET, NOON, None, b"\0", None), appended=False),
+}
+WORLD: Final = Identity(
+    "rZ0YbBcgSTCZ2jWTRiBH1w", "o5Sl9DnyQLq5I6cVeLtGYA", "5WnB8mzVQSW9-kJ1VQe0_g", 2
+)
 PLACES: Final = {
     "in the timeline": (records.IN_TIMELINE, b""),
     "in the backlog": (records.IN_BACKLOG, b""),
@@ -91,6 +112,8 @@ def rows() -> dict[str, bytes]:
             f"place: {name}": records.encode_location(Location(where, NOON, 41, lock))
             for name, (where, lock) in PLACES.items()
         },
+        **{f"aside: {name}": encode_aside(row) for name, row in ASIDE.items()},
+        "identity": encode_identity(WORLD),
         "zones": records.encode_zones("2026b"),
         "verdict": records.encode_verdict(Verdict("CONFLICT", NOON, None, 3, "wrong_version")),
         "verdict with a digest": records.encode_verdict(ANSWERED),
@@ -103,6 +126,9 @@ def rows() -> dict[str, bytes]:
 
 def said(row: bytes) -> dict[str, Any]:
     """What this version reads in a row, as JSON can hold it."""
+    # Its format is its own, and so is its reader.
+    if row[1] == records.IDENTITY:
+        return shown(decode_identity(row)._asdict())
     letter = records.check_format(row)
     if letter == records.PENDING:
         pending = pending_records.decode_pending(row)
@@ -124,6 +150,9 @@ def said(row: bytes) -> dict[str, Any]:
         asked = [told.pop(name) for name in ("digest", "action", "schedule_id", "generation")]
         assert asked == [b"", "", "", None], "an old verdict holds nothing of what was asked"
         return shown(told)
+    if letter == records.ASIDE:
+        lane, record, appended = decode_aside(aside_key(OFFSET), row)
+        return shown({"lane": lane, "record": record, "appended": appended})
     readers: dict[int, Any] = {
         records.MARKER: records.decode_marker,
         records.ANSWERED: records.decode_verdict,

@@ -22,6 +22,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from belfry.kafka.anchors import anchor_group
+from belfry.kafka.causes import cause_of
 from belfry.kafka.offset_notes import ANSWER_S, OffsetNotes
 from belfry.kafka.topics import REACH_S
 from belfry.settings import DeliverySettings, SharedSettings
@@ -60,8 +61,8 @@ class Agreement:
         differing = [] if kept is None else cluster_differences(kept, self._cluster)
         if differing:
             raise Refused(
-                f"cluster settings differ: {told(differing)}. They are {AgreementRule.FIXED.value}: give"
-                " all of its workers the same."
+                f"cluster settings differ: {told(differing)}. They are"
+                f" {AgreementRule.FIXED.value}: give all of its workers the same."
             )
         return None if kept == self._cluster else self._cluster
 
@@ -128,9 +129,9 @@ def compare_at_start(admin: AdminClient, settings: DeliverySettings) -> str:
         return ""
     return (
         f"settings differ: {told(refused)}. They have to be {AgreementRule.TOGETHER.value}, and"
-        f" {others} run: give this worker what they have, or stop all of them before you change it. How the"
-        " secret is changed without a stop is in docs/workers.md. A worker that was killed counts"
-        " until its session is over (BELFRY_SESSION_TIMEOUT_MS)."
+        f" {others} run: give this worker what they have, or stop all of them before you change it."
+        " How the secret is changed without a stop is in docs/workers.md. A worker that was killed"
+        " counts until its session is over (BELFRY_SESSION_TIMEOUT_MS)."
     )
 
 
@@ -141,7 +142,7 @@ def _others(admin: AdminClient, settings: DeliverySettings) -> int:
         asked: Any = admin.describe_consumer_groups([group], request_timeout=ANSWER_S)
         members = asked[group].result(ANSWER_S).members
     except (KafkaException, TimeoutError) as error:
-        log.warning("whether other workers run is not known", reason=str(error))
+        log.warning("whether other workers run is not known", reason=cause_of(error))
         return 0
     return sum(own is None or each.group_instance_id != own for each in members)
 
