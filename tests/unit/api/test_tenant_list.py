@@ -11,7 +11,7 @@ from starlette.testclient import TestClient
 from belfry.api.auth.access import Gate, Principal, Role
 from belfry.api.routes import tenant_list
 from belfry.api.routes.app import create_app
-from belfry.api.workers.parts import Open, Parts
+from belfry.api.workers.parts import ApiDependencies, Open
 from belfry.cli.check import Status
 from belfry.cli.doctor_tenants import checks_of
 from belfry.cli.tenant_top import line
@@ -51,7 +51,7 @@ def told(*, gate: Gate | None = None) -> TestClient:
     worker, metrics = FakeWorker(), Metrics(CollectorRegistry())
     worker.figures = dict(FIGURES)
     metrics.tenants(TenantLook(FIGURES, 5_000))
-    parts = Parts(gate or Gate(), (), lambda: 0.0)
+    parts = ApiDependencies(gate or Gate(), (), lambda: 0.0)
     opened: Any = (None, None, None, None, Policies())
     parts.open(Open(*opened))
     return TestClient(create_app(worker, metrics, (), parts), "http://127.0.0.1:8700")

@@ -24,7 +24,7 @@ from starlette.testclient import TestClient
 from belfry.api.auth.access import Gate, Role
 from belfry.api.auth.keys import ApiKeys, digest, new_key
 from belfry.api.routes.app import create_app
-from belfry.api.workers.parts import Parts
+from belfry.api.workers.parts import ApiDependencies
 from belfry.console import ASSETS, TEMPLATES
 from belfry.console.routes import console_routes
 from belfry.telemetry.metrics import Metrics
@@ -269,7 +269,7 @@ def guarded() -> Callable[[str], tuple[TestClient, dict[str, str]]]:
         key = new_key()
         entry = {"name": "n", "sha256": digest(key), "tenants": ["mine"], "role": role}
         keys = ApiKeys(json.dumps([entry]), None, lambda: 0.0)
-        parts = Parts(Gate([keys]), (), lambda: 0.0)
+        parts = ApiDependencies(Gate([keys]), (), lambda: 0.0)
         app = create_app(FakeWorker(), Metrics(CollectorRegistry()), parts=parts)
         client = TestClient(app, BASE, raise_server_exceptions=False)
         return client, {"authorization": f"Bearer {key}"}
