@@ -64,7 +64,7 @@ def run_worker(settings: DeliverySettings) -> int:
     logs.configure(settings)
     settings = _quiet(settings)
     spare_memory()
-    metrics = _metrics()
+    metrics = _metrics(settings)
     clock = SystemClock()
     identity = _identity(settings, clock)
     view = View(identity, clock, metrics)
@@ -104,8 +104,10 @@ def run_worker(settings: DeliverySettings) -> int:
         audit.stop()
 
 
-def _metrics() -> Metrics:
-    metrics = Metrics(CollectorRegistry())
+def _metrics(settings: DeliverySettings) -> Metrics:
+    most = settings.metrics_tenants if isinstance(settings, Settings) else 0
+    app_id = settings.cluster.app_id
+    metrics = Metrics(CollectorRegistry(), app_id=app_id, most_tenants=most)
     metrics.expect(str(outcome) for outcome in Outcome)
     return metrics
 

@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 import yaml
 
-from belfry.telemetry.metrics import FAMILIES
+from belfry.telemetry.families import FAMILIES
 from tests.architecture.tree import ROOT
 
 FILES: Final = sorted(

@@ -15,7 +15,8 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 from belfry.engine.effects import Effects
 from belfry.host.clock import SystemClock
 from belfry.kafka.outcome import Fenced
-from belfry.kafka.transactions import Outlets, PartitionProducer, Surroundings
+from belfry.kafka.step_records import Outlets
+from belfry.kafka.transactions import PartitionProducer, Surroundings
 from tests.acceptance.harness.site import wait_for
 
 pytestmark = pytest.mark.slow

@@ -21,7 +21,8 @@ from belfry.engine.partition import PartitionEngine
 from belfry.host.failpoints import Failpoints
 from belfry.kafka import partition_log
 from belfry.kafka.record_headers import headers_of
-from belfry.kafka.transactions import Outlets, PartitionProducer, Surroundings
+from belfry.kafka.step_records import Outlets
+from belfry.kafka.transactions import PartitionProducer, Surroundings
 from belfry.store.ordered_map import MemoryMap
 from belfry.tenants.effective import Level
 from belfry.wire import framing

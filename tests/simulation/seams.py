@@ -20,8 +20,8 @@ from confluent_kafka.admin import AdminClient
 
 import belfry.assembly  # noqa: F401  # with it comes the whole shell
 from belfry.host import rocks
-from belfry.kafka import broker_features, caution, open_transactions
-from tests.simulation import admin, clients, disk, primitives, readers
+from belfry.kafka import broker_features, fetcher, open_transactions
+from tests.simulation import admin, clients, disk, fetching, primitives, readers
 
 REPLACED: Final[list[tuple[Any, Any]]] = [
     (threading.Event, primitives.SimEvent),
@@ -38,7 +38,7 @@ REPLACED: Final[list[tuple[Any, Any]]] = [
     (confluent_kafka.Consumer, readers.SimConsumer),
     (confluent_kafka.Message, clients.SimMessage),
     (AdminClient, admin.SimAdmin),
-    (caution.resident_bytes, lambda: 0),
+    (fetcher.Fetcher, fetching.SimFetcher),
     (open_transactions.open_transactions, admin.open_transactions),
     (broker_features.ask_brokers, admin.ask_brokers),
     (rocks.RocksMap, disk.SimRocks),

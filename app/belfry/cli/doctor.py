@@ -18,6 +18,7 @@ from belfry.cli.doctor_changelog import changelog_checks
 from belfry.cli.doctor_group import group_checks
 from belfry.cli.doctor_identity import identity_checks
 from belfry.cli.doctor_settings import settings_checks
+from belfry.cli.doctor_tenants import tenant_checks
 from belfry.cli.doctor_transactions import transaction_checks
 from belfry.cli.failures import Exit
 from belfry.cli.session import Session, with_session
@@ -42,8 +43,9 @@ def doctor(session: Session) -> int:
     """Check all that belfry needs, and say what to do.
 
     Looks at broker, topics and their ids, settings that workers share, signatures of the
-    changelog, the group of workers, transactions that stay open, schema registry, worker and
-    clock. Nothing is changed and nothing is written. Exit code 1 on problems.
+    changelog, the group of workers, transactions that stay open, schema registry, worker, clock,
+    and tenants whose events wait. Nothing is changed and nothing is written. Exit code 1 on
+    problems.
     """
     worst: list[Status] = []
 
@@ -180,6 +182,7 @@ def _worker(session: Session) -> Iterator[Check]:
     yield _clock(url, metrics)
     yield from keys_checks(metrics)
     yield from _foreign(metrics)
+    yield from tenant_checks(session)
 
 
 def _foreign(metrics: str) -> Iterator[Check]:

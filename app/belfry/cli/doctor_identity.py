@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from belfry.cli.check import Check, Status
+from belfry.kafka.causes import cause_of
 
 if TYPE_CHECKING:
     from belfry.settings import SharedSettings
@@ -68,7 +69,7 @@ def _empty(admin: Any, changelog: str, homes: range) -> set[int]:
             answers = admin.list_offsets(asked, request_timeout=5)
             offsets = {place.partition: each.result(5).offset for place, each in answers.items()}
         except (KafkaException, TimeoutError) as error:
-            raise ConnectionError(str(error)) from error
+            raise ConnectionError(cause_of(error)) from error
         found.append(offsets)
     low, end = found
     return {number for number in homes if low[number] == end[number]}

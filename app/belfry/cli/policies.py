@@ -72,7 +72,7 @@ class HttpPolicies:
         names: list[str] = []
         cursor: str | None = None
         while True:
-            page = self._remote.get("/v1/tenants", limit=PAGE, cursor=cursor)
+            page = self._remote.get("/v1/tenants", limit=PAGE, cursor=cursor, policy="true")
             names += page["tenants"]
             cursor = page["cursor"]
             if cursor is None:

@@ -12,6 +12,7 @@ from belfry.cli.failures import CommandError, Exit, WrongUse
 from belfry.cli.help import Program
 from belfry.cli.policies import kafka_policies, policies_of
 from belfry.cli.session import Session, with_session
+from belfry.cli.tenant_top import top
 
 if TYPE_CHECKING:
     from belfry.cli.policies import Policies
@@ -27,9 +28,10 @@ def register(app: typer.Typer) -> None:
     group.command("set")(with_session(set_))
     group.command("get")(with_session(get))
     group.command("list")(with_session(list_))
+    group.command("top")(with_session(top))
     group.command("sign")(with_session(sign))
     group.command("remove")(with_session(remove))
-    app.add_typer(group, name="tenant", help="Policies of tenants: quotas, delivery, guarantee.")
+    app.add_typer(group, name="tenant", help="Tenants: policies, figures, who waits.")
 
 
 def set_(

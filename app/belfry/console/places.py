@@ -11,15 +11,19 @@ from belfry.console.page import Shown
 
 
 async def tenants(api: Api, request: Request) -> Shown:
-    """Tenants that have a policy, and one of them in full."""
+    """Tenants with their figures, those that wait, and one of them in full."""
     asked = request.query_params
     name = asked.get("tenant", "").strip()
     nothing = {"policy": None, "pending": None, "counted": True}
     one = await _one(api, name) if name else nothing
-    listed = await api.get("/v1/tenants", limit=100, cursor=asked.get("cursor", ""))
+    cursor = asked.get("cursor") or None
+    page = {} if cursor is None else {"cursor": cursor}
+    listed = await api.get("/v1/tenants", limit=100, **page)
+    waits = await api.get("/v1/tenants", limit=20, sort="waiting", waiting="true")
     return "tenants.html", {
         "me": await api.get("/v1/me"),
         "listed": listed,
+        "waits": [each["wait"] for each in waits["figures"]],
         "tenant": name,
         **one,
     }

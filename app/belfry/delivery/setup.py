@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import resource
 import signal
+from collections.abc import Mapping
 from functools import partial
 from typing import Final
 
@@ -22,6 +23,7 @@ from belfry.delivery.posts import Secrets
 from belfry.delivery.references import References
 from belfry.delivery.transport import HttpTransport
 from belfry.delivery.work import Places
+from belfry.engine.tenant_figures import TenantFigures
 from belfry.host.clock import SystemClock
 from belfry.host.memory import look_for_cycles_rarely
 from belfry.policies.secrets import SecretPlaces
@@ -160,6 +162,10 @@ class DeliveryView:
     def standbys(self) -> list[StandbyView]:
         """It stands by for nobody."""
         return []
+
+    def tenants(self) -> Mapping[str, TenantFigures]:
+        """It owns no schedules."""
+        return {}
 
     def refresh(self) -> None:
         """Its metrics are counted as they happen."""

@@ -140,6 +140,12 @@ class AckLocks:
         """Whether a fire that closed this lock is still awaited."""
         return lock in self._locked
 
+    def holder(self, lock: Lock) -> tuple[bytes, Awaited] | None:
+        """The fire that a lock waits for, with its changelog key; None where it waits for none."""
+        key = self._locked.get(lock)
+        awaited = None if key is None else self.awaited(key)
+        return None if key is None or awaited is None else (key, awaited)
+
     def awaited(self, key: bytes) -> Awaited | None:
         """The fire under a changelog key, if it is still to be acknowledged."""
         record = self._store.named(key)

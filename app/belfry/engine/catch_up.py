@@ -58,7 +58,7 @@ class CatchUp:
 
     def _fire_of(self, name: bytes, share: int, step: Step) -> int:
         """Fire a tenant's share; the number of its fires."""
-        route = route_to(self._tenants.of_bytes(name))
+        route = route_to(self._tenants.of_bytes(name), step)
         queue = self._store.queue(IN_CATCH_UP, name)
         rows, _ = take(queue, Most(share, step.effects.room // 2))
         if not rows:

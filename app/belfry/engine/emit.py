@@ -41,8 +41,8 @@ class Route:
     """How events of a tenant leave; `waits` where they join its backlog instead.
 
     `dressed` records are more than the user's bytes; fires are `told` of by a lifecycle record;
-    `loose` records need not be in the transaction.  All of it is read per event, which slots make
-    quicker than a named tuple.
+    `loose` records need not be in the transaction.  `lateness_ms` is the list of the tenant's fires
+    in this step.  All of it is read per event, which slots make quicker than a named tuple.
     """
 
     tenant: Tenant
@@ -50,13 +50,15 @@ class Route:
     dressed: bool
     told: bool
     loose: bool
+    lateness_ms: list[int]
     waits: bool = False
 
 
-def route_to(tenant: Tenant, *, waits: bool = False) -> Route:
+def route_to(tenant: Tenant, step: Step, *, waits: bool = False) -> Route:
     """The route of a tenant in this step."""
     told_of = Outcome.FIRED in tenant.written
-    return Route(tenant, tenant.topic, tenant.dressed, told_of, tenant.loose, waits)
+    late = step.effects.lateness.setdefault(tenant.name, [])
+    return Route(tenant, tenant.topic, tenant.dressed, told_of, tenant.loose, late, waits)
 
 
 def emit(row: PendingRow, route: Route, identity: bytes, step: Step, missed: int = 0) -> None:
@@ -89,7 +91,7 @@ def emit(row: PendingRow, route: Route, identity: bytes, step: Step, missed: int
         key = group or schedule_id
     effects.fired.append((route.topic, key, group or None, value, headers))
     effects.fire_ids.append(identity)
-    effects.lateness_ms.append(step.now_ms - due_ms)
+    route.lateness_ms.append(step.now_ms - due_ms)
 
 
 def tell_fired(row: Pending, route: Route, identity: bytes, step: Step) -> None:
@@ -104,7 +106,8 @@ def fire_extra(row: Pending, tenant: Tenant, position: int, step: Step) -> bytes
     identity = extra_fire_id(row.name, row.life, row.version, position)
     now_ms = step.now_ms
     extra = row._replace(nominal_ms=now_ms, due_ms=now_ms, occurrence=EXTRA)
-    emit(extra, route_to(tenant), identity, step)
+    emit(extra, route_to(tenant, step), identity, step)
+    step.effects.go_on.append(row.tenant)
     return identity
 
 

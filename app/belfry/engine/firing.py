@@ -94,7 +94,7 @@ class Firing:
              tenant, _, group, _, _, _, extra, _) = row  # fmt: skip
             route = routes.get(tenant)
             if route is None:
-                route = routes[tenant] = self._route(tenant)
+                route = routes[tenant] = self._route(tenant, step)
             if route.waits or tenant in backlog or effects.room <= 0:
                 waiting.hold(as_pending(row), record)
                 effects.moved = True
@@ -106,9 +106,9 @@ class Firing:
             else:
                 fire_once(row, route, step)
 
-    def _route(self, name: bytes) -> Route:
+    def _route(self, name: bytes, step: Step) -> Route:
         tenant = self._tenants.of_bytes(name)
-        return route_to(tenant, waits=tenant.aside)
+        return route_to(tenant, step, waits=tenant.aside)
 
     def _fire_backlogs(self, at_most: int, step: Step) -> int:
         fired = 0
@@ -131,7 +131,7 @@ class Firing:
         How many of the rows have left, and how many occurrences have left in all.
         """
         waiting, effects, left, done = self._waiting, step.effects, 0, 0
-        route = route_to(turn.tenant)
+        route = route_to(turn.tenant, step)
         waiting.begin_turn()
         while done < look.most and (effects.room > 0 or not done):
             place, record, again = _next_of(look, left, waiting.next_put_back)

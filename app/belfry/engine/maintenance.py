@@ -4,6 +4,7 @@
     removal       what removed tenants have pending is cancelled
     zone change   what is pending by a rule of the clock is derived anew (`zone_change.py`)
     oldest        since when the oldest due event waits, and for what (`oldest.py`)
+    tallies       what is pending of each tenant, until all is counted (`tenant_figures.py`)
 
 Each walks through names from a cursor on, and goes on there with the next sweep.  A cursor that a
 step moved goes back with the step.  Whoever reads a row judges its age, so a sweep may be slow: it
@@ -16,6 +17,7 @@ from typing import Final, NamedTuple
 
 from belfry.engine.oldest import Oldest
 from belfry.engine.step import Step, Tracked, UndoLog
+from belfry.engine.tenant_figures import Tallies
 from belfry.engine.waiting import Waiting
 from belfry.engine.zone_change import ZoneChange
 from belfry.schedules.outcomes import Outcome
@@ -47,18 +49,21 @@ class Maintenance:
         tenants: StepTenants,
         waiting: Waiting,
         zones: ZoneChange,
+        tallies: Tallies,
         undo: UndoLog,
     ) -> None:
         self.retention = Retention(store, undo)
         self._removal = Removal(store, tenants, waiting, undo)
         self._zones = zones
-        self.oldest = Oldest(store, tenants, waiting)
+        self._tallies = tallies
+        self.oldest = Oldest(store, tenants, waiting, lambda: tallies.pending)
 
     def sweep(self, step: Step, at_most: int) -> None:
         """Look at the next rows: `at_most` of them, or a multiple where most are left alone."""
         self.retention.sweep(step, at_most)
         self._removal.sweep(step, at_most)
-        self.oldest.look()
+        self._tallies.sweep()
+        self.oldest.look(step.now_ms)
         self._zones.sweep(step, at_most)
 
 
@@ -185,6 +190,7 @@ class Removal:
         row = decode_pending(self._store.pending_at(name, location))
         self._waiting.left(tenant.name_bytes, location)
         self._store.remove(name, location)
+        step.effects.begun(row.tenant, -1)
         step.effects.outcomes[Outcome.CANCELLED] += 1
         if Outcome.CANCELLED in tenant.written:
             step.effects.lifecycle.append(

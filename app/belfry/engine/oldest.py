@@ -3,66 +3,155 @@
 The timeline's first event is known all the time.  What waits in queues of tenants, or behind ack
 locks, may be of very many: each look reads the first row of some of them, and what a round found is
 told when it is over.  So that is a second old, and older where more than `LOOKS` hold something.
+
+A round tells it of the partition (`due_ms`), and of each tenant (`waits`): where one waits for
+several things, the one that its oldest due event waits for.  A tenant that is blocked and has
+schedules is told of before any of them is due.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
-from typing import Final
+from typing import Final, NamedTuple
 
-from belfry.engine.ack_locks import UNREADABLE_LOCK
+from belfry.engine.ack_locks import UNREADABLE_LOCK, Lock
 from belfry.engine.waiting import Waiting
+from belfry.store.layout import keys
 from belfry.store.layout.records import IN_BACKLOG, IN_CATCH_UP
 from belfry.store.schedules import ScheduleStore
 from belfry.tenants.directory import StepTenants
+from belfry.tenants.waits import (
+    ACK_LOCK,
+    CATCH_UP,
+    FIRING,
+    LATER_RELEASE,
+    REASONS,
+    TENANT_BLOCKED,
+    TENANT_QUEUE,
+    Wait,
+    Why,
+    why,
+    why_locked,
+)
 
-FIRING: Final = "firing"
-TENANT_QUEUE: Final = "tenant_queue"
-TENANT_BLOCKED: Final = "tenant_blocked"
-CATCH_UP: Final = "catch_up"
-ACK_LOCK: Final = "ack_lock"
-LATER_RELEASE: Final = "later_release"
-REASONS: Final = (FIRING, TENANT_QUEUE, TENANT_BLOCKED, CATCH_UP, ACK_LOCK, LATER_RELEASE)
+__all__ = ["FIRING", "LOOKS", "REASONS", "Oldest"]
+
 LOOKS: Final = 200
+# Rows of a queue that holds what is due later too, or that a lock holds back, which are counted.
+MOST_COUNTED: Final = 100
 
-First = tuple[str, int | None]
+
+class First(NamedTuple):
+    """What one look found: whose it is, why it waits, and the first that is due of it."""
+
+    tenant: bytes
+    why: Why
+    due_ms: int | None
+    waiting: int
+    since_ms: int | None = None
 
 
 class Oldest:
     """The earliest due instants of what does not wait in the timeline, by what it waits for."""
 
-    def __init__(self, store: ScheduleStore, tenants: StepTenants, waiting: Waiting) -> None:
+    def __init__(
+        self,
+        store: ScheduleStore,
+        tenants: StepTenants,
+        waiting: Waiting,
+        pending: Callable[[], Iterable[bytes]],
+    ) -> None:
+        """`pending` names the tenants that have schedules."""
         self._store = store
         self._tenants = tenants
         self._waiting = waiting
+        self._pending = pending
         self._round: Iterator[First] | None = None
         self._found: dict[str, int] = {}
+        self._found_of: dict[bytes, First] = {}
         self.due_ms: dict[str, int] = {}
+        self.waits: Mapping[bytes, Wait] = {}
 
-    def look(self) -> None:
+    def look(self, now_ms: int) -> None:
         """Look at some; what a round has found is told from its end on."""
         if self._round is None:
-            self._found, self._round = {}, self._firsts()
+            self._found, self._found_of, self._round = {}, {}, self._firsts(now_ms)
         some = list(islice(self._round, LOOKS))
-        for reason, due_ms in some:
-            if due_ms is not None:
-                self._found[reason] = min(due_ms, self._found.get(reason, due_ms))
+        for first in some:
+            self._note(first)
         if len(some) < LOOKS:
             self.due_ms, self._round = self._found, None
+            self.waits = {name: self._wait(first, now_ms) for name, first in self._of_tenants()}
 
-    def _firsts(self) -> Iterator[First]:
-        first_ms, hints = self._store.first_of_queue_ms, self._waiting.hints
+    def _note(self, first: First) -> None:
+        reason, due_ms = first.why.waiting_for, first.due_ms
+        if due_ms is not None:
+            self._found[reason] = min(due_ms, self._found.get(reason, due_ms))
+        known = self._found_of.get(first.tenant)
+        if known is None or _age(first) < _age(known):
+            self._found_of[first.tenant] = first
+
+    def _of_tenants(self) -> Iterator[tuple[bytes, First]]:
+        """Tenants that wait for something, and not only for the next step."""
+        for name, first in self._found_of.items():
+            if first.why.waiting_for != FIRING:
+                yield name, first
+
+    def _wait(self, first: First, now_ms: int) -> Wait:
+        since_ms, before = first.since_ms, self.waits.get(first.tenant)
+        if since_ms is None:
+            goes_on = before is not None and before.why.cause == first.why.cause
+            since_ms = before.since_ms if before is not None and goes_on else now_ms
+        return Wait(first.why, since_ms, first.waiting, first.due_ms)
+
+    def _firsts(self, now_ms: int) -> Iterator[First]:
         for name in list(self._waiting.backlog):
-            reason = self._reason(name, TENANT_QUEUE if name in hints else FIRING)
-            yield reason, first_ms(IN_BACKLOG, name, hints.get(name, 0))
-        for name in list(self._waiting.catch_up):
-            yield self._reason(name, CATCH_UP), first_ms(IN_CATCH_UP, name, 0)
-        for lock, due_ms in self._store.first_behind_locks():
-            yield LATER_RELEASE if lock == UNREADABLE_LOCK else ACK_LOCK, due_ms
+            yield self._of_backlog(name, now_ms)
+        for name, size in list(self._waiting.catch_up.items()):
+            due_ms = self._store.first_of_queue_ms(IN_CATCH_UP, name, 0)
+            yield First(name, self._why(name, CATCH_UP), due_ms, size)
+        yield from self._behind_locks()
+        for name in self._pending():
+            if name not in self._waiting.backlog and self._tenants.of_bytes(name).stopped:
+                yield First(name, self._why(name, TENANT_BLOCKED), None, 0)
 
-    def _reason(self, name: bytes, usual: str) -> str:
+    def _of_backlog(self, name: bytes, now_ms: int) -> First:
+        hint = self._waiting.hints.get(name)
+        due_ms = self._store.first_of_queue_ms(IN_BACKLOG, name, hint or 0)
+        waiting = self._waiting.backlog.get(name, 0)
+        reason = self._why(name, FIRING if hint is None else TENANT_QUEUE)
+        if hint is not None:
+            # It holds what is due later as well.
+            due = self._store.queue_between(IN_BACKLOG, name, hint, now_ms)
+            waiting = sum(1 for _ in islice(due, MOST_COUNTED))
+            if not waiting and reason.waiting_for == TENANT_QUEUE:
+                reason = why(FIRING, self._tenants.of_bytes(name))
+        return First(name, reason, due_ms, waiting)
+
+    def _behind_locks(self) -> Iterator[First]:
+        for tenant, lock, due_ms in self._store.first_behind_locks():
+            waiting = sum(1 for _ in islice(self._store.locked(tenant, lock), MOST_COUNTED))
+            if lock == UNREADABLE_LOCK:
+                reason = why(LATER_RELEASE, self._tenants.of_bytes(tenant))
+                yield First(tenant, reason, due_ms, waiting)
+                continue
+            held = self._waiting.locks.holder(Lock(tenant, lock))
+            if held is None:
+                yield First(tenant, why(ACK_LOCK, self._tenants.of_bytes(tenant)), due_ms, waiting)
+            else:
+                key, awaited = held
+                _, fire_id = keys.awaited_names(key)
+                reason = why_locked(awaited.schedule_id.decode(), fire_id.decode())
+                yield First(tenant, reason, due_ms, waiting, awaited.fired_ms)
+
+    def _why(self, name: bytes, usual: str) -> Why:
         tenant = self._tenants.of_bytes(name)
         if tenant.stopped:
-            return TENANT_BLOCKED
-        return TENANT_QUEUE if tenant.queued and usual == FIRING else usual
+            return why(TENANT_BLOCKED, tenant)
+        return why(TENANT_QUEUE if tenant.queued and usual == FIRING else usual, tenant)
+
+
+def _age(first: First) -> tuple[bool, int]:
+    """What is due comes before what is not, the oldest first."""
+    return first.due_ms is None, first.due_ms or 0

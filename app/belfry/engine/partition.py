@@ -31,6 +31,7 @@ from belfry.engine.oldest import FIRING
 from belfry.engine.queues import Queues
 from belfry.engine.reports import Place, Reports
 from belfry.engine.step import NO_MANIFEST, Standing, Step, UndoLog
+from belfry.engine.tenant_figures import Tallies, TenantFigures
 from belfry.engine.waiting import Waiting
 from belfry.engine.zone_change import ZoneChange
 from belfry.firing.due import ScanPosition
@@ -40,6 +41,7 @@ from belfry.store.layout import keys
 from belfry.store.layout.records import Manifest, StoredState
 from belfry.store.schedules import ScheduleStore
 from belfry.tenants.directory import StepTenants, Tenants
+from belfry.tenants.waits import Wait
 from belfry.wire.batch import SourceBatch
 from belfry.wire.record import SourceRecord
 from belfry.wire.requests import Reference, RequestReader
@@ -90,7 +92,8 @@ class PartitionEngine:
         self._fast_path = FastPath(place, store, of_step, self._waiting, reports)
         self._hot_tenants = HotTenants()
         self.aside = Aside(store, reader, tenants, undo)
-        self._maintenance = Maintenance(store, of_step, self._waiting, self._zones, undo)
+        self._tallies = tallies = Tallies(store, of_step)
+        self._maintenance = Maintenance(store, of_step, self._waiting, self._zones, tallies, undo)
         self._next_due_ms = store.first_due_ms(self._stands.scan.next)
         self._step = self._begun()
 
@@ -148,6 +151,15 @@ class PartitionEngine:
         if due_ms is not None:
             found[FIRING] = min(due_ms, found.get(FIRING, due_ms))
         return found
+
+    def tenants(self) -> dict[bytes, TenantFigures]:
+        """Figures by tenant, `REST` for those that are not told apart; from any thread."""
+        waits, tallies = self._maintenance.oldest.waits, self._tallies
+        return {n: tallies.of(n, waits.get(n)) for n in (*waits, *tallies.names())}
+
+    def wait_of(self, tenant: bytes) -> Wait | None:
+        """Why a tenant's events wait, as the last sweep saw it; from any thread."""
+        return self._maintenance.oldest.waits.get(tenant)
 
     @property
     def sweeps_behind(self) -> bool:
@@ -306,6 +318,7 @@ class PartitionEngine:
         self._stands = self._step.stands(manifest)
         self._maintenance.retention.wrote(len(self._step.effects.rows))
         self._limits.keep_up()
+        self._tallies.committed(self._step.effects)
         self.aside.forget_empty()
         self._store.commit(StoredState(changelog_offset, now_ms, manifest))
         self._undo.forget()

@@ -140,6 +140,7 @@ class Reports:
         effects.room -= min(size_of(record), MAX_REJECTED_BYTES)
         effects.outcomes[Outcome.REJECTED] += 1
         effects.rejections[rejection.code] += 1
+        effects.refused["" if request is None else request["tenant"]] += 1
         if request is None or not (request["tenant"] or request["request_id"] is not None):
             return
         reply = Reply(Outcome.REJECTED, code=rejection.code, reason=rejection.reason)

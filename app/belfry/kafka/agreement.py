@@ -22,6 +22,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from belfry.kafka.anchors import anchor_group
+from belfry.kafka.causes import cause_of
 from belfry.kafka.offset_notes import ANSWER_S, OffsetNotes
 from belfry.kafka.topics import REACH_S
 from belfry.settings import DeliverySettings, SharedSettings
@@ -141,7 +142,7 @@ def _others(admin: AdminClient, settings: DeliverySettings) -> int:
         asked: Any = admin.describe_consumer_groups([group], request_timeout=ANSWER_S)
         members = asked[group].result(ANSWER_S).members
     except (KafkaException, TimeoutError) as error:
-        log.warning("whether other workers run is not known", reason=str(error))
+        log.warning("whether other workers run is not known", reason=cause_of(error))
         return 0
     return sum(own is None or each.group_instance_id != own for each in members)
 

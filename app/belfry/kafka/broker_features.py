@@ -123,13 +123,13 @@ async def _ask(properties: dict[str, Any]) -> dict[str, Features | str]:
     await client.bootstrap()
     try:
         numbers = [broker.nodeId for broker in client.cluster.brokers()]
-        found = await asyncio.gather(*(_features(client, number) for number in numbers))
+        found = await asyncio.gather(*(ask_features(client, number) for number in numbers))
         return {str(number): each for number, each in zip(numbers, found, strict=True)}
     finally:
         await client.close()
 
 
-async def _features(client: Any, number: int) -> Features | str:
+async def ask_features(client: Any, number: int) -> Features | str:
     """What one broker can do; one that is away, or answers what nobody can read, says why."""
     try:
         answer = await asyncio.wait_for(client.send(number, _ApiVersions()), ONE_ANSWER_S)

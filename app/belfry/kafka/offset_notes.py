@@ -24,6 +24,8 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient
 
+from belfry.kafka.causes import cause_of
+
 ANSWER_S: Final = 5.0
 NO_GROUP: Final = KafkaError.GROUP_ID_NOT_FOUND
 
@@ -46,7 +48,7 @@ class OffsetNotes:
             answers = self._admin.list_consumer_group_offsets([asked], request_timeout=ANSWER_S)
             found = answers[self.group].result(ANSWER_S).topic_partitions
         except (KafkaException, TimeoutError) as error:
-            raise ConnectionError(f"group {self.group}: {error}") from error
+            raise ConnectionError(f"group {self.group}: {cause_of(error)}") from error
         unknown = KafkaError.UNKNOWN_TOPIC_OR_PART
         for each in found:
             if each.error is not None and each.error.code() != unknown:
@@ -69,7 +71,7 @@ class OffsetNotes:
             answers = self._admin.alter_consumer_group_offsets([given], request_timeout=ANSWER_S)
             written = answers[self.group].result(ANSWER_S).topic_partitions
         except (KafkaException, TimeoutError) as error:
-            raise ConnectionError(f"group {self.group}: {error}") from error
+            raise ConnectionError(f"group {self.group}: {cause_of(error)}") from error
         return {each.partition: each.error.str() for each in written if each.error is not None}
 
     def _reach_coordinator(self) -> None:
@@ -81,4 +83,4 @@ class OffsetNotes:
         except (KafkaException, TimeoutError) as error:
             # A coordinator that knows no such group is one.
             if isinstance(error, TimeoutError) or error.args[0].code() != NO_GROUP:
-                raise ConnectionError(f"group {self.group}: {error}") from error
+                raise ConnectionError(f"group {self.group}: {cause_of(error)}") from error

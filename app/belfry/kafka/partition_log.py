@@ -6,21 +6,21 @@ that "read to the end" never waits for a record that does not come.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, Final
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from belfry.kafka.changelog_sieve import Changes, Sieve
-from belfry.kafka.detour import BOUNDED, Detours, needs_detour
-from belfry.kafka.one_fetch import OffsetGone
 
 REQUEST_S: Final = 10.0
 FEW: Final = 100
-
-
-def _all(wanted: int) -> int:
-    return wanted
+_WITHOUT_GROUP: Final[dict[str, Any]] = {
+    "group.id": "belfry-reads-without-a-group",
+    "enable.auto.commit": False,
+    "enable.partition.eof": True,
+    "auto.offset.reset": "error",
+}
 
 
 class LostRange(Exception):
@@ -40,49 +40,48 @@ class OutOfRange(LostRange):
     """The log that was being read has changed under its reader: seek anew to learn how."""
 
 
-class PartitionLog:
-    """A reader of one partition from a position on.
+class LogBounds:
+    """Where one partition of a topic begins and ends."""
 
-    `requests` says that batches which the consumer cannot unpack are read on a detour.
-    """
-
-    def __init__(
-        self, properties: dict[str, Any], topic: str, partition: int, *, requests: bool = False
-    ) -> None:
-        self._properties = {
-            **properties,
-            "group.id": "belfry-reads-without-a-group",
-            "enable.auto.commit": False,
-            "enable.partition.eof": True,
-            "auto.offset.reset": "error",
-        }
-        if requests:
-            self._properties |= BOUNDED
-        self._consumer = Consumer({**self._properties, "isolation.level": "read_committed"})
+    def __init__(self, properties: dict[str, Any], topic: str, partition: int) -> None:
+        self._properties = {**properties, **_WITHOUT_GROUP}
         self._name = TopicPartition(topic, partition)
-        self._failed: Exception | None = None
-        self._detours = Detours(properties) if requests else None
-        # Which records of a changelog count; of other topics nobody asks.
-        self.sieve = Sieve()
-        self.position = 0
-        # When the last record that was read was appended, by the broker's clock.
-        self.newest_ms: int | None = None
 
     @property
     def topic(self) -> str:
         """Name of the topic."""
         return str(self._name.topic)
 
-    @property
-    def _where(self) -> tuple[str, int]:
-        return self.topic, int(self._name.partition)
+    def ends(self) -> tuple[int, int]:
+        """First offset of the log, and the first one that an open transaction holds back."""
+        return self._asked("read_committed")
 
-    def seek(self, offset: int, *, manifest_at: int = -1) -> None:
-        """Read from this offset on; LostRange if the log begins later.
+    def log_end(self) -> int:
+        """The offset after the last record, whether an open transaction holds it back or not.
 
-        `manifest_at` is where the last manifest before it lies, where that is known: a stranger's
-        copy of an older row is not believed behind it.
+        Asked over a connection of its own, so any thread may, while another one reads.
         """
+        return self._asked("read_uncommitted")[1]
+
+    def _asked(self, isolation: str) -> tuple[int, int]:
+        consumer = Consumer({**self._properties, "isolation.level": isolation})
+        try:
+            return self._ends(consumer)
+        finally:
+            consumer.close()
+
+    def _ends(self, consumer: Consumer) -> tuple[int, int]:
+        try:
+            ends = consumer.get_watermark_offsets(self._name, REQUEST_S, cached=False)
+        except KafkaException as error:
+            raise ConnectionError(f"{self._name.topic}: {error.args[0].str()}") from error
+        if ends is None:
+            raise ConnectionError(f"{self._name.topic}: no answer within {REQUEST_S} s")
+        low, high = ends
+        return low, high
+
+    def check(self, offset: int) -> None:
+        """Whether one can read from this offset on; raises LostRange or AheadOfLog."""
         low, high = self.ends()
         # An open transaction may hold the end back that readers see; what was read stays read.
         if offset > high and offset > (high := self.log_end()):
@@ -97,57 +96,47 @@ class PartitionLog:
                 f"{self._name.topic}/{self._name.partition} begins at offset {low}; offsets"
                 f" {offset} to {low - 1} are gone before they were read"
             )
-        self._failed = None
-        if self._detours is not None:
-            self._detours.clear()
-        self.sieve.restart(manifest_at)
-        self._assign(offset)
 
-    def _assign(self, offset: int) -> None:
-        self.position = offset
-        self._consumer.assign([TopicPartition(self._name.topic, self._name.partition, offset)])
+
+class PartitionLog(LogBounds):
+    """A reader of one partition that workers write, from a position on."""
+
+    def __init__(self, properties: dict[str, Any], topic: str, partition: int) -> None:
+        super().__init__(properties, topic, partition)
+        self._consumer = Consumer({**self._properties, "isolation.level": "read_committed"})
+        self._failed: Exception | None = None
+        # Which records of a changelog count; of other topics nobody asks.
+        self.sieve = Sieve()
+        self.position = 0
+        # When the last record that was read was appended, by the broker's clock.
+        self.newest_ms: int | None = None
 
     def ends(self) -> tuple[int, int]:
         """First offset of the log, and the first one that an open transaction holds back."""
         return self._ends(self._consumer)
 
-    def log_end(self) -> int:
-        """The offset after the last record, whether an open transaction holds it back or not.
+    def seek(self, offset: int, *, manifest_at: int = -1) -> None:
+        """Read from this offset on; LostRange if the log begins later.
 
-        Asked over a connection of its own, so any thread may, while another one reads.
+        `manifest_at` is where the last manifest before it lies, where that is known: a stranger's
+        copy of an older row is not believed behind it.
         """
-        consumer = Consumer({**self._properties, "isolation.level": "read_uncommitted"})
-        try:
-            return self._ends(consumer)[1]
-        finally:
-            consumer.close()
+        self.check(offset)
+        self._failed = None
+        self.sieve.restart(manifest_at)
+        self.position = offset
+        self._consumer.assign([TopicPartition(self._name.topic, self._name.partition, offset)])
 
-    def _ends(self, consumer: Consumer) -> tuple[int, int]:
-        try:
-            ends = consumer.get_watermark_offsets(self._name, REQUEST_S, cached=False)
-        except KafkaException as error:
-            raise ConnectionError(f"{self._name.topic}: {error.args[0].str()}") from error
-        if ends is None:
-            raise ConnectionError(f"{self._name.topic}: no answer within {REQUEST_S} s")
-        low, high = ends
-        return low, high
-
-    def read(
-        self, at_most: int, wait_s: float, cautious: Callable[[int], int] = _all
-    ) -> list[Message]:
+    def read(self, at_most: int, wait_s: float) -> list[Message]:
         """The next records, at most `at_most`; `position` moves behind them.
 
-        `cautious` is asked when there is a first one, and may want fewer in all.
         An error that comes with records is raised by the next call: who goes on reading after it
         has lost none of them.
         """
         self._raise_what_failed()
-        if self._detours is not None and self._where in self._detours:
-            return self._read_on_detour(self._detours, at_most)
         first = self._consumer.poll(wait_s)
         if first is None:
             return []
-        at_most = cautious(at_most)
         messages = [first, *self._consumer.consume(at_most - 1, 0.002)] if at_most > 1 else [first]
         records = [message for message in messages if message.error() is None]
         if len(records) != len(messages):
@@ -164,24 +153,6 @@ class PartitionLog:
         assert last is not None
         self.position = max(self.position, last + 1)
         self.newest_ms = records[-1].timestamp()[1]
-
-    def _read_on_detour(self, detours: Detours, at_most: int) -> list[Message]:
-        """The next records of the batch that the consumer cannot unpack; behind it, it goes on."""
-        try:
-            records = detours.take(at_most)
-        except OffsetGone as error:
-            raise OutOfRange(str(error)) from None
-        if records:
-            self._note(records)
-        for end in detours.ended().values():
-            self._assign(max(self.position, end))
-        return records
-
-    def _begin_detour(self, detours: Detours, offset: int) -> None:
-        """Read on without the consumer, which would report the same batch for ever."""
-        self.position = max(self.position, offset)
-        self._consumer.unassign()
-        detours.begin(self._where, self.position)
 
     def _raise_what_failed(self) -> None:
         failed, self._failed = self._failed, None
@@ -204,8 +175,6 @@ class PartitionLog:
                 self.position = max(self.position, message.offset() or 0)
             elif error.code() == KafkaError._AUTO_OFFSET_RESET:
                 failed = OutOfRange(f"{self._name.topic}/{self._name.partition}: {error.str()}")
-            elif self._detours is not None and needs_detour(error):
-                self._begin_detour(self._detours, message.offset() or 0)
             elif error.fatal() or not error.retriable():
                 failed = ConnectionError(f"{self._name.topic}: {error.str()}")
         return failed

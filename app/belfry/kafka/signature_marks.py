@@ -22,6 +22,7 @@ import structlog
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from belfry.kafka.causes import cause_of
 from belfry.settings import SharedSettings
 
 ANSWER_S: Final = 5.0
@@ -72,7 +73,7 @@ class Marks:
             answers = self._admin.list_consumer_group_offsets([asked], request_timeout=ANSWER_S)
             found = answers[self.group].result(ANSWER_S).topic_partitions
         except (KafkaException, TimeoutError) as error:
-            raise ConnectionError(f"group {self.group}: {error}") from error
+            raise ConnectionError(f"group {self.group}: {cause_of(error)}") from error
         for each in found:
             if each.error is not None and each.error.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
                 raise ConnectionError(f"group {self.group}: {each.error.str()}")
@@ -113,7 +114,7 @@ class Marks:
             answers = self._admin.alter_consumer_group_offsets([given], request_timeout=ANSWER_S)
             written = answers[self.group].result(ANSWER_S).topic_partitions
         except (KafkaException, TimeoutError) as error:
-            raise ConnectionError(f"group {self.group}: {error}") from error
+            raise ConnectionError(f"group {self.group}: {cause_of(error)}") from error
         for each in written:
             if each.error is not None:
                 raise ConnectionError(f"group {self.group}: {each.error.str()}")

@@ -16,6 +16,8 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its own re-
     ConfigResource,
 )
 
+from belfry.kafka.causes import cause_of
+
 ADMIN_S: Final = 10.0
 TOPICS_AT_ONCE: Final = 500
 BATCH_OVERHEAD_BYTES: Final = 1024
@@ -31,7 +33,7 @@ def largest_records(admin: AdminClient, topics: Iterable[str]) -> Iterator[tuple
             try:
                 limit = int(answer.result(ADMIN_S)["max.message.bytes"].value)
             except (KafkaException, TimeoutError) as error:
-                log.warning("topic not described", topic=resource.name, reason=repr(error))
+                log.warning("topic not described", topic=resource.name, reason=cause_of(error))
                 continue
             yield resource.name, limit - BATCH_OVERHEAD_BYTES
 
@@ -47,7 +49,7 @@ def not_writable(admin: AdminClient, topics: Iterable[str]) -> set[str]:
             try:
                 allowed = answer.result(ADMIN_S).authorized_operations
             except (KafkaException, TimeoutError) as error:
-                log.warning("topic not described", topic=topic, reason=repr(error))
+                log.warning("topic not described", topic=topic, reason=cause_of(error))
                 continue
             if allowed is not None and AclOperation.WRITE not in allowed:
                 barred.add(topic)

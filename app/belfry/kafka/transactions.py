@@ -7,10 +7,9 @@ committed, `Aborted` for certain, and `Unknown`, after which this producer is ne
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
@@ -23,8 +22,13 @@ from belfry.kafka.giving_up import PURGED, give_up
 from belfry.kafka.non_transactional import LooseProducer
 from belfry.kafka.outcome import Aborted, Fenced, Misplaced, TopicGone, Unknown
 from belfry.kafka.row_signing import RowSigner
-from belfry.schedules.identity import partition_of
-from belfry.wire.lifecycle import encode_lifecycle, headers_of
+from belfry.kafka.step_records import (
+    Outlets,
+    changelog_rows,
+    delivery_records,
+    fired_records,
+    outcome_records,
+)
 
 COMMIT_S: Final = 9.5
 INIT_S: Final = 30.0
@@ -34,20 +38,6 @@ _FENCED: Final = {
     KafkaError.INVALID_PRODUCER_EPOCH,
     KafkaError.PRODUCER_FENCED,
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Outlets:
-    """Topics that every partition writes to, and the frame of lifecycle records."""
-
-    changelog: str
-    schedules: str
-    rejected: str
-    lifecycle: str
-    lifecycle_head: bytes
-    deliveries: str
-    deliveries_head: bytes
-    partitions_of: Callable[[str], int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +62,30 @@ class Receipt:
     acknowledged_at_ms: float
 
 
+class StepProducer(Protocol):
+    """What makes the steps of one partition true: one of the two writers.
+
+    `signer` signs the rows, where workers do, and is given with the partition.
+    """
+
+    signer: RowSigner | None
+    lease: ReadLease
+
+    def connect(self) -> None:
+        """Learn of the cluster ahead of time; raises ConnectionError."""
+
+    def open(self) -> None:
+        """Fence the former owner; raises Fenced or Unknown."""
+
+    def commit(self, effects: Effects) -> Receipt:
+        """Make a sealed step's effects true; raises Aborted, Fenced or Unknown."""
+
+    def close(self) -> None:
+        """Give the producer up; an open transaction is left to the next owner's fence."""
+
+
 class PartitionProducer:
-    """The transactional producer of one partition."""
+    """The transactional producer of one partition, by librdkafka."""
 
     def __init__(
         self,
@@ -132,39 +144,18 @@ class PartitionProducer:
         return self._receipt(sent_ms)
 
     def _produce_outputs(self, effects: Effects) -> None:
-        produce: Any = self._producer.produce
-        outlets = self._outlets
+        outlets, produce = self._outlets, self._produce
         watch: dict[str, Any] = {"on_delivery": self._on_output} if self._watchful else {}
         fired = self._send_loose(effects) if effects.loose else effects.fired
-        for topic, key, group, value, headers in fired:
-            where = {}
-            try:
-                if group is None:
-                    produce(topic, value, key, headers=headers, **watch)
-                else:
-                    where = {"partition": partition_of(group, outlets.partitions_of(topic))}
-                    produce(topic, value, key, headers=headers, **where, **watch)
-            except BufferError:
-                again = partial(produce, topic, value, key, headers=headers, **where, **watch)
-                produce_in_time(self._producer, again)
-        produce = self._produce
-        for name, body, headers in effects.deliveries:
-            produce(outlets.deliveries, outlets.deliveries_head + body, name, headers=headers)
+        for topic, where, key, value, headers in fired_records(fired, outlets):
+            placed = watch if where is None else {"partition": where, **watch}
+            produce(topic, value, key, headers=headers, **placed)
+        for topic, _, key, value, headers in delivery_records(effects, outlets):
+            produce(topic, value, key, headers=headers)
         self._failpoint("S2")
-        for rejected in effects.rejected:
-            produce(outlets.rejected, rejected.value, rejected.key, headers=rejected.headers)
-        for stray in effects.rerouted:
-            produce(
-                outlets.schedules,
-                stray.value,
-                stray.key,
-                partition=stray.partition,
-                headers=stray.headers,
-            )
-        for event in effects.lifecycle:
-            about = f"{event.tenant}/{event.schedule_id}".encode(errors="replace")
-            value = outlets.lifecycle_head + encode_lifecycle(event)
-            produce(outlets.lifecycle, value, about, headers=headers_of(event))
+        for topic, where, key, value, headers in outcome_records(effects, outlets):
+            placed = {} if where is None else {"partition": where}
+            produce(topic, value, key, headers=headers, **placed)
 
     def _produce(self, *args: Any, **options: Any) -> None:
         """Produce a record; one for which the queue has no room waits until it has."""
@@ -185,17 +176,12 @@ class PartitionProducer:
     def _record(self, effects: Effects) -> float:
         """Put into the transaction what makes this step the partition's next state."""
         # The manifest was added last, and its acknowledgement gives offset and append time.
-        topic, signer = self._outlets.changelog, self.signer
-        if signer is None:
-            rows = [{"key": key, "value": value} for key, value in effects.rows.items()]
-            manifest = rows.pop()
-        else:
-            rows, tombstones, manifest = signer.sign(effects.rows)
+        topic = self._outlets.changelog
+        rows, tombstones, manifest = changelog_rows(effects.rows, self.signer)
         if rows and not produce_rows(self._producer, topic, self._partition, rows):
             self._out_of_order()
-        if signer is not None:
-            for key, headers in tombstones:
-                self._produce(topic, None, key, partition=self._partition, headers=headers)
+        for key, headers in tombstones:
+            self._produce(topic, None, key, partition=self._partition, headers=headers)
         self.lease.serves()
         self.lease.sent(self._clock.monotonic_ms())
         sent_ms = self._clock.wall_ms()

@@ -6,24 +6,35 @@ A megabyte of zstd or gzip may unpack to a gigabyte, and six thousand bytes to m
 megabytes.  So nothing is unpacked into memory that grows with it.
 
 A zstd frame says how far back it refers, and a decoder keeps so much: `MOST_WINDOW_BYTES` at most,
-as RFC 8878 recommends; levels up to 19 need no more.  Snappy and lz4 unpack to 22 and 255 times
-their size at most, and Kafka's client does so; what it cannot unpack of them is damaged.
+as RFC 8878 recommends; levels up to 19 need no more.  Lz4 and snappy, which unpack to 255 and 22
+times their size at most, are unpacked block by block (`unpacking_blocks.py`).
 """
 
 from __future__ import annotations
 
+import struct
 import zlib
 from collections.abc import Iterator
 from typing import Final
 
+import cramjam
 import zstandard
 
+from belfry.kafka.unpacking_blocks import Damaged, unlz4, unsnappy
 from belfry.wire.record_stream import Unreadable
 
 NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
 CHUNK_BYTES: Final = 256 * 1024
 MOST_WINDOW_BYTES: Final = 8 * 1024 * 1024
 _NAMES: Final = {GZIP: "gzip", SNAPPY: "snappy", LZ4: "lz4", ZSTD: "zstd"}
+_BROKEN: Final = (
+    Damaged,
+    zlib.error,
+    zstandard.ZstdError,
+    cramjam.DecompressionError,
+    struct.error,
+    IndexError,
+)
 _GZIP_OR_ZLIB: Final = 32 + zlib.MAX_WBITS
 
 
@@ -36,9 +47,13 @@ def chunks_of(codec: int, packed: memoryview) -> Iterator[bytes | memoryview]:
             yield from _gunzip(packed)
         elif codec == NONE:
             yield packed
+        elif codec == LZ4:
+            yield from unlz4(packed)
+        elif codec == SNAPPY:
+            yield from unsnappy(packed)
         else:
-            raise Unreadable(f"it cannot be unpacked as {_NAMES.get(codec, f'codec {codec}')}")
-    except (zlib.error, zstandard.ZstdError) as error:
+            raise Unreadable(f"nobody knows codec {codec}")
+    except _BROKEN as error:
         raise Unreadable(f"it cannot be unpacked as {_NAMES[codec]}: {error}") from None
 
 

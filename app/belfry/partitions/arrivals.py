@@ -25,6 +25,11 @@ class Arrivals:
         self._guard = guard
         self.problem = ""
 
+    @property
+    def paused_because(self) -> str:
+        """Why the clock keeps the partition from firing; empty where it does not."""
+        return self._guard.paused_because
+
     def may_enter(self, batch: SourceBatch) -> bool:
         """Whether there is a clock to take this batch in by."""
         known = self._guard.may_fire or newest_ms(batch) is not None

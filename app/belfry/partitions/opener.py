@@ -25,8 +25,10 @@ from belfry.kafka.agreement import Agreement, Refused
 from belfry.kafka.changelog_trust import ChangelogTrust, NotTrusted
 from belfry.kafka.client_properties import consumer_properties, producer_properties
 from belfry.kafka.partition_log import LogEnds, PartitionLog
+from belfry.kafka.request_log import RequestLog
 from belfry.kafka.signature_marks import Mark
-from belfry.kafka.transactions import Outlets, PartitionProducer, Surroundings
+from belfry.kafka.step_records import Outlets
+from belfry.kafka.transactions import StepProducer, Surroundings
 from belfry.partitions.forwarding import IngressProducer, committed_position
 from belfry.partitions.gauges import Gauges
 from belfry.partitions.intake_end import IntakeEnd
@@ -52,6 +54,7 @@ from belfry.store.ordered_map import MemoryMap
 from belfry.store.replay import Replay
 from belfry.store.schedules import ScheduleStore
 from belfry.tenants.directory import Tenants
+from belfry.transactions.choosing import MakeProducer
 from belfry.wire.requests import RequestReader
 from belfry.wire.worker_keys import Purpose
 
@@ -81,6 +84,7 @@ class PartitionOpener:
     trust: ChangelogTrust
     stale_ms: int
     leaves: Callable[[int, bool], bool]
+    producers: MakeProducer
     agreement: Agreement
 
     def take_over(self, term: Term) -> Owned:
@@ -132,7 +136,7 @@ class PartitionOpener:
         )
 
     def _sign(
-        self, partition: int, producer: PartitionProducer, recovered: Recovered
+        self, partition: int, producer: StepProducer, recovered: Recovered
     ) -> Resigning | None:
         """Sign what this owner writes, where workers sign; and what is to be signed anew."""
         trust = self.trust
@@ -187,11 +191,11 @@ class PartitionOpener:
         limits = self.settings.registry_wait_ms / 1000, self.settings.registry_lookups_per_minute
         return Resolver(reader, self.lookups, self.tenants, limits, sets_aside=sets_aside)
 
-    def _source_reader(self, source: PartitionLog, term: Term) -> SourceReader:
+    def _source_reader(self, source: RequestLog, term: Term) -> SourceReader:
         settings = self.settings
         return SourceReader(source, settings.batch_records, settings.step_bytes, term.hand_over)
 
-    def _intake_end(self, partition: int, source: PartitionLog, end: int) -> IntakeEnd:
+    def _intake_end(self, partition: int, source: RequestLog, end: int) -> IntakeEnd:
         return IntakeEnd(end, source.log_end, lambda: self.watch.stranger(partition))
 
     def _inlets(self, term: Term) -> Inlets:
@@ -208,7 +212,7 @@ class PartitionOpener:
         )
         return Inlets(term.partition, means, term.woken)
 
-    def _recover(self, term: Term, producer: PartitionProducer, source: PartitionLog) -> Recovered:
+    def _recover(self, term: Term, producer: StepProducer, source: RequestLog) -> Recovered:
         warm = term.warm
         changelog = (
             self._log(self.outlets.changelog, term.partition) if warm is None else warm.changelog
@@ -263,10 +267,9 @@ class PartitionOpener:
         path = self.settings.data_dir / f"partition-{partition}"
         return LocalState(path, stamp, self.stale_ms, self.clock)
 
-    def _producer(self, partition: int) -> PartitionProducer:
-        return PartitionProducer(
-            producer_properties(self.settings, str(partition)), partition, self._surroundings()
-        )
+    def _producer(self, partition: int) -> StepProducer:
+        properties = producer_properties(self.settings, str(partition))
+        return self.producers(properties, partition, self._surroundings())
 
     def _engine(
         self, partition: int, store: ScheduleStore, reader: RequestReader
@@ -279,9 +282,9 @@ class PartitionOpener:
         )
         return PartitionEngine(place, store, reader, self.tenants, self.settings.step_bytes)
 
-    def _requests(self, partition: int) -> PartitionLog:
+    def _requests(self, partition: int) -> RequestLog:
         properties = consumer_properties(self.settings)
-        return PartitionLog(properties, self.outlets.schedules, partition, requests=True)
+        return RequestLog(properties, self.outlets.schedules, partition)
 
     def _log(self, topic: str, partition: int) -> PartitionLog:
         return PartitionLog(consumer_properties(self.settings), topic, partition)

@@ -16,14 +16,11 @@ from collections.abc import Callable
 from itertools import accumulate
 from threading import Event, Semaphore, Thread
 from time import monotonic
-from typing import Any, Final
+from typing import Final
 
 import structlog
-from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Message
 
-from belfry.kafka.caution import Caution
-from belfry.kafka.partition_log import PartitionLog
-from belfry.kafka.record_headers import headers_of
+from belfry.kafka.request_log import RequestLog
 from belfry.wire.batch import SourceBatch
 from belfry.wire.record import SourceRecord, size_of
 
@@ -40,7 +37,7 @@ class SourceReader:
 
     def __init__(
         self,
-        source: PartitionLog,
+        source: RequestLog,
         batch_records: int,
         batch_bytes: int,
         hand_over: Callable[[SourceBatch], None],
@@ -49,7 +46,6 @@ class SourceReader:
         self._batch_records = batch_records
         self._batch_bytes = batch_bytes
         self._hand_over = hand_over
-        self._caution = Caution()
         # What was read and not handed over: where it begins, its records and their sizes.
         self._start = 0
         self._read: list[SourceRecord] = []
@@ -126,12 +122,11 @@ class SourceReader:
         self._start = self._source.position
         self._stopping.wait(max(0.0, self._next_sip - monotonic()))
         while not self._stopping.is_set():
-            messages = self._source.read(self._batch_records, WAIT_S, self._caution.at_most)
+            records = self._source.read(self._batch_records, WAIT_S)
             if self._source.position != self._start:
-                self._read, self._appended = _records(messages), _appended(messages)
-                self._sizes = _sizes(self._read)
-                self._caution.took(sum(self._sizes))
-                if len(messages) < SIP_RECORDS:
+                self._read, self._appended = records, self._source.appended
+                self._sizes = _sizes(records)
+                if len(records) < SIP_RECORDS:
                     self._next_sip = monotonic() + SIP_S
                 return
         raise StopReading
@@ -154,23 +149,9 @@ class StopReading(Exception):
     """The reader was asked to stop while it waited."""
 
 
-def _appended(messages: list[Message]) -> bool:
-    """Whether a batch has the broker's append times: a topic's setting, so two records tell."""
-    ends = (messages[:1], messages[-1:])
-    return all(m.timestamp()[0] == TIMESTAMP_LOG_APPEND_TIME for end in ends for m in end)
-
-
 def _sizes(records: list[SourceRecord]) -> list[int]:
     """Bytes of each record; most have no headers."""
     return [
         size_of(record) if record[4] else len(record[2] or b"") + len(record[3] or b"")
         for record in records
-    ]
-
-
-def _records(messages: list[Message]) -> list[SourceRecord]:
-    given: Any = messages
-    return [
-        (m.offset(), m.timestamp()[1], m.key(), m.value(), headers)
-        for m, headers in zip(given, headers_of(messages), strict=True)
     ]

@@ -11,33 +11,26 @@ a commit, and then `begin`s anew.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Event, Thread
 from typing import Any, Final
 
 import structlog
-from confluent_kafka import (
-    OFFSET_BEGINNING,
-    TIMESTAMP_LOG_APPEND_TIME,
-    Consumer,
-    KafkaError,
-    KafkaException,
-    Message,
-    TopicPartition,
-)
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from belfry.engine.effects import STEP_BYTES, Effects
 from belfry.engine.handing_over import Inlet, hand_over
 from belfry.host.clock import SystemClock
-from belfry.kafka.caution import Caution
-from belfry.kafka.detour import BOUNDED, Detours, needs_detour
-from belfry.kafka.record_headers import headers_of
+from belfry.kafka.batch_reader import BatchReader
+from belfry.kafka.fetcher import Answer, Fetcher, OffsetGone, Where
 from belfry.partitions.forwarding import RENEW_MS, IngressProducer
 from belfry.partitions.gauges import Gauges
 from belfry.partitions.tenant_topics import TenantTopics
 from belfry.telemetry.limited import LimitedLogger
 from belfry.tenants.directory import Tenants
+from belfry.wire.record import SourceRecord
 
 READ_RECORDS: Final = 2_000
 WAIT_S: Final = 0.2
@@ -48,8 +41,6 @@ ASK_S: Final = 10.0
 AGAIN_MS: Final = 1_000.0
 
 log = structlog.get_logger(__name__)
-
-Where = tuple[str, int]
 
 
 class InletProducer(IngressProducer):
@@ -151,23 +142,19 @@ class Reading:
         self._means = means
         self._log = said
         self._producer = means.producer()
+        self._fetcher = Fetcher(means.consumer_properties)
+        # Asks for positions alone.
         self._consumer = Consumer(
-            {
-                **means.consumer_properties,
-                **BOUNDED,
-                "group.id": self._producer.group,
-                "enable.auto.commit": False,
-                "enable.partition.eof": True,
-                "auto.offset.reset": "error",
-                "isolation.level": "read_committed",
-            }
+            {**means.consumer_properties, "group.id": self._producer.group}
+            | {"enable.auto.commit": False, "isolation.level": "read_committed"}
         )
         self._inlets: dict[Where, Inlet] = {}
         self._positions: dict[Where, int] = {}
+        self._readers: dict[Where, BatchReader] = {}
+        # What was read and not handed over yet.
+        self._read: dict[Where, deque[SourceRecord]] = {}
         self._ended: set[Where] = set()
         self._lost: set[Where] = set()
-        self._caution = Caution()
-        self._detours = Detours(means.consumer_properties)
         self._followed: frozenset[Inlet] = frozenset()
         self._renewed_ms = means.clock.monotonic_ms()
 
@@ -185,15 +172,14 @@ class Reading:
         """Close the connections."""
         self._producer.close()
         self._consumer.close()
+        self._fetcher.close()
 
     def turn(self, stopping: Event) -> None:
         """Hand over what has come, in one transaction."""
         if self._means.topics.of(self._home) != self._followed:
             self._follow()
-        messages, effects = self._hand_over_some()
-        records = [message for message in messages if message.error() is None]
-        ended = self._detours.ended()
-        behind = {**self._behind(records), **ended}
+        count, effects = self._hand_over_some()
+        behind = self._behind()
         now_ms = self._means.clock.monotonic_ms()
         if now_ms - self._renewed_ms >= RENEW_MS:
             self._renewed_ms = now_ms
@@ -201,29 +187,31 @@ class Reading:
         if behind:
             self._commit(effects, behind)
             self._positions.update(behind)
-            if len(records) < SIP_RECORDS:
+            if count < SIP_RECORDS:
                 stopping.wait(SIP_S)
-        if ended:
-            self._assign()
-        for message in messages:
-            self._pass(message)
 
-    def _hand_over_some(self) -> tuple[list[Message], Effects]:
-        """What has come, some at a time, until one transaction has enough."""
+    def _hand_over_some(self) -> tuple[int, Effects]:
+        """What has come, some at a time, until one transaction has enough; how many records."""
         effects = Effects(room=self._means.step_bytes)
-        found = self._detours.take(READ_RECORDS - 1)
-        self._add(found, effects)
-        wait_s, at_most = (0.0 if found else WAIT_S), 1
-        while effects.room > 0 and len(found) < READ_RECORDS:
-            some = self._consumer.consume(self._caution.at_most(at_most), wait_s)
-            before = effects.room
-            self._add([message for message in some if message.error() is None], effects)
-            self._caution.took(before - effects.room)
-            found += some
-            if not some:
-                break
-            wait_s, at_most = MORE_S, READ_RECORDS - len(found)
-        return found, effects
+        count, wait_s = 0, WAIT_S
+        while effects.room > 0 and count < READ_RECORDS:
+            where = self._readable()
+            if where is None:
+                answer = self._fetcher.take(wait_s)
+                if answer is None:
+                    break
+                self._take(answer)
+                wait_s = MORE_S
+            else:
+                count += self._add(where, effects)
+        return count, effects
+
+    def _readable(self) -> Where | None:
+        """A topic of which there is something to hand over."""
+        for where, reader in self._readers.items():
+            if self._read[where] or not reader.empty:
+                return where
+        return None
 
     def _follow(self) -> None:
         """Read the topics that there are now, each from where its last reader left off."""
@@ -238,40 +226,50 @@ class Reading:
             if found.offset >= 0:
                 self._positions[found.topic, found.partition] = found.offset
         self._ended -= set(fresh)
-        self._detours.clear()
-        self._assign()
-
-    def _assign(self) -> None:
-        """Let the consumer read on behind what was committed, but for what is read on a detour."""
-        self._consumer.assign(
-            [
-                TopicPartition(*where, self._positions.get(where, OFFSET_BEGINNING))
-                for where in self._inlets
-                if where not in self._lost and where not in self._detours
-            ]
+        for where in fresh:
+            self._readers.pop(where, None)
+        for where in self._inlets:
+            if where not in self._readers:
+                at = self._positions.get(where)
+                at = self._begin_of(where) if at is None else at
+                self._readers[where] = BatchReader(where, at, self._log)
+                self._read[where] = deque()
+        self._readers = {w: each for w, each in self._readers.items() if w in self._inlets}
+        self._fetcher.follow(
+            {w: each.fetched for w, each in self._readers.items() if w not in self._lost}
         )
 
-    def _detour(self, where: Where, offset: int) -> None:
-        """Read a batch that the consumer cannot unpack."""
-        self._detours.begin(where, max(offset, self._positions.get(where, 0)))
-        self._assign()
+    def _begin_of(self, where: Where) -> int:
+        ends = self._consumer.get_watermark_offsets(TopicPartition(*where), ASK_S, cached=False)
+        if ends is None:
+            raise ConnectionError(f"{where[0]}: no answer within {ASK_S} s")
+        return int(ends[0])
 
-    def _behind(self, records: list[Message]) -> dict[Where, int]:
-        """The position behind the last record of each topic."""
-        return {_where(message): (message.offset() or 0) + 1 for message in records}
+    def _behind(self) -> dict[Where, int]:
+        """The position behind what was handed over of each topic, where that has moved."""
+        behind = {}
+        for where, reader in self._readers.items():
+            left = self._read[where]
+            at = left[0][0] if left else reader.position
+            if at > self._positions.get(where, -1) and (at or where in self._positions):
+                behind[where] = at
+        return behind
 
-    def _add(self, records: list[Message], effects: Effects) -> None:
-        """Hand these records over with a step's effects."""
+    def _add(self, where: Where, effects: Effects) -> int:
+        """Hand records of a topic over with a step's effects; how many."""
         now_ms = int(self._means.clock.wall_ms())
-        for message, headers in zip(records, headers_of(records), strict=True):
-            given: Any = message
-            kind, timestamp_ms = given.timestamp()
+        left, reader = self._read[where], self._readers[where]
+        if not left:
+            records = reader.take(READ_RECORDS)
             # Where the topic lets its tenant say when, that is when a worker has seen it.
-            came_ms = timestamp_ms if kind == TIMESTAMP_LOG_APPEND_TIME else now_ms
-            record = (given.offset(), came_ms, given.key(), given.value(), headers)
-            inlet = self._inlets[_where(message)]
-            secret = self._means.tenants.secret_of(inlet.tenant)
-            hand_over([record], inlet._replace(secret=secret), now_ms, effects)
+            left += records if reader.appended else [(r[0], now_ms, *r[2:]) for r in records]
+        inlet = self._inlets[where]
+        inlet = inlet._replace(secret=self._means.tenants.secret_of(inlet.tenant))
+        count = 0
+        while left and effects.room > 0:
+            hand_over([left.popleft()], inlet, now_ms, effects)
+            count += 1
+        return count
 
     def _commit(self, effects: Effects, behind: dict[Where, int]) -> None:
         """Hand over; one that is rolled back is read again, like one whose end is unknown."""
@@ -281,30 +279,21 @@ class Reading:
         self._producer.commit(effects)
         self._means.metrics.committed(effects, (clock.monotonic_ms() - started_ms) / 1000)
 
-    def _pass(self, message: Message) -> None:
-        """Note an end that was met; say what cannot be read."""
-        error = message.error()
-        if error is None:
-            return
-        where = _where(message)
-        if error.code() == KafkaError._PARTITION_EOF:
-            self._ended.add(where)
-        elif error.code() == KafkaError._AUTO_OFFSET_RESET:
+    def _take(self, answer: Answer) -> None:
+        """Take in what was fetched; note an end that was met, and say what cannot be read."""
+        where, error = answer.where, answer.error
+        if isinstance(error, OffsetGone):
             self._lost.add(where)
             self._log.error(
                 f"lost {where}",
                 "requests are gone before they were read: this topic is read no further; set the"
                 " group's offset to where to go on, and restart the worker",
                 topic=where[0], of=where[1], position=self._positions.get(where),
-                group=self._producer.group, cause=error.str(),
+                group=self._producer.group, cause=str(error),
             )  # fmt: skip
-        elif needs_detour(error):
-            self._detour(where, message.offset() or 0)
-        elif error.fatal():
-            raise KafkaException(error)
-        else:
-            self._log.warning(f"error {where}", "topic not read", topic=where[0], cause=error.str())
-
-
-def _where(message: Message) -> Where:
-    return message.topic() or "", message.partition() or 0
+        elif error is not None:
+            self._log.warning(f"error {where}", "topic not read", topic=where[0], cause=str(error))
+        elif where in self._readers:
+            self._readers[where].add(answer)
+            if not answer.data:
+                self._ended.add(where)

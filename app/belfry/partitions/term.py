@@ -17,7 +17,7 @@ from belfry.host.rocks import NoRows, RocksMap
 from belfry.kafka.giving_up import close_all
 from belfry.kafka.outcome import Unknown
 from belfry.kafka.partition_log import PartitionLog
-from belfry.kafka.transactions import PartitionProducer
+from belfry.kafka.transactions import StepProducer
 from belfry.partitions.intake_end import IntakeEnd
 from belfry.partitions.resigning import Resigning
 from belfry.partitions.resolver import Resolver
@@ -36,7 +36,7 @@ class Warm:
     rows: RocksMap
     replay: Replay
     changelog: PartitionLog
-    producer: PartitionProducer
+    producer: StepProducer
 
     def close(self) -> None:
         """Close all of it."""
@@ -49,7 +49,7 @@ class Owned:
 
     engine: PartitionEngine
     rows: RocksMap | NoRows
-    producer: PartitionProducer
+    producer: StepProducer
     source: SourceReader
     resolver: Resolver
     intake: IntakeEnd

@@ -15,7 +15,7 @@ from belfry.kafka.agreement import Agreement, Statements
 from belfry.kafka.anchors import Anchors
 from belfry.kafka.changelog_trust import ChangelogTrust
 from belfry.kafka.partition_log import LogEnds
-from belfry.kafka.transactions import Outlets
+from belfry.kafka.step_records import Outlets
 from belfry.outputs.readiness import Outputs
 from belfry.partitions.gauges import Gauges
 from belfry.partitions.opener import PartitionOpener
@@ -33,6 +33,7 @@ from belfry.settings import Settings
 from belfry.telemetry.metrics import Metrics
 from belfry.tenants.directory import Tenants
 from belfry.tenants.effective import Delivery, Level, Signing
+from belfry.transactions.choosing import producers
 from belfry.wire.worker_keys import Purpose
 
 
@@ -115,6 +116,7 @@ def share(
         trust=ChangelogTrust(settings, admin, gauges.foreign),
         stale_ms=topics.tombstones_kept_ms(admin, changelog) // 2,
         leaves=group.leaves,
+        producers=producers(settings),
         agreement=Agreement(settings),
     )
     return Shared(opener, ClockGuard(settings.clock_tolerance_ms), outputs)

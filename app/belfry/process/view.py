@@ -7,6 +7,7 @@ from typing import NamedTuple
 from belfry.api.workers.view import PartitionView, Readiness, StandbyView, WorkerIdentity
 from belfry.balance.roster import Roster
 from belfry.engine.ownership import Ownership
+from belfry.engine.tenant_figures import TenantFigures, merged
 from belfry.firing.clock_guard import ClockGuard
 from belfry.group.group import Group
 from belfry.host.clock import SystemClock
@@ -14,6 +15,7 @@ from belfry.partitions.owner import PartitionRunner
 from belfry.partitions.supervisor import Owners
 from belfry.process.worker import WorkerProcess
 from belfry.telemetry.metrics import Metrics
+from belfry.telemetry.tenant_metrics import TenantLook
 
 CATCHING_UP = Ownership.CATCHING_UP
 REPLAYING = Ownership.REPLAYING
@@ -75,6 +77,16 @@ class View:
         ready = not problems and all(view.missing is None for view in views)
         return Readiness(ready=ready, partitions=views, problems=problems)
 
+    def tenants(self) -> dict[str, TenantFigures]:
+        """The tenants of the owned partitions; "" for what names no tenant that is known."""
+        runners = [] if self._running is None else self._running.owners.runners()
+        found: dict[bytes, list[TenantFigures]] = {}
+        for runner in runners:
+            owned = runner.owned
+            for name, figures in {} if owned is None else owned.engine.tenants().items():
+                found.setdefault(name, []).append(figures)
+        return {name.decode(): merged(some) for name, some in found.items()}
+
     def refresh(self) -> None:
         """Bring the gauges up to date, before they are scraped."""
         if self._running is None:
@@ -94,6 +106,7 @@ class View:
         still = {runner.partition for runner in owners.runners() if runner.owned}
         for gone in {runner.partition for runner in runners} - still:
             self._metrics.partition_lost(gone)
+        self._metrics.tenants(TenantLook(self.tenants(), self._clock.wall_ms()))
         self._metrics.unread(self._unread(owners))
         self._metrics.standbys(sum(standby.warm for standby in owners.standbys()))
         self._metrics.clock_skew(guard.skew_ms / 1000)

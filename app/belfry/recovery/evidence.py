@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Final
 
 from belfry.kafka.anchors import Anchors
-from belfry.kafka.partition_log import PartitionLog
+from belfry.kafka.partition_log import LogBounds, PartitionLog
 from belfry.store.identity import (
     Contradiction,
     Identity,
@@ -63,7 +63,7 @@ class Evidence:
         partition: int,
         here: Identity,
         anchors: Anchors,
-        source: PartitionLog,
+        source: LogBounds,
         recoveries: Recoveries | None = None,
     ) -> None:
         """`recoveries` remembers what was read of changelogs before, for later take-overs."""

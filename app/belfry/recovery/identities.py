@@ -16,6 +16,7 @@ from confluent_kafka import KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient
 
 from belfry.kafka.anchors import Anchors, SomeNotKept
+from belfry.kafka.causes import cause_of
 from belfry.recovery.evidence import Recoveries
 from belfry.store.identity import Identity
 
@@ -67,7 +68,7 @@ class Identities:
             )
             found: dict[str, Any] = {name: each.result(ANSWER_S) for name, each in answers.items()}
         except (KafkaException, TimeoutError) as error:
-            raise ConnectionError(f"{changelog}, {schedules}: {error}") from error
+            raise ConnectionError(f"{changelog}, {schedules}: {cause_of(error)}") from error
         self.seen = Identity(
             self._cluster_id, str(found[changelog].topic_id), str(found[schedules].topic_id)
         )

@@ -18,7 +18,7 @@ from rocksdict import AccessType, Options, Rdict
 
 from belfry.host.rocks import RocksMap
 from belfry.kafka.changelog_trust import ChangelogTrust, NotTrusted
-from belfry.kafka.partition_log import PartitionLog
+from belfry.kafka.partition_log import LogBounds, PartitionLog
 from belfry.recovery.evidence import Evidence
 from belfry.recovery.identities import Identities
 from belfry.recovery.local_state import stamp_of
@@ -140,8 +140,7 @@ class Looker:
             folder = undo.enter_context(TemporaryDirectory(prefix="belfry-recover-"))
             rows = undo.enter_context(closing(RocksMap(Path(folder) / "log")))
             log = undo.enter_context(closing(PartitionLog(self._properties, changelog, partition)))
-            source = PartitionLog(self._properties, schedules, partition)
-            undo.enter_context(closing(source))
+            source = LogBounds(self._properties, schedules, partition)
             evidence = Evidence(partition, self._identities.now(), self._identities.anchors, source)
             replay = Replay(ScheduleStore(rows))
             found = self._read(partition, log, evidence, replay, rows)

@@ -19,7 +19,7 @@ from belfry.engine.ownership import Event
 from belfry.host.failpoints import Failpoints
 from belfry.host.rocks import Damaged, RocksMap
 from belfry.kafka.partition_log import AheadOfLog, LostRange, OutOfRange, PartitionLog
-from belfry.kafka.transactions import PartitionProducer
+from belfry.kafka.transactions import StepProducer
 from belfry.recovery.evidence import Evidence
 from belfry.recovery.local_state import LocalState
 from belfry.recovery.reading import Reading
@@ -77,7 +77,7 @@ class TakeOver:
     def run(
         self,
         changelog: PartitionLog,
-        producer: PartitionProducer,
+        producer: StepProducer,
         warm: tuple[RocksMap, Replay] | None = None,
         leaves: Callable[[bool], bool] = _keeps,
     ) -> Recovered:

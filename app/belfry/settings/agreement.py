@@ -123,7 +123,7 @@ OWN: Final[Mapping[str, tuple[str, ...]]] = {
         *("role", "worker_weight", "create_topics", "registry_auto_register", "webhook_user"),
     ),
     "its pace: outcomes do not depend on it": (
-        *("batch_records", "step_bytes", "fire_chunk", "new_topics_per_second"),
+        *("batch_records", "step_bytes", "fire_chunk", "new_topics_per_second", "metrics_tenants"),
         *("webhook_in_flight", "webhook_per_host"),
     ),
     "its patience: Kafka fences owners whatever it is": (

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import Field
 
 from belfry.settings.cluster import AgreedSettings
@@ -37,8 +39,16 @@ class WorkerSettings(DeliverySettings, AgreedSettings):
         le=3_600_000,
         description="After so long a worker that cannot work gives its partitions away.",
     )
+    metrics_tenants: int = Field(
+        20, ge=0, le=1_000, description="Most tenants that metrics tell apart; 0: none."
+    )
     disk_reserve_mb: int = Field(
         64, ge=0, le=1_000_000, description="Free space without which a worker counts as unfit."
+    )
+    transaction_writer: Literal["librdkafka", "direct"] = Field(
+        "librdkafka",
+        description="Who writes the transactions of partitions: librdkafka, a request for each"
+        " output partition; or belfry's own writer, one for each broker (`direct`).",
     )
     batch_records: int = Field(
         8_000, ge=1, le=50_000, description="Most requests taken in by one transaction."

@@ -107,12 +107,12 @@ class Committed:
             found.add(lock)
         return None
 
-    def first_behind_locks(self) -> Iterator[tuple[bytes, int]]:
-        """Each lock, and when the first row behind it is due; looked up as they are asked for."""
+    def first_behind_locks(self) -> Iterator[tuple[bytes, bytes, int]]:
+        """Tenant, lock, and when its first row is due; looked up as they are asked for."""
         start = keys.LOCKED_PREFIX
         while (key := self._first_key(start, keys.LOCKED_END)) is not None:
             tenant, lock = keys.lock_of(key)
-            yield lock, keys.due_of(key)
+            yield tenant, lock, keys.due_of(key)
             start = keys.behind_lock(tenant, lock)
 
     def awaited(self) -> Rows:

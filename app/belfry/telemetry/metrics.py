@@ -1,17 +1,17 @@
-"""Metrics: their names and meanings, and one object that counts.
+"""Metrics: one object that counts.
 
-`FAMILIES` is the list that the contract, `docs/metrics.md` and the dashboards rely on.  Counting is
-meant for once per transaction, never once per event.  The registry is injected, so two workers in
-one process (as in tests) count apart.
+Their names and meanings are in `families.py`.  Counting is meant for once per transaction, never
+once per event.  The registry is injected, so two workers in one process (as in tests) count apart.
 
-Invariants: units are seconds; no schedule id and no tenant is ever a label, for a label's values
-live as long as the process.
+Invariants: units are seconds; no schedule id is ever a label, for a label's values live as long as
+the process.  Tenants are labels in `tenant_metrics.py` alone, which shows only some of them, and
+only to callers who may see all.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, TypeVar
 
 from prometheus_client import (
     CollectorRegistry,
@@ -24,7 +24,10 @@ from prometheus_client import (
 
 from belfry import __version__
 from belfry.telemetry.bulk import BulkHistogram
+from belfry.telemetry.families import BY_NAME, FAMILIES, described
 from belfry.telemetry.key_metrics import KeyFigures, KeyMetrics
+from belfry.telemetry.tenant_metrics import MOST_TENANTS, TenantLook, TenantMetrics, registered
+from belfry.tenants.waits import CAUSES
 
 # A millisecond to ten minutes; what waits longer shows in the oldest due instant.
 LATENESS_BOUNDS_MS: Final = (
@@ -32,167 +35,28 @@ LATENESS_BOUNDS_MS: Final = (
     *(1_000, 2_000, 5_000, 10_000, 30_000, 60_000, 300_000, 600_000),
 )
 TRANSACTION_BOUNDS: Final = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10)
+HTTP_BOUNDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 30)
 RECOVERY_BOUNDS: Final = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
 
 
 KEY_STATES: Final = ("valid", "expiring", "expired")
-
-
-class Family(NamedTuple):
-    """One metric: its public name, its kind, what it means and its labels."""
-
-    name: str
-    kind: str
-    meaning: str
-    labels: tuple[str, ...] = ()
-
-
-FAMILIES: Final = (
-    Family("belfry_requests_total", "counter", "Verdicts on requests, by outcome.", ("outcome",)),
-    Family("belfry_rejected_total", "counter", "Refused requests, by error code.", ("code",)),
-    Family("belfry_fired_total", "counter", "Events fired in committed transactions."),
-    Family("belfry_missed_total", "counter", "Occurrences given up by their misfire policy."),
-    Family("belfry_unacknowledged_total", "counter", "Fires not acknowledged in time."),
-    Family("belfry_rederived_total", "counter", "Occurrences that new time zone data has moved."),
-    Family(
-        "belfry_unreadable_total",
-        "counter",
-        "Due schedules held back because a later release or newer time zone data made them.",
-    ),
-    Family("belfry_completed_total", "counter", "Recurring schedules that fired their last."),
-    Family(
-        "belfry_deliveries_total",
-        "counter",
-        "Attempts at HTTP deliveries, by what followed: DELIVERED, RETRIED or FAILED.",
-        ("outcome",),
-    ),
-    Family(
-        "belfry_audit_events_total",
-        "counter",
-        "Events of the audit log, by what became of them: written, or lost.",
-        ("outcome",),
-    ),
-    Family(
-        "belfry_api_keys",
-        "gauge",
-        "API keys of the list, by state: valid, expiring (within 14 days) or expired.",
-        ("state",),
-    ),
-    Family(
-        "belfry_api_key_expiry_timestamp_seconds",
-        "gauge",
-        "When a key of the list ends, by the beginning of its digest; absent where it does not.",
-        ("key",),
-    ),
-    Family(
-        "belfry_api_key_last_use_timestamp_seconds",
-        "gauge",
-        "When a key was shown to this worker last; absent where it was not.",
-        ("key",),
-    ),
-    Family(
-        "belfry_api_key_uses_total",
-        "counter",
-        "Requests to this worker that showed a key, and were let in.",
-        ("key",),
-    ),
-    Family(
-        "belfry_fire_lateness_seconds",
-        "histogram",
-        "Time from the due instant of an event to the commit with which readers see it.",
-    ),
-    Family(
-        "belfry_pending_schedules",
-        "gauge",
-        "Schedules that wait for their next due instant.",
-        ("partition",),
-    ),
-    Family(
-        "belfry_oldest_due_seconds",
-        "gauge",
-        "How long the oldest due event has been waiting to fire, whatever for; 0 when none is.",
-        ("partition",),
-    ),
-    Family(
-        "belfry_waiting_seconds",
-        "gauge",
-        "The same by what is waited for: firing, tenant_queue, tenant_blocked, catch_up, ack_lock,"
-        " later_release.",
-        ("partition", "waiting_for"),
-    ),
-    Family(
-        "belfry_ingest_lag_records",
-        "gauge",
-        "Requests in the log that have no verdict yet.",
-        ("partition",),
-    ),
-    Family(
-        "belfry_changelog_lag_records",
-        "gauge",
-        "Changelog offsets that a take-over or a standby of this worker has still to read.",
-        ("partition",),
-    ),
-    Family(
-        "belfry_open_transaction_seconds",
-        "gauge",
-        "For how long a transaction has been holding readers of the changelog, the requests or the"
-        " policies back; a stranger's, or one that hangs. Absent where there is none.",
-        ("topic", "partition"),
-    ),
-    Family(
-        "belfry_foreign_records_total",
-        "counter",
-        "Records met in the changelog, or among the policies, that were skipped because nobody of"
-        " belfry wrote them.",
-        ("topic",),
-    ),
-    Family(
-        "belfry_transaction_seconds",
-        "histogram",
-        "Duration of a transaction, from its first record to the answer to its commit.",
-    ),
-    Family(
-        "belfry_recovery_seconds",
-        "histogram",
-        "Time from getting a partition to its first step.",
-    ),
-    Family(
-        "belfry_partition_owned",
-        "gauge",
-        "1 for a partition that this worker owns, 0 for one that it gave away.",
-        ("partition",),
-    ),
-    Family(
-        "belfry_standbys_warm",
-        "gauge",
-        "Partitions of other workers that this one could take over at once.",
-    ),
-    Family(
-        "belfry_clock_skew_seconds",
-        "gauge",
-        "This machine's clock minus the broker's; positive when it is ahead.",
-    ),
-    Family(
-        "belfry_topics_to_make",
-        "gauge",
-        "Output topics of new tenants that are still to be made.",
-    ),
-    Family(
-        "belfry_firing_paused",
-        "gauge",
-        "1 while firing is paused because the clock cannot be trusted.",
-    ),
-    Family("belfry_build_info", "gauge", "Always 1; the label tells the version.", ("version",)),
-)
-
 _Kind = TypeVar("_Kind", Counter, Gauge, Histogram)
 
 
 class Metrics:
     """The metrics of one worker, in the registry that it is given."""
 
-    def __init__(self, registry: CollectorRegistry, version: str = __version__) -> None:
-        """Register every family; names that the registry holds already are an error."""
+    def __init__(
+        self,
+        registry: CollectorRegistry,
+        version: str = __version__,
+        app_id: str = "",
+        most_tenants: int = MOST_TENANTS,
+    ) -> None:
+        """Register every family; names that the registry holds already are an error.
+
+        At most so many tenants are told apart.
+        """
         # Each counter would get a second series with its birth, under a name nobody promised.
         disable_created_metrics()
         self._registry = registry
@@ -213,8 +77,12 @@ class Metrics:
         meanings = {family.name: family.meaning for family in FAMILIES}
         self._keys = KeyMetrics(meanings, KEY_STATES)
         registry.register(self._keys)
+        # In a registry of its own: strangers are shown the other one.
+        self._of_tenants, self._tenants = registered(TenantMetrics(most_tenants))
+        self._tenants_waiting = self._make(Gauge, "belfry_tenants_waiting")
+        self._longest = self._make(Gauge, "belfry_tenants_waiting_longest_seconds")
         self._lateness = BulkHistogram(
-            *_described("belfry_fire_lateness_seconds"), LATENESS_BOUNDS_MS
+            *described("belfry_fire_lateness_seconds"), LATENESS_BOUNDS_MS
         )
         registry.register(self._lateness)
         self._pending = self._make(Gauge, "belfry_pending_schedules")
@@ -230,13 +98,17 @@ class Metrics:
         self._recovery = self._make(Histogram, "belfry_recovery_seconds", buckets=RECOVERY_BOUNDS)
         self._owned = self._make(Gauge, "belfry_partition_owned")
         self._standbys = self._make(Gauge, "belfry_standbys_warm")
+        self._http = (
+            self._make(Counter, "belfry_http_requests_total"),
+            self._make(Histogram, "belfry_http_request_seconds", buckets=HTTP_BOUNDS),
+        )
         self._skew = self._make(Gauge, "belfry_clock_skew_seconds")
         self._to_make = self._make(Gauge, "belfry_topics_to_make")
         self._paused = self._make(Gauge, "belfry_firing_paused")
-        self._make(Gauge, "belfry_build_info").labels(version).set(1)
+        self._make(Gauge, "belfry_build_info").labels(version, app_id).set(1)
 
     def _make(self, kind: type[_Kind], name: str, **options: Any) -> _Kind:
-        family = _BY_NAME[name]
+        family = BY_NAME[name]
         return kind(name, family.meaning, family.labels, registry=self._registry, **options)
 
     def expect(self, outcomes: Iterable[str]) -> None:
@@ -361,13 +233,21 @@ class Metrics:
         """Present value of a metric without labels; 0 before it was first counted."""
         return self._registry.get_sample_value(name) or 0.0
 
-    def exposition(self) -> bytes:
-        """All metrics in the text format of Prometheus."""
-        return generate_latest(self._registry)
+    def http(self, request: tuple[str, str, str], seconds: float) -> None:
+        """Count a request over HTTP (method, route, status), and how long it took."""
+        requests, durations = self._http
+        requests.labels(*request).inc()
+        durations.labels(request[1]).observe(seconds)
 
+    def tenants(self, look: TenantLook) -> None:
+        """Show tenants as they are at this look."""
+        self._tenants.look = look
+        numbers, longest = look.by_cause()
+        for cause in CAUSES:
+            self._tenants_waiting.labels(cause).set(numbers[cause])
+            self._longest.labels(cause).set(longest[cause])
 
-_BY_NAME: Final = {family.name: family for family in FAMILIES}
-
-
-def _described(name: str) -> tuple[str, str]:
-    return name, _BY_NAME[name].meaning
+    def exposition(self, *, tenants: bool = True) -> bytes:
+        """All metrics in the text format of Prometheus; those of single tenants may be left out."""
+        found = generate_latest(self._registry)
+        return found + generate_latest(self._of_tenants) if tenants else found

@@ -27,7 +27,7 @@ from belfry.settings.agreement import AGREED, OWN, Rule
 from belfry.settings.cluster import AgreedSettings
 from belfry.settings.names import OTHERS
 from belfry.settings.sources import variable
-from belfry.telemetry.metrics import FAMILIES
+from belfry.telemetry.families import FAMILIES
 
 _NOTE: Final = "<!-- Made from the code by `make docs`; edit the code. -->"
 
@@ -96,7 +96,10 @@ _METRICS_PAGE: Final = """\
 {note}
 
 Each worker shows its own at `/metrics`, in the text format of Prometheus.  Durations are seconds.
-No label holds a schedule id or a tenant.
+No label holds a schedule id.  A tenant is a label of `belfry_tenant_…` alone, for the foremost
+`BELFRY_METRICS_TENANTS` (20) by waiting, pending, fires, refusals and lateness; the rest are one,
+named `(other)`, as no tenant can be.  These are left out for callers who may not see all tenants:
+scrape the port for health, or show a key that is bound to `*`.
 
 | metric | kind | labels | meaning |
 |---|---|---|---|

@@ -21,6 +21,7 @@ HEAD_BYTES: Final = _HEAD.size
 _LENGTH: Final = struct.Struct(">qi")
 _BEFORE_LENGTH_ENDS: Final = _LENGTH.size
 _MAGIC_AT: Final = 16
+_CODEC_AT: Final = 22
 _CODEC: Final = 0x07
 _APPEND_TIME: Final = 0x08
 _TRANSACTIONAL: Final = 0x10
@@ -72,6 +73,15 @@ class Batch(NamedTuple):
         """What lies behind the head."""
         return memoryview(self.data)[HEAD_BYTES:]
 
+    def unpacked(self, records: bytes) -> bytes:
+        """This batch with its records as they are unpacked; its checksum is no longer right."""
+        head = bytearray(self.data[:HEAD_BYTES])
+        _LENGTH.pack_into(
+            head, 0, self.base_offset, HEAD_BYTES - _BEFORE_LENGTH_ENDS + len(records)
+        )
+        head[_CODEC_AT] &= ~_CODEC
+        return bytes(head) + records
+
 
 def batches_in(data: bytes) -> Iterator[Batch]:
     """The whole batches of what one fetch brought; the rest of it belongs to the next fetch."""
@@ -83,6 +93,26 @@ def batches_in(data: bytes) -> Iterator[Batch]:
             return
         yield _batch(data[at:behind])
         at = behind
+
+
+def end_of(data: bytes) -> tuple[int, int]:
+    """The offset behind the whole batches of a fetch, and the epoch of the last one's leader.
+
+    -1 where there is no whole batch, or no epoch.
+    """
+    at, end, last = 0, len(data), -1
+    while end - at > _MAGIC_AT:
+        length: int = _LENGTH.unpack_from(data, at)[1]
+        behind = at + _BEFORE_LENGTH_ENDS + length
+        if length < _MAGIC_AT - _BEFORE_LENGTH_ENDS or behind > end:
+            break
+        last, at = at, behind
+    if last < 0:
+        return -1, -1
+    if data[last + _MAGIC_AT] != MAGIC or at - last < HEAD_BYTES:
+        return _batch(data[last:at]).next_offset, -1
+    base_offset, _, epoch, _, _, _, delta, *_ = _HEAD.unpack_from(data, last)
+    return base_offset + max(0, delta) + 1, epoch
 
 
 def _batch(data: bytes) -> Batch:

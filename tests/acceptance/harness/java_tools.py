@@ -21,6 +21,7 @@ TOOLS: Final = Pin(
 CLASSES: Final = {
     "kafka-console-consumer.sh": "org.apache.kafka.tools.consumer.ConsoleConsumer",
     "kafka-console-producer.sh": "org.apache.kafka.tools.ConsoleProducer",
+    "kafka-features.sh": "org.apache.kafka.tools.FeatureCommand",
     "kafka-transactions.sh": "org.apache.kafka.tools.TransactionsCommand",
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -60,6 +61,8 @@ class Site:
             "CLUSTER__APP_ID": name,
             "SESSION_TIMEOUT_MS": "1500",
             "HEARTBEAT_INTERVAL_MS": "300",
+            # ``WRITER=direct pytest …`` runs any test of workers with the other writer.
+            "TRANSACTION_WRITER": os.environ.get("WRITER", "librdkafka"),
             **settings,
         }
 

@@ -11,6 +11,7 @@ from prometheus_client import CollectorRegistry
 from belfry.api.routes.app import create_app
 from belfry.api.workers.view import PartitionView, Readiness, StandbyView, WorkerIdentity
 from belfry.balance.roster import Roster, Seat
+from belfry.engine.tenant_figures import TenantFigures
 from belfry.telemetry.metrics import Metrics
 
 
@@ -28,6 +29,9 @@ class Leased:
     def tenant(self, _tenant: str) -> Any:
         return None
 
+    def waits(self, _partition: int, _tenant: str) -> tuple[None, None]:
+        return None, None
+
 
 class FakeWorker:
     """Implements `WorkerView`."""
@@ -36,6 +40,7 @@ class FakeWorker:
 
     def __init__(self) -> None:
         self.is_live = True
+        self.figures: dict[str, TenantFigures] = {}
         self.state = Readiness(
             ready=True,
             partitions=[
@@ -56,6 +61,9 @@ class FakeWorker:
 
     def standbys(self) -> list[StandbyView]:
         return [StandbyView(3, warm=True, lag_records=2)]
+
+    def tenants(self) -> dict[str, TenantFigures]:
+        return self.figures
 
     def refresh(self) -> None:
         self.refreshed = True

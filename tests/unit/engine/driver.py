@@ -20,7 +20,7 @@ from belfry.engine.partition import PartitionEngine
 from belfry.engine.reports import Place
 from belfry.schedules.identity import Homes
 from belfry.store.layout import keys
-from belfry.store.layout.records import IN_BACKLOG, IN_CATCH_UP
+from belfry.store.layout.records import IN_BACKLOG, IN_CATCH_UP, is_location
 from belfry.store.ordered_map import MemoryMap
 from belfry.store.schedules import ScheduleStore
 from belfry.tenants.directory import Tenants
@@ -217,6 +217,17 @@ class Driver:
         self.engine.committed(len(self.changelog), now_ms)
         self.counted = counted(self.engine)
         check_lines(self.rows)
+        self.check_tenants()
+
+    def check_tenants(self) -> None:
+        """What is told to be pending of each tenant is what a look at all rows gives."""
+        self.engine._tallies.sweep()
+        rows = MemoryMap.scan(self.rows, keys.NAMED_PREFIX, keys.NAMED_END)
+        waits = [keys.tenant_of(keys.name_in(key)) for key, row in rows if is_location(row)]
+        figures = self.engine.tenants()
+        if all(each.is_counted for each in figures.values()):
+            told = {name: each.pending for name, each in figures.items() if each.pending}
+            assert told == Counter(waits)
 
     def sweep(self, now_ms: int, at_most: int = 1_000) -> Effects:
         """A step that only sweeps."""

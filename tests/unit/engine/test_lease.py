@@ -22,7 +22,8 @@ from belfry.engine.read_lease import (
 from belfry.group.silence import PROMPT_MS, Silence
 from belfry.kafka import transactions
 from belfry.kafka.outcome import Aborted
-from belfry.kafka.transactions import Outlets, PartitionProducer, Surroundings
+from belfry.kafka.step_records import Outlets
+from belfry.kafka.transactions import PartitionProducer, Surroundings
 from belfry.partitions.leasing import OUTWAIT_MS, outwait_ms
 from belfry.store.layout.records import Manifest, decode_manifest, encode_manifest
 

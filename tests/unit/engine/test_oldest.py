@@ -11,7 +11,7 @@ from belfry.engine.oldest import (
     TENANT_BLOCKED,
     TENANT_QUEUE,
 )
-from belfry.telemetry.metrics import FAMILIES
+from belfry.telemetry.families import FAMILIES
 from tests.unit.engine.acknowledging import ack, fires, serial
 from tests.unit.engine.driver import T0, Driver
 

@@ -13,7 +13,8 @@ from belfry.kafka import full_queue, transactions
 from belfry.kafka import non_transactional as loose
 from belfry.kafka.full_queue import produce_rows
 from belfry.kafka.outcome import Aborted
-from belfry.kafka.transactions import Outlets, PartitionProducer, Surroundings
+from belfry.kafka.step_records import Outlets
+from belfry.kafka.transactions import PartitionProducer, Surroundings
 
 ROOM = 3
 

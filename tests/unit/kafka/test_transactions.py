@@ -12,7 +12,8 @@ from belfry.engine.effects import Effects
 from belfry.kafka import non_transactional as loose
 from belfry.kafka import transactions
 from belfry.kafka.outcome import Aborted, TopicGone, Unknown
-from belfry.kafka.transactions import Outlets, PartitionProducer, Surroundings
+from belfry.kafka.step_records import Outlets
+from belfry.kafka.transactions import PartitionProducer, Surroundings
 
 
 def failure(code: int, *, fatal: bool = False, abort: bool = False) -> KafkaException:

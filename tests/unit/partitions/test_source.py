@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from threading import Event, Thread
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,8 +18,9 @@ class Endless:
     def __init__(self) -> None:
         self.position = 0
         self.closed = False
+        self.appended = True
 
-    def read(self, _at_most: int, _wait_s: float, _cautious: Any) -> list[Any]:
+    def read(self, _at_most: int, _wait_s: float) -> list[Any]:
         self.position += 1
         return []
 
@@ -59,29 +59,20 @@ class Full(Endless):
         self._sizes = sizes
         self._headers = headers
 
-    def read(self, at_most: int, _wait_s: float, cautious: Any) -> list[Any]:
+    def read(self, _at_most: int, _wait_s: float) -> list[Any]:
         start, self.position = self.position, len(self._sizes)
-        found = [self._record(n, size) for n, size in enumerate(self._sizes)][start:]
-        assert cautious(at_most) == at_most
-        return found
+        return [self._record(n, size) for n, size in enumerate(self._sizes)][start:]
 
     def _record(self, offset: int, size: int) -> Any:
         value = None if self._headers else b"v" * size
         headers = [("", b"h" * size)] if self._headers else None
-        return SimpleNamespace(
-            offset=lambda: offset,
-            timestamp=lambda: (2, 1_000),
-            key=lambda: None,
-            value=lambda: value,
-            headers=lambda: headers,
-        )
+        return (offset, 1_000, None, value, headers)
 
 
 def read(
     monkeypatch: pytest.MonkeyPatch, log: Any, most_bytes: int, batches: int, *, room: bool = True
 ) -> list[SourceBatch]:
     """The first batches of a log."""
-    monkeypatch.setattr(source, "headers_of", lambda given: [each.headers() for each in given])
     found: list[SourceBatch] = []
     enough = Event()
 

@@ -9,7 +9,8 @@ from prometheus_client import CollectorRegistry, Histogram
 from prometheus_client.parser import text_string_to_metric_families
 
 from belfry.telemetry.bulk import BulkHistogram
-from belfry.telemetry.metrics import FAMILIES, LATENESS_BOUNDS_MS, Metrics
+from belfry.telemetry.families import FAMILIES
+from belfry.telemetry.metrics import LATENESS_BOUNDS_MS, Metrics
 
 CONTRACT = {
     "belfry_requests_total": ("outcome",),
@@ -43,6 +44,7 @@ def test_the_names_of_the_contract_exist() -> None:
 def test_what_is_shown_is_what_is_declared(metrics: Metrics) -> None:
     metrics.requests({"ACCEPTED": 1})
     metrics.rejected({"no_tenant": 1})
+    metrics.http(("GET", "/", "200"), 0.1)
     metrics.partition(0, pending=1, waiting_seconds={"firing": 0.0}, ingest_lag_records=0)
     shown = {
         family.name + ("_total" if family.type == "counter" else "")

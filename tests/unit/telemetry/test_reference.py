@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from belfry.settings import ClusterSettings, CommandSettings, Settings
-from belfry.telemetry.metrics import FAMILIES
+from belfry.telemetry.families import FAMILIES
 from belfry.telemetry.reference import PAGES, metrics_page, settings_page, write_pages
 
 

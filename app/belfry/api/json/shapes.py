@@ -84,9 +84,17 @@ class SummaryAnswer(_SaysWhen):
     waiting_for: str | None = Field(
         None,
         description="What it waits for besides its due instant: `ack_lock`, `tenant_blocked`,"
-        " `tenant_queue`, `catch_up`, `later_release` or `resume`.",
+        " `tenant_queue`, `catch_up`, `firing`, `later_release` or `resume`.",
+    )
+    waiting_cause: str | None = Field(
+        None,
+        description="Why, more closely: `output_topic`, `paused` or `not_served` of a blocked"
+        " tenant; `rate`, `priority` or `queue`; `clock` or `partition`; else as `waiting_for`.",
     )
     waiting_reason: str | None = Field(None, description="The same in words.")
+    waiting_since: str | None = Field(
+        None, description="When the partition's owner has first seen its tenant wait for this."
+    )
 
 
 class ScheduleAnswer(SummaryAnswer):

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 
 from pydantic import BaseModel, Field
 
+from belfry.api.routes.tenant_answers import WaitAnswer
 from belfry.api.workers.view import PartitionView, Readiness, StandbyView
 from belfry.balance.roster import Seat
 
@@ -85,11 +86,17 @@ class ReadyAnswer(BaseModel):
     ready: bool
     problems: list[str]
     partitions: list[PartitionAnswer]
+    tenants_waiting: list[WaitAnswer] | None = Field(
+        default=None,
+        description="Tenants whose events wait, blocked ones first, 20 at most; a worker is ready"
+        " all the same. Null for callers who are not bound to all tenants.",
+    )
 
     @classmethod
-    def of(cls, readiness: Readiness) -> ReadyAnswer:
-        """The answer that shows the readiness of a worker."""
+    def of(cls, readiness: Readiness, waits: list[WaitAnswer] | None = None) -> ReadyAnswer:
+        """The answer that shows the readiness of a worker, and the tenants that wait."""
         return cls(
+            tenants_waiting=waits,
             ready=readiness.ready,
             problems=readiness.problems,
             partitions=[PartitionAnswer.of(view) for view in readiness.partitions],

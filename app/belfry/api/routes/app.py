@@ -29,9 +29,11 @@ from belfry.api.routes.key_routes import key_routes
 from belfry.api.routes.me import me_routes
 from belfry.api.routes.previews import preview_routes
 from belfry.api.routes.schedules import plain_calls, schedule_routes
+from belfry.api.routes.tenant_list import tenant_list_routes
 from belfry.api.routes.tenants import tenant_routes
 from belfry.api.server.guard import Guard
 from belfry.api.server.limits import Limits
+from belfry.api.server.measured import Measured
 from belfry.api.workers.parts import Parts
 from belfry.api.workers.reading import Reads
 from belfry.api.workers.view import WorkerView
@@ -72,12 +74,14 @@ def create_app(
     app.add_middleware(Guard, limits=limits, traffic=parts.traffic)
     # Before all others, so that it sees what they refuse.
     app.add_middleware(Audited, trail=parts.trail, now_ms=parts.now_ms)
+    app.add_middleware(Measured, metrics=metrics)
     problems.install(app)
     app.state.routers = (
         health_routes(view, metrics, callers.sees_all),
         cluster_routes(view, metrics, parts, callers),
         history_routes(parts, reads, callers),
         schedule_routes(parts, reads, callers),
+        tenant_list_routes(view, parts, callers),
         tenant_routes(parts, callers),
         preview_routes(parts, callers),
         key_routes(view, parts, parts.gate.keys, callers),

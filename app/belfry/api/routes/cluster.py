@@ -6,8 +6,6 @@ One that does not answer in time is named, and holds nobody up.
 
 from __future__ import annotations
 
-import asyncio
-from http import HTTPStatus
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Query
@@ -26,13 +24,12 @@ from belfry.api.routes.answers import (
     instant,
 )
 from belfry.api.routes.callers import Callers
+from belfry.api.workers.everyone import ask_others
 from belfry.api.workers.parts import Parts
-from belfry.api.workers.peers import Target, Unreachable
+from belfry.api.workers.peers import Target
 from belfry.api.workers.view import WorkerView
-from belfry.balance.roster import Seat
 from belfry.telemetry.metrics import Metrics
 
-OTHERS_S: Final = 1.0
 ALONE: Final = Target("GET", "/v1/cluster", "alone=true")
 
 
@@ -76,20 +73,14 @@ async def _others(
     view: WorkerView, parts: Parts, caller: Principal
 ) -> dict[str, WorkerAnswer | None]:
     """The other workers of the group by name; None for those that do not answer."""
-    mine = view.identity.worker_id
-    seats = [each for each in view.roster().seats if each.http and each.worker != mine]
-    answers = await asyncio.gather(*(_other(each, parts, caller) for each in seats))
-    return {seat.worker: answer for seat, answer in zip(seats, answers, strict=True)}
+    answers = await ask_others(view, parts, caller, ALONE)
+    return {name: None if each is None else _read(each) for name, each in answers.items()}
 
 
-async def _other(seat: Seat, parts: Parts, caller: Principal) -> WorkerAnswer | None:
+def _read(answer: bytes) -> WorkerAnswer | None:
     try:
-        async with asyncio.timeout(OTHERS_S):
-            answer = await parts.peers.ask(seat.http, ALONE, caller, {})
-        if answer.status_code != HTTPStatus.OK:
-            return None
-        return ClusterAnswer.model_validate_json(bytes(answer.body)).workers[0]
-    except (Unreachable, TimeoutError, ValidationError, IndexError):
+        return ClusterAnswer.model_validate_json(answer).workers[0]
+    except (ValidationError, IndexError):
         return None
 
 

@@ -20,11 +20,15 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from belfry.api.auth.access import Principal, Role
 from belfry.api.problems import Problem
 from belfry.api.routes.callers import Callers
+from belfry.api.server.measured import ROUTE
 from belfry.schedules.request import schedule_id_problem, tenant_problem
 
 _PLAIN: Final = re.compile(
     r"/v1/tenants/([A-Za-z0-9_.-]+)/schedules(?:/([A-Za-z0-9._~!$&'()*+,;=:@-]+))?"
 )
+
+_CREATE: Final = "/v1/tenants/{tenant}/schedules"
+_LOOK: Final = "/v1/tenants/{tenant}/schedules/{schedule_id}"
 
 Look = Callable[[Request, Principal, str, str], Awaitable[Response]]
 Create = Callable[[Request, Principal, str], Awaitable[Response]]
@@ -53,6 +57,7 @@ class Express:
             await self._app(scope, receive, send)
             return
         scope["path_params"] = {"tenant": names[0]}
+        scope[ROUTE] = _CREATE if names[1] is None else _LOOK
         request = Request(scope, receive, send)
         try:
             response = await self._answer(request, *names)

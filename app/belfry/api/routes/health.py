@@ -11,6 +11,7 @@ from pydantic import BaseModel
 
 from belfry.api.json.document import Responses, problems_at_the_door
 from belfry.api.routes.answers import HealthAnswer, ReadyAnswer
+from belfry.api.routes.tenant_answers import worst_waits
 from belfry.api.workers.view import WorkerView
 from belfry.telemetry.metrics import Metrics
 
@@ -55,14 +56,19 @@ def health_routes(view: WorkerView, metrics: Metrics, sees: Sees = everybody) ->
         readiness = view.readiness()
         _mark(response, ok=readiness.ready)
         if await sees(request):
-            return ReadyAnswer.of(readiness)
+            waits = worst_waits(view.tenants())
+            return ReadyAnswer.of(readiness, waits)
         return ReadyAnswer(ready=readiness.ready, problems=[], partitions=[])
 
     @routes.get("/metrics", response_class=Response, responses=problems_at_the_door())
-    async def metrics_page() -> Response:
-        """All metrics in the text format of Prometheus."""
+    async def metrics_page(request: Request) -> Response:
+        """All metrics in the text format of Prometheus.
+
+        Single tenants are shown to those alone who would be told more than `ready` as well.
+        """
         view.refresh()
-        return Response(metrics.exposition(), media_type=CONTENT_TYPE_LATEST)
+        page = metrics.exposition(tenants=await sees(request))
+        return Response(page, media_type=CONTENT_TYPE_LATEST)
 
     return routes
 

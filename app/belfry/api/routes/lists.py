@@ -62,9 +62,10 @@ class Lists:
                 partition,
                 lambda rows: page(rows, wanted, after, now_ms, limit=most.limit, examine=EXAMINE),
             )
-            tenant = self._parts.ready.holdings.tenant(wanted.tenant.decode())
+            name, holdings = wanted.tenant.decode(), self._parts.ready.holdings
+            tenant, waits = holdings.tenant(name), holdings.waits(partition, name)
             shown = [
-                shapes.summary(standing) | waiting.waiting(standing, tenant, now_ms)
+                shapes.summary(standing) | waiting.waiting(standing, tenant, now_ms, *waits)
                 for standing in found.found
             ]
             return {"schedules": shown, "examined": found.examined}, found.after

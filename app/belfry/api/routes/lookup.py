@@ -37,7 +37,7 @@ class ScheduleLookup:
 
         async def look(partition: int) -> Response:
             found = await self._looks.standing(partition, name)
-            waits = {} if found is None else self._waiting(found, tenant)
+            waits = {} if found is None else self._waiting(found, tenant, partition)
             if found is not None:
                 waits |= shapes.masked_for(caller, found)
             return _shown(found, waits, request.url.path, schedule_id)
@@ -48,9 +48,11 @@ class ScheduleLookup:
                 break
         return answer
 
-    def _waiting(self, found: Standing, tenant: str) -> dict[str, Any]:
-        known = self._parts.ready.holdings.tenant(tenant)
-        return waiting(found, known, int(self._parts.now_ms()))
+    def _waiting(self, found: Standing, tenant: str, partition: int) -> dict[str, Any]:
+        holdings = self._parts.ready.holdings
+        wait, stands_still = holdings.waits(partition, tenant)
+        now_ms = int(self._parts.now_ms())
+        return waiting(found, holdings.tenant(tenant), now_ms, wait, stands_still)
 
 
 def _shown(found: Standing | None, waits: dict[str, Any], path: str, schedule_id: str) -> Response:

@@ -1,4 +1,4 @@
-"""`/v1/tenants`: policies, which are records of `belfry.tenants`.
+"""`/v1/tenants/{tenant}`: policies, which are records of `belfry.tenants`.
 
 Reads come from what this worker has read of the topic; a write is answered once this worker follows
 it, and every other one does within two seconds.
@@ -7,11 +7,9 @@ it, and every other one does within two seconds.
 from __future__ import annotations
 
 import asyncio
-from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import MISSING, asdict, fields
 from http import HTTPStatus
-from itertools import islice
 from time import monotonic
 from typing import Annotated, Any, Final, TypeVar, get_type_hints
 
@@ -59,20 +57,6 @@ PolicyAnswer: Final[type[BaseModel]] = create_model(
 )
 
 
-class TenantsAnswer(BaseModel):
-    """Some tenants that have a policy, by name."""
-
-    tenants: list[str]
-    cursor: str | None = Field(description="Give it back for the next page; null at the end.")
-
-
-class TenantsAsked(Known):
-    """Which tenants are listed."""
-
-    limit: int = Field(100, ge=1, le=1000)
-    cursor: str | None = Field(None, max_length=100, description="Of the page before.")
-
-
 class Setting(Known):
     """How a policy is set."""
 
@@ -89,7 +73,6 @@ class Removal(Known):
     )
 
 
-TenantsQuery = Annotated[TenantsAsked, Query()]
 SettingQuery = Annotated[Setting, Query()]
 RemovalQuery = Annotated[Removal, Query()]
 
@@ -106,21 +89,6 @@ def tenant_routes(parts: Parts, callers: Callers) -> APIRouter:
 
 
 def _listing(routes: APIRouter, parts: Parts, callers: Callers) -> None:
-    @routes.get(
-        "/tenants",
-        response_model=None,
-        responses={**with_answer(TenantsAnswer, 200), **problems(422, 429, 503)},
-    )
-    async def tenants(query: TenantsQuery, caller: Principal = callers.who(Role.READ)) -> Response:
-        """Tenants that have a policy and that the caller is bound to."""
-        names = parts.ready.policies.names()
-        start = 0 if query.cursor is None else bisect_right(names, query.cursor)
-        reached = (name for name in names[start:] if caller.reaches(name))
-        found = list(islice(reached, query.limit + 1))
-        more = len(found) > query.limit
-        found = found[: query.limit]
-        return _sent({"tenants": found, "cursor": found[-1] if more else None})
-
     @routes.get(
         "/tenants/{tenant}",
         response_model=None,

@@ -25,6 +25,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from belfry.api.problems import Problem
 from belfry.api.server.incoming import Bodies, Body
 from belfry.api.server.limits import Limits, Traffic
+from belfry.api.server.measured import goes_on_as
 
 API: Final = "/v1/"
 LONGEST_HOST: Final = 300
@@ -101,6 +102,7 @@ class Guard:
         if scope["path"].startswith(API) and scope.get("raw_path"):
             # Names are decoded after the path has been split: an id may hold slashes.
             scope = {**scope, "path": scope["raw_path"].decode("ascii", "replace")}
+            goes_on_as(scope)
         slot.take()
         try:
             async with asyncio.timeout(self._limits.answer_s):

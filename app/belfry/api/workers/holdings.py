@@ -25,6 +25,7 @@ from belfry.store.ordered_map import OrderedMap
 from belfry.tenants.directory import Tenants
 from belfry.tenants.effective import Level, Tenant
 from belfry.tenants.policy import TenantPolicy
+from belfry.tenants.waits import Wait, Why, why_not_firing
 
 # In both states the store is the changelog up to its end, and nobody else writes to it.
 HOLDING: Final = frozenset({Ownership.TAKING_IN, Ownership.FIRING})
@@ -119,6 +120,16 @@ class Holdings:
     def position(self, partition: int) -> int:
         """Requests before this offset show in the store; raises `NotHeld`."""
         return self._owned(partition).engine.manifest.position
+
+    def waits(self, partition: int, tenant: str) -> tuple[Wait | None, Why | None]:
+        """Why a tenant's events wait in a partition, and why nothing of it fires; None for not."""
+        runner = self._owners.runner(partition)
+        owned = None if runner is None else runner.owned
+        if runner is None or owned is None:
+            raise NotHeld(partition)
+        state = "" if runner.state is Ownership.FIRING else str(runner.state)
+        stands_still = why_not_firing(clock=runner.arrivals.paused_because, partition=state)
+        return owned.engine.wait_of(tenant.encode()), stands_still
 
     def read(self, partition: int, look: Callable[[OrderedMap], T]) -> T:
         """What `look` finds in a partition's rows; raises `NotHeld`."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from belfry.balance.roster import Roster
+from belfry.engine.tenant_figures import TenantFigures
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +77,9 @@ class WorkerView(Protocol):
     def standbys(self) -> list[StandbyView]:
         """The partitions that this worker stands by for."""
 
+    def tenants(self) -> Mapping[str, TenantFigures]:
+        """The tenants of the owned partitions; "" for what names no tenant that is known."""
+
     def refresh(self) -> None:
         """Bring the gauges up to date, before they are shown."""
 
@@ -100,6 +104,10 @@ class Nobody:
     def standbys(self) -> list[StandbyView]:
         """Nobody stands by."""
         return []
+
+    def tenants(self) -> Mapping[str, TenantFigures]:
+        """Nobody has tenants."""
+        return {}
 
     def refresh(self) -> None:
         """There are no gauges."""

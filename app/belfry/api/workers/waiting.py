@@ -4,55 +4,96 @@ ack_lock        a fire of its group, or of itself, is not acknowledged yet
 tenant_blocked  its tenant's events are held back: by the policy, or for their topic's sake
 tenant_queue    its tenant's own queue, which a rate, a priority or a crowd makes it wait in
 catch_up        it is late, and each late occurrence is to fire, a few at a time
+firing          it is overdue, and nothing of its partition fires: the clock, or a take-over
 later_release   this version cannot fire it
 resume          it is paused
+
+The words are those of `tenants/waits.py`.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
+from belfry.api.json.shapes import moment
 from belfry.store.layout.records import (
     BEHIND_LOCK,
     IN_BACKLOG,
     IN_CATCH_UP,
     IN_PAUSED,
+    IN_TIMELINE,
     decode_location,
 )
 from belfry.store.lookup import Standing
 from belfry.tenants.effective import Tenant
+from belfry.tenants.waits import (
+    ACK_LOCK,
+    CATCH_UP,
+    LATER_RELEASE,
+    QUEUE,
+    TENANT_BLOCKED,
+    TENANT_QUEUE,
+    Wait,
+    Why,
+    why,
+)
+
+# What is due leaves within a step, and needs no reason until then.
+OVERDUE_MS: Final = 1_000
+_RESUME: Final = Why("resume", "resume", "it is paused: resume it")
+_QUEUE: Final = Why(TENANT_QUEUE, QUEUE, "it is due, and others of its tenant's queue leave first")
 
 
-def waiting(standing: Standing, tenant: Tenant | None, now_ms: int) -> dict[str, Any]:
-    """The fields that say what a schedule waits for; none for nothing but its due instant."""
-    what, why = _waits(standing, tenant, now_ms)
-    return {"waiting_for": what, "waiting_reason": why} if what else {}
+def waiting(
+    standing: Standing,
+    tenant: Tenant | None,
+    now_ms: int,
+    wait: Wait | None = None,
+    stands_still: Why | None = None,
+) -> dict[str, Any]:
+    """The fields that say what a schedule waits for; none for nothing but its due instant.
+
+    `wait` is what its tenant waits for, `stands_still` why nothing of its partition fires.
+    """
+    found = _waits(standing, tenant, now_ms, stands_still)
+    if found is None:
+        return {}
+    same = wait is not None and wait.why.cause == found.cause
+    since_ms = wait.since_ms if wait is not None and same else None
+    return {
+        "waiting_for": found.waiting_for,
+        "waiting_cause": found.cause,
+        "waiting_reason": found.reason,
+        "waiting_since": moment(since_ms),
+    }
 
 
-def _waits(standing: Standing, tenant: Tenant | None, now_ms: int) -> tuple[str, str]:
+def _waits(
+    standing: Standing, tenant: Tenant | None, now_ms: int, stands_still: Why | None
+) -> Why | None:
     if not standing.place or standing.pending is None:
-        return "", ""
+        return None
     where, due_ms, _, lock = decode_location(standing.place)
     if where == IN_PAUSED:
-        return "resume", "it is paused: resume it"
+        return _RESUME
     if where == BEHIND_LOCK:
         return _behind(lock)
+    if where == IN_TIMELINE:
+        return stands_still if due_ms + OVERDUE_MS < now_ms else None
     if where not in (IN_BACKLOG, IN_CATCH_UP) or due_ms > now_ms:
-        return "", ""
-    if tenant is not None and tenant.stopped:
-        return "tenant_blocked", tenant.stopped
-    if where == IN_CATCH_UP:
-        return "catch_up", "each of its late occurrences fires, in the room that others leave"
-    return "tenant_queue", "it is due, and others of its tenant's queue leave before it"
+        return None
+    if tenant is None:
+        return _QUEUE
+    if tenant.stopped:
+        return why(TENANT_BLOCKED, tenant)
+    return stands_still or why(CATCH_UP if where == IN_CATCH_UP else TENANT_QUEUE, tenant)
 
 
-def _behind(lock: bytes) -> tuple[str, str]:
+def _behind(lock: bytes) -> Why:
     name = lock[1:].decode(errors="replace")
     if lock[:1] == b"g":
-        return (
-            "ack_lock",
-            f"a fire of its group {name!r} is not acknowledged: see locks",
-        )
+        reason = f"a fire of its group {name!r} is not acknowledged: see locks"
+        return Why(ACK_LOCK, ACK_LOCK, reason)
     if lock[:1] == b"s":
-        return "ack_lock", "a fire of its own is not acknowledged: see locks"
-    return "later_release", "this version cannot fire it"
+        return Why(ACK_LOCK, ACK_LOCK, "a fire of its own is not acknowledged: see locks")
+    return Why(LATER_RELEASE, LATER_RELEASE, "this version cannot fire it")

@@ -1,0 +1,158 @@
+"""`GET /v1/tenants`: every tenant that has anything, with its figures, from all workers.
+
+Each worker tells of what it owns, and the one that is asked adds them up and knows the policies.
+Each answers with the first page of its own behind the cursor, so the first page of all is complete.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterable
+from http import HTTPStatus
+from itertools import islice
+from typing import Annotated, Any, Final, Literal
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Query
+from pydantic import BaseModel, Field, ValidationError
+
+from belfry.api.auth.access import Principal, Role
+from belfry.api.json.document import problems
+from belfry.api.json.queries import Known
+from belfry.api.problems import Problem
+from belfry.api.routes.callers import Callers
+from belfry.api.routes.tenant_answers import TenantAnswer, urgency
+from belfry.api.workers.everyone import ask_others
+from belfry.api.workers.parts import Parts
+from belfry.api.workers.peers import Target
+from belfry.api.workers.view import WorkerView
+from belfry.engine.tenant_figures import TenantFigures
+
+Found = dict[str, TenantAnswer]
+_NOTHING: Final = TenantFigures()
+
+
+class TenantsAnswer(BaseModel):
+    """Some tenants, by name unless they were asked for in another order."""
+
+    tenants: list[str]
+    figures: list[TenantAnswer] = Field(
+        default_factory=list, description="The same tenants in the same order, with their figures."
+    )
+    cursor: str | None = Field(description="Give it back for the next page; null at the end.")
+    silent: list[str] = Field(
+        default_factory=list,
+        description="Workers that did not answer in time: what they own is missing.",
+    )
+
+
+class TenantsAsked(Known):
+    """Which tenants are listed, and in which order."""
+
+    limit: int = Field(100, ge=1, le=1000)
+    cursor: str | None = Field(None, max_length=100, description="Of the page before.")
+    policy: bool = Field(False, description="Those that have a policy, and no others.")
+    waiting: bool = Field(False, description="Those whose events wait, and no others.")
+    sort: Literal["name", "waiting", "pending", "fired", "rejected", "lateness"] = Field(
+        "name", description="All but `name` show the first `limit` alone, without a cursor."
+    )
+    alone: bool = Field(False, description="What the worker that is asked owns, and no others.")
+
+
+TenantsQuery = Annotated[TenantsAsked, Query()]
+_ORDERS: Final[dict[str, Callable[[TenantAnswer], Any]]] = {
+    "name": lambda each: each.tenant,
+    "waiting": lambda each: (each.wait is None, each.wait and urgency(each.wait), each.tenant),
+    "pending": lambda each: (-each.pending, each.tenant),
+    "fired": lambda each: (-each.fired, each.tenant),
+    "rejected": lambda each: (-each.rejected, each.tenant),
+    "lateness": lambda each: (-each.late_seconds, each.tenant),
+}
+
+
+def tenant_list_routes(view: WorkerView, parts: Parts, callers: Callers) -> APIRouter:
+    """The route that lists tenants."""
+    routes = APIRouter(prefix="/v1", tags=["tenants"])
+
+    @routes.get("/tenants", responses=problems(422, 429, 503))
+    async def tenants(
+        query: TenantsQuery, caller: Principal = callers.who(Role.READ)
+    ) -> TenantsAnswer:
+        """Tenants that have a policy, schedules, or were counted, and that the caller is bound to.
+
+        Counts are since the owners of their partitions began, and a second old.
+        """
+        if query.cursor is not None and query.sort != "name":
+            detail = f"A list by {query.sort} has no pages: leave the cursor out, or sort by name."
+            raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, detail, "bad_cursor")
+        found = _own(view, caller)
+        if query.alone:
+            return _page(_wanted(found.values(), query), query, [])
+        _add(found, _policies(parts, query, caller))
+        answers = await ask_others(view, parts, caller, _target(query))
+        others = {name: _read(answer) for name, answer in answers.items()}
+        for some in others.values():
+            _add(found, some or [])
+        silent = [name for name, some in others.items() if some is None]
+        return _page(_wanted(found.values(), query), query, silent)
+
+    return routes
+
+
+def _own(view: WorkerView, caller: Principal) -> Found:
+    return {
+        name: TenantAnswer.of(name, each, has_policy=False)
+        for name, each in view.tenants().items()
+        if name and caller.reaches(name)
+    }
+
+
+def _policies(parts: Parts, query: TenantsAsked, caller: Principal) -> list[TenantAnswer]:
+    """Tenants that have a policy: those of a page, or all where figures say which come first."""
+    names = parts.ready.policies.names()
+    start = 0 if query.cursor is None else bisect_right(names, query.cursor)
+    reached = (name for name in names[start:] if caller.reaches(name))
+    return [TenantAnswer.of(name, _NOTHING, has_policy=True) for name in reached]
+
+
+def _add(found: Found, more: Iterable[TenantAnswer]) -> None:
+    for each in more:
+        known = found.get(each.tenant)
+        found[each.tenant] = each if known is None else known.with_those_of(each)
+
+
+def _target(query: TenantsAsked) -> Target:
+    """What the others are asked for: whether a tenant has a policy is known here."""
+    given = {"limit": query.limit, "sort": query.sort, "cursor": query.cursor, "alone": "true"}
+    given["waiting"] = "true" if query.waiting else None
+    asked = {name: value for name, value in given.items() if value is not None}
+    return Target("GET", "/v1/tenants", urlencode(asked))
+
+
+def _read(answer: bytes | None) -> list[TenantAnswer] | None:
+    try:
+        return None if answer is None else TenantsAnswer.model_validate_json(answer).figures
+    except ValidationError:
+        return None
+
+
+def _wanted(found: Iterable[TenantAnswer], query: TenantsAsked) -> list[TenantAnswer]:
+    some = [
+        each
+        for each in found
+        if (each.has_policy or not query.policy)
+        and (each.wait is not None or not query.waiting)
+        and (query.cursor is None or each.tenant > query.cursor)
+    ]
+    return sorted(some, key=_ORDERS[query.sort])
+
+
+def _page(found: list[TenantAnswer], query: TenantsAsked, silent: list[str]) -> TenantsAnswer:
+    shown = list(islice(found, query.limit))
+    more = len(found) > query.limit and query.sort == "name"
+    return TenantsAnswer(
+        tenants=[each.tenant for each in shown],
+        figures=shown,
+        cursor=shown[-1].tenant if more else None,
+        silent=silent,
+    )

@@ -1,0 +1,36 @@
+"""Asking all other workers of the group the same, each for itself alone.
+
+One that does not answer in time is named, and holds nobody up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from http import HTTPStatus
+from typing import Final
+
+from belfry.api.auth.access import Principal
+from belfry.api.workers.parts import Parts
+from belfry.api.workers.peers import Target, Unreachable
+from belfry.api.workers.view import WorkerView
+
+OTHERS_S: Final = 1.0
+
+
+async def ask_others(
+    view: WorkerView, parts: Parts, caller: Principal, target: Target
+) -> dict[str, bytes | None]:
+    """What the other workers answer, by their names; None for those that do not."""
+    mine = view.identity.worker_id
+    seats = [each for each in view.roster().seats if each.http and each.worker != mine]
+    answers = await asyncio.gather(*(_ask(each.http, parts, caller, target) for each in seats))
+    return {seat.worker: answer for seat, answer in zip(seats, answers, strict=True)}
+
+
+async def _ask(url: str, parts: Parts, caller: Principal, target: Target) -> bytes | None:
+    try:
+        async with asyncio.timeout(OTHERS_S):
+            answer = await parts.peers.ask(url, target, caller, {})
+    except (Unreachable, TimeoutError):
+        return None
+    return bytes(answer.body) if answer.status_code == HTTPStatus.OK else None

@@ -1,0 +1,372 @@
+"""Fetching record batches ahead, as they are stored, `read_committed`.
+
+    follow({partition: offset}) ─► Fetch, one request under way per leader ─► take(): one answer
+                                     │ the next one leaves before this one is taken
+                                     └ new leader, broken connection: asked again after a pause
+
+librdkafka unpacks what it fetches before anybody sees it, and a megabyte of gzip may be a gigabyte.
+Here a batch stays packed until its reader opens it, a slice at a time.  Connections, TLS, SASL and
+the protocol's messages are aiokafka's, as for the group's client.
+
+A fetcher has an event loop of its own and no thread: the loop runs while its user waits in `take`.
+So one thread at a time may use it, and an answer that nobody takes stays in the socket.  What a
+user has to decide comes as an answer with an error.  What time heals is asked again for ever, and
+told to the log.  After each such failure the leader is asked whether it still holds what was read
+last (KIP-320), since a new leader may know less than the old one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict, deque
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, Final, NamedTuple
+
+import structlog
+from aiokafka import errors
+from aiokafka.client import AIOKafkaClient
+from aiokafka.protocol.fetch import FetchRequest
+from aiokafka.structs import TopicPartition
+
+from belfry.kafka.epoch_requests import OffsetsForEpochs
+from belfry.kafka.security import group_client_security
+from belfry.telemetry.limited import LimitedLogger
+from belfry.wire.record_batches import end_of
+
+Where = tuple[str, int]
+# Longer than anybody pauses between two calls of `take`, or else their answer looks late.
+ASK_S: Final = 30.0
+# A broker answers at once when there is something; this is how often one is asked in calm times.
+WAIT_MS: Final = 500
+# Of one partition: of one answer, and of what is fetched ahead.  A first batch comes whole.
+ANSWER_BYTES: Final = 1024 * 1024
+MOST_BYTES: Final = 4 * ANSWER_BYTES
+READ_COMMITTED: Final = 1
+PAUSE_S: Final = 0.1
+LONGEST_PAUSE_S: Final = 2.0
+# A topic that was made just now is not known to every broker.
+UNKNOWN_S: Final = 10.0
+# So many failures in a row, and brokers are looked for at the addresses of the start.
+FORGET_AFTER: Final = 8
+
+log = structlog.get_logger(__name__)
+
+
+class OffsetGone(Exception):
+    """The log does not hold the offset, or not what was read before it."""
+
+
+class Answer(NamedTuple):
+    """What one fetch brought of one partition.
+
+    `data` are batches as they are stored, and nothing where the end has been met.  `aborted` are
+    producers, and the offsets at which their transactions begin that were rolled back.  `error` is
+    OffsetGone, after which the partition is followed no more, or ConnectionError.
+    """
+
+    where: Where
+    offset: int
+    behind: int
+    data: bytes = b""
+    aborted: tuple[tuple[int, int], ...] = ()
+    error: Exception | None = None
+
+
+class Fetcher:
+    """Fetches from some partitions; one thread at a time may use it."""
+
+    def __init__(self, properties: Mapping[str, Any]) -> None:
+        """`properties` are librdkafka's."""
+        self._properties = properties
+        self._runner: asyncio.Runner | None = None
+        self._feeder: asyncio.Task[None] | None = None
+        self._log = LimitedLogger(log)
+        self._client: Any = None
+        self._places: dict[Where, _Place] = {}
+        self._answers: deque[Answer] = deque()
+        self._asking: dict[int, asyncio.Task[None]] = {}
+        self._not_before: dict[int, float] = {}
+        self._failures = 0
+
+    def follow(self, positions: Mapping[Where, int]) -> None:
+        """Fetch from these partitions alone; those that are followed from there already go on."""
+        for where in [*self._places]:
+            if where not in positions:
+                del self._places[where]
+        for where, offset in positions.items():
+            place = self._places.get(where)
+            if place is None or place.taken != offset:
+                self._places[where] = _Place(offset)
+                self._answers = deque(each for each in self._answers if each.where != where)
+        self._answers = deque(each for each in self._answers if self._wanted(each))
+
+    def _wanted(self, answer: Answer) -> bool:
+        place = self._places.get(answer.where)
+        return place is not None and place.taken <= answer.offset <= place.next
+
+    def take(self, wait_s: float) -> Answer | None:
+        """The next answer, None where none comes in time."""
+        if not self._places:
+            return None
+        if self._runner is None:
+            self._runner = asyncio.Runner()
+        return self._runner.run(self._take(wait_s))
+
+    async def _take(self, wait_s: float) -> Answer | None:
+        if self._feeder is None:
+            self._changed, self._came = asyncio.Event(), asyncio.Event()
+            self._feeder = asyncio.create_task(self._feed())
+        self._changed.set()
+        if not self._answers:
+            self._came.clear()
+            try:
+                await asyncio.wait_for(self._came.wait(), wait_s)
+            except TimeoutError:
+                return None
+        if not self._answers:
+            return None
+        answer = self._answers.popleft()
+        self._taken(answer)
+        self._changed.set()
+        # The next request leaves now: it is answered while this answer is read.
+        for _ in range(3):
+            await asyncio.sleep(0)
+        return answer
+
+    def _taken(self, answer: Answer) -> None:
+        place = self._places.get(answer.where)
+        if place is not None:
+            place.ahead_bytes -= len(answer.data)
+            place.taken = max(place.taken, answer.behind)
+        if isinstance(answer.error, OffsetGone):
+            self._places.pop(answer.where, None)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._places.clear()
+        if self._runner is not None:
+            runner, self._runner = self._runner, None
+            try:
+                runner.run(self._close())
+            finally:
+                runner.close()
+
+    async def _close(self) -> None:
+        for task in (self._feeder, *self._asking.values()):
+            if task is not None:
+                task.cancel()
+        await self._forget_client()
+
+    async def _forget_client(self) -> None:
+        client, self._client = self._client, None
+        if client is not None:
+            await client.close()
+
+    # -- within the loop -------------------------------------------------------------------------
+
+    async def _feed(self) -> None:
+        """Keep a request under way to each leader of partitions that are wanted."""
+        while True:
+            self._changed.clear()
+            try:
+                pause_s = await self._ask_on()
+            except Exception as error:  # noqa: BLE001  # asked again, and told
+                pause_s = await self._failed("no broker tells who leads", error)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._changed.wait(), pause_s)
+
+    async def _ask_on(self) -> float | None:
+        """Send what can be sent; after how many seconds to look again at the latest."""
+        if self._client is None:
+            await self._connect()
+        topics = {topic for topic, _ in self._places}
+        if topics and topics != self._client._topics:  # noqa: SLF001  # it has no other way to ask
+            await self._client.set_topics(topics)
+        wanted, pause_s = self._by_leader()
+        for leader, places in wanted.items():
+            self._asking[leader] = asyncio.create_task(self._ask(leader, places))
+        return pause_s
+
+    async def _connect(self) -> None:
+        servers = str(self._properties["bootstrap.servers"]).split(",")
+        client: Any = AIOKafkaClient(
+            bootstrap_servers=servers,
+            client_id=str(self._properties.get("client.id", "belfry")),
+            request_timeout_ms=int(ASK_S * 1000),
+            **group_client_security(self._properties),
+        )
+        await client.bootstrap()
+        self._client = client
+
+    def _by_leader(self) -> tuple[dict[int, list[tuple[Where, int]]], float | None]:
+        now = asyncio.get_running_loop().time()
+        wanted: dict[int, list[tuple[Where, int]]] = defaultdict(list)
+        pause_s: float | None = None
+        for where, place in self._places.items():
+            if place.ahead_bytes >= ANSWER_BYTES or place.stopped:
+                continue
+            leader = self._client.cluster.leader_for_partition(TopicPartition(*where))
+            if leader in self._asking:
+                continue
+            due = max(place.not_before, self._not_before.get(leader, 0.0))
+            if leader is None or leader < 0:
+                self._client.force_metadata_update()
+                if leader is None and self._unknown(where, place, now):
+                    continue
+                due = max(due, now + PAUSE_S)
+            if due > now:
+                pause_s = min(due - now, LONGEST_PAUSE_S if pause_s is None else pause_s)
+            else:
+                wanted[leader].append((where, place.next))
+        return wanted, pause_s
+
+    def _unknown(self, where: Where, place: _Place, now: float) -> bool:
+        """Whether a topic has been unknown for so long that its reader is told."""
+        place.unknown_since = now if place.unknown_since is None else place.unknown_since
+        if now - place.unknown_since < UNKNOWN_S:
+            return False
+        place.unknown_since = None
+        self._told(where, place, ConnectionError(f"{where[0]}/{where[1]}: no broker knows it"))
+        return True
+
+    async def _ask(self, leader: int, places: list[tuple[Where, int]]) -> None:
+        try:
+            places = await self._still_there(leader, places)
+            answer = await self._client.send(leader, _request(places))
+            self._failures = 0
+            asked = dict(places)
+            for topic, rows in answer.topics:
+                for row in rows:
+                    self._note((topic, row[0]), asked, row, answer.API_VERSION)
+            throttled_s = min(answer.throttle_time_ms / 1000, ASK_S / 2)
+            if throttled_s:
+                self._not_before[leader] = asyncio.get_running_loop().time() + throttled_s
+        except Exception as error:  # noqa: BLE001  # asked again, and told
+            self._doubt(places)
+            pause_s = await self._failed(f"broker {leader} does not answer", error)
+            self._not_before[leader] = asyncio.get_running_loop().time() + pause_s
+        finally:
+            self._asking.pop(leader, None)
+            self._changed.set()
+
+    async def _failed(self, told: str, error: Exception) -> float:
+        """Tell of it, and ask who leads now; how many seconds to wait before the next try."""
+        self._failures += 1
+        if self._failures > 1:
+            names = sorted({topic for topic, _ in self._places})
+            cause = f"{type(error).__name__}: {error}"
+            self._log.warning("away", told, topics=names, tried=self._failures, cause=cause)
+        if self._failures % FORGET_AFTER == 0 and not self._others_asking():
+            await self._forget_client()
+        elif self._client is not None:
+            self._client.force_metadata_update()
+        return float(min(LONGEST_PAUSE_S, PAUSE_S * 2 ** min(self._failures - 1, 10)))
+
+    def _others_asking(self) -> bool:
+        current = asyncio.current_task()
+        return any(task is not current for task in self._asking.values())
+
+    def _doubt(self, places: list[tuple[Where, int]]) -> None:
+        for where, _ in places:
+            if (place := self._places.get(where)) is not None:
+                place.doubted = True
+
+    async def _still_there(
+        self, leader: int, places: list[tuple[Where, int]]
+    ) -> list[tuple[Where, int]]:
+        """Those partitions of which the leader holds what was read, after a failure."""
+        doubted = {
+            where: place.epoch
+            for where, _ in places
+            if (place := self._places.get(where)) and place.doubted and place.epoch >= 0
+        }
+        ends = await OffsetsForEpochs(doubted).ask(self._client, leader) if doubted else {}
+        left = []
+        for where, offset in places:
+            place = self._places.get(where)
+            if place is None:
+                continue
+            place.doubted = False
+            if ends.get(where, offset) < offset:
+                end, name = ends[where], f"{where[0]}/{where[1]}"
+                gone = f"{name}: the log was cut off at offset {end}, and {offset} was read"
+                self._told(where, place, OffsetGone(gone))
+            else:
+                left.append((where, offset))
+        return left
+
+    def _note(self, where: Where, asked: dict[Where, int], row: Any, version: int) -> None:
+        """Keep what an answer holds of one partition, if it is still wanted."""
+        place, offset = self._places.get(where), asked.get(where)
+        if place is None or place.next != offset:
+            return
+        error: Any = errors.for_code(row[1])
+        if error is not errors.NoError:
+            self._refused(where, place, error)
+            return
+        place.unknown_since = None
+        data = row[-1] or b""
+        if not data and place.met_end == offset:
+            return
+        # The replica that is to be preferred stands between them from version 11 on.
+        aborted = tuple(row[-3 if version > 10 else -2] or ())
+        if not place.went(data):
+            name = f"{where[0]}/{where[1]}"
+            self._told(where, place, ConnectionError(f"{name}: no whole batch at {offset}"))
+            return
+        self._put(Answer(where, offset, place.next, data, aborted))
+
+    def _refused(self, where: Where, place: _Place, error: Any) -> None:
+        """A broker answers with an error."""
+        name, now = f"{where[0]}/{where[1]}", asyncio.get_running_loop().time()
+        if error is errors.OffsetOutOfRangeError:
+            gone = OffsetGone(f"{name}: offset {place.next} is out of range")
+            self._told(where, place, gone)
+            return
+        place.doubted = True
+        place.not_before = now + PAUSE_S
+        self._client.force_metadata_update()
+        if error is errors.UnknownTopicOrPartitionError:
+            self._unknown(where, place, now)
+        elif not error.retriable:
+            self._told(where, place, ConnectionError(f"{name}: {error.__name__}"))
+
+    def _told(self, where: Where, place: _Place, error: Exception) -> None:
+        place.stopped = isinstance(error, OffsetGone)
+        place.not_before = asyncio.get_running_loop().time() + 1.0
+        self._put(Answer(where, place.next, place.next, error=error))
+
+    def _put(self, answer: Answer) -> None:
+        self._answers.append(answer)
+        self._came.set()
+
+
+class _Place:
+    """How far one partition has been taken and fetched."""
+
+    def __init__(self, offset: int) -> None:
+        self.taken = self.next = offset
+        self.epoch = self.met_end = -1
+        self.ahead_bytes = 0
+        self.not_before = 0.0
+        self.unknown_since: float | None = None
+        self.doubted = self.stopped = False
+
+    def went(self, data: bytes) -> bool:
+        """Batches were fetched, or none because there are none yet; whether that leads on."""
+        if not data:
+            self.met_end = self.next
+            return True
+        self.ahead_bytes += len(data)
+        before = self.next
+        behind, self.epoch = end_of(data)
+        self.next = max(before, behind)
+        return self.next > before
+
+
+def _request(places: list[tuple[Where, int]]) -> Any:
+    topics: dict[str, list[tuple[int, int, int]]] = defaultdict(list)
+    for (topic, partition), offset in places:
+        topics[topic].append((partition, offset, ANSWER_BYTES))
+    return FetchRequest(WAIT_MS, 1, MOST_BYTES, READ_COMMITTED, [*topics.items()])

@@ -1,0 +1,80 @@
+"""What one step writes, as values: every record, its topic and its place, in order.
+
+Made once from a step's effects, whichever client sends it (`transactions.py` by librdkafka,
+`transactions/` by requests of its own):
+
+    fired ─► deliveries ─► refused ─► misrouted ─► outcomes ─► rows of the changelog ─► manifest
+
+A record without a partition goes where Kafka's own partitioner puts its key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from belfry.engine.effects import Effects, Fired
+from belfry.kafka.row_signing import RowSigner, Signed
+from belfry.schedules.identity import partition_of
+from belfry.wire.lifecycle import encode_lifecycle, headers_of
+from belfry.wire.record import Headers
+
+
+@dataclass(frozen=True, slots=True)
+class Outlets:
+    """Topics that every partition writes to, and the frame of lifecycle records."""
+
+    changelog: str
+    schedules: str
+    rejected: str
+    lifecycle: str
+    lifecycle_head: bytes
+    deliveries: str
+    deliveries_head: bytes
+    partitions_of: Callable[[str], int]
+
+
+# topic, partition (None: where the key decides), key, value, headers
+StepRecord = tuple[str, int | None, bytes | None, bytes | None, Headers]
+
+
+def place_of(fired: Fired, partitions_of: Callable[[str], int]) -> int | None:
+    """The partition of a fired record that belongs to a group; None for others."""
+    group = fired[2]
+    return None if group is None else partition_of(group, partitions_of(fired[0]))
+
+
+def fired_records(fired: Iterable[Fired], outlets: Outlets) -> Iterator[StepRecord]:
+    """Fired events; raises TopicGone where the topic of a group is not there any more."""
+    partitions_of = outlets.partitions_of
+    for each in fired:
+        topic, key, _, value, headers = each
+        yield topic, place_of(each, partitions_of), key, value, headers
+
+
+def delivery_records(effects: Effects, outlets: Outlets) -> Iterator[StepRecord]:
+    """Deliveries over HTTP that are to be made."""
+    topic, head = outlets.deliveries, outlets.deliveries_head
+    for name, body, headers in effects.deliveries:
+        yield topic, None, name, head + body, headers
+
+
+def outcome_records(effects: Effects, outlets: Outlets) -> Iterator[StepRecord]:
+    """What became of requests: refused ones, strays on their way home, verdicts."""
+    for rejected in effects.rejected:
+        yield outlets.rejected, None, rejected.key, rejected.value, rejected.headers
+    for stray in effects.rerouted:
+        yield outlets.schedules, stray.partition, stray.key, stray.value, stray.headers
+    for event in effects.lifecycle:
+        about = f"{event.tenant}/{event.schedule_id}".encode(errors="replace")
+        value = outlets.lifecycle_head + encode_lifecycle(event)
+        yield outlets.lifecycle, None, about, value, [*headers_of(event)]
+
+
+def changelog_rows(rows: Mapping[bytes, bytes | None], signer: RowSigner | None) -> Signed:
+    """Rows of the changelog in the order in which they are to lie; the manifest is the last."""
+    if signer is not None:
+        return signer.sign(rows)
+    plain = [{"key": key, "value": value} for key, value in rows.items()]
+    manifest = plain.pop()
+    return Signed(plain, [], manifest)

@@ -1,0 +1,220 @@
+"""The names and meanings of all metrics.
+
+The contract, `docs/metrics.md` and the dashboards rely on this list.  Units are seconds.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+
+class Family(NamedTuple):
+    """One metric: its public name, its kind, what it means and its labels."""
+
+    name: str
+    kind: str
+    meaning: str
+    labels: tuple[str, ...] = ()
+
+
+FAMILIES: Final = (
+    Family("belfry_requests_total", "counter", "Verdicts on requests, by outcome.", ("outcome",)),
+    Family("belfry_rejected_total", "counter", "Refused requests, by error code.", ("code",)),
+    Family("belfry_fired_total", "counter", "Events fired in committed transactions."),
+    Family("belfry_missed_total", "counter", "Occurrences given up by their misfire policy."),
+    Family("belfry_unacknowledged_total", "counter", "Fires not acknowledged in time."),
+    Family("belfry_rederived_total", "counter", "Occurrences that new time zone data has moved."),
+    Family(
+        "belfry_unreadable_total",
+        "counter",
+        "Due schedules held back because a later release or newer time zone data made them.",
+    ),
+    Family("belfry_completed_total", "counter", "Recurring schedules that fired their last."),
+    Family(
+        "belfry_deliveries_total",
+        "counter",
+        "Attempts at HTTP deliveries, by what followed: DELIVERED, RETRIED or FAILED.",
+        ("outcome",),
+    ),
+    Family(
+        "belfry_audit_events_total",
+        "counter",
+        "Events of the audit log, by what became of them: written, or lost.",
+        ("outcome",),
+    ),
+    Family(
+        "belfry_api_keys",
+        "gauge",
+        "API keys of the list, by state: valid, expiring (within 14 days) or expired.",
+        ("state",),
+    ),
+    Family(
+        "belfry_api_key_expiry_timestamp_seconds",
+        "gauge",
+        "When a key of the list ends, by the beginning of its digest; absent where it does not.",
+        ("key",),
+    ),
+    Family(
+        "belfry_api_key_last_use_timestamp_seconds",
+        "gauge",
+        "When a key was shown to this worker last; absent where it was not.",
+        ("key",),
+    ),
+    Family(
+        "belfry_api_key_uses_total",
+        "counter",
+        "Requests to this worker that showed a key, and were let in.",
+        ("key",),
+    ),
+    Family(
+        "belfry_fire_lateness_seconds",
+        "histogram",
+        "Time from the due instant of an event to the commit with which readers see it.",
+    ),
+    Family(
+        "belfry_pending_schedules",
+        "gauge",
+        "Schedules that wait for their next due instant.",
+        ("partition",),
+    ),
+    Family(
+        "belfry_oldest_due_seconds",
+        "gauge",
+        "How long the oldest due event has been waiting to fire, whatever for; 0 when none is.",
+        ("partition",),
+    ),
+    Family(
+        "belfry_waiting_seconds",
+        "gauge",
+        "The same by what is waited for: firing, tenant_queue, tenant_blocked, catch_up, ack_lock,"
+        " later_release.",
+        ("partition", "waiting_for"),
+    ),
+    Family(
+        "belfry_ingest_lag_records",
+        "gauge",
+        "Requests in the log that have no verdict yet.",
+        ("partition",),
+    ),
+    Family(
+        "belfry_changelog_lag_records",
+        "gauge",
+        "Changelog offsets that a take-over or a standby of this worker has still to read.",
+        ("partition",),
+    ),
+    Family(
+        "belfry_open_transaction_seconds",
+        "gauge",
+        "For how long a transaction has been holding readers of the changelog, the requests or the"
+        " policies back; a stranger's, or one that hangs. Absent where there is none.",
+        ("topic", "partition"),
+    ),
+    Family(
+        "belfry_foreign_records_total",
+        "counter",
+        "Records met in the changelog, or among the policies, that were skipped because nobody of"
+        " belfry wrote them.",
+        ("topic",),
+    ),
+    Family(
+        "belfry_transaction_seconds",
+        "histogram",
+        "Duration of a transaction, from its first record to the answer to its commit.",
+    ),
+    Family(
+        "belfry_recovery_seconds",
+        "histogram",
+        "Time from getting a partition to its first step.",
+    ),
+    Family(
+        "belfry_partition_owned",
+        "gauge",
+        "1 for a partition that this worker owns, 0 for one that it gave away.",
+        ("partition",),
+    ),
+    Family(
+        "belfry_standbys_warm",
+        "gauge",
+        "Partitions of other workers that this one could take over at once.",
+    ),
+    Family(
+        "belfry_clock_skew_seconds",
+        "gauge",
+        "This machine's clock minus the broker's; positive when it is ahead.",
+    ),
+    Family(
+        "belfry_topics_to_make",
+        "gauge",
+        "Output topics of new tenants that are still to be made.",
+    ),
+    Family(
+        "belfry_firing_paused",
+        "gauge",
+        "1 while firing is paused because the clock cannot be trusted.",
+    ),
+    Family(
+        "belfry_build_info",
+        "gauge",
+        "Always 1; the labels tell the version, and which belfry it is.",
+        ("version", "app_id"),
+    ),
+    Family(
+        "belfry_http_requests_total",
+        "counter",
+        "Requests over HTTP, by route and status; (other) is what no route answered.",
+        ("method", "route", "status"),
+    ),
+    Family(
+        "belfry_http_request_seconds",
+        "histogram",
+        "Time from a request over HTTP to the end of its answer; a write waits for its verdict.",
+        ("route",),
+    ),
+    Family(
+        "belfry_tenant_pending_schedules",
+        "gauge",
+        "Schedules of a tenant that wait for their next due instant.",
+        ("tenant",),
+    ),
+    Family("belfry_tenant_fired_total", "counter", "Events of a tenant that fired.", ("tenant",)),
+    Family(
+        "belfry_tenant_lateness_seconds_total",
+        "counter",
+        "Sum, over the events of a tenant that fired, of the time from due to the step that fired"
+        " it; divided by the number of fires it is their mean lateness.",
+        ("tenant",),
+    ),
+    Family(
+        "belfry_tenant_rejected_total",
+        "counter",
+        "Refused requests of a tenant; those that name no known tenant count as the rest.",
+        ("tenant",),
+    ),
+    Family(
+        "belfry_tenant_waiting_seconds",
+        "gauge",
+        "How long the oldest due event of a tenant has been waiting, by what for; 0 where nothing"
+        " is due yet. Absent for a tenant that waits for nothing.",
+        ("tenant", "cause"),
+    ),
+    Family(
+        "belfry_tenants_waiting",
+        "gauge",
+        "Tenants whose events wait, by what for: output_topic, paused, not_served, rate, priority,"
+        " queue, ack_lock, catch_up, later_release.",
+        ("cause",),
+    ),
+    Family(
+        "belfry_tenants_waiting_longest_seconds",
+        "gauge",
+        "How long the longest of these has been waiting.",
+        ("cause",),
+    ),
+)
+
+BY_NAME: Final = {family.name: family for family in FAMILIES}
+
+
+def described(name: str) -> tuple[str, str]:
+    """Name and meaning of a metric."""
+    return name, BY_NAME[name].meaning

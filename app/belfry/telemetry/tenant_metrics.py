@@ -1,0 +1,161 @@
+"""Metrics of single tenants: the foremost few by name, all others as one.
+
+Which are the foremost is chosen at each look, in turn by how long they wait, what they have
+pending, how much they fired, how much was refused and how late they were.  So a tenant comes and
+goes, and still no counter may fall:
+
+    look          1        2        3
+    chosen        a b      a c      a b
+    b             +5       -        +2      begins anew, as after a restart
+    (other)       +9       +7       +4      whatever was counted while others were chosen
+
+Each counter is fed with what came since the look before, so their sum is exact.  The name of the
+rest is none that a tenant can have.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from itertools import chain, zip_longest
+from typing import Final, NamedTuple
+
+from prometheus_client import CollectorRegistry, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from belfry.engine.tenant_figures import TenantFigures
+from belfry.telemetry.families import BY_NAME
+from belfry.tenants.waits import Wait
+
+MOST_TENANTS: Final = 20
+OTHER: Final = "(other)"
+# Fires, seconds of lateness, refusals.
+Counts = tuple[float, float, float]
+_NONE: Final = (0.0, 0.0, 0.0)
+
+
+class TenantLook(NamedTuple):
+    """All tenants of a worker at one instant (epoch ms); what has no name of a tenant is ""."""
+
+    figures: Mapping[str, TenantFigures] = {}
+    now_ms: float = 0.0
+
+    def waits(self) -> list[tuple[str, Wait]]:
+        """Those whose events wait, and why."""
+        found = self.figures.items()
+        return [(name, each.wait) for name, each in found if each.wait is not None]
+
+    def seconds(self, wait: Wait) -> float:
+        """For how long the oldest due event has been waiting; 0 where none is due."""
+        due_ms = wait.oldest_due_ms
+        return 0.0 if due_ms is None else max(0.0, (self.now_ms - due_ms) / 1000)
+
+    def by_cause(self) -> tuple[Counter[str], Counter[str]]:
+        """Tenants by what they wait for, and whole seconds that the longest has been waiting."""
+        numbers: Counter[str] = Counter()
+        longest: Counter[str] = Counter()
+        for _, wait in self.waits():
+            cause = wait.why.cause
+            numbers[cause] += 1
+            longest[cause] = max(longest[cause], int(self.seconds(wait)))
+        return numbers, longest
+
+
+class TenantMetrics(Collector):
+    """Shows the tenants of the last `look`; asked by one thread at a time."""
+
+    def __init__(self, most: int) -> None:
+        """At most so many tenants are told apart."""
+        self._most = most
+        self._seen: dict[str, Counts] = {}
+        self._shown: dict[str, Counts] = {}
+        self.look = TenantLook()
+
+    def describe(self) -> Iterable[Metric]:
+        """The families without values, by which a registry finds clashing names."""
+        return self._families()
+
+    def collect(self) -> Iterable[Metric]:
+        """The families as of the last look."""
+        pending, fired, late, rejected, waiting = found = self._families()
+        look = self.look
+        chosen = foremost(look, self._most)
+        self._count(look, chosen)
+        rest = sum(each.pending for name, each in look.figures.items() if name not in chosen)
+        for name in chosen:
+            pending.add_metric([name], look.figures[name].pending)
+        pending.add_metric([OTHER], rest)
+        for name, counts in self._shown.items():
+            for family, count in zip((fired, late, rejected), counts, strict=True):
+                family.add_metric([name], count)
+        for name, wait in look.waits():
+            if name in chosen:
+                waiting.add_metric([name, wait.why.cause], look.seconds(wait))
+        return found
+
+    def _count(self, look: TenantLook, chosen: Iterable[str]) -> None:
+        """Add what came since the look before to those that are shown now."""
+        shown = {name: self._shown.get(name, _NONE) for name in (*chosen, OTHER)}
+        seen: dict[str, Counts] = {}
+        for name, each in look.figures.items():
+            seen[name] = now = (each.fired, each.late_ms / 1000, each.rejected)
+            more = _since(self._seen.get(name, _NONE), now)
+            label = name if name in shown and name != OTHER else OTHER
+            shown[label] = _sum(shown[label], more)
+        self._seen, self._shown = seen, shown
+
+    def _families(
+        self,
+    ) -> tuple[
+        GaugeMetricFamily,
+        CounterMetricFamily,
+        CounterMetricFamily,
+        CounterMetricFamily,
+        GaugeMetricFamily,
+    ]:
+        return (
+            _gauge("belfry_tenant_pending_schedules"),
+            _counter("belfry_tenant_fired_total"),
+            _counter("belfry_tenant_lateness_seconds_total"),
+            _counter("belfry_tenant_rejected_total"),
+            _gauge("belfry_tenant_waiting_seconds"),
+        )
+
+
+def registered(metrics: TenantMetrics) -> tuple[CollectorRegistry, TenantMetrics]:
+    """The same with a registry that holds nothing else."""
+    registry = CollectorRegistry()
+    registry.register(metrics)
+    return registry, metrics
+
+
+def foremost(look: TenantLook, most: int) -> list[str]:
+    """The tenants that are told apart: in turn the first by each figure."""
+    named = [(name, each) for name, each in look.figures.items() if name]
+    waits = sorted(look.waits(), key=lambda each: (-look.seconds(each[1]), each[1].since_ms))
+    orders = [[name for name, _ in waits]]
+    for figure in ("pending", "fired", "rejected", "late_ms"):
+        some = [(getattr(each, figure), name) for name, each in named if getattr(each, figure) > 0]
+        orders.append([name for _, name in sorted(some, key=lambda each: (-each[0], each[1]))])
+    in_turn = chain.from_iterable(zip_longest(*orders))
+    return list(dict.fromkeys(name for name in in_turn if name))[:most]
+
+
+def _since(before: Counts, now: Counts) -> Counts:
+    """What came since; all of it where another owner began anew."""
+    if any(late < early for late, early in zip(now, before, strict=True)):
+        return now
+    return now[0] - before[0], now[1] - before[1], now[2] - before[2]
+
+
+def _sum(one: Counts, other: Counts) -> Counts:
+    return one[0] + other[0], one[1] + other[1], one[2] + other[2]
+
+
+def _gauge(name: str) -> GaugeMetricFamily:
+    return GaugeMetricFamily(name, BY_NAME[name].meaning, labels=BY_NAME[name].labels)
+
+
+def _counter(name: str) -> CounterMetricFamily:
+    return CounterMetricFamily(name, BY_NAME[name].meaning, labels=BY_NAME[name].labels)

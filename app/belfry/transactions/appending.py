@@ -1,0 +1,128 @@
+"""Appending a transaction's batches: to each leader its share, until all are acknowledged."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from typing import Final
+
+from belfry.transactions import errors
+from belfry.transactions.asking import Asker, Ended, Pauses, judge, named, now, refusals, tell_gone
+from belfry.transactions.batches import Batch, Where, requests_of
+from belfry.transactions.brokers import Brokers, Lost
+from belfry.transactions.errors import Meaning
+from belfry.transactions.requests import Produce, ProduceAdding
+
+AT_ONCE: Final = 5
+
+
+class Appender:
+    """Appends the batches of one transactional id."""
+
+    def __init__(self, brokers: Brokers, asker: Asker, name: str, *, own_epochs: bool) -> None:
+        self._brokers = brokers
+        self._asker = asker
+        self._name = name
+        self._own_epochs = own_epochs
+        # Bytes of a batch that these topics take, where they have refused a larger one.
+        self.limits: dict[str, int] = {}
+
+    async def append(self, batches: list[Batch], deadline: float) -> None:
+        """Append all of these, or raise Ended."""
+        pauses, began = Pauses(deadline), now()
+        left = batches
+        while left := await self._attempt(left, deadline):
+            codes = {batch.where: batch.code for batch in left}
+            tell_gone(codes, began)
+            line = judge(codes.values(), errors.of_partition)
+            if line.meaning not in (Meaning.BUSY, Meaning.MOVED):
+                self._note_sizes(left)
+                raise Ended(line, refusals(codes, self._too_small(left)), "produce")
+            if not await pauses.wait(line.meaning):
+                # Whose broker is away as a whole is to blame for nothing.
+                late = line._replace(meaning=Meaning.ABORT)
+                topics = named(codes, lambda code: code != errors.LOST)
+                raise Ended(late, topics, "produce: not in time")
+            if line.meaning is Meaning.MOVED:
+                await self._brokers.refresh({topic for topic, _ in codes})
+
+    async def _attempt(self, batches: list[Batch], deadline: float) -> list[Batch]:
+        """Send these to their leaders, in parallel; those that were not taken."""
+        shares: defaultdict[int, list[Batch]] = defaultdict(list)
+        for batch in batches:
+            leader = self._brokers.leader_of(batch.where)
+            if leader is not None:
+                batch.code = errors.LOST
+                shares[leader].append(batch)
+            else:
+                known = self._brokers.partitions_of(batch.where[0])
+                batch.code = errors.NOBODY if known else errors.UNKNOWN_TOPIC
+        sends = [self._to_leader(node, share, deadline) for node, share in shares.items()]
+        if len(sends) == 1:
+            await sends[0]
+        else:
+            await asyncio.gather(*sends)
+        return _told([batch for batch in batches if batch.code != errors.NONE])
+
+    async def _to_leader(self, node: int, batches: list[Batch], deadline: float) -> None:
+        """Send a leader its share: the first batch of each partition, and then the others.
+
+        A log that knows nothing of a producer takes any sequence.  So what follows a batch that was
+        not taken must not be under way with it.
+        """
+        first: dict[Where, Batch] = {}
+        for batch in batches:
+            first.setdefault(batch.where, batch)
+        await self._pipelined(node, list(first.values()), deadline)
+        taken = {where for where, batch in first.items() if batch.code == errors.NONE}
+        others = [each for each in batches if each.where in taken and each.code != errors.NONE]
+        if others:
+            await self._pipelined(node, others, deadline)
+
+    async def _pipelined(self, node: int, batches: list[Batch], deadline: float) -> None:
+        """Send these, a few requests at a time; connections keep their order."""
+        requests = requests_of(batches)
+        if len(requests) == 1:
+            await self._produce(node, requests[0], deadline)
+            return
+        slots = asyncio.Semaphore(AT_ONCE)
+        async with asyncio.TaskGroup() as group:
+            for some in requests:
+                await slots.acquire()
+                task = group.create_task(self._produce(node, some, deadline))
+                task.add_done_callback(lambda _: slots.release())
+
+    async def _produce(self, node: int, batches: list[Batch], deadline: float) -> None:
+        kind = ProduceAdding if self._own_epochs else Produce
+        left_ms = max(int((deadline - now()) * 1000), 1)
+        try:
+            answer = await self._asker.send(node, kind(self._name, left_ms, batches), deadline)
+        except Lost:
+            return
+        by_place = {batch.where: batch for batch in batches}
+        for topic, partition, code, offset, appended_ms in answer.answers:
+            batch = by_place[topic, partition]
+            batch.code, batch.offset, batch.appended_ms = code, offset, appended_ms
+
+    def _note_sizes(self, batches: list[Batch]) -> None:
+        """Remember which topics take smaller batches than they were sent."""
+        for batch in self._too_small(batches):
+            self.limits[batch.where[0]] = max(len(batch.data) // 2, 1)
+
+    @staticmethod
+    def _too_small(batches: list[Batch]) -> list[Batch]:
+        """Batches that were refused for their size, and can be divided."""
+        return [each for each in batches if each.code in errors.TOO_LARGE and each.records > 1]
+
+
+def _told(batches: list[Batch]) -> list[Batch]:
+    """The same; what came behind a batch that was not taken, or waited, says what that one said."""
+    first: dict[Where, int] = {}
+    for batch in batches:
+        code = first.setdefault(batch.where, batch.code)
+        if batch.code in _FOLLOWS:
+            batch.code = code
+    return batches
+
+
+_FOLLOWS: Final = (45, errors.LOST)

@@ -1,0 +1,113 @@
+"""How brokers are asked, and asked again: deadlines, pauses, rests, and what errors come to.
+
+A broker that answers with a throttle time is left alone for so long.  What was not answered by the
+deadline is lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from belfry.transactions import errors
+from belfry.transactions.batches import Batch
+from belfry.transactions.brokers import Brokers, Lost
+from belfry.transactions.errors import Line, Meaning
+
+# A topic that is not there for so long is gone.
+GONE_S: Final = 1.0
+_SOON_S: Final = 0.001
+_LATER_S: Final = 0.02
+_LATEST_S: Final = 0.2
+
+
+class Ended(Exception):
+    """A transaction cannot go on; `topics` refused a record, with the reason of each."""
+
+    def __init__(self, line: Line, topics: dict[str, str] | None = None, during: str = "") -> None:
+        super().__init__(f"{during}: {line.name}: {line.why}")
+        self.meaning = line.meaning
+        self.topics = topics or {}
+        self.barred = line.name == errors.TABLE[errors.BARRED].name
+
+
+class Pauses:
+    """Growing pauses up to a deadline: short ones while a broker is busy, longer to look anew."""
+
+    def __init__(self, deadline: float) -> None:
+        self._deadline = deadline
+        self._busy_s, self._moved_s = _SOON_S, _LATER_S
+
+    async def wait(self, meaning: Meaning) -> bool:
+        """Wait; False, and at once, where the deadline has passed."""
+        if now() >= self._deadline:
+            return False
+        if meaning is Meaning.BUSY:
+            pause_s, self._busy_s = self._busy_s, min(self._busy_s * 2, _LATER_S)
+        else:
+            pause_s, self._moved_s = self._moved_s, min(self._moved_s * 2, _LATEST_S)
+        await asyncio.sleep(min(pause_s, max(self._deadline - now(), 0.0)))
+        return True
+
+
+class Asker:
+    """Sends requests within deadlines, and gives brokers the rests that they ask for."""
+
+    def __init__(self, brokers: Brokers) -> None:
+        self._brokers = brokers
+        self._rests: dict[int, float] = {}
+
+    async def send(self, node: int, request: Any, deadline: float) -> Any:
+        """An answer within the deadline; a broker that asks for a rest is left alone so long."""
+        rest_s = self._rests.pop(node, 0.0) - now()
+        if rest_s > 0:
+            await asyncio.sleep(min(rest_s, max(deadline - now(), 0.0)))
+        try:
+            answer = await asyncio.wait_for(
+                self._brokers.send(node, request), max(deadline - now(), _SOON_S)
+            )
+        except TimeoutError:
+            raise Lost("no answer in time") from None
+        if answer.throttle_time_ms > 0:
+            self._rests[node] = now() + answer.throttle_time_ms / 1000
+        return answer
+
+
+_WORST_FIRST: Final = (
+    Meaning.FENCED, Meaning.UNKNOWN, Meaning.REFUSED, Meaning.ABORT, Meaning.MOVED, Meaning.BUSY,
+)  # fmt: skip
+
+
+def judge(codes: Iterable[int], line_of: Callable[[int], Line]) -> Line:
+    """The worst of these errors."""
+    lines = {code: line_of(code) for code in set(codes)}
+    for meaning in _WORST_FIRST:
+        for line in lines.values():
+            if line.meaning is meaning:
+                return line
+    return errors.TABLE[errors.NONE]
+
+
+def tell_gone(codes: dict[Any, int], began: float) -> None:
+    """Raise Ended for topics that have not been there for a while."""
+    if now() - began >= GONE_S and errors.UNKNOWN_TOPIC in codes.values():
+        gone = errors.TABLE[errors.UNKNOWN_TOPIC]._replace(meaning=Meaning.REFUSED)
+        raise Ended(gone, named(codes, lambda code: code == errors.UNKNOWN_TOPIC), "produce")
+
+
+def named(codes: dict[Any, int], counts: Callable[[int], bool]) -> dict[str, str]:
+    return {
+        where[0]: errors.sentence(code) for where, code in codes.items() if code and counts(code)
+    }
+
+
+def refusals(codes: dict[Any, int], divisible: Iterable[Batch] = ()) -> dict[str, str]:
+    """Topics that refused a record, with the reason; not those that take it in smaller batches."""
+    spared = {batch.where for batch in divisible}
+    kept = {where: code for where, code in codes.items() if where not in spared}
+    return named(kept, lambda code: errors.of_partition(code).meaning is Meaning.REFUSED)
+
+
+def now() -> float:
+    return asyncio.get_running_loop().time()

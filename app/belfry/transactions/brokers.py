@@ -1,0 +1,149 @@
+"""The brokers as a writer sees them: a small port, and aiokafka's client behind it.
+
+Connections, TLS, SASL, metadata and the look for coordinators are aiokafka's.  A request that got
+no answer is `Lost`, whatever the reason was: nobody knows whether the broker has carried it out.
+Everything here runs in the writers' event loop, but for `partitions_of`, which any thread may ask.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, Protocol
+
+from aiokafka.client import AIOKafkaClient, CoordinationType
+from aiokafka.errors import IncompatibleBrokerVersion, KafkaError, NodeNotReadyError
+from aiokafka.structs import TopicPartition
+
+from belfry.kafka.broker_features import TRANSACTION, ask_features
+from belfry.kafka.security import group_client_security
+from belfry.transactions.batches import Where
+
+# One request; a step's own deadline comes first.
+REQUEST_S: Final = 30.0
+METADATA_S: Final = 5.0
+# A topic that was made a moment ago is not known to each broker at once.
+PROPAGATION_S: Final = 1.0
+LOOK_S: Final = 0.05
+# From this level of the cluster on each transaction has an epoch of its own.
+OWN_EPOCHS: Final = 2
+_AWAY: Final = (KafkaError, OSError, TimeoutError, KeyError, IncompatibleBrokerVersion)
+
+
+class Lost(Exception):
+    """A request without an answer; `sent` where the broker may have carried it out."""
+
+    def __init__(self, reason: str, *, sent: bool = True) -> None:
+        super().__init__(reason)
+        self.sent = sent
+
+
+class Brokers(Protocol):
+    """What a writer needs of a cluster."""
+
+    async def send(self, node: int, request: Any) -> Any:
+        """The answer to a request; raises Lost."""
+
+    async def coordinator_of(self, name: str) -> int | tuple[None, int]:
+        """The broker that coordinates a transactional id, or no broker and the error's code."""
+
+    async def refresh(self, topics: Iterable[str] = ()) -> None:
+        """Ask anew who leads what; of these topics too, if they were forgotten."""
+
+    def partitions_of(self, topic: str) -> int:
+        """How many partitions a topic has; 0 where it is not known."""
+
+    def leader_of(self, where: Where) -> int | None:
+        """The broker that leads a partition, or None for none."""
+
+
+class Cluster:
+    """A cluster over connections of its own; made, used and closed in one event loop."""
+
+    def __init__(self, properties: Mapping[str, Any]) -> None:
+        """`properties` are librdkafka's; raises BadSecurity."""
+        servers = properties.get("bootstrap.servers") or properties["metadata.broker.list"]
+        self._client: Any = AIOKafkaClient(
+            bootstrap_servers=str(servers).split(","),
+            client_id=str(properties.get("client.id", "belfry")),
+            request_timeout_ms=int(REQUEST_S * 1000),
+            **group_client_security(properties),
+        )
+        self._followed: set[str] = set()
+        self._started = False
+
+    async def start(self) -> None:
+        """Connect; raises ConnectionError where no broker answers."""
+        if self._started:
+            return
+        try:
+            await asyncio.wait_for(self._client.bootstrap(), METADATA_S)
+        except _AWAY as error:
+            raise ConnectionError(f"{type(error).__name__}: {error}") from error
+        self._started = True
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._client.close()
+
+    async def gives_own_epochs(self) -> bool:
+        """Whether each transaction gets an epoch of its own (KIP-890), by what a broker says."""
+        features = await ask_features(self._client, self._client.get_random_node())
+        if isinstance(features, str):
+            raise ConnectionError(f"the brokers do not tell their features: {features}")
+        return features.finalized.get(TRANSACTION, 0) >= OWN_EPOCHS
+
+    async def know(self, topics: Iterable[str], within_s: float = PROPAGATION_S) -> None:
+        """Learn of topics that are new here; those that stay unknown are not asked for again."""
+        wanted = set(topics)
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + within_s
+        while True:
+            await self.refresh(wanted)
+            unknown = {topic for topic in wanted if not self.partitions_of(topic)}
+            if not unknown:
+                return
+            # Left in, a topic that was deleted would be asked for, and missed, for ever.
+            self._followed -= unknown
+            if loop.time() > deadline:
+                self._client.set_topics(self._followed)
+                return
+            await asyncio.sleep(LOOK_S)
+
+    def partitions_of(self, topic: str) -> int:
+        """How many partitions a topic has; 0 where it is not known."""
+        return len(self._client.cluster.partitions_for_topic(topic) or ())
+
+    async def refresh(self, topics: Iterable[str] = ()) -> None:
+        """Ask anew who leads what; what cannot be told stays as it was."""
+        self._followed.update(topics)
+        self._client.set_topics(self._followed)
+        try:
+            await asyncio.wait_for(self._client.force_metadata_update(), METADATA_S)
+        except _AWAY:
+            return
+
+    def leader_of(self, where: Where) -> int | None:
+        """The broker that leads a partition, or None for none."""
+        leader: int | None = self._client.cluster.leader_for_partition(TopicPartition(*where))
+        return None if leader is None or leader < 0 else leader
+
+    async def coordinator_of(self, name: str) -> int | tuple[None, int]:
+        """The broker that coordinates a transactional id, or no broker and the error's code."""
+        try:
+            node: int = await self._client.coordinator_lookup(CoordinationType.TRANSACTION, name)
+        except _AWAY as error:
+            code = getattr(error, "errno", None)
+            if isinstance(code, int) and isinstance(error, KafkaError):
+                return None, code
+            raise Lost(f"{type(error).__name__}: {error}") from error
+        return node
+
+    async def send(self, node: int, request: Any) -> Any:
+        """The answer to a request; raises Lost."""
+        try:
+            return await self._client.send(node, request)
+        except NodeNotReadyError as error:
+            raise Lost(f"{type(error).__name__}: {error}", sent=False) from error
+        except _AWAY as error:
+            raise Lost(f"{type(error).__name__}: {error}") from error

@@ -1,0 +1,21 @@
+"""Which of the two writers makes the producers of partitions, by the worker's settings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from belfry.kafka.transactions import PartitionProducer, StepProducer, Surroundings
+from belfry.settings import Settings
+from belfry.transactions.loop import WriterLoop
+from belfry.transactions.producer import DirectProducer
+
+MakeProducer = Callable[[dict[str, Any], int, Surroundings], StepProducer]
+
+
+def producers(settings: Settings) -> MakeProducer:
+    """What makes a producer of librdkafka's properties, a partition and its surroundings."""
+    if settings.transaction_writer == "direct":
+        return partial(DirectProducer, loop=WriterLoop())
+    return PartitionProducer

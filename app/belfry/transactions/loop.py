@@ -1,0 +1,68 @@
+"""The event loop of a worker's writers: one thread, which runs while there is a writer.
+
+Partitions' threads call `run` and wait: a coroutine per phase of a step, and nothing else crosses
+from one thread to another.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from threading import Lock, Thread
+from typing import Any, Final, TypeVar
+
+T = TypeVar("T")
+END_S: Final = 5.0
+
+
+class WriterLoop:
+    """An event loop in a thread of its own, for as long as somebody uses it."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._users = 0
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: Thread | None = None
+
+    def enter(self) -> None:
+        """Use the loop, until `leave`."""
+        with self._lock:
+            self._users += 1
+            if self._loop is None:
+                loop = self._loop = asyncio.new_event_loop()
+                self._thread = Thread(
+                    target=_run, args=(loop,), name="belfry-transaction-writer", daemon=True
+                )
+                self._thread.start()
+
+    def leave(self) -> None:
+        """Use it no more; the last one ends it."""
+        with self._lock:
+            self._users -= 1
+            if self._users or self._loop is None or self._thread is None:
+                return
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join(END_S)
+            self._loop = self._thread = None
+
+    def run(self, work: Coroutine[Any, Any, T], most_s: float) -> T:
+        """Run it there and wait; raises TimeoutError, and cancels it, after so long."""
+        assert self._loop is not None, "enter comes first"
+        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return future.result(most_s)
+        except TimeoutError:
+            future.cancel()
+            raise TimeoutError(f"nothing came of it within {most_s:.0f} s") from None
+
+
+def _run(loop: asyncio.AbstractEventLoop) -> None:
+    asyncio.set_event_loop(loop)
+    try:
+        loop.run_forever()
+    finally:
+        for task in asyncio.all_tasks(loop):
+            task.cancel()
+        loop.run_until_complete(asyncio.sleep(0))
+        loop.run_until_complete(loop.shutdown_default_executor())
+        loop.close()

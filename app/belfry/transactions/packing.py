@@ -1,0 +1,49 @@
+"""Compression of a finished record batch, with the levels that producers use.
+
+aiokafka's builder packs as a broker does, lz4 at level 9: ten times as long for a hundredth fewer
+bytes.  So batches are built unpacked, and packed here:
+
+     0        8        12         17    21           23         61
+     offset   length   …   crc of what follows   attributes  …  records (packed)
+              └ counts from 12                   └ the codec in the lowest three bits
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final
+
+from aiokafka import codec as codecs
+from aiokafka.record.util import calc_crc32c
+
+NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
+CODECS: Final = {"none": NONE, "gzip": GZIP, "snappy": SNAPPY, "lz4": LZ4, "zstd": ZSTD}
+_PACK: Final[dict[int, Callable[[Any], bytes]]] = {
+    GZIP: partial(codecs.gzip_encode, compresslevel=6),
+    SNAPPY: codecs.snappy_encode,
+    LZ4: partial(codecs.lz4_encode, level=1),
+    ZSTD: partial(codecs.zstd_encode, level=1),
+}
+_LENGTH_AT: Final = 8
+_LENGTH_ENDS: Final = 12
+_CRC_AT: Final = 17
+_ATTRIBUTES_AT: Final = 21
+_RECORDS_AT: Final = 61
+_LENGTH: Final = struct.Struct(">i")
+_CRC: Final = struct.Struct(">I")
+
+
+def packed(batch: bytearray, codec: int) -> bytes:
+    """The batch with its records packed; as it is where that would not make it smaller."""
+    if codec == NONE:
+        return bytes(batch)
+    records = _PACK[codec](bytes(memoryview(batch)[_RECORDS_AT:]))
+    if len(records) >= len(batch) - _RECORDS_AT:
+        return bytes(batch)
+    found = batch[:_RECORDS_AT] + records
+    found[_ATTRIBUTES_AT + 1] |= codec
+    _LENGTH.pack_into(found, _LENGTH_AT, len(found) - _LENGTH_ENDS)
+    _CRC.pack_into(found, _CRC_AT, calc_crc32c(memoryview(found)[_ATTRIBUTES_AT:]))
+    return bytes(found)

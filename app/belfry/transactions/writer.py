@@ -1,0 +1,226 @@
+"""The transactions of one transactional id, as a state machine over requests.
+
+            begin                write                  end(commit or abort)
+    NEW ─────────────► READY ─────────────► OPEN ─────────────────────────────► READY
+                                             │  a refusal: end(abort) is next
+                                             └─ fenced, or nobody knows ─► OVER: never used again
+
+Protocol v1 adds all partitions by one request before anything is produced.  In v2 the first batch
+of a partition adds it, and each end gives the epoch of the next transaction, so that an end that
+comes late can end nothing but its own transaction.
+
+    what was lost            is asked again        because
+    InitProducerId           yes                   a later answer only makes the epoch larger
+    AddPartitionsToTxn       yes                   what is added twice is added once
+    Produce                  yes                   the same sequence is taken once
+    EndTxn, v2               yes                   its epoch is over once it was carried out
+    EndTxn, v1               no                    a late one could end the next transaction
+
+After a roll-back in v1 the writer takes the next epoch: whatever is still under way is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from enum import Enum
+from typing import Any, Final
+
+from belfry.transactions import errors
+from belfry.transactions.appending import Appender
+from belfry.transactions.asking import Asker, Ended, Pauses, judge, now, refusals, tell_gone
+from belfry.transactions.batches import Batch, StepBatches, Where, Writer, after
+from belfry.transactions.brokers import Brokers, Lost
+from belfry.transactions.errors import Line, Meaning
+from belfry.transactions.requests import (
+    NO_WRITER,
+    AddPartitionsToTxn,
+    EndTxn,
+    EndTxnWithEpoch,
+    InitProducerId,
+)
+
+BEGIN_S: Final = 30.0
+WRITE_S: Final = 8.0
+END_S: Final = 9.5
+
+
+class State(Enum):
+    """Where a writer stands."""
+
+    NEW = "new"
+    READY = "ready"
+    OPEN = "open"
+    OVER = "over"
+
+
+class TransactionWriter:
+    """Writes one transaction after the other; each method is awaited before the next is called."""
+
+    def __init__(self, brokers: Brokers, name: str, timeout_ms: int, *, own_epochs: bool) -> None:
+        """`name` is the transactional id; `own_epochs` chooses protocol v2."""
+        self._brokers = brokers
+        self._name = name
+        self._timeout_ms = timeout_ms
+        self._own_epochs = own_epochs
+        self._coordinator: int | None = None
+        self._asker = Asker(brokers)
+        self._appender = Appender(brokers, self._asker, name, own_epochs=own_epochs)
+        self._sequences: dict[Where, int] = {}
+        self._following: dict[Where, int] = {}
+        self._begun = False
+        self.limits = self._appender.limits
+        self.writer = NO_WRITER
+        self.state = State.NEW
+
+    async def begin(self) -> None:
+        """Fence whoever had the id before, and end the transaction that was left open."""
+        await self._next_epoch(NO_WRITER, now() + BEGIN_S)
+
+    def finish(self, step: StepBatches) -> list[Batch]:
+        """A step's batches, as this writer's next transaction; any thread may call it."""
+        batches = step.finish(self.writer, self._sequences)
+        self._following = {}
+        for batch in batches:
+            where = batch.where
+            begun = self._following.get(where, self._sequences.get(where, 0))
+            self._following[where] = after(begun, batch.records)
+        return batches
+
+    async def write(self, batches: list[Batch]) -> None:
+        """Append all of these, or raise Ended; `end` is next in either case."""
+        assert self.state is State.READY, self.state
+        self.state = State.OPEN
+        deadline = now() + WRITE_S
+        try:
+            if not self._own_epochs:
+                await self._add({batch.where for batch in batches}, deadline)
+            self._begun = True
+            await self._appender.append(batches, deadline)
+        except Ended as ended:
+            self._may_be_over(ended)
+            raise
+
+    async def end(self, *, commit: bool) -> None:
+        """Make the transaction visible, or roll it back; raises Ended where that is not certain."""
+        assert self.state is State.OPEN, self.state
+        if self._begun:
+            deadline = now() + END_S
+            try:
+                await self._end(deadline, commit=commit)
+            except Ended as ended:
+                self._may_be_over(ended)
+                raise
+        # Nothing of this transaction has reached a broker otherwise.
+        self._begun = False
+        self.state = State.READY
+
+    async def _end(self, deadline: float, *, commit: bool) -> None:
+        kind = EndTxnWithEpoch if self._own_epochs else EndTxn
+        during = "commit" if commit else "roll-back"
+        answer = await self._coordinated(
+            lambda: kind(self._name, self.writer, commit=commit),
+            during,
+            deadline,
+            repeats=self._own_epochs,
+        )
+        given = self.writer
+        if self._own_epochs:
+            given = Writer(answer.producer_id, answer.producer_epoch)
+        if given != self.writer:
+            self.writer, self._sequences = given, {}
+        elif commit:
+            self._sequences.update(self._following)
+        else:
+            await self._next_epoch(self.writer, deadline)
+
+    async def _next_epoch(self, former: Writer, deadline: float) -> None:
+        answer = await self._coordinated(
+            lambda: InitProducerId(self._name, self._timeout_ms, former), "fence", deadline
+        )
+        self.writer = Writer(answer.producer_id, answer.producer_epoch)
+        self._sequences = {}
+        self.state = State.READY
+
+    def _may_be_over(self, ended: Ended) -> None:
+        if ended.meaning in (Meaning.FENCED, Meaning.UNKNOWN):
+            self.state = State.OVER
+
+    # -- the coordinator ---------------------------------------------------------------------------
+
+    async def _coordinated(
+        self, make: Callable[[], Any], during: str, deadline: float, *, repeats: bool = True
+    ) -> Any:
+        """The coordinator's answer, once it has done what was asked; raises Ended."""
+        pauses = Pauses(deadline)
+        while True:
+            answer, code = await self._ask_coordinator(make, deadline)
+            line = errors.of_coordinator(code)
+            if line.meaning is Meaning.FINE:
+                return answer
+            lost_end = code == errors.LOST and answer is _SENT and not repeats
+            if line.meaning not in (Meaning.BUSY, Meaning.MOVED) or lost_end:
+                raise Ended(_for_certain(line), during=during)
+            await self._look_again(line, pauses, during)
+
+    async def _ask_coordinator(self, make: Callable[[], Any], deadline: float) -> tuple[Any, int]:
+        """An answer and its error; `_SENT` in its place where it was sent and lost."""
+        try:
+            if self._coordinator is None:
+                found = await self._brokers.coordinator_of(self._name)
+                if isinstance(found, tuple):
+                    return None, found[1]
+                self._coordinator = found
+        except Lost:
+            return None, errors.LOST
+        try:
+            answer = await self._asker.send(self._coordinator, make(), deadline)
+        except Lost as lost:
+            return _SENT if lost.sent else None, errors.LOST
+        return answer, getattr(answer, "error_code", errors.NONE)
+
+    async def _look_again(self, line: Line, pauses: Pauses, during: str) -> None:
+        """Wait before the next go, and look who is to be asked; raises Ended when time is up."""
+        if line.meaning is Meaning.MOVED:
+            self._coordinator = None
+            await self._brokers.refresh()
+        if not await pauses.wait(line.meaning):
+            raise Ended(_for_certain(line), during=f"{during}: not in time")
+
+    async def _add(self, places: Iterable[Where], deadline: float) -> None:
+        """Add partitions to the transaction, in protocol v1."""
+        wanted, pauses, began = set(places), Pauses(deadline), now()
+        while True:
+            answer, code = await self._ask_coordinator(
+                lambda: AddPartitionsToTxn(self._name, self.writer, wanted), deadline
+            )
+            # What was sent and lost may have been carried out.
+            self._begun = self._begun or answer is _SENT
+            codes = {(None, 0): code} if code else _codes_of(answer)
+            tell_gone(codes, began)
+            line = judge(codes.values(), errors.of_partition)
+            if line.meaning is Meaning.FINE:
+                self._begun = True
+                return
+            if line.meaning not in (Meaning.BUSY, Meaning.MOVED):
+                raise Ended(line, refusals(codes), "adding partitions")
+            await self._look_again(line, pauses, "adding partitions")
+
+
+_SENT: Final = object()
+
+
+def _for_certain(line: Line) -> Line:
+    """What remains of an error of a coordinator that was not mended in time: nobody knows."""
+    if line.meaning in (Meaning.BUSY, Meaning.MOVED):
+        return line._replace(meaning=Meaning.UNKNOWN)
+    return line
+
+
+def _codes_of(answer: Any) -> dict[Any, int]:
+    """What each partition was told, but for those that were not added because of another one."""
+    return {
+        (topic, partition): code
+        for topic, partitions, _ in answer.topics
+        for partition, code, _ in partitions
+        if code != errors.NOT_ATTEMPTED
+    }

@@ -1,0 +1,157 @@
+"""Each figure of a tenant: pending, fires, lateness, refusals, and what it waits for since when."""
+
+from __future__ import annotations
+
+import pytest
+
+from belfry.engine import tenant_figures
+from belfry.engine.partition import PartitionEngine
+from belfry.engine.tenant_figures import REST, TenantFigures
+from belfry.tenants.effective import Terms
+from belfry.tenants.policy import TenantPolicy
+from belfry.tenants.waits import Wait
+from tests.unit.engine.acknowledging import ack, fires, serial
+from tests.unit.engine.driver import T0, Driver
+
+
+def figures(driver: Driver, tenant: str = "demo") -> TenantFigures:
+    return driver.engine.tenants()[tenant.encode()]
+
+
+def wait_of(driver: Driver, tenant: str = "demo") -> Wait:
+    found = driver.engine.wait_of(tenant.encode())
+    assert found is not None
+    return found
+
+
+def test_pending_fires_and_lateness_are_counted_by_tenant() -> None:
+    driver = Driver()
+    for tenant in ("a", "b"):
+        driver.ask(tenant=tenant, schedule_id="once", at=T0)
+        driver.ask(tenant=tenant, schedule_id="later", at=T0 + 9_000)
+    driver.ask(tenant="b", schedule_id="again", kind="EVERY", interval_ms=60_000, start_at=T0)
+    driver.step(T0 - 1)
+    assert [figures(driver, each).pending for each in ("a", "b")] == [2, 3]
+    driver.step(T0 + 40)
+    assert figures(driver, "a")[:5] == (1, True, 1, 40, 0)
+    assert figures(driver, "b")[:5] == (2, True, 2, 80, 0)
+
+
+def test_a_step_that_is_rolled_back_has_counted_nothing() -> None:
+    driver = Driver()
+    driver.ask(at=T0)
+    driver.step(T0 - 1)
+    driver.step(T0, commit=False)
+    assert figures(driver)[:4] == (1, True, 0, 0)
+    driver.step(T0)
+    assert figures(driver)[:4] == (0, True, 1, 0)
+
+
+def test_refusals_are_counted_by_the_tenant_that_is_known() -> None:
+    driver = Driver()
+    driver.ask(tenant="a", at=T0 + 9_000)
+    driver.ask(tenant="a", at=-(10**15))
+    driver.ask(tenant="no such/name", at=T0)
+    driver.send(b"poison")
+    driver.step(T0)
+    assert figures(driver, "a").rejected == 1
+    assert driver.engine.tenants()[REST].rejected == 2
+
+
+def test_names_that_are_made_up_share_their_counters(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tenant_figures, "MOST", 3)
+    driver = Driver()
+    for number in range(5):
+        driver.ask(tenant=f"t{number}", at=T0)
+    driver.step(T0 - 1)
+    driver.step(T0)
+    found = driver.engine.tenants()
+    assert sum(each.fired for each in found.values()) == 5
+    assert found[REST].fired == 3
+
+
+def test_what_a_new_owner_finds_is_counted_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tenant_figures, "SLICE", 3)
+    driver = Driver()
+    for tenant in ("a", "a-b", "b"):
+        for number in range(4):
+            driver.ask(tenant=tenant, schedule_id=f"{number}", at=T0 + 9_000)
+    driver.step(T0)
+    engine: PartitionEngine = driver.start(driver.rows)
+    found = []
+    for look in range(9):
+        # Before the cursor, behind it, and amid the names of the tenant that is being counted.
+        for tenant in ("a", "a-b", "b"):
+            driver.ask(tenant=tenant, schedule_id=f"{look % 4}/{look}", at=T0 + 9_000)
+        driver.step(T0)
+        driver.sweep(T0)
+        found.append({name: each.pending for name, each in engine.tenants().items() if name})
+    assert all(each.is_counted for each in engine.tenants().values())
+    assert found[-1] == {b"a": 13, b"a-b": 13, b"b": 13}
+
+
+def test_a_blocked_tenant_is_told_of_before_anything_is_due_and_until_it_is_not_blocked() -> None:
+    driver = Driver()
+    driver.ask(at=T0 + 500)
+    driver.step(T0)
+    driver.note(held="its topic is missing")
+    driver.sweep(T0 + 1)
+    assert wait_of(driver) == (
+        ("tenant_blocked", "output_topic", "its topic is missing"),
+        T0 + 1,
+        0,
+        None,
+    )
+    driver.step(T0 + 600)
+    driver.sweep(T0 + 700)
+    assert wait_of(driver)[1:] == (T0 + 1, 1, T0 + 500)
+    driver.note(held="")
+    driver.step(T0 + 800)
+    driver.sweep(T0 + 801)
+    assert driver.engine.wait_of(b"demo") is None
+
+
+def test_a_paused_tenant_and_one_that_is_not_served_are_told_apart() -> None:
+    driver = Driver()
+    driver.ask(tenant="a", at=T0)
+    driver.ask(tenant="b", at=T0)
+    driver.step(T0 - 1)
+    driver.treat("a", paused=True)
+    driver.tenants.follow(Terms(TenantPolicy("b"), barred="it has no policy"))
+    driver.step(T0)
+    driver.sweep(T0)
+    assert wait_of(driver, "a").why[1:] == ("paused", "its policy pauses it")
+    assert wait_of(driver, "b").why[1:] == ("not_served", "it has no policy")
+
+
+def test_a_tenant_behind_an_ack_lock_is_told_of_with_the_fire_and_its_instant() -> None:
+    driver = Driver()
+    for number, name in enumerate("abc"):
+        serial(driver, name, T0 + number)
+    driver.step(T0 - 1)
+    (first,) = fires(driver, T0 + 10)
+    driver.sweep(T0 + 20)
+    found = wait_of(driver)
+    assert found[1:] == (T0 + 10, 2, T0 + 1)
+    assert found.why.cause == "ack_lock"
+    assert "'a'" in found.why.reason
+    assert (first.header("belfry-fire-id") or b"?").decode() in found.why.reason
+    ack(driver, first, T0 + 30)
+    driver.run(T0 + 30)
+    driver.sweep(T0 + 31)
+    assert "'b'" in wait_of(driver).why.reason
+
+
+def test_a_tenant_over_its_rate_is_told_of_with_the_rate_and_how_many_are_due() -> None:
+    driver = Driver()
+    driver.treat(max_fires_per_second=1)
+    for number in range(3):
+        driver.ask(schedule_id=f"a{number}", at=T0 + number)
+    driver.ask(schedule_id="later", at=T0 + 90_000)
+    driver.step(T0 - 1)
+    driver.step(T0 + 10)
+    driver.sweep(T0 + 10)
+    found = wait_of(driver)
+    assert found.why[1] == "rate"
+    assert "1 fires a second" in found.why[2]
+    assert found[1:] == (T0 + 10, 2, T0 + 1)
