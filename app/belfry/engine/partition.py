@@ -323,9 +323,9 @@ class PartitionEngine:
         assert manifest is not None, "a step is sealed before it is committed"
         self._stands = self._step.stands(manifest)
         self._maintenance.retention.wrote(len(self._step.effects.rows))
-        self._tallies.committed(self._step.effects)
         self.aside.forget_empty()
         self._store.commit(StoredState(changelog_offset, now_ms, manifest))
+        self._tallies.committed(self._step.effects)
         self._step.effects.drained = self._drains.committed(now_ms)
         self._undo.forget()
         self._next_due_ms = self._store.first_due_ms(self._stands.scan.next)

@@ -150,13 +150,13 @@ class Transitions:
         if paused(before) and goes_on:
             # Another payload is no reason to go on.
             record = with_flags(record, PAUSED)
-        self._drop(asked, step)
+        self._drop(asked)
         return replace(self._keep(asked, row, record, step), outcome=Outcome.UPDATED)
 
-    def end(self, asked: Asked, step: Step) -> Reply:
+    def end(self, asked: Asked, _step: Step) -> Reply:
         assert asked.row is not None
         due_ms = decode_pending(self._store.pending_at(asked.name, asked.row)).due_ms
-        self._drop(asked, step)
+        self._drop(asked)
         return Reply(Outcome.CANCELLED, asked.version, due_ms)
 
     def _found(self, asked: Asked) -> tuple[bytes, Pending]:
@@ -165,17 +165,16 @@ class Transitions:
         record = self._store.pending_at(asked.name, asked.row)
         return record, decode_pending(record)
 
-    def _drop(self, asked: Asked, step: Step) -> None:
+    def _drop(self, asked: Asked) -> None:
         """Take the pending record of a schedule away."""
         assert asked.row is not None
         self._waiting.left(asked.tenant.name_bytes, asked.row)
         self._store.remove(asked.name, asked.row)
-        step.effects.begun(asked.tenant.name_bytes, -1)
 
     def pause(self, asked: Asked, step: Step) -> Reply:
         """Take the schedule out of the timeline; its instant stays as it is."""
         record, row = self._found(asked)
-        self._drop(asked, step)
+        self._drop(asked)
         kept = with_flags(record, PAUSED)
         step.effects.room -= len(kept)
         self._put(asked, row, kept, step)
@@ -184,7 +183,7 @@ class Transitions:
     def resume(self, asked: Asked, step: Step) -> Reply:
         """Put the schedule back; where its instant is over, it is late as after an outage."""
         record, row = self._found(asked)
-        self._drop(asked, step)
+        self._drop(asked)
         kept = with_flags(record, 0)
         step.effects.room -= len(kept)
         self._put(asked, row, kept, step)
@@ -251,7 +250,6 @@ class Transitions:
 
     def _put(self, asked: Asked, row: Pending, record: bytes, step: Step) -> None:
         self._store.rewrite(asked.name, record)
-        step.effects.begun(asked.tenant.name_bytes)
         if paused(record):
             self._store.move(asked.name, record, Location(IN_PAUSED, *row.sort_key))
         else:

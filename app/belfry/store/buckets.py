@@ -81,6 +81,12 @@ def waiting_of(rows: OrderedMap, tenant: bytes) -> int:
     return 0 if size is None else decode_size(size)
 
 
+def waiting_by_tenant(rows: OrderedMap) -> dict[bytes, int]:
+    """The same of every tenant that has any."""
+    start, end = keys.META_TENANT, keys.following(keys.META_TENANT)
+    return {key[len(start) :]: decode_size(size) for key, size in rows.scan(start, end)}
+
+
 def bucket_at(rows: OrderedMap, tenant: bytes, minute: int) -> Bucket | None:
     """The bucket of a tenant and a minute of the epoch; None where nothing waits."""
     key = bucket_key(bucket_name(tenant, minute * keys.MINUTE_MS))
@@ -98,6 +104,8 @@ class LeftBuckets:
         self._removed: list[bytes] = []
         self.emptied: list[Bucket] = []
         """Buckets that the last step has emptied, and not by removals alone."""
+        self.waiting: dict[bytes, int] = {}
+        """How many wait of each tenant of which more or fewer wait since the last step."""
 
     def taken(self, rows: Sequence[tuple[bytes, bytes]]) -> None:
         """These committed rows leave; they may come back elsewhere."""
@@ -119,7 +127,7 @@ class LeftBuckets:
         taken = left_from(chain.from_iterable(self._taken))
         left = taken.copy()
         left.update(self._removed)
-        writes, emptied = changed_buckets(self._rows, came_into(records), left)
+        writes, emptied, self.waiting = changed_buckets(self._rows, came_into(records), left)
         self.emptied = [bucket for name, bucket in emptied if name in taken]
         return writes
 
@@ -130,10 +138,11 @@ class LeftBuckets:
 
 def changed_buckets(
     rows: OrderedMap, came: Came, left: Mapping[bytes, int]
-) -> tuple[Rows, list[tuple[bytes, Bucket]]]:
+) -> tuple[Rows, list[tuple[bytes, Bucket]], dict[bytes, int]]:
     """Rows of the buckets that a step has changed, and of how many wait of each tenant in all.
 
-    The second part are the buckets in which nothing waits any more, by name, as they were.
+    The second part are the buckets in which nothing waits any more, by name, as they were; the
+    third is how many wait now of each tenant of which that has changed.
     """
     names = [*came, *(name for name in left if name not in came)]
     places = [bucket_key(name) for name in names]
@@ -153,8 +162,10 @@ def changed_buckets(
         if row is not None and not waiting:
             emptied.append((name, decode_bucket(place, row)._replace(waiting=0)))
         grown[tenant_of_bucket(name)] += change
-    writes.update(_changed_tenants(rows, grown))
-    return writes, emptied
+    waiting_now = _changed_tenants(rows, grown)
+    for tenant, now in waiting_now.items():
+        writes[keys.META_TENANT + tenant] = encode_size(now) if now else None
+    return writes, emptied, waiting_now
 
 
 def derive(rows: OrderedMap, offset: int) -> None:
@@ -187,14 +198,13 @@ def differing(rows: OrderedMap) -> Iterator[str]:
             yield f"of {tenant!r} {waiting_of(rows, tenant)} are told, and {waiting} wait"
 
 
-def _changed_tenants(rows: OrderedMap, grown: Mapping[bytes, int]) -> Rows:
-    changed = [(keys.META_TENANT + tenant, by) for tenant, by in grown.items() if by]
-    before = rows.get_many([key for key, _ in changed])
-    writes: Rows = {}
-    for (key, by), size in zip(changed, before, strict=True):
-        now = by if size is None else decode_size(size) + by
-        writes[key] = encode_size(now) if now else None
-    return writes
+def _changed_tenants(rows: OrderedMap, grown: Mapping[bytes, int]) -> dict[bytes, int]:
+    changed = [(tenant, by) for tenant, by in grown.items() if by]
+    before = rows.get_many([keys.META_TENANT + tenant for tenant, _ in changed])
+    return {
+        tenant: by if size is None else decode_size(size) + by
+        for (tenant, by), size in zip(changed, before, strict=True)
+    }
 
 
 _LATEST_MS: Final = 2**63 - 1

@@ -31,7 +31,7 @@ from __future__ import annotations
 from collections.abc import Iterator, KeysView, Mapping, Sequence
 from typing import Final
 
-from belfry.store.buckets import LeftBuckets, bucket_at, derive, waiting_of
+from belfry.store.buckets import LeftBuckets, bucket_at, derive, waiting_by_tenant, waiting_of
 from belfry.store.committed import Committed
 from belfry.store.layout import keys
 from belfry.store.layout.buckets import Bucket
@@ -148,6 +148,15 @@ class ScheduleStore(Committed):
     def waiting_of(self, tenant: bytes) -> int:
         """How many schedules of a tenant wait, paused ones too, by what is committed."""
         return waiting_of(self._rows, tenant)
+
+    def waiting_by_tenant(self) -> dict[bytes, int]:
+        """The same of every tenant that has any."""
+        return waiting_by_tenant(self._rows)
+
+    @property
+    def waiting_changed(self) -> Mapping[bytes, int]:
+        """How many wait of each tenant of which the last step has changed that."""
+        return self._left.waiting
 
     def first_until_ms(self) -> int | None:
         """When the first committed wait for an acknowledgement ends; None for no wait."""

@@ -70,7 +70,6 @@ def test_every_tenant_that_has_anything_is_listed(client: TestClient) -> None:
         "tenant": "busy",
         "has_policy": True,
         "pending": 50,
-        "is_counted": True,
         "fired": 3,
         "rejected": 0,
         "late_seconds": 0.9,

@@ -66,7 +66,7 @@ WAIT = {
     "waiting": 3, "oldest_due_at": "2030-01-01T09:00:00.000Z",
 }  # fmt: skip
 TENANT = {
-    "tenant": HOSTILE, "has_policy": True, "pending": 7, "is_counted": False, "fired": 5,
+    "tenant": HOSTILE, "has_policy": True, "pending": 7, "fired": 5,
     "rejected": 1, "late_seconds": 0.5, "wait": WAIT,
 }  # fmt: skip
 
