@@ -3,8 +3,8 @@
 One module for each kind, next to this one, holds a `TriggerKind` and the `Trigger` that it makes.
 The registry (`triggers.KINDS`) lists them, and the doors, the checks, the records at rest, the
 engine and the previews ask the registry.  So a new kind is a module, a line of the registry, and
-its field in the schema; `tests/conformance/test_triggers.py` holds every kind of the registry to the same
-promises.
+its field in the schema; `tests/conformance/test_triggers.py` holds every kind of the registry to
+the same promises.
 """
 
 from __future__ import annotations
