@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Final, NamedTuple
 
+from belfry.engine.drained import Drained
 from belfry.schedules.outcomes import Outcome
 from belfry.store.layout.records import Manifest
 from belfry.wire.lifecycle import LifecycleEvent
@@ -51,6 +52,7 @@ class Effects:
     are tenants whose envelopes were made before their head was known: such a step is not committed.
     `unreadable` are schedules (changelog key, why) that were due and cannot be understood here.
     `loose` are topics whose fired records need not be in the transaction, only be there before it.
+    `drained` are buckets that had ended when the step was committed; they are filled in then.
     `lateness` has how late each fire of a tenant was; `refused` counts refusals by the tenant that
     they name.  `pending` says how many schedules of a tenant the step begins, less those that it
     takes away without a fire; `go_on` has the tenant of each fire that does not end its schedule.
@@ -76,6 +78,7 @@ class Effects:
     loose: set[str] = field(default_factory=set)
     unreadable: list[tuple[bytes, str]] = field(default_factory=list)
     rederived: int = 0
+    drained: list[Drained] = field(default_factory=list)
     room: int = field(default=STEP_BYTES, compare=False)
     moved: bool = False
     manifest: Manifest | None = None

@@ -61,6 +61,16 @@ WORKER: Final[dict[str, Any]] = {
 }  # fmt: skip
 
 
+WAIT = {
+    "tenant": HOSTILE, "cause": HOSTILE, "reason": HOSTILE, "since": "2030-01-01T09:00:00.000Z",
+    "waiting": 3, "oldest_due_at": "2030-01-01T09:00:00.000Z",
+}  # fmt: skip
+TENANT = {
+    "tenant": HOSTILE, "has_policy": True, "pending": 7, "is_counted": False, "fired": 5,
+    "rejected": 1, "late_seconds": 0.5, "wait": WAIT,
+}  # fmt: skip
+
+
 class FakeApi:
     """Answers the API's routes with hostile values, and keeps what it is asked."""
 
@@ -90,12 +100,15 @@ class FakeApi:
             "/v1/cluster": {
                 "app_id": HOSTILE, "members": [{"stands_by": [1]}], "standbys": [],
                 "workers": [WORKER], "silent": [HOSTILE]},
-            "/v1/tenants": {"tenants": [HOSTILE], "cursor": None},
+            "/v1/tenants": {"tenants": [HOSTILE], "figures": [TENANT], "cursor": None,
+                            "silent": [HOSTILE]},
             "/v1/tenants/t": {"tenant": "t", "paused": True, "output_topic": HOSTILE,
                               "http_targets": [{"url": "https://hunter2.example"}]},
             "/v1/tenants/t/schedules": {"schedules": [SCHEDULE], "examined": 1, "cursor": "more"},
             "/v1/tenants/t/counts": {
                 "counts": [{"minute": "2030-01-01T09:00:00.000Z", "pending": 4}],
+                "drained": [{"minute": "2030-01-01T08:59:00.000Z", "late_ms": 7,
+                             "drained_at": "2030-01-01T08:59:59.007Z"}],
                 "examined": 1, "cursor": None},
             "/v1/tenants/t/statistics": {"lifecycle": "ALL"},
             "/v1/tenants/t/locks": {"locks": [

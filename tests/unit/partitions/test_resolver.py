@@ -322,3 +322,22 @@ def test_a_partition_waits_a_tenth_of_the_time_for_a_registry_that_is_slow() -> 
         # They were asked for all the same, so that the next request finds an answer.
         registry.may.set()
         soon(lambda: site.answered(asking(1)) and site.answered(asking(2)))
+
+
+def test_a_forward_only_partition_waits_for_no_batch_longer_than_a_tenth_in_the_long_run() -> None:
+    """It has no state to set anything aside in, whoever asks and however many schemas there are."""
+    at = [10_000.0]
+    registry = Registry(OURS)
+    registry.may.clear()
+    with resolving(registry, wait_s=10, at=at) as site:
+        began_s, waited_s = at[0], 0.0
+        for number in range(40):
+            batch = [asking(1_000 + 3 * number + each) for each in range(3)]
+            since_s = at[0]
+            while not site.resolver.ready(batch):
+                at[0] += 0.05
+            assert at[0] - since_s <= 10.1
+            waited_s += at[0] - since_s
+            site.resolver.taken()
+            at[0] += 1
+        assert waited_s <= 10.1 + 0.11 * (at[0] - began_s)

@@ -173,8 +173,10 @@ def _listing(routes: APIRouter, lists: Lists, callers: Callers) -> None:
     ) -> Response:
         """How many schedules of a tenant are due in each minute.
 
-        Each page looks at 10 000 of the tenant's rows; add the pages up.  Paused schedules wait
-        for no instant and do not count; what waits for something else is counted where it is due.
+        The counts are kept with every change, so they cost the same however many wait.  A minute
+        counts as a whole, also where the range begins or ends within it.  A page has at most 10 000
+        minutes of one partition; add the pages up.  Paused schedules wait for no instant and do not
+        count; what waits for something else is counted where it is due.
         """
         wanted = Wanted(
             tenant.encode(), due_from_ms=range_.due_from or 0, due_until_ms=range_.due_until
