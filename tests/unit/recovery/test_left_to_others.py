@@ -96,7 +96,6 @@ def changes() -> list[tuple[bytes, bytes | None]]:
     driver.step(T0, fire=False)
     newer = pending(newer_rule(), "new", T0 + 9)
     driver.engine._store.keep_in_timeline(b"demo/new", newer, T0 + 9, 0)
-    driver.engine._step.effects.begun(b"demo")
     driver.engine.claim(None)
     driver.end(T0)
     return driver.changelog
