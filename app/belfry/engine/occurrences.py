@@ -34,8 +34,8 @@ from belfry.schedules.misfire import (
     FIRE_ALL,
     FIRE_ONCE,
     SKIP,
+    Jitter,
     LateRun,
-    Spread,
     due_last,
     late_run,
     policy_of,
@@ -391,5 +391,5 @@ def _give_up(
     step.effects.lifecycle.append(event)
 
 
-def _spread(row: Pending) -> Spread:
-    return Spread(row.name, row.jitter_ms)
+def _spread(row: Pending) -> Jitter:
+    return Jitter(row.name, row.jitter_ms)

@@ -20,9 +20,9 @@ from belfry.schedules.identity import life_of
 from belfry.schedules.instants import format_instant
 from belfry.schedules.jitter import jitter_ms
 from belfry.schedules.outcomes import Outcome
-from belfry.schedules.request import TRACE_HEADERS, Request, Standing
+from belfry.schedules.request import TRACE_HEADERS, ExportedState, Request
 from belfry.schedules.rule import KINDS, ONE_SHOT, RECURRING, encode_rule, rule_of
-from belfry.schedules.transitions import Step as TableStep
+from belfry.schedules.transitions import Transition as TableStep
 from belfry.schedules.triggers import trigger_of
 from belfry.store.layout.keys import awaited_key
 from belfry.store.layout.pending import (
@@ -118,7 +118,7 @@ class Transitions:
             return _oversize(asked.tenant, record)
         return self._keep(asked, row, record, step)
 
-    def _imported(self, asked: Asked, row: Pending, standing: Standing) -> Pending:
+    def _imported(self, asked: Asked, row: Pending, standing: ExportedState) -> Pending:
         """The row of a life that goes on where an exported one stood."""
         nominal_ms, number = standing["next_at"], standing["occurrence"]
         due_ms = nominal_ms + self._jitter(asked, nominal_ms)

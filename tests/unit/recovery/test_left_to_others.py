@@ -11,7 +11,7 @@ from belfry.balance.assignment import Assignment
 from belfry.balance.roster import Standing, read_standing
 from belfry.group.group import Group, Surroundings
 from belfry.host.failpoints import Failpoints
-from belfry.recovery.reading import Reading
+from belfry.recovery.reading import ReplayProgress
 from belfry.recovery.takeover import LeftToOthers, TakeOver
 from belfry.store.ordered_map import MemoryMap
 from tests.unit.engine.driver import T0, Driver
@@ -111,7 +111,7 @@ def take_over(*, others: bool) -> tuple[Producer, str]:
     take = TakeOver(
         local,
         evidence,
-        Reading(),
+        ReplayProgress(),
         Failpoints(""),
         lambda _event: None,
         lambda log: log.ends()[1],

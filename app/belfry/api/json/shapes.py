@@ -23,7 +23,7 @@ from belfry.schedules.instants import format_instant
 from belfry.schedules.masking import masked_target
 from belfry.schedules.rule import Rule, decode_rule, has_targets, targets_in
 from belfry.schedules.targets import records_in
-from belfry.schedules.triggers.kind import Kind
+from belfry.schedules.triggers.kind import TriggerKind
 from belfry.schedules.triggers.registry import BY_CODE, KINDS
 from belfry.store.layout.buckets import Bucket
 from belfry.store.layout.pending import Pending, decode_headers
@@ -300,7 +300,7 @@ def _ruled(rule: Rule) -> dict[str, Any]:
     return {name: value for name, value in found.items() if value is not None}
 
 
-def _said(kind: Kind, when: int | str | None) -> dict[str, Any]:
+def _said(kind: TriggerKind, when: int | str | None) -> dict[str, Any]:
     """What the kind's own field says."""
     shown = moment(when) if isinstance(when, int) and kind.field.form is Form.INSTANT else when
     return {kind.field.name: shown}

@@ -21,7 +21,7 @@ from belfry.api.json import shapes
 from belfry.api.json.cursors import bad_cursor, question, read_cursor, write_cursor
 from belfry.api.server.threads import Threads
 from belfry.api.workers import waiting
-from belfry.api.workers.parts import Parts
+from belfry.api.workers.parts import ApiDependencies
 from belfry.api.workers.reading import Reads
 from belfry.store import lookup
 from belfry.store.buckets import buckets
@@ -46,7 +46,7 @@ Pages = Callable[[int, bytes | None], tuple[dict[str, Any], bytes | None]]
 class Lists:
     """Answers lists; belongs to one event loop."""
 
-    def __init__(self, parts: Parts, reads: Reads) -> None:
+    def __init__(self, parts: ApiDependencies, reads: Reads) -> None:
         self._parts = parts
         self._reads = reads
         self._threads = Threads("lists", MOST)

@@ -39,7 +39,7 @@ from belfry.api.routes.express import Calls
 from belfry.api.routes.lists import Lists, MostRows
 from belfry.api.routes.lookup import ScheduleLookup
 from belfry.api.workers import writing
-from belfry.api.workers.parts import Parts
+from belfry.api.workers.parts import ApiDependencies
 from belfry.api.workers.reading import Reads
 from belfry.api.workers.writing import Writes, request_fields
 from belfry.store.lookup import Wanted
@@ -52,7 +52,7 @@ RESERVED: Final = (*ACTIONS, "ack", "dry-run")
 METHODS: Final = frozenset({"GET", "PUT", "POST", "DELETE", "PATCH", "HEAD", "OPTIONS", "TRACE"})
 
 
-def schedule_routes(parts: Parts, reads: Reads, callers: Callers) -> APIRouter:
+def schedule_routes(parts: ApiDependencies, reads: Reads, callers: Callers) -> APIRouter:
     """Routes of single schedules and of lists."""
     routes = APIRouter(prefix="/v1", tags=["schedules"])
     writes = Writes(parts, reads)
@@ -68,7 +68,7 @@ def schedule_routes(parts: Parts, reads: Reads, callers: Callers) -> APIRouter:
     return routes
 
 
-def plain_calls(parts: Parts, reads: Reads, callers: Callers) -> Calls:
+def plain_calls(parts: ApiDependencies, reads: Reads, callers: Callers) -> Calls:
     """What the routes of the most frequent calls do, for those that come without parameters."""
     writes = Writes(parts, reads)
 
