@@ -79,7 +79,7 @@ class Fetcher:
     def __init__(self, properties: Mapping[str, Any]) -> None:
         """`properties` are librdkafka's."""
         self._properties = properties
-        self._runner: asyncio.Runner | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._feeder: asyncio.Task[None] | None = None
         self._log = LimitedLogger(log)
         self._client: Any = None
@@ -109,9 +109,10 @@ class Fetcher:
         """The next answer, None where none comes in time."""
         if not self._places:
             return None
-        if self._runner is None:
-            self._runner = asyncio.Runner()
-        return self._runner.run(self._take(wait_s))
+        # No `asyncio.Runner`: on the main thread it would make a text of each answer.
+        if self._loop is None:
+            self._loop = asyncio.new_event_loop()
+        return self._loop.run_until_complete(self._take(wait_s))
 
     async def _take(self, wait_s: float) -> Answer | None:
         if self._feeder is None:
@@ -145,17 +146,18 @@ class Fetcher:
     def close(self) -> None:
         """Close the connections."""
         self._places.clear()
-        if self._runner is not None:
-            runner, self._runner = self._runner, None
+        if self._loop is not None:
+            loop, self._loop = self._loop, None
             try:
-                runner.run(self._close())
+                loop.run_until_complete(self._close())
             finally:
-                runner.close()
+                loop.close()
 
     async def _close(self) -> None:
-        for task in (self._feeder, *self._asking.values()):
-            if task is not None:
-                task.cancel()
+        tasks = [each for each in (self._feeder, *self._asking.values()) if each is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
         await self._forget_client()
 
     async def _forget_client(self) -> None:
