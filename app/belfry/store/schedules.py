@@ -28,7 +28,7 @@ point.  Nobody else touches the overlay.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, KeysView, Mapping, Sequence
+from collections.abc import Iterator, KeysView, Mapping, Sequence
 from typing import Final
 
 from belfry.store.buckets import LeftBuckets, bucket_at, derive, waiting_by_tenant, waiting_of
@@ -60,7 +60,6 @@ from belfry.store.layout.records import (
     encode_progress,
     encode_size,
     encode_state,
-    is_location,
     pack_location,
     timeline_location,
 )
@@ -164,15 +163,6 @@ class ScheduleStore(Committed):
         if self._first_until is None:
             self._first_until = (next((until_ms for until_ms, _ in self.untils()), None),)
         return self._first_until[0]
-
-    def waiting_changes(self, of: Callable[[bytes], bool]) -> Iterator[tuple[bytes, int]]:
-        """Schedules that wait and did not before the step (1), or the other way round (-1)."""
-        names = [name for name in self._named if of(name)]
-        before = self._rows.get_many([named_key(name) for name in names])
-        for name, old in zip(names, before, strict=True):
-            change = is_location(self._named[name]) - is_location(old)
-            if change:
-                yield name, change
 
     # -- changing the overlay --------------------------------------------------------------------
 
