@@ -78,4 +78,4 @@ class BatchConductor(Conductor):
         self.app.sensors.on_message_in(batch.tp, batch.offset, batch)
         for channel in channels:
             event = self.app.create_event(None, batch.value, None, batch)
-            channel.queue.force_put_nowait(event)  # type: ignore[attr-defined]
+            channel.queue.force_put_nowait(event)
