@@ -21,8 +21,8 @@ from faust.types import TP
 from mode.utils.queues import FlowControlEvent
 
 from belfry.balance.owners import ASSIGNERS
-from belfry.group.agents import REQUESTS, BatchAgent
 from belfry.group.assignor import assignor_of
+from belfry.group.batch_agent import REQUESTS, BatchAgent
 from belfry.group.batches import BatchConductor, SteadyFlow
 from belfry.group.group import Group
 from belfry.group.roster_client import follow_roster

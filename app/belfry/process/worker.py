@@ -18,7 +18,7 @@ from typing import Any, Final
 import structlog
 
 from belfry.firing.clock_guard import ClockGuard
-from belfry.group.agents import BatchAgent
+from belfry.group.batch_agent import BatchAgent
 from belfry.group.group import Group, Surroundings
 from belfry.group.heartbeats import Heartbeats
 from belfry.group.membership import MembershipApp

@@ -14,7 +14,7 @@ import pytest
 from faust.types import TP
 
 from belfry.balance.roster import Standing
-from belfry.group import agents
+from belfry.group import batch_agent
 from belfry.group.group import Group
 from belfry.group.membership import MembershipApp, membership_app
 from belfry.settings import Settings
@@ -61,6 +61,8 @@ def test_a_rebalance_neither_holds_batches_up_nor_drops_them() -> None:
     async def play(app: MembershipApp) -> None:
         app.consumer_generation_id = 1
         app.requests.hand_over(0, 0, lambda: came.append(0))
+        # It lies in the queue now, and the agent has not had its turn.
+        await asyncio.sleep(0)
         app.consumer.stop_flow()
         app.flow_control.suspend()
         app.flow_control.clear()
@@ -104,7 +106,7 @@ def test_without_its_agent_nothing_is_taken_in_and_the_worker_is_not_live(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     came: list[int] = []
-    monkeypatch.setattr(agents, "STUCK_S", 0.1)
+    monkeypatch.setattr(batch_agent, "STUCK_S", 0.1)
 
     async def play(app: MembershipApp) -> None:
         assert not app.stuck
