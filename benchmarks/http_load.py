@@ -30,7 +30,7 @@ from http_client import Client
 
 from belfry.bench.cluster import BenchCluster
 from belfry.bench.live import AHEAD_MS, pour
-from belfry.bench.plan import Plan
+from belfry.bench.plan import BenchPlan
 from belfry.bench.workload import Workload, write
 from belfry.schedules.identity import partition_of
 from belfry.settings import Settings
@@ -168,7 +168,7 @@ class Late:
         self._consumer.close()
 
 
-def lay_in(cluster: BenchCluster, plan: Plan) -> None:
+def lay_in(cluster: BenchCluster, plan: BenchPlan) -> None:
     """Write at once what `pour` writes steadily: schedules that wait for the same instants."""
     first_ms = time.time_ns() // 1_000_000 + AHEAD_MS
     producer = Producer({**cluster.properties, "linger.ms": 20, "compression.type": "lz4"})
@@ -190,7 +190,9 @@ def lay_in(cluster: BenchCluster, plan: Plan) -> None:
     time.sleep(max(0.0, first_ms / 1000 + plan.seconds - time.time()))
 
 
-def live(cluster: BenchCluster, plan: Plan, during: Callable[[], Any]) -> tuple[list[float], Any]:
+def live(
+    cluster: BenchCluster, plan: BenchPlan, during: Callable[[], Any]
+) -> tuple[list[float], Any]:
     """How late events fire while something else happens."""
     reader = Late(cluster)
     pouring = threading.Thread(target=lay_in if AHEAD else pour, args=(cluster, plan))
@@ -235,7 +237,9 @@ def show(phase: str, took: list[float], statuses: dict[int, int], late: list[flo
 
 def main() -> int:
     """Fill, fire alone, then fire under each kind of call."""
-    plan = Plan(bench="lateness", tenants=TENANTS, rate=FIRES, seconds=SECONDS + 6, partitions=4)
+    plan = BenchPlan(
+        bench="lateness", tenants=TENANTS, rate=FIRES, seconds=SECONDS + 6, partitions=4
+    )
     with BenchCluster(Settings(), WORKERS, plan.partitions) as cluster:
         due_ms = time.time_ns() // 1_000_000 + HOUR_MS
         waits = Workload(PENDING, due_ms, spread_ms=HOUR_MS, tenants=TENANTS, stem="wait")

@@ -15,16 +15,16 @@ from prometheus_client import CollectorRegistry
 from belfry import __version__
 from belfry.api.auth.keys import BadKeys
 from belfry.api.routes.app import create_app, create_health_app
-from belfry.api.server.health_server import Ports
+from belfry.api.server.health_server import HttpPorts
 from belfry.api.server.own_address import reached_host
 from belfry.api.server.server import HttpAddressError
 from belfry.api.setup import gate_of, limits_of, server_of
-from belfry.api.workers.parts import Parts
+from belfry.api.workers.parts import ApiDependencies
 from belfry.api.workers.view import WorkerIdentity
 from belfry.audit.setup import AuditLog
 from belfry.balance.roster import Standing
 from belfry.delivery.dispatcher import Dispatcher
-from belfry.delivery.posting import Means
+from belfry.delivery.posting import SenderDependencies
 from belfry.delivery.setup import (
     BadWebhookSettings,
     DeliveryView,
@@ -79,7 +79,7 @@ def run_worker(settings: DeliverySettings) -> int:
     limits = limits_of(settings, host)
     app = create_app(delivering if alone else view, metrics, (), parts, limits)
     health = create_health_app(delivering if alone else view, metrics, limits.hosts)
-    server = Ports(server_of(app, settings, guarded=not parts.gate.is_open), health, settings)
+    server = HttpPorts(server_of(app, settings, guarded=not parts.gate.is_open), health, settings)
     try:
         with only_one_in(settings.data_dir):
             server.start()
@@ -126,14 +126,14 @@ def _quiet(settings: _Kind) -> _Kind:
 
 def _configured(
     settings: DeliverySettings, clock: SystemClock, audit: AuditLog
-) -> tuple[Parts, Means, str]:
+) -> tuple[ApiDependencies, SenderDependencies, str]:
     """What HTTP and deliveries stand on, and the host that others call this worker by.
 
     Raises where the settings mean nothing, or half.
     """
     refuse_half_settings(settings)
     keys = settings.worker_keys(Purpose.FORWARD)
-    parts = Parts(gate_of(settings, clock.wall_ms), keys, clock.wall_ms, audit.trail)
+    parts = ApiDependencies(gate_of(settings, clock.wall_ms), keys, clock.wall_ms, audit.trail)
     return parts, means_of(settings, clock), reached_host(settings)
 
 

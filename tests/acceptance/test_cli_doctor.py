@@ -102,6 +102,7 @@ def test_from_nothing_to_healthy(
     # No worker has owned a partition yet.
     assert found.pop("group")["status"] == "skipped"
     assert found.pop("settings")["status"] == "skipped"
+    assert found.pop("signatures")["status"] == "skipped"
     assert {each["status"] for each in found.values()} == {"ok"}, found
     assert code == 0
 

@@ -109,7 +109,7 @@ def test_requests_go_to_the_partition_of_their_tenant(worker: FakeWorker) -> Non
 
 def test_no_registry_means_single_objects(worker: FakeWorker) -> None:
     assert create("--in", "1h") == 0
-    assert worker.frames == [framing.Kind.SINGLE_OBJECT]
+    assert worker.frames == [framing.FrameKind.SINGLE_OBJECT]
     assert worker.records[0][2] == b"demo"
 
 
@@ -128,7 +128,7 @@ def test_a_registry_means_confluents_prefix(
     assert found is not None
     worker.learn(found, catalogue.schema("ScheduleRequest"))
     assert create("--in", "1h", *url) == 0
-    assert worker.frames == [framing.Kind.PREFIX]
+    assert worker.frames == [framing.FrameKind.PREFIX]
     value = worker.records[0][3]
     assert value is not None
     assert value.startswith(framing.prefix(found))

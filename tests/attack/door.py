@@ -17,8 +17,8 @@ from prometheus_client import CollectorRegistry
 from belfry.api.auth.access import Gate
 from belfry.api.auth.keys import ApiKeys, digest
 from belfry.api.routes.app import create_app
-from belfry.api.server.limits import Limits
-from belfry.api.workers.parts import Open, Parts
+from belfry.api.server.limits import PortLimits
+from belfry.api.workers.parts import ApiDependencies, Open
 from belfry.client.verdict import Verdict
 from belfry.schedules.outcomes import Outcome
 from belfry.telemetry.metrics import Metrics
@@ -87,7 +87,7 @@ class Door:
     def __init__(self, keys: list[dict[str, Any]], *, opened: bool) -> None:
         entries = [{**each, "sha256": digest(each["sha256"])} for each in keys]
         known = [ApiKeys(json.dumps(entries), None, lambda: float(NOW_MS))] if keys else []
-        parts = Parts(Gate(known), (), lambda: float(NOW_MS))
+        parts = ApiDependencies(Gate(known), (), lambda: float(NOW_MS))
         self.holdings, self.desk = Holdings(), Desk()
         self.trail = parts.trail
         if opened:
@@ -95,7 +95,7 @@ class Door:
             parts.open(Open(*fakes))
         metrics = Metrics(CollectorRegistry())
         # Who attacks as often as a table has rows is not slowed down here.
-        limits = Limits(per_second=1e9, failures_per_second=1e9)
+        limits = PortLimits(per_second=1e9, failures_per_second=1e9)
         self._app = create_app(FakeWorker(), metrics, (), parts, limits)
         self.routers = self._app.state.routers
         self._loop = asyncio.new_event_loop()

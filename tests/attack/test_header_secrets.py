@@ -14,7 +14,7 @@ from typing import Any, Final
 import pytest
 
 from belfry.delivery.answers import Answer, End
-from belfry.delivery.posting import Means, Posting, Ticket
+from belfry.delivery.posting import Posting, SenderDependencies, Ticket
 from belfry.delivery.posts import Post, Secrets
 from belfry.delivery.references import References
 from belfry.delivery.work import Work
@@ -135,7 +135,7 @@ def test_no_secret_leaves_with_a_delivery_that_nobody_allowed(
         monkeypatch.setenv(name, value)
     net, results = Net(), SimpleQueue[Any]()
     references = References(SecretPlaces(tmp_path), trusted=trusted)
-    means = Means(lambda: net, Secrets({}), SystemClock(), 4, references)
+    means = SenderDependencies(lambda: net, Secrets({}), SystemClock(), 4, references)
     posting = Posting(means, lambda *result: results.put(result))
     posting.start()
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from belfry.bench.cluster import BenchCluster
-from belfry.bench.plan import Plan
+from belfry.bench.plan import BenchPlan
 from belfry.bench.runs import raw
 from belfry.settings import Settings
 
@@ -24,7 +24,7 @@ CLOCK_NOISE = 2.5
 SCRIPT = Path(__file__).parent / "reference_copy.py"
 
 
-def reference(cluster: BenchCluster, plan: Plan) -> tuple[float, float]:
+def reference(cluster: BenchCluster, plan: BenchPlan) -> tuple[float, float]:
     """Seconds and CPU seconds of the reference, over the bytes that `raw` copied."""
     topics = [cluster.settings.topic(name) for name in ("schedules", "deliveries")]
     arguments = [cluster.settings.bootstrap_servers, *topics, str(plan.partitions), str(EVENTS)]
@@ -37,7 +37,7 @@ def reference(cluster: BenchCluster, plan: Plan) -> tuple[float, float]:
 
 def measured(kafka: str) -> tuple[tuple[float, float], tuple[float, float]]:
     """Seconds and CPU seconds of ours, and of theirs."""
-    plan = Plan("raw", events=EVENTS)
+    plan = BenchPlan("raw", events=EVENTS)
     with BenchCluster(Settings(bootstrap_servers=kafka), 1, plan.partitions) as cluster:
         result = raw(cluster, plan)
         assert result.cpu_seconds is not None

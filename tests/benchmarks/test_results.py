@@ -9,17 +9,17 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
-from belfry.bench.plan import Plan
-from belfry.bench.report import Spread
+from belfry.bench.plan import BenchPlan
+from belfry.bench.report import BenchRuns
 from belfry.bench.result import Result
 from belfry.bench.sweep import SWEEPS, curve
 
 ROOT = Path(__file__).parents[2]
-PLAN = Plan("ingest")
+PLAN = BenchPlan("ingest")
 
 
 def run(bench: str, rate: float, **figures: Any) -> str:
-    result = Result.of(Plan(bench), 1000, 1000 / rate)
+    result = Result.of(BenchPlan(bench), 1000, 1000 / rate)
     return json.dumps({**json.loads(result.line()), **figures})
 
 
@@ -56,8 +56,8 @@ def test_a_curve_becomes_a_picture(tmp_path: Path) -> None:
 
 def test_a_spread_is_its_median_and_its_range() -> None:
     results = [Result.of(PLAN, 1000, seconds) for seconds in (1.0, 0.5, 2.0)]
-    assert Spread(results).median().events_per_second == 1000
-    assert Spread(results).text() == "median 1,000.0 /s of 3 runs, 500.0 to 2,000.0"
+    assert BenchRuns(results).median().events_per_second == 1000
+    assert BenchRuns(results).text() == "median 1,000.0 /s of 3 runs, 500.0 to 2,000.0"
 
 
 def test_each_step_of_a_curve_says_what_it_varies() -> None:

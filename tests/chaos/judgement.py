@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from belfry.recovery.local_state import ASIDE
@@ -18,8 +18,7 @@ from tests.acceptance.harness.copies import differences, stored
 from tests.acceptance.harness.evidence import Finding, Report
 from tests.acceptance.harness.ledger import Ledger
 from tests.acceptance.harness.load import CANARY
-from tests.acceptance.harness.reading import read_all
-from tests.acceptance.harness.site import Site
+from tests.acceptance.harness.reading import Record, read_all
 from tests.chaos.scene import Scene, note
 
 
@@ -63,17 +62,17 @@ def of_logs(logs: Iterable[Path]) -> list[Finding]:
 
 def _of_copies(scene: Scene) -> list[Finding]:
     found: list[Finding] = []
+    changes = read_all(scene.site.bootstrap, scene.site.topic("changelog"))
     for worker in (scene.steady, scene.victim):
         every = worker.data_dir.glob
         # What was set aside is not used, and need not agree with anything.
         for folder in sorted(set(every("partition-*")) - set(every(f"*.{ASIDE}-*"))):
-            told = _of_copy(scene.site, folder)
+            told = _of_copy(folder, changes)
             found += [Finding("copy", f"{worker.data_dir.parent.name}: {each}") for each in told]
     return found
 
 
-def _of_copy(site: Site, folder: Path) -> list[str]:
+def _of_copy(folder: Path, changes: Sequence[Record]) -> list[str]:
     partition = int(folder.name.rpartition("-")[2])
-    changes = read_all(site.bootstrap, site.topic("changelog"))
     mine = [record for record in changes if record.partition == partition]
     return [f"{folder.name}: {each}" for each in differences(stored(folder), mine)[:5]]

@@ -23,7 +23,7 @@ from belfry.schedules.rejections import Rejection
 from belfry.schedules.request import Request
 from belfry.schedules.rule import decode_rule, encode_rule, rule_of
 from belfry.schedules.triggers import Trigger, trigger_by, trigger_of
-from belfry.schedules.triggers.kind import Kind, OneShot, Recurring
+from belfry.schedules.triggers.kind import OneShot, Recurring, TriggerKind
 from belfry.schedules.triggers.registry import BY_CODE, KINDS
 from belfry.schedules.triggers.zones import Zone, zone
 from belfry.wire import catalogue, headers
@@ -75,7 +75,7 @@ def trigger_for(request: Request) -> Trigger:
 
 
 @EVERY
-def test_a_kind_is_one_of_the_two_sorts_and_says_so(kind: Kind) -> None:
+def test_a_kind_is_one_of_the_two_sorts_and_says_so(kind: TriggerKind) -> None:
     assert isinstance(kind, OneShot if not kind.recurs else Recurring)
     assert kind.examples, f"{kind.name} gives no examples"
     assert FIELDS[kind.field.name] is kind.field
@@ -88,7 +88,7 @@ def test_the_codes_are_those_of_every_release() -> None:
 
 
 @EVERY
-def test_its_field_is_needed_and_the_reason_names_it(kind: Kind) -> None:
+def test_its_field_is_needed_and_the_reason_names_it(kind: TriggerKind) -> None:
     asked: Any = {**CASES[0][1], "kind": kind.name, **kind.examples[0], kind.field.name: None}
     found = RequestChecks().problem(asked, NOW)
     assert found is not None
@@ -97,12 +97,12 @@ def test_its_field_is_needed_and_the_reason_names_it(kind: Kind) -> None:
 
 
 @CASE
-def test_its_examples_are_good(kind: Kind, request_: Request) -> None:
+def test_its_examples_are_good(kind: TriggerKind, request_: Request) -> None:
     assert RequestChecks().problem(request_, NOW) is None
 
 
 @CASE
-def test_a_rule_at_rest_is_the_same_rule(kind: Kind, request_: Request) -> None:
+def test_a_rule_at_rest_is_the_same_rule(kind: TriggerKind, request_: Request) -> None:
     rule = rule_of(request_)
     encoded = encode_rule(rule)
     assert (not encoded) == (not kind.recurs)
@@ -113,7 +113,7 @@ def test_a_rule_at_rest_is_the_same_rule(kind: Kind, request_: Request) -> None:
 
 
 @CASE
-def test_a_preview_has_words_and_the_instants(kind: Kind, request_: Request) -> None:
+def test_a_preview_has_words_and_the_instants(kind: TriggerKind, request_: Request) -> None:
     found = preview(request_, NOW, 5)
     assert isinstance(found, Preview)
     assert found.words
@@ -125,7 +125,7 @@ def test_a_preview_has_words_and_the_instants(kind: Kind, request_: Request) -> 
 
 
 @CASE
-def test_avro_brings_it_whole(kind: Kind, request_: Request) -> None:
+def test_avro_brings_it_whole(kind: TriggerKind, request_: Request) -> None:
     asked: Any = request_
     value = b"\xc3\x01" + catalogue.fingerprint("ScheduleRequest")
     value += catalogue.encode("ScheduleRequest", asked)
@@ -133,7 +133,7 @@ def test_avro_brings_it_whole(kind: Kind, request_: Request) -> None:
 
 
 @CASE
-def test_its_headers_say_the_same(kind: Kind, request_: Request) -> None:
+def test_its_headers_say_the_same(kind: TriggerKind, request_: Request) -> None:
     asked: Any = request_
     given: Any = [
         (field.header, str(asked[name]).encode())
@@ -147,7 +147,7 @@ def test_its_headers_say_the_same(kind: Kind, request_: Request) -> None:
 
 
 @CASE
-def test_its_arguments_say_the_same(kind: Kind, request_: Request) -> None:
+def test_its_arguments_say_the_same(kind: TriggerKind, request_: Request) -> None:
     asked: Any = request_
     given = {field.argument: asked[field.name] for field in given_of(asked) if field.argument}
     found = client_request("demo", "a", "UPSERT", given)
@@ -155,7 +155,7 @@ def test_its_arguments_say_the_same(kind: Kind, request_: Request) -> None:
 
 
 @CASE
-def test_a_body_of_http_says_the_same(kind: Kind, request_: Request) -> None:
+def test_a_body_of_http_says_the_same(kind: TriggerKind, request_: Request) -> None:
     asked: Any = request_
     given = {field.name: asked[field.name] for field in given_of(asked)}
     body = ScheduleBody.model_validate({"schedule_id": "a", **given})
@@ -163,7 +163,7 @@ def test_a_body_of_http_says_the_same(kind: Kind, request_: Request) -> None:
 
 
 @CASE
-def test_its_options_ask_for_a_preview(kind: Kind, request_: Request) -> None:
+def test_its_options_ask_for_a_preview(kind: TriggerKind, request_: Request) -> None:
     asked: Any = request_
     options = [
         word
@@ -177,7 +177,7 @@ def test_its_options_ask_for_a_preview(kind: Kind, request_: Request) -> None:
 
 
 @RECURS
-def test_instants_increase_and_stay_within_the_bounds(kind: Kind, request_: Request) -> None:
+def test_instants_increase_and_stay_within_the_bounds(kind: TriggerKind, request_: Request) -> None:
     found = walked(trigger_for(request_), NOW)
     assert found
     assert all(before < after for before, after in pairwise(found))
@@ -188,7 +188,7 @@ def test_instants_increase_and_stay_within_the_bounds(kind: Kind, request_: Requ
 
 @RECURS
 def test_the_first_instant_does_not_depend_on_when_it_was_asked_for(
-    kind: Kind, request_: Request
+    kind: TriggerKind, request_: Request
 ) -> None:
     """Two owners agree: an instant follows from the rule and the acceptance alone."""
     trigger = trigger_for(request_)
@@ -201,7 +201,7 @@ def test_the_first_instant_does_not_depend_on_when_it_was_asked_for(
 
 @RECURS
 @pytest.mark.parametrize("skip", [0, 1, 2, 7, 40])
-def test_what_is_passed_over_is_counted(kind: Kind, request_: Request, skip: int) -> None:
+def test_what_is_passed_over_is_counted(kind: TriggerKind, request_: Request, skip: int) -> None:
     trigger = trigger_for(request_)
     found = walked(trigger, NOW)
     for place in range(0, len(found) - skip - 1, 5):
@@ -211,20 +211,20 @@ def test_what_is_passed_over_is_counted(kind: Kind, request_: Request, skip: int
 
 
 @RECURS
-def test_the_one_before_is_the_one_that_it_follows(kind: Kind, request_: Request) -> None:
+def test_the_one_before_is_the_one_that_it_follows(kind: TriggerKind, request_: Request) -> None:
     trigger = trigger_for(request_)
     for before, after in pairwise(walked(trigger, NOW, 10)):
         assert trigger.before_ms(after, NOW - DAY) == before
 
 
 @RECURS
-def test_it_holds_by_the_same_zones(kind: Kind, request_: Request) -> None:
+def test_it_holds_by_the_same_zones(kind: TriggerKind, request_: Request) -> None:
     trigger = trigger_for(request_)
     assert all(trigger.holds(each) for each in walked(trigger, NOW, 20))
 
 
 @RECURS
-def test_bounds_that_end_it_are_no_part_of_its_rhythm(kind: Kind, request_: Request) -> None:
+def test_bounds_that_end_it_are_no_part_of_its_rhythm(kind: TriggerKind, request_: Request) -> None:
     ends: Mapping[str, Any] = {**request_, "max_fires": 3, "misfire": "SKIP"}
     other: Any = ends
     assert trigger_for(request_).same_cadence(trigger_for(other))
@@ -235,14 +235,14 @@ def test_bounds_that_end_it_are_no_part_of_its_rhythm(kind: Kind, request_: Requ
 
 
 @RECURS
-def test_no_two_kinds_have_the_same_rhythm(kind: Kind, request_: Request) -> None:
+def test_no_two_kinds_have_the_same_rhythm(kind: TriggerKind, request_: Request) -> None:
     others: Any = [asked for other, asked in CASES if other.recurs and other is not kind]
     assert not any(trigger_for(request_).same_cadence(trigger_for(other)) for other in others)
 
 
 @RECURS
 def test_a_zone_matters_to_those_that_are_read_in_one(
-    kind: Kind, request_: Request, monkeypatch: pytest.MonkeyPatch
+    kind: TriggerKind, request_: Request, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: Any = {**request_, "timezone": "Nowhere/Atall"}
     found = RequestChecks().problem(asked, NOW)
@@ -262,7 +262,7 @@ def test_a_zone_matters_to_those_that_are_read_in_one(
 
 
 @EVERY
-def test_the_form_of_its_field_is_one_that_every_door_reads(kind: Kind) -> None:
+def test_the_form_of_its_field_is_one_that_every_door_reads(kind: TriggerKind) -> None:
     assert kind.field.form in (Form.INSTANT, Form.DURATION, Form.TEXT)
     assert kind.field.flag
     assert kind.field.argument

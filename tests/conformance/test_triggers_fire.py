@@ -15,7 +15,7 @@ from belfry.schedules.fields import EMPTY
 from belfry.schedules.instants import parse_instant
 from belfry.schedules.rule import rule_of
 from belfry.schedules.triggers import trigger_by
-from belfry.schedules.triggers.kind import Kind
+from belfry.schedules.triggers.kind import TriggerKind
 from belfry.schedules.triggers.registry import KINDS, RECURRING
 from belfry.store.ordered_map import MemoryMap
 from belfry.store.replay import Replay
@@ -31,7 +31,7 @@ CASE: Final = pytest.mark.parametrize(
 )
 
 
-def expected(kind: Kind, asked: dict[str, Any]) -> list[int]:
+def expected(kind: TriggerKind, asked: dict[str, Any]) -> list[int]:
     """The first instants of what was asked for, by the trigger alone."""
     request: Any = {**EMPTY, **asked}
     if kind.name not in RECURRING:
@@ -59,7 +59,7 @@ def new_owner(driver: Driver, now_ms: int) -> None:
 
 
 @CASE
-def test_each_instant_fires_once(kind: Kind, asked: dict[str, Any]) -> None:
+def test_each_instant_fires_once(kind: TriggerKind, asked: dict[str, Any]) -> None:
     wanted = expected(kind, asked)
     fired: list[int] = []
     driver = Driver()

@@ -20,7 +20,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from belfry.api.json.cursors import question
-from belfry.api.json.queries import Asking, Conditions, Filters
+from belfry.api.json.queries import ChangeQuery, Conditions, ListQuery
 from belfry.store.lookup import Wanted
 from belfry.tenants.policy import problems
 from belfry.wire.catalogue import MalformedError
@@ -60,8 +60,8 @@ def bodies() -> Input:
     create, put = door.function("POST", SCHEDULES), door.function("PUT", SCHEDULE)
     show = door.function("POST", PREVIEW)
     functions: tuple[Route, ...] = (
-        lambda request: create(request, OWN, Asking(), CALLER),
-        lambda request: put(request, OWN, "a", Asking(), Conditions(), CALLER),
+        lambda request: create(request, OWN, ChangeQuery(), CALLER),
+        lambda request: put(request, OWN, "a", ChangeQuery(), Conditions(), CALLER),
         lambda request: show(request, CALLER),
     )
 
@@ -92,7 +92,7 @@ def cursors() -> Input:
             return
 
         def page(request: Request) -> Any:
-            return listed(request, OWN, Filters(limit=2, cursor=given), CALLER)
+            return listed(request, OWN, ListQuery(limit=2, cursor=given), CALLER)
 
         if door.whole():
             answer: Response = door.ask("GET", f"{HOME}?limit=2&cursor={quote(given)}", {}, b"")

@@ -22,7 +22,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its own re-
 )
 
 from belfry.api.auth.keys import digest
-from belfry.audit.reading import AuditReader, Wanted
+from belfry.audit.reading import AuditFilter, AuditReader
 from belfry.client.decoding import Decoder
 from belfry.client.kafka import Cluster
 from belfry.client.tenants import TenantPolicies
@@ -68,7 +68,7 @@ def bearing(key: str) -> dict[str, str]:
 
 
 def waited(reader: AuditReader, **wanted: Any) -> list[AuditEvent]:
-    return wait_for(f"events of {wanted}", lambda: reader.listed(Wanted(**wanted)))
+    return wait_for(f"events of {wanted}", lambda: reader.listed(AuditFilter(**wanted)))
 
 
 def test_a_change_is_in_the_log_under_the_name_of_its_key(site: Site, reader: AuditReader) -> None:
@@ -79,7 +79,7 @@ def test_a_change_is_in_the_log_under_the_name_of_its_key(site: Site, reader: Au
     assert http("DELETE", place("orders", "a"), **bearing(ORDERS))[0] == 200
 
     def both() -> list[AuditEvent]:
-        found = reader.listed(Wanted(tenant="orders", caller="orders", since_ms=before_ms))
+        found = reader.listed(AuditFilter(tenant="orders", caller="orders", since_ms=before_ms))
         return found if len(found) > 1 else []
 
     created, cancelled = wait_for("both events", both)
@@ -112,7 +112,7 @@ def test_a_policy_is_in_the_log_with_who_set_it_and_with_what_came_of_it(
     assert http("PUT", "/v1/tenants/set-over-http", body, **bearing(PLATFORM))[0] == 200
     events = wait_for(
         "both events",
-        lambda: found if len(found := reader.listed(Wanted("set-over-http"))) > 1 else [],
+        lambda: found if len(found := reader.listed(AuditFilter("set-over-http"))) > 1 else [],
     )
     by_way = {each.via: each for each in events}
     assert by_way.keys() == {"http", "topic"}
@@ -131,7 +131,7 @@ def test_a_policy_that_an_operator_writes_to_kafka_is_noted_once(
     policies.remove("by-topic")
 
     def three() -> list[AuditEvent]:
-        found = reader.listed(Wanted("by-topic"))
+        found = reader.listed(AuditFilter("by-topic"))
         return found if len(found) >= 3 else []
 
     set_, changed, removed = wait_for("three events", three)
@@ -159,7 +159,7 @@ def test_no_change_of_a_policy_is_missed_when_a_worker_is_killed(
             site.workers[0].kill()
 
     def missing() -> set[str]:
-        noted = {each.tenant for each in reader.listed(Wanted()) if each.via == "topic"}
+        noted = {each.tenant for each in reader.listed(AuditFilter()) if each.via == "topic"}
         return set(names) - noted
 
     wait_for("all of them", lambda: not missing(), 90)

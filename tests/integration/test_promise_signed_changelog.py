@@ -10,7 +10,11 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
 
+from belfry.cli.check import Check, Status
+from belfry.cli.doctor_changelog import changelog_checks
+from belfry.settings import Settings
 from belfry.store.signatures import is_signed
 from tests.acceptance.harness.site import Site, now_ms, wait_for
 from tests.acceptance.harness.worker import Worker
@@ -93,6 +97,16 @@ def all_signed(worker: Worker) -> None:
     worker.log.write_text("")
 
 
+def signatures(site: Site) -> list[Check]:
+    """What `belfry doctor` says of the changelog."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("BELFRY_CLUSTER__TOPIC_PREFIX", site.prefix)
+        patch.setenv("BELFRY_CLUSTER__APP_ID", site.name)
+        settings = Settings(bootstrap_servers=site.bootstrap)
+    admin = AdminClient({"bootstrap.servers": site.bootstrap})
+    return list(changelog_checks(admin, admin.list_topics(timeout=10), settings))
+
+
 def foreign(worker: Worker) -> float:
     """How many records the worker has skipped."""
     lines = worker.get("/metrics")[1].splitlines()
@@ -117,6 +131,11 @@ def test_twelve_events_in_the_changelog_stop_no_take_over(site: Site) -> None:
         assert foreign(worker) >= len(forged)
         worker.settings["BELFRY_CHANGELOG"] = "required"
         cold(worker)
+        assert [each.status for each in signatures(site)] == [Status.OK]
+        rogue(site, [(2, b"t0/forged", b"\1\1 a row that nobody signed")])
+        (unsigned,) = signatures(site)
+        assert unsigned.status is Status.PROBLEM
+        assert "1 of the newest records of partition 2 are not signed" in unsigned.detail
         rogue(site, events)
         cold(worker)
         assert foreign(worker) >= len(forged) + len(events)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import Producer
@@ -15,11 +16,14 @@ from tests.acceptance.harness.site import Site, now_ms, wait_for
 
 pytestmark = pytest.mark.slow
 
-STAMPED = {"message.timestamp.type": "LogAppendTime"}
 RECORD_BYTES = 900_000
 # How many megabytes one batch unpacks to: a thousand times its size, or 255 times, or 22 times.
 BOMBS = {"zstd": 900, "gzip": 900, "lz4": 900, "snappy": 200}
-MESSAGE_BYTES = 12_000_000
+LARGE = {
+    "message.timestamp.type": "LogAppendTime",
+    "cleanup.policy": "delete",
+    "max.message.bytes": "12000000",
+}
 GROWTH_MB = 100
 SOON_S = 40.0
 # Beyond what is kept of a batch.
@@ -30,8 +34,7 @@ LEAST_MB = 80
 def site(kafka: str, tmp_path: Path, unique: Callable[[str], str]) -> Site:
     """A belfry without workers, but with its request topic, which takes large batches."""
     site = Site(kafka, unique("unpacked"), tmp_path)
-    large = {"max.message.bytes": str(MESSAGE_BYTES), "cleanup.policy": "delete"}
-    site.create_topics([site.topic("schedules")], STAMPED | large)
+    site.create_topics([site.topic("schedules")], LARGE)
     site.schedules_topic()
     return site
 
@@ -40,10 +43,14 @@ def bomb(site: Site, topic: str, partition: int, megabytes: int, codec: str = "z
     """Send zeros as one batch; how many records these are."""
     count = megabytes * 1_000_000 // RECORD_BYTES
     producer = Producer({"bootstrap.servers": site.bootstrap, **as_one_batch(codec, count)})
+    told: list[Any] = []
     value = bytes(RECORD_BYTES)
     for _ in range(count):
-        producer.produce(topic, value, partition=partition)
+        producer.produce(
+            topic, value, partition=partition, on_delivery=lambda error, _: told.append(error)
+        )
     assert producer.flush(60) == 0
+    assert told == [None] * count
     return count
 
 
@@ -87,7 +94,7 @@ def test_a_worker_that_is_killed_amid_such_a_batch_answers_each_record_once(site
 def test_a_tenants_own_topic_is_read_on_behind_it(site: Site, codec: str) -> None:
     with site:
         topics = [site.topic("schedules.mine"), site.topic("schedules.other")]
-        site.create_topics(topics, STAMPED)
+        site.create_topics(topics, LARGE)
         worker = site.worker().start().wait_ready()
         before_mb = peak_mb(worker)
         count = bomb(site, topics[0], 0, BOMBS[codec], codec)
@@ -98,4 +105,5 @@ def test_a_tenants_own_topic_is_read_on_behind_it(site: Site, codec: str) -> Non
         assert [record.value for record in site.wait_fired("other", 1)] == [b"behind"]
         assert [record.value for record in site.wait_fired("mine", 1, 60)] == [b"behind"]
         assert wait_for("the refusals", lambda: refused(worker) == count)
+
         assert peak_mb(worker) - before_mb <= GROWTH_MB

@@ -19,9 +19,9 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 from belfry.devstack import Registry as Server
 from belfry.registry.answers import (
     Missing,
+    RegistryUnreachable,
     RegistryUnreachableError,
     SchemaRefusedError,
-    Unreachable,
     Unusable,
 )
 from belfry.registry.client import FULL_TRANSITIVE, Registry
@@ -30,7 +30,7 @@ from belfry.settings import ClusterSettings, Settings
 from belfry.wire import catalogue
 from belfry.wire.catalogue import RecordReader
 from belfry.wire.fired import FiredEvent, encode_fired
-from belfry.wire.framing import Kind, prefix, read_frame
+from belfry.wire.framing import FrameKind, prefix, read_frame
 
 # The registry of this session counts its ids from 1, so this one is not there.
 NOT_THERE = 2_000_000_000
@@ -155,7 +155,7 @@ def test_a_bomb_is_unusable(
 
 def test_a_wrong_path_is_not_a_missing_schema(schema_registry: str) -> None:
     astray = Registry(schema_registry.replace("/ccompat/v7", "/nowhere"))
-    assert isinstance(astray.writer_schema(1), Unreachable)
+    assert isinstance(astray.writer_schema(1), RegistryUnreachable)
     with pytest.raises(RegistryUnreachableError):
         astray.publish("t-value", "FiredEvent")
     astray.close()
@@ -174,7 +174,7 @@ def test_confluents_serializer_is_read(
     value = serialize(record, SerializationContext(topic, MessageField.VALUE))
     assert value is not None
     frame = read_frame(value, [])
-    assert frame.kind is Kind.PREFIX
+    assert frame.kind is FrameKind.PREFIX
     assert isinstance(frame.reference, int)
     writer = registry.writer_schema(frame.reference)
     assert isinstance(writer, dict)
@@ -206,7 +206,7 @@ def test_a_stopped_registry_is_unreachable_soon_and_what_was_found_stays(tmp_pat
         assert isinstance(registry.writer_schema(schema_id), dict)
         server.stop()
         started = time.perf_counter()
-        assert isinstance(registry.writer_schema(NOT_THERE), Unreachable)
+        assert isinstance(registry.writer_schema(NOT_THERE), RegistryUnreachable)
         assert time.perf_counter() - started < 5
         assert isinstance(registry.writer_schema(schema_id), dict)
         with pytest.raises(RegistryUnreachableError):

@@ -20,6 +20,7 @@ from hypothesis.stateful import (
 
 from belfry.engine.effects import Effects
 from belfry.schedules.outcomes import Outcome
+from belfry.store.buckets import differing
 from belfry.store.layout import keys
 from belfry.store.layout.pending import paused
 from belfry.store.layout.records import ANSWERED, LOCATION, MARKER, PENDING, ZONES, check_format
@@ -328,6 +329,7 @@ def view(rows: MemoryMap) -> dict[bytes, bytes]:
         letter = check_format(row)
         assert letter in (LOCATION, MARKER, ANSWERED, ZONES)
         found[name] = store.pending_at(name, row) if letter == LOCATION else row
+    assert list(differing(rows)) == []
     lying_paused = dict(rows.scan(keys.PAUSED_PREFIX, keys.PAUSED_END))
     assert all(paused(row) for row in lying_paused.values())
     waiting = sum(row[1] == PENDING for row in found.values() if row[:1] == b"\1")

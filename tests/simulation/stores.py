@@ -18,10 +18,15 @@ if TYPE_CHECKING:
     from tests.simulation.world import World
 
 _OFFSET: Final = Struct(">q")
+# How many wait in a bucket, and between which instants they are due.
+_BUCKET: Final = Struct(">4xQqq")
+NEVER: Final = 2**32 - 1
 CHANGELOG: Final = "belfry.changelog"
 PENDING: Final = 1
 LOCATION: Final = 5
 # Of a pending record: sizes of tenant and id, and where the texts begin.
+_FLAGS_AT: Final = 3
+_DUE_AT: Final = 4
 _SIZES_AT: Final = 68
 _TEXTS_AT: Final = 88
 
@@ -62,7 +67,7 @@ def view(rows: MemoryMap) -> dict[bytes, bytes]:
             lines[key[:-17]] += 1
         if key[:1] == b"k":
             named[key[1:]] = value
-        elif key[:1] != b"m" and value[1:2] == bytes([PENDING]):
+        elif key[:1] not in (b"m", b"n") and value[1:2] == bytes([PENDING]):
             name = _name(value)
             assert name not in waiting, f"{name!r} waits twice"
             waiting[name] = value
@@ -74,7 +79,31 @@ def view(rows: MemoryMap) -> dict[bytes, bytes]:
     assert not lost, f"{sorted(lost)} wait, and no name leads to them"
     told = {key[5:]: int.from_bytes(size) for key, size in rows.scan(b"mline", b"mlinf")}
     assert told == lines, f"lines hold {dict(lines)}, and the store says {told}"
+    _check_buckets(rows, waiting)
     return found
+
+
+def _check_buckets(rows: MemoryMap, waiting: dict[bytes, bytes]) -> None:
+    """Each bucket says how many wait in it, and bounds them; so does the count of each tenant."""
+    buckets: Counter[tuple[bytes, int]] = Counter()
+    tenants: Counter[bytes] = Counter()
+    dues: dict[tuple[bytes, int], list[int]] = {}
+    for name, record in waiting.items():
+        tenant, due_ms = name.partition(b"/")[0], _OFFSET.unpack_from(record, _DUE_AT)[0]
+        minute = NEVER if record[_FLAGS_AT] & 1 else due_ms // 60_000
+        buckets[tenant, minute] += 1
+        tenants[tenant] += 1
+        dues.setdefault((tenant, minute), []).append(due_ms)
+    told: dict[tuple[bytes, int], int] = {}
+    for key, row in rows.scan(b"n", b"o"):
+        bucket = key[1:-5], int.from_bytes(key[-4:])
+        told[bucket], first_ms, last_ms = _BUCKET.unpack(row)
+        if bucket in dues:
+            assert first_ms <= min(dues[bucket]), f"bucket {bucket} begins after a schedule in it"
+            assert last_ms >= max(dues[bucket]), f"bucket {bucket} ends before a schedule in it"
+    assert told == buckets, f"buckets hold {dict(buckets)}, and the store says {told}"
+    sums = {key[7:]: int.from_bytes(size) for key, size in rows.scan(b"mtenant", b"mtenanu")}
+    assert sums == tenants, f"of tenants wait {dict(tenants)}, and the store says {sums}"
 
 
 def _name(record: bytes) -> bytes:

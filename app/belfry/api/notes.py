@@ -11,10 +11,10 @@ from typing import Final
 
 from belfry.audit.changes import changes_of
 from belfry.tenants.policy import TenantPolicy
-from belfry.wire.audit import Change, Object
+from belfry.wire.audit import Object, PolicyChange
 
 
-class Note:
+class RequestNotes:
     """What is known of one request; belongs to one event loop.
 
     `forwarded` says that another worker, which is believed, has noted it.
@@ -31,7 +31,7 @@ class Note:
         self.many = False
         self.objects: list[Object] = []
         self.request: str | None = None
-        self.changes: tuple[Change, ...] = ()
+        self.changes: tuple[PolicyChange, ...] = ()
         self.code: str | None = None
         self.coded = 0
 
@@ -62,9 +62,9 @@ class Note:
         self.changes = changes_of(before, after)
 
 
-NOTE: Final = ContextVar[Note | None]("belfry_note", default=None)
+NOTE: Final = ContextVar[RequestNotes | None]("belfry_note", default=None)
 
 
-def note() -> Note:
+def note() -> RequestNotes:
     """The note of the request that is being answered; one that nobody reads outside of any."""
-    return NOTE.get() or Note()
+    return NOTE.get() or RequestNotes()

@@ -6,18 +6,18 @@ from collections.abc import Callable
 
 from fastapi import FastAPI
 
-from belfry.api.auth.access import Gate, Verifier
+from belfry.api.auth.access import Gate, TokenVerifier
 from belfry.api.auth.keys import ApiKeys
 from belfry.api.auth.oidc import Provider, Tokens
-from belfry.api.server.limits import Limits
-from belfry.api.server.room import Room
+from belfry.api.server.limits import PortLimits
+from belfry.api.server.room import Connections
 from belfry.api.server.server import HttpServer, Manner
 from belfry.settings import ServerSettings
 
 
 def gate_of(settings: ServerSettings, now_ms: Callable[[], float]) -> Gate:
     """Who verifies callers; nobody where nothing is configured."""
-    verifiers: list[Verifier] = []
+    verifiers: list[TokenVerifier] = []
     keys = None
     if settings.http_api_keys or settings.http_api_keys_file:
         given = settings.http_api_keys
@@ -36,9 +36,9 @@ def gate_of(settings: ServerSettings, now_ms: Callable[[], float]) -> Gate:
     return Gate(verifiers, keys)
 
 
-def limits_of(settings: ServerSettings, reached: str) -> Limits:
+def limits_of(settings: ServerSettings, reached: str) -> PortLimits:
     """What the port bears: names that it answers to (`reached` among them), sizes, rates."""
-    return Limits(
+    return PortLimits(
         hosts=frozenset(name.lower() for name in (reached, *settings.http_allowed_hosts)),
         origins=frozenset(settings.http_allowed_origins),
         body_bytes=settings.http_body_bytes,
@@ -55,7 +55,7 @@ def server_of(app: FastAPI, settings: ServerSettings, *, guarded: bool) -> HttpS
     certificate, key = settings.http_tls_certificate, settings.http_tls_key
     tls = (certificate, key) if certificate and key else None
     proxies = settings.http_proxies
-    room = Room(settings.http_connections, settings.http_connections_per_address, proxies)
+    room = Connections(settings.http_connections, settings.http_connections_per_address, proxies)
     return HttpServer(
         app,
         settings.http_host,

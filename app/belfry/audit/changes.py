@@ -9,10 +9,10 @@ import orjson
 
 from belfry.schedules.masking import masked_target
 from belfry.tenants.policy import TenantPolicy
-from belfry.wire.audit import Change
+from belfry.wire.audit import PolicyChange
 
 
-def changes_of(before: TenantPolicy | None, after: TenantPolicy | None) -> tuple[Change, ...]:
+def changes_of(before: TenantPolicy | None, after: TenantPolicy | None) -> tuple[PolicyChange, ...]:
     """Fields in which two policies differ, in the schema's order; None stands for no policy.
 
     A policy that begins or ends tells what differs from the defaults.  Values of targets' headers
@@ -21,7 +21,7 @@ def changes_of(before: TenantPolicy | None, after: TenantPolicy | None) -> tuple
     tenant = (before or after or TenantPolicy("")).tenant
     old, new = before or TenantPolicy(tenant), after or TenantPolicy(tenant)
     return tuple(
-        Change(
+        PolicyChange(
             each.name,
             None if before is None else _shown(each.name, getattr(old, each.name)),
             None if after is None else _shown(each.name, getattr(new, each.name)),

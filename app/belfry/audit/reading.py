@@ -19,7 +19,7 @@ REQUEST_S: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class AuditFilter:
     """Which events are wanted; None stands for all."""
 
     tenant: str | None = None
@@ -45,7 +45,7 @@ class AuditReader:
         self._topic = topic
         self._decoder = decoder
 
-    def listed(self, wanted: Wanted) -> list[AuditEvent]:
+    def listed(self, wanted: AuditFilter) -> list[AuditEvent]:
         """Events that lie in the topic now, the oldest first."""
         found: list[AuditEvent] = []
         with closing(self._cluster.consumer(NO_GROUP)) as consumer:
@@ -59,7 +59,7 @@ class AuditReader:
                 left -= {each.partition for each in position if _at_end(each, ends)}
         return sorted(found, key=lambda event: event.at)
 
-    def followed(self, wanted: Wanted) -> Iterator[AuditEvent | None]:
+    def followed(self, wanted: AuditFilter) -> Iterator[AuditEvent | None]:
         """Events as they come, from `since_ms` on or from now on; None where none came lately."""
         with closing(self._cluster.consumer(NO_GROUP)) as consumer:
             if wanted.since_ms is None:
@@ -70,7 +70,7 @@ class AuditReader:
                 found = self._read(consumer, wanted)
                 yield from found or (None,)
 
-    def _read(self, consumer: Any, wanted: Wanted) -> list[AuditEvent]:
+    def _read(self, consumer: Any, wanted: AuditFilter) -> list[AuditEvent]:
         found = []
         for message in consumer.consume(1_000, POLL_S):
             error = message.error()

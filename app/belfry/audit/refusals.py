@@ -24,7 +24,7 @@ MOST_KINDS: Final = 200
 INTERVAL_MS: Final = 60_000
 
 
-class Kind(NamedTuple):
+class RefusalKind(NamedTuple):
     """What refusals are summed up by; `known` where the caller is."""
 
     known: bool
@@ -54,7 +54,7 @@ class Refusals:
         self._first = first
         self._most = most_kinds
         self._interval_ms = interval_ms
-        self._sums: dict[Kind, _Sum] = {}
+        self._sums: dict[RefusalKind, _Sum] = {}
         self._kinds = {True: 0, False: 0}
 
     def take(self, event: AuditEvent) -> AuditEvent | None:
@@ -83,16 +83,16 @@ class Refusals:
             self._kinds[kind.known] -= 1
         return [_summary(kind, each, now_ms) for kind, each in done if each.held_back]
 
-    def _kind(self, event: AuditEvent) -> Kind:
+    def _kind(self, event: AuditEvent) -> RefusalKind:
         known = bool(event.caller)
         who = event.caller if known else event.source_address or ""
-        kind = Kind(known, who, event.status or 0, event.code or "")
+        kind = RefusalKind(known, who, event.status or 0, event.code or "")
         if kind in self._sums or self._kinds[known] < self._most:
             return kind
-        return Kind(known, "", 0, "")
+        return RefusalKind(known, "", 0, "")
 
 
-def _summary(kind: Kind, found: _Sum, now_ms: int) -> AuditEvent:
+def _summary(kind: RefusalKind, found: _Sum, now_ms: int) -> AuditEvent:
     """One event for many: what they have in common, and how many they were."""
     shared = found.event if kind.status else replace(found.event, status=None, code=None)
     mixed = None if kind.status else "others"

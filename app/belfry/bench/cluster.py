@@ -21,7 +21,7 @@ from urllib.request import urlopen
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
-from belfry.bench.plan import COMMON_TOPIC, EXACTLY_ONCE, Plan
+from belfry.bench.plan import COMMON_TOPIC, EXACTLY_ONCE, BenchPlan
 from belfry.client.kafka import Cluster
 from belfry.client.tenants import TenantPolicies
 from belfry.kafka import topics
@@ -149,7 +149,7 @@ class BenchCluster:
                 future.result(2 * PATIENT_S)
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def make_outputs(self, plan: Plan) -> None:
+    def make_outputs(self, plan: BenchPlan) -> None:
         """Create the topics that the plan's events come out on, and what the tenants' policies say.
 
         Each output partition gets a record, so that no benchmark measures how a broker opens the

@@ -9,7 +9,7 @@ from typing import Final
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from belfry.bench.cluster import BenchCluster
-from belfry.bench.plan import COMMON_TOPIC, Plan
+from belfry.bench.plan import COMMON_TOPIC, BenchPlan
 from belfry.schedules.identity import partition_of
 from belfry.wire import catalogue, framing
 
@@ -19,7 +19,7 @@ SETTLE_S: Final = 5.0
 POLL_S: Final = 0.002
 
 
-def pour(cluster: BenchCluster, plan: Plan) -> None:
+def pour(cluster: BenchCluster, plan: BenchPlan) -> None:
     """Write `rate` requests a second for `seconds`; due 3 s later, the instant in the payload."""
     producer = Producer({**cluster.properties, "linger.ms": 2, "compression.type": "lz4"})
     partitions = cluster.settings.cluster.partitions
@@ -47,14 +47,14 @@ def pour(cluster: BenchCluster, plan: Plan) -> None:
     producer.flush()
 
 
-def seen_topics(plan: Plan) -> list[str]:
+def seen_topics(plan: BenchPlan) -> list[str]:
     """Which output topics are read: a consumer of very many would measure itself."""
     if plan.common_topic:
         return [COMMON_TOPIC]
     return [f"fired.tenant-{number}" for number in range(min(plan.tenants, SEEN_TENANTS))]
 
 
-def seen_events(plan: Plan) -> int:
+def seen_events(plan: BenchPlan) -> int:
     """How many events come out on the topics that are read."""
     total = plan.rate * plan.seconds
     if plan.common_topic:
@@ -65,7 +65,7 @@ def seen_events(plan: Plan) -> int:
 class LiveReader:
     """Reads some tenants' topics as they fire, `read_committed`; notes how late each event is."""
 
-    def __init__(self, cluster: BenchCluster, plan: Plan) -> None:
+    def __init__(self, cluster: BenchCluster, plan: BenchPlan) -> None:
         self._plan = plan
         self._consumer = Consumer(
             {

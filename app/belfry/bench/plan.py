@@ -10,7 +10,7 @@ COMMON_TOPIC: Final = "common"
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class BenchPlan:
     """One benchmark: what, how much, on what."""
 
     bench: str

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from belfry.bench.plan import Plan
+from belfry.bench.plan import BenchPlan
 from belfry.bench.result import Result
 
 
-def lines(result: Result, plan: Plan) -> str:
+def lines(result: Result, plan: BenchPlan) -> str:
     """One run as a line of text."""
     parts = [
         f"{result.bench:9}",
@@ -29,7 +29,7 @@ def lines(result: Result, plan: Plan) -> str:
     return "  ".join(parts).replace(",", " ", 2)
 
 
-class Spread:
+class BenchRuns:
     """Several runs of one benchmark."""
 
     def __init__(self, results: Sequence[Result]) -> None:

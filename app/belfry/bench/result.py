@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, replace
 
 import orjson
 
-from belfry.bench.plan import Plan
+from belfry.bench.plan import BenchPlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Result:
     varied: int | None = None
 
     @classmethod
-    def of(cls, plan: Plan, events: int, seconds: float) -> Result:
+    def of(cls, plan: BenchPlan, events: int, seconds: float) -> Result:
         """A rate: so many events in so many seconds."""
         return cls(
             plan.bench,

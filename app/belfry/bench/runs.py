@@ -14,9 +14,9 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from belfry.bench.cluster import BenchCluster, WorkerFailed
 from belfry.bench.live import LiveReader, pour
-from belfry.bench.plan import Plan
+from belfry.bench.plan import BenchPlan
 from belfry.bench.result import Result
-from belfry.bench.trail import Step, read_trail
+from belfry.bench.trail import LoggedTransaction, read_trail
 from belfry.bench.workload import Workload, write
 
 RAW_RECORDS: Final = 10_000
@@ -24,7 +24,7 @@ HOUR_MS: Final = 3_600_000
 LONGEST_S: Final = 600.0
 
 
-def ingest(cluster: BenchCluster, plan: Plan) -> Result:
+def ingest(cluster: BenchCluster, plan: BenchPlan) -> Result:
     """Requests that lie in the log, taken in: from the first take-over to the last commit."""
     if plan.pending:
         _fill(cluster, plan)
@@ -38,7 +38,7 @@ def ingest(cluster: BenchCluster, plan: Plan) -> Result:
     return Result.of(plan, plan.events, (ended - began) / 1000).using(*cluster.usage())
 
 
-def _fill(cluster: BenchCluster, plan: Plan) -> None:
+def _fill(cluster: BenchCluster, plan: BenchPlan) -> None:
     """Let so many schedules wait, due after those that are measured."""
     workload = replace(_workload(plan, _now_ms() + 2 * HOUR_MS), events=plan.pending, stem="fill")
     write(cluster.properties, cluster.settings.topic("schedules"), workload)
@@ -47,7 +47,7 @@ def _fill(cluster: BenchCluster, plan: Plan) -> None:
     cluster.stop_workers()
 
 
-def fire(cluster: BenchCluster, plan: Plan) -> Result:
+def fire(cluster: BenchCluster, plan: BenchPlan) -> Result:
     """Events that are all due at one instant: from it to the last committed transaction."""
     cluster.make_outputs(plan)
     due_ms = _fire_ms(plan)
@@ -67,7 +67,7 @@ def fire(cluster: BenchCluster, plan: Plan) -> Result:
     return Result.of(plan, plan.events, (last - due_ms) / 1000).using(cpu - before, peak)
 
 
-def _fire_ms(plan: Plan) -> int:
+def _fire_ms(plan: BenchPlan) -> int:
     """The instant for all: late enough for the requests to be taken in; of CRON a whole minute."""
     if plan.kind == "AT":
         return _now_ms() + 15_000 + plan.events // 20 + 5 * plan.tenants
@@ -75,7 +75,7 @@ def _fire_ms(plan: Plan) -> int:
     return -(-latest_ms // 60_000) * 60_000 if plan.kind == "CRON" else latest_ms
 
 
-def recovery(cluster: BenchCluster, plan: Plan) -> Result:
+def recovery(cluster: BenchCluster, plan: BenchPlan) -> Result:
     """Changelog records a second: workers without state, from their assignment until they fire."""
     _write(cluster, plan, _now_ms() + HOUR_MS)
     cluster.start_workers()
@@ -85,7 +85,7 @@ def recovery(cluster: BenchCluster, plan: Plan) -> Result:
     return _restart(cluster, plan)
 
 
-def restart(cluster: BenchCluster, plan: Plan) -> Result:
+def restart(cluster: BenchCluster, plan: BenchPlan) -> Result:
     """Workers with their state on disk: from their assignment until they fire."""
     _write(cluster, plan, _now_ms() + HOUR_MS)
     cluster.start_workers()
@@ -94,7 +94,7 @@ def restart(cluster: BenchCluster, plan: Plan) -> Result:
     return _restart(cluster, plan)
 
 
-def _restart(cluster: BenchCluster, plan: Plan) -> Result:
+def _restart(cluster: BenchCluster, plan: BenchPlan) -> Result:
     cluster.start_workers()
     while not any(worker.view().get("partitions") for worker in cluster.workers):
         time.sleep(0.02)
@@ -103,7 +103,7 @@ def _restart(cluster: BenchCluster, plan: Plan) -> Result:
     return Result.of(plan, plan.events, time.monotonic() - began).using(*cluster.usage())
 
 
-def raw(cluster: BenchCluster, plan: Plan) -> Result:
+def raw(cluster: BenchCluster, plan: BenchPlan) -> Result:
     """A plain transactional copy, one process, 10 000 records a transaction: the yardstick."""
     source, target = map(cluster.settings.topic, ("schedules", "deliveries"))
     _write(cluster, plan, _now_ms())
@@ -156,7 +156,7 @@ def _raw_clients(cluster: BenchCluster, source: str) -> tuple[Consumer, Producer
     return consumer, producer
 
 
-def lateness(cluster: BenchCluster, plan: Plan) -> Result:
+def lateness(cluster: BenchCluster, plan: BenchPlan) -> Result:
     """What a live `read_committed` consumer sees while as many requests come in."""
     cluster.make_outputs(plan)
     cluster.start_workers()
@@ -173,11 +173,11 @@ def lateness(cluster: BenchCluster, plan: Plan) -> Result:
     return result.using(*cluster.usage())
 
 
-def _write(cluster: BenchCluster, plan: Plan, due_ms: int) -> None:
+def _write(cluster: BenchCluster, plan: BenchPlan, due_ms: int) -> None:
     write(cluster.properties, cluster.settings.topic("schedules"), _workload(plan, due_ms))
 
 
-def _workload(plan: Plan, due_ms: int) -> Workload:
+def _workload(plan: BenchPlan, due_ms: int) -> Workload:
     return Workload(
         plan.events,
         due_ms,
@@ -189,7 +189,7 @@ def _workload(plan: Plan, due_ms: int) -> Workload:
     )
 
 
-def _trails(cluster: BenchCluster) -> list[list[Step]]:
+def _trails(cluster: BenchCluster) -> list[list[LoggedTransaction]]:
     topic = cluster.settings.topic("changelog")
     return [
         read_trail(cluster.properties, topic, number)
@@ -197,12 +197,12 @@ def _trails(cluster: BenchCluster) -> list[list[Step]]:
     ]
 
 
-def _moving(trail: list[Step]) -> list[Step]:
+def _moving(trail: list[LoggedTransaction]) -> list[LoggedTransaction]:
     """The transactions that took requests in."""
     return [b for a, b in pairwise(trail) if b.manifest.position > a.manifest.position]
 
 
-def _since(trail: list[Step], instant_ms: int) -> list[Step]:
+def _since(trail: list[LoggedTransaction], instant_ms: int) -> list[LoggedTransaction]:
     """The transactions of workers that were started at that instant, with their claim first."""
     return [step for step in trail if step.appended_ms >= instant_ms]
 
@@ -219,7 +219,7 @@ def _now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-BENCHES: Final[dict[str, Callable[[BenchCluster, Plan], Result]]] = {
+BENCHES: Final[dict[str, Callable[[BenchCluster, BenchPlan], Result]]] = {
     "ingest": ingest,
     "fire": fire,
     "lateness": lateness,

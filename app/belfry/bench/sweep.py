@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from belfry.bench.cluster import BenchCluster
-from belfry.bench.plan import Plan
+from belfry.bench.plan import BenchPlan
 from belfry.bench.result import Result
 from belfry.bench.runs import BENCHES
 from belfry.settings import Settings
@@ -20,14 +20,14 @@ SWEEPS: dict[str, tuple[str, tuple[int, ...]]] = {
 }
 
 
-def repeat(settings: Settings, plan: Plan, runs: int) -> Iterator[Result]:
+def repeat(settings: Settings, plan: BenchPlan, runs: int) -> Iterator[Result]:
     """So many runs of a plan, each on a belfry of its own."""
     for _ in range(runs):
         with BenchCluster(settings, plan.workers, plan.partitions) as cluster:
             yield BENCHES[plan.bench](cluster, plan)
 
 
-def curve(plan: Plan, sweep: str, steps: tuple[int, ...] = ()) -> list[tuple[Plan, int]]:
+def curve(plan: BenchPlan, sweep: str, steps: tuple[int, ...] = ()) -> list[tuple[BenchPlan, int]]:
     """The plans of a curve with the value that each varies: ingest, or fire for tenants.
 
     Raises `ValueError` where there is no such curve.

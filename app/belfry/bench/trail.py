@@ -12,21 +12,21 @@ from belfry.store.signatures import is_signed, row_of
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class LoggedTransaction:
     """One transaction: its manifest and the broker's append time, epoch ms."""
 
     manifest: Manifest
     appended_ms: int
 
 
-def read_trail(properties: dict[str, Any], topic: str, partition: int) -> list[Step]:
+def read_trail(properties: dict[str, Any], topic: str, partition: int) -> list[LoggedTransaction]:
     """All transactions of one partition, in order."""
     log = PartitionLog(properties, topic, partition)
     try:
         low, high = log.ends()
         log.seek(low)
         return [
-            Step(_manifest(message.value() or b""), message.timestamp()[1])
+            LoggedTransaction(_manifest(message.value() or b""), message.timestamp()[1])
             for messages in log.read_until(high, 50_000)
             for message in messages
             if (message.key() or b"").startswith(MANIFEST_PREFIX)

@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from belfry.kafka.rights import Right
 
 
-class Form(StrEnum):
+class AclFormat(StrEnum):
     """How rights are written."""
 
     KAFKA_ACLS = "kafka-acls"
     STRIMZI = "strimzi"
 
 
-As = Annotated[Form, typer.Option("--as", help="Commands, or a KafkaUser for Strimzi.")]
+As = Annotated[AclFormat, typer.Option("--as", help="Commands, or a KafkaUser for Strimzi.")]
 User = Annotated[
     str | None, typer.Option(metavar="NAME", help="Who gets the rights.", show_default=False)
 ]
@@ -58,7 +58,7 @@ def worker(
         list[str] | None,
         typer.Option(help="An output topic outside of the prefix; may be repeated."),
     ] = None,
-    form: As = Form.KAFKA_ACLS,
+    form: As = AclFormat.KAFKA_ACLS,
     kafka: Cluster = "kafka",
 ) -> None:
     """Print what workers need; those without the right to create need topics that are there.
@@ -80,7 +80,7 @@ def tenant(
     name: Tenant,
     *,
     user: User = None,
-    form: As = Form.KAFKA_ACLS,
+    form: As = AclFormat.KAFKA_ACLS,
     kafka: Cluster = "kafka",
 ) -> None:
     """Print what a tenant with an input topic of its own needs.
@@ -109,7 +109,7 @@ def sink(
         ),
     ],
     user: User = None,
-    form: As = Form.KAFKA_ACLS,
+    form: As = AclFormat.KAFKA_ACLS,
     kafka: Cluster = "kafka",
 ) -> None:
     """Print what a sink of Kafka Connect needs that reads events.
@@ -132,10 +132,10 @@ def _check(name: str) -> None:
         raise WrongUse(problem.reason)
 
 
-def _print(session: Session, rights: list[Right], user: str, form: Form, kafka: str) -> None:
+def _print(session: Session, rights: list[Right], user: str, form: AclFormat, kafka: str) -> None:
     from belfry.kafka.rights import commands, kafka_user
 
-    if form is Form.STRIMZI:
+    if form is AclFormat.STRIMZI:
         # Whatever is JSON is YAML as well.
         whole = kafka_user(rights, user, kafka)
         session.printer.one(whole, orjson.dumps(whole, option=orjson.OPT_INDENT_2).decode())

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from belfry.cli.help import Group, Program
+from belfry.cli.help import HelpGroup, Program
 from belfry.cli.session import Session, with_session
 from belfry.cli.shown import plain
 
@@ -42,7 +42,7 @@ GivenRole = Annotated[
 ]
 
 
-class _WithNew(Group):
+class _WithNew(HelpGroup):
     """A group whose command may be left out: `belfry api-key orders` means `api-key new orders`."""
 
     def parse_args(self, ctx: Context, args: list[str]) -> list[str]:

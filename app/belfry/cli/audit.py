@@ -17,7 +17,7 @@ from belfry.cli.shown import instant_json, plain
 from belfry.schedules.instants import parse_duration, parse_instant
 
 if TYPE_CHECKING:
-    from belfry.audit.reading import AuditReader, Wanted
+    from belfry.audit.reading import AuditFilter, AuditReader
     from belfry.wire.audit import AuditEvent
 
 DAY: Final = "24h"
@@ -117,10 +117,12 @@ def tail(
         return
 
 
-def _wanted(tenant: str | None, caller: str | None, refused: bool, since: int | None) -> Wanted:
-    from belfry.audit.reading import Wanted
+def _wanted(
+    tenant: str | None, caller: str | None, refused: bool, since: int | None
+) -> AuditFilter:
+    from belfry.audit.reading import AuditFilter
 
-    return Wanted(tenant, caller, "REFUSED" if refused else None, since)
+    return AuditFilter(tenant, caller, "REFUSED" if refused else None, since)
 
 
 def _reader(session: Session) -> AuditReader:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from belfry.settings import Settings
 
 
-class Kind(StrEnum):
+class ScheduleKind(StrEnum):
     """What the schedules of a benchmark are."""
 
     AT = "AT"
@@ -57,7 +57,7 @@ Pending = Annotated[
     typer.Option("--pending", min=0, max=20_000_000, help="ingest: schedules that wait already."),
 ]
 Kinds = Annotated[
-    Kind, typer.Option("--kind", help="fire: kind of the schedules, due once or every day.")
+    ScheduleKind, typer.Option("--kind", help="fire: kind of the schedules, due once or every day.")
 ]
 Outcomes = Annotated[
     bool, typer.Option("--outcomes", help="Give every request an id, so each gets its outcome.")
@@ -96,7 +96,7 @@ def bench(
     rate: Rate = 5_000,
     seconds: Seconds = 20,
     pending: Pending = 0,
-    kind: Kinds = Kind.AT,
+    kind: Kinds = ScheduleKind.AT,
     outcomes: Outcomes = False,
     guarantee: Promised = "EXACTLY_ONCE",
     common_topic: CommonTopic = False,
@@ -110,11 +110,11 @@ def bench(
     """
     from dataclasses import replace
 
-    from belfry.bench.plan import Plan
-    from belfry.bench.report import Spread, lines
+    from belfry.bench.plan import BenchPlan
+    from belfry.bench.report import BenchRuns, lines
     from belfry.bench.sweep import curve, repeat
 
-    plan = Plan(
+    plan = BenchPlan(
         bench=str(which),
         events=events,
         workers=workers,
@@ -141,7 +141,7 @@ def bench(
                 print(lines(result, step))
             elif each_run and runs > 1:
                 print(results[-1].line())
-        spread = Spread(results)
+        spread = BenchRuns(results)
         print(spread.text() if text else spread.median().line())
 
 

@@ -24,8 +24,8 @@ import typer
 
 from belfry.devstack import DevStackError, Stack, StartCancelledError, open_stack
 from belfry.devstack.artifacts import prepare
-from belfry.devstack.stack import Ports, moved_port
-from belfry.devstack.stopping import StopRequest
+from belfry.devstack.stack import StackPorts, moved_port
+from belfry.devstack.stopping import StopSignals
 from belfry.devstack.worker import Worker
 
 DEFAULT_KAFKA_PORT = 9092
@@ -40,7 +40,7 @@ class DevOptions:
     """What the command line asked for."""
 
     data_dir: Path
-    ports: Ports
+    ports: StackPorts
     http_port: int
     with_worker: bool
     ready_file: Path | None
@@ -67,7 +67,7 @@ def dev(
     http_port: Port = 8700,
 ) -> None:
     """Run a Kafka broker, a schema registry and a worker here; Ctrl-C stops all of it."""
-    ports = Ports(kafka_port, registry_port)
+    ports = StackPorts(kafka_port, registry_port)
     options = DevOptions(data_dir.absolute(), ports, http_port, not no_worker, ready_file)
     try:
         # Still without our signal handling: a first download ends at once on Ctrl-C.
@@ -84,7 +84,7 @@ def _run(options: DevOptions) -> str | None:
     """Run until asked to stop (None) or until something dies (a sentence about it)."""
     if options.ready_file:
         options.ready_file.unlink(missing_ok=True)
-    stop = StopRequest()
+    stop = StopSignals()
     with stop.listening():
         try:
             with _everything(options, stop.made) as (stack, worker):

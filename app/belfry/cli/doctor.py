@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import typer
 
 from belfry.cli.check import Check, Status
+from belfry.cli.doctor_changelog import changelog_checks
 from belfry.cli.doctor_group import group_checks
 from belfry.cli.doctor_identity import identity_checks
 from belfry.cli.doctor_settings import settings_checks
@@ -41,9 +42,10 @@ def register(app: typer.Typer) -> None:
 def doctor(session: Session) -> int:
     """Check all that belfry needs, and say what to do.
 
-    Looks at broker, topics and their ids, settings that workers share, the group of workers,
-    transactions that stay open, schema registry, worker, clock, and tenants whose events wait.
-    Nothing is changed and nothing is written. Exit code 1 on problems.
+    Looks at broker, topics and their ids, settings that workers share, signatures of the
+    changelog, the group of workers, transactions that stay open, schema registry, worker, clock,
+    and tenants whose events wait. Nothing is changed and nothing is written. Exit code 1 on
+    problems.
     """
     worst: list[Status] = []
 
@@ -89,6 +91,7 @@ def _kafka(session: Session) -> Iterator[Check]:
     yield from _topics(session, admin)
     yield from identity_checks(admin, brokers, session.settings)
     yield from settings_checks(admin, brokers, session.settings)
+    yield from changelog_checks(admin, brokers, session.settings)
     yield from group_checks(admin, session.settings)
     yield from transaction_checks(admin, session.settings)
 

@@ -20,7 +20,7 @@ SILENT_S: Final = 90.0
 STABLE: Final = "STABLE"
 
 
-class Worker(NamedTuple):
+class GroupMember(NamedTuple):
     """A member of the group."""
 
     name: str
@@ -28,12 +28,12 @@ class Worker(NamedTuple):
     owns: tuple[int, ...]
 
 
-class Ownership(NamedTuple):
+class GroupFacts(NamedTuple):
     """All that is judged: partitions of input and of state, and seconds since the last commits."""
 
     group: str
     state: str
-    workers: Sequence[Worker]
+    workers: Sequence[GroupMember]
     partitions: int
     silent_s: Mapping[int, float]
 
@@ -50,7 +50,7 @@ def group_checks(admin: Any, settings: SharedSettings) -> Iterator[Check]:
     yield from judge(found)
 
 
-def judge(found: Ownership) -> Iterator[Check]:
+def judge(found: GroupFacts) -> Iterator[Check]:
     """What the facts mean."""
     if not found.workers:
         detail = f"No worker is a member of the group {found.group}."
@@ -70,7 +70,7 @@ def judge(found: Ownership) -> Iterator[Check]:
     yield from _wrong(found)
 
 
-def _wrong(found: Ownership) -> Iterator[Check]:
+def _wrong(found: GroupFacts) -> Iterator[Check]:
     owners = {partition: worker.name for worker in found.workers for partition in worker.owns}
     nobodys = [partition for partition in range(found.partitions) if partition not in owners]
     if nobodys:
@@ -86,14 +86,14 @@ def _wrong(found: Ownership) -> Iterator[Check]:
             yield Check("group", Status.PROBLEM, detail, cure)
 
 
-def _ownership(admin: Any, settings: SharedSettings) -> Ownership:
+def _ownership(admin: Any, settings: SharedSettings) -> GroupFacts:
     group = settings.cluster.app_id
     asked = admin.describe_consumer_groups([group], request_timeout=ASK_S)
     described = asked[group].result()
     schedules, changelog = settings.topic("schedules"), settings.topic("changelog")
     topics = admin.list_topics(timeout=ASK_S).topics
     homes = len(topics[changelog].partitions) if changelog in topics else 0
-    return Ownership(
+    return GroupFacts(
         group,
         described.state.name,
         [_worker(member, schedules) for member in described.members],
@@ -102,12 +102,12 @@ def _ownership(admin: Any, settings: SharedSettings) -> Ownership:
     )
 
 
-def _worker(member: Any, schedules: str) -> Worker:
+def _worker(member: Any, schedules: str) -> GroupMember:
     given = member.assignment.topic_partitions if member.assignment else ()
     owns = sorted(tp.partition for tp in given if tp.topic == schedules)
     # A worker joins as ``<app id>@<address of its HTTP port>``.
     name = member.client_id.partition("@")[2] or member.client_id
-    return Worker(name, member.host.lstrip("/"), tuple(owns))
+    return GroupMember(name, member.host.lstrip("/"), tuple(owns))
 
 
 def _silent_s(admin: Any, changelog: str, homes: int) -> dict[int, float]:

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from belfry.cli.check import Check, Status
-from belfry.kafka.causes import cause_of
 
 if TYPE_CHECKING:
     from belfry.settings import SharedSettings
@@ -60,6 +59,8 @@ def _empty(admin: Any, changelog: str, homes: range) -> set[int]:
     """Partitions of the changelog that hold no record at all."""
     from confluent_kafka import KafkaException, TopicPartition
     from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]  # its own re-exports
+
+    from belfry.kafka.causes import cause_of
 
     found = []
     ends: Any = OffsetSpec

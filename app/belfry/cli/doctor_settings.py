@@ -32,7 +32,7 @@ def settings_checks(admin: Any, cluster: Any, settings: SharedSettings) -> Itera
 
 def judge(kept: Mapping[int, Mapping[str, Any]], homes: int) -> Iterator[Check]:
     """What the statements of partitions' owners mean."""
-    from belfry.settings.agreement import AGREED, Rule, disagreements
+    from belfry.settings.agreement import AGREED, AgreementRule, disagreements
     from belfry.settings.sources import variable
 
     if not kept:
@@ -43,7 +43,7 @@ def judge(kept: Mapping[int, Mapping[str, Any]], homes: int) -> Iterator[Check]:
     for name, by_value in found.items():
         values = ", ".join(f"{value} at {_listed(at)}" for value, at in by_value.items())
         rule, why = AGREED[name]
-        rolling = rule is Rule.ROLLING
+        rolling = rule is AgreementRule.ROLLING
         detail = f"{variable(name)} differs between owners: {values}. Why: {why}."
         status = Status.RISK if rolling else Status.PROBLEM
         yield Check("settings", status, detail, ROLLING_TO_DO if rolling else TOGETHER_TO_DO)

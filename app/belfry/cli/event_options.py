@@ -93,7 +93,7 @@ WebhookSecret = Annotated[
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class EventOptions:
     """The options of the event, as they were typed."""
 
     payload: Payload = None

@@ -60,7 +60,7 @@ class Command(TyperCommand):
         _write(self, ctx, formatter)
 
 
-class Group(TyperGroup):
+class HelpGroup(TyperGroup):
     """A group of commands whose help begins with them."""
 
     def format_options(self, ctx: Context, formatter: HelpFormatter) -> None:
@@ -74,7 +74,7 @@ class Program(typer.Typer):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(
-            cls=Group,
+            cls=HelpGroup,
             no_args_is_help=True,
             rich_markup_mode=None,
             pretty_exceptions_enable=False,

@@ -13,7 +13,7 @@ from belfry.cli.failures import WrongUse
 from belfry.schedules.field import Form
 from belfry.schedules.identity import expected_from
 from belfry.schedules.instants import parse_duration, parse_instant
-from belfry.schedules.triggers.kind import Kind
+from belfry.schedules.triggers.kind import TriggerKind
 from belfry.schedules.triggers.registry import KINDS, ZONED, listed
 
 WHEN: Final = "When (exactly one)"
@@ -119,7 +119,7 @@ Timeout = Annotated[
 ]
 
 
-def _option(kind: Kind) -> Any:
+def _option(kind: TriggerKind) -> Any:
     """The option of a kind's own field."""
     field = kind.field
     option = typer.Option(
@@ -143,7 +143,7 @@ class _When:
         return found
 
     @property
-    def given(self) -> list[Kind]:
+    def given(self) -> list[TriggerKind]:
         """The kinds whose options were given."""
         return [kind for kind in KINDS.values() if self._said(kind) is not None]
 
@@ -152,7 +152,7 @@ class _When:
         """Whether it is due again and again."""
         return any(kind.recurs for kind in self.given)
 
-    def _said(self, kind: Kind) -> Any:
+    def _said(self, kind: TriggerKind) -> Any:
         return getattr(self, kind.field.argument)
 
     def arguments(self) -> dict[str, Any]:
@@ -201,7 +201,7 @@ else:
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
+class RequestOptions:
     """The options of the request itself."""
 
     request_id: RequestId = None

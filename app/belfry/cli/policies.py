@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 PAGE: Final = 1000
 
 
-class Policies(Protocol):
+class PolicyStore(Protocol):
     """What commands need of the policies, whoever holds them."""
 
     def all(self) -> dict[str, TenantPolicy]:
@@ -40,7 +40,7 @@ class Policies(Protocol):
         """Whether the tenant may have schedules."""
 
 
-def policies_of(session: Session) -> Policies:
+def policies_of(session: Session) -> PolicyStore:
     """The policies of the belfry that the options name."""
     return HttpPolicies(Remote(session)) if session.asks_http else kafka_policies(session)
 

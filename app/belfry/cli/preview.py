@@ -10,7 +10,7 @@ import typer
 
 from belfry.cli.failures import WrongUse
 from belfry.cli.options import When, check_zone
-from belfry.cli.rule_options import Bounds, check_recurring
+from belfry.cli.rule_options import BoundOptions, check_recurring
 from belfry.cli.session import Session
 from belfry.cli.shown import Output, from_now
 from belfry.schedules.fields import EMPTY
@@ -32,7 +32,7 @@ def preview(
     session: Session,
     *,
     when: When,
-    bounds: Bounds,
+    bounds: BoundOptions,
     count: Count = 5,
 ) -> None:
     """Show when a rule is due, counted from now, and what to know about it.
@@ -55,7 +55,7 @@ def preview(
     _print(session, found, when.zone, now_ms)
 
 
-def _request(when: When, bounds: Bounds) -> Any:
+def _request(when: When, bounds: BoundOptions) -> Any:
     """The request that a preview stands for."""
     return {
         **EMPTY,

@@ -16,8 +16,8 @@ from belfry.cli.failures import CommandError, Exit, WrongUse
 from belfry.cli.session import Session, with_session
 
 if TYPE_CHECKING:
-    from belfry.recovery.recovery_plan import Choices, Plan
-    from belfry.recovery.rewind import Found, Looker
+    from belfry.recovery.recovery_plan import Choices, RecoveryPlan
+    from belfry.recovery.rewind import Looker, PartitionEvidence
     from belfry.store.identity import Identity
 
 _LOST: Final = re.compile(r"(\d+):(\d+)-(\d+)")
@@ -172,7 +172,7 @@ class _Recovery:
                 except CannotRecover as error:
                     yield _line(partition, "refused", str(error))
 
-    def _say(self, found: Found) -> Iterator[Told]:
+    def _say(self, found: PartitionEvidence) -> Iterator[Told]:
         from belfry.recovery.recovery_plan import plan
 
         planned = plan(found, self._choices)
@@ -184,10 +184,10 @@ class _Recovery:
         from contextlib import ExitStack, closing
 
         from belfry.recovery.recovery_plan import plan
-        from belfry.recovery.recovery_write import Writer
+        from belfry.recovery.recovery_write import RecoveryWriter
         from belfry.recovery.rewind import CannotRecover
 
-        with closing(Writer(self._settings, partition)) as writer, ExitStack() as undo:
+        with closing(RecoveryWriter(self._settings, partition)) as writer, ExitStack() as undo:
             found = undo.enter_context(self._looker.look(partition))
             if found.held_back:
                 writer.abort_what_is_torn()
@@ -202,7 +202,7 @@ class _Recovery:
                     "somebody else's transaction is open in the changelog: `belfry doctor` names"
                     " it; nothing was changed"
                 )
-            planned: Plan = plan(found, self._choices)
+            planned: RecoveryPlan = plan(found, self._choices)
             manifest = writer.write(found, planned)
             failed = self._keep_anchor(partition, planned.identity)
             self.left -= not failed
@@ -216,7 +216,7 @@ class _Recovery:
             if failed:
                 yield _line(partition, "failed", failed)
 
-    def _mend_anchor(self, found: Found) -> Iterator[Told]:
+    def _mend_anchor(self, found: PartitionEvidence) -> Iterator[Told]:
         """Write the anchor of a partition that is well, where it tells of an earlier state."""
         from belfry.recovery.recovery_plan import anchor_behind
 

@@ -124,7 +124,7 @@ AckTimeout = Annotated[
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class BoundOptions:
     """Where a rule begins and ends, and how its occurrences are spread."""
 
     start_at: StartAt = None
@@ -134,7 +134,7 @@ class Bounds:
 
 
 @dataclass(frozen=True, slots=True)
-class Rule(Bounds):
+class RuleOptions(BoundOptions):
     """All options of a rule."""
 
     misfire: Misfire = None
@@ -147,7 +147,7 @@ class Rule(Bounds):
 ONLY_RECURRING: Final = ("start_at", "end_at", "max_fires", "overlap")
 
 
-def check_recurring(rule: Bounds, recurs: bool) -> None:
+def check_recurring(rule: BoundOptions, recurs: bool) -> None:
     """Refuse options that say how a schedule recurs which does not."""
     for name in ONLY_RECURRING:
         if not recurs and getattr(rule, name, None) is not None:

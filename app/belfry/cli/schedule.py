@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from belfry.cli import looking
-from belfry.cli.event_options import Event
+from belfry.cli.event_options import EventOptions
 from belfry.cli.help import Program
-from belfry.cli.options import ASKING, Asking, ScheduleId, Tenant, When
+from belfry.cli.options import ASKING, RequestOptions, ScheduleId, Tenant, When
 from belfry.cli.portability import export_, import_
 from belfry.cli.preview import preview
-from belfry.cli.rule_options import Rule, check_recurring
+from belfry.cli.rule_options import RuleOptions, check_recurring
 from belfry.cli.session import Session, with_session
 from belfry.cli.shown import verdict_json, verdict_text
 
@@ -64,10 +64,10 @@ def create(
     schedule_id: ScheduleId,
     *,
     when: When,
-    rule: Rule,
-    event: Event,
+    rule: RuleOptions,
+    event: EventOptions,
     create_only: CreateOnly = False,
-    asking: Asking,
+    asking: RequestOptions,
 ) -> None:
     """Create a schedule, or replace what it says.
 
@@ -89,7 +89,9 @@ def create(
     _ask(session, lambda client: client.schedule(tenant, schedule_id, **options))
 
 
-def cancel(session: Session, tenant: Tenant, schedule_id: ScheduleId, *, asking: Asking) -> None:
+def cancel(
+    session: Session, tenant: Tenant, schedule_id: ScheduleId, *, asking: RequestOptions
+) -> None:
     """End a schedule before it fires.
 
     Exit code 3 when there is none, 4 when it has fired already.
@@ -97,17 +99,23 @@ def cancel(session: Session, tenant: Tenant, schedule_id: ScheduleId, *, asking:
     _ask(session, lambda client: client.cancel(tenant, schedule_id, **asking.arguments()))
 
 
-def trigger(session: Session, tenant: Tenant, schedule_id: ScheduleId, *, asking: Asking) -> None:
+def trigger(
+    session: Session, tenant: Tenant, schedule_id: ScheduleId, *, asking: RequestOptions
+) -> None:
     """Fire once now; the schedule's own instants stay as they are."""
     _ask(session, lambda client: client.trigger(tenant, schedule_id, **asking.arguments()))
 
 
-def pause(session: Session, tenant: Tenant, schedule_id: ScheduleId, *, asking: Asking) -> None:
+def pause(
+    session: Session, tenant: Tenant, schedule_id: ScheduleId, *, asking: RequestOptions
+) -> None:
     """Hold a schedule until it is resumed."""
     _ask(session, lambda client: client.pause(tenant, schedule_id, **asking.arguments()))
 
 
-def resume(session: Session, tenant: Tenant, schedule_id: ScheduleId, *, asking: Asking) -> None:
+def resume(
+    session: Session, tenant: Tenant, schedule_id: ScheduleId, *, asking: RequestOptions
+) -> None:
     """End the pause of a schedule."""
     _ask(session, lambda client: client.resume(tenant, schedule_id, **asking.arguments()))
 
@@ -118,7 +126,7 @@ def ack(
     schedule_id: ScheduleId,
     fire_id: FireId,
     *,
-    asking: Asking,
+    asking: RequestOptions,
 ) -> None:
     """Acknowledge a fire, so that what waits for it goes on.
 

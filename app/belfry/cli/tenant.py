@@ -15,7 +15,7 @@ from belfry.cli.session import Session, with_session
 from belfry.cli.tenant_top import top
 
 if TYPE_CHECKING:
-    from belfry.cli.policies import Policies
+    from belfry.cli.policies import PolicyStore
     from belfry.tenants.policy import TenantPolicy
 
 NONE = "none"
@@ -169,7 +169,7 @@ def _no_policy(tenant: str) -> str:
     return f"Tenant {tenant!r} has no policy; `belfry tenant list` shows those that have one."
 
 
-def _with(policies: Policies, tenant: str, change: dict[str, Any]) -> TenantPolicy:
+def _with(policies: PolicyStore, tenant: str, change: dict[str, Any]) -> TenantPolicy:
     from belfry.client.tenants import changed
     from belfry.tenants.policy import TenantPolicy
 

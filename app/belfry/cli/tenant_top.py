@@ -47,9 +47,8 @@ def top(
 def line(each: dict[str, Any]) -> str:
     """A tenant in a line; a second one says why its events wait."""
     mean_ms = each["late_seconds"] * 1000 / each["fired"] if each["fired"] else 0.0
-    more = "" if each["is_counted"] else " or more"
     told = (
-        f"{plain(each['tenant']):24} {each['pending']:>10,} pending{more}"
+        f"{plain(each['tenant']):24} {each['pending']:>10,} pending"
         f" {each['fired']:>10,} fired {each['rejected']:>8,} refused {mean_ms:>9,.0f} ms late"
     )
     wait = each["wait"]

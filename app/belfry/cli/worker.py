@@ -28,7 +28,7 @@ class LogFormat(StrEnum):
     JSON = "json"
 
 
-class Role(StrEnum):
+class WorkerRole(StrEnum):
     """What a worker does."""
 
     ALL = "all"
@@ -36,8 +36,8 @@ class Role(StrEnum):
     DELIVER = "deliver"
 
 
-WorkerRole = Annotated[
-    Role | None,
+RoleOption = Annotated[
+    WorkerRole | None,
     typer.Option("--role", help="Fire schedules, deliver over HTTP, or both.  [default: all]"),
 ]
 DataDir = Annotated[
@@ -96,7 +96,7 @@ def register(app: typer.Typer) -> None:
 def worker(
     session: Session,
     *,
-    role: WorkerRole = None,
+    role: RoleOption = None,
     data_dir: DataDir = None,
     http_host: HttpHost = None,
     http_port: HttpPort = None,
@@ -113,7 +113,7 @@ def worker(
     from belfry.settings import DeliverySettings, RoleSettings, Settings
 
     found = session.settings_of(RoleSettings, {"role": role}, all_names=False).role
-    kind = DeliverySettings if found == Role.DELIVER.value else Settings
+    kind = DeliverySettings if found == WorkerRole.DELIVER.value else Settings
     options = {
         "role": role,
         "data_dir": data_dir,

@@ -38,7 +38,7 @@ VERDICTS: Final = frozenset(Outcome) - {
 }
 
 
-class Awaited:
+class VerdictWait:
     """One verdict that is waited for: on the very record that was written.
 
     Somebody else may show the same request id at the same moment.  A DUPLICATE of an older release
@@ -86,16 +86,16 @@ class Answers:
         self._decoder = decoder
         self._consumer: Consumer | None = None
         self._thread: Thread | None = None
-        self._waiting: dict[str, list[Awaited]] = {}
+        self._waiting: dict[str, list[VerdictWait]] = {}
         self._reading = False
         self._closed = False
         self._idle_since = 0.0
         self._changed = Condition()
 
     @contextmanager
-    def expecting(self, request_id: str) -> Iterator[Awaited]:
+    def expecting(self, request_id: str) -> Iterator[VerdictWait]:
         """From here on the verdict on this request is looked for."""
-        awaited = Awaited()
+        awaited = VerdictWait()
         with self._changed:
             self._read_from_now()
             self._waiting.setdefault(request_id, []).append(awaited)

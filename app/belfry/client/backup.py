@@ -33,7 +33,7 @@ class BadBackup(BelfryError, ValueError):
     """A file that is no whole backup; the message says where and why."""
 
 
-class Counts(NamedTuple):
+class BackupCounts(NamedTuple):
     """How much a backup holds."""
 
     policies: int = 0
@@ -52,14 +52,14 @@ def written(
     for schedule in schedules:
         yield orjson.dumps(schedule) + b"\n"
         waiting += 1
-    yield orjson.dumps({"end": Counts(told, waiting)._asdict()}) + b"\n"
+    yield orjson.dumps({"end": BackupCounts(told, waiting)._asdict()}) + b"\n"
 
 
 def read(lines: Iterable[bytes]) -> Iterator[Part]:
     """Policies and the requests (action CREATE) of a backup; raises `BadBackup`, at its end too."""
     numbered = iter(enumerate(lines, 1))
     _check_head(next(numbered, (1, b""))[1])
-    found, end = Counts(), None
+    found, end = BackupCounts(), None
     for number, line in numbered:
         if end is not None:
             raise BadBackup(f"Line {number} comes after the end that line {number - 1} tells.")
@@ -69,7 +69,7 @@ def read(lines: Iterable[bytes]) -> Iterator[Part]:
             continue
         part = _part(number, given)
         is_policy = isinstance(part, TenantPolicy)
-        found = Counts(found.policies + is_policy, found.schedules + (not is_policy))
+        found = BackupCounts(found.policies + is_policy, found.schedules + (not is_policy))
         yield part
     if end is None:
         raise BadBackup(
@@ -91,7 +91,7 @@ def taken_at(lines: Iterable[bytes]) -> int | None:
         raise BadBackup(f"The first line's taken_at cannot be read: {error}") from None
 
 
-def count(lines: Iterable[bytes]) -> Counts:
+def count(lines: Iterable[bytes]) -> BackupCounts:
     """How much a backup holds, once every line of it was understood; raises `BadBackup`."""
     policies = schedules = 0
     for part in read(lines):
@@ -99,7 +99,7 @@ def count(lines: Iterable[bytes]) -> Counts:
             policies += 1
         else:
             schedules += 1
-    return Counts(policies, schedules)
+    return BackupCounts(policies, schedules)
 
 
 def _check_head(line: bytes) -> None:

@@ -31,7 +31,7 @@ from belfry.client.requests import problem as request_problem
 from belfry.client.requests import request as request_fields
 from belfry.client.tail import Events, Start
 from belfry.client.verdict import Verdict
-from belfry.client.writing import How, Writer
+from belfry.client.writing import How, RequestWriter
 from belfry.schedules.request import tenant_problem
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class Client(Asking, Closing):
         self._group = topic_prefix + "client"
         self._schemas = _registered(schema_registry_url, registry_properties)
         self._look = self._schemas.writer if self._schemas else None
-        self._writer = Writer(self.cluster, topic_prefix + "schedules", self._schemas, **how)
+        self._writer = RequestWriter(self.cluster, topic_prefix + "schedules", self._schemas, **how)
         self._answers = Answers(
             self.cluster,
             topic_prefix + "lifecycle",

@@ -12,7 +12,7 @@ from typing import Any
 
 from belfry.wire import catalogue
 from belfry.wire.catalogue import MalformedError, RecordReader
-from belfry.wire.framing import Kind, read_frame
+from belfry.wire.framing import FrameKind, read_frame
 from belfry.wire.record import Headers
 from belfry.wire.safety import unsafe_reason
 
@@ -32,7 +32,7 @@ class Decoder:
     def record(self, value: bytes, headers: Headers | None = None) -> dict[str, Any] | None:
         """The record in a value, or None when it is none of this kind."""
         frame = read_frame(value, headers)
-        if frame.kind is Kind.UNFRAMED:
+        if frame.kind is FrameKind.UNFRAMED:
             return None
         reader = self._reader(frame.kind, frame.reference)
         if reader is None:
@@ -42,15 +42,15 @@ class Decoder:
         except MalformedError:
             return None
 
-    def _reader(self, kind: Kind, reference: int | bytes) -> RecordReader | None:
+    def _reader(self, kind: FrameKind, reference: int | bytes) -> RecordReader | None:
         if reference not in self._readers:
             writer = self._writer(kind, reference)
             known = writer is not None or self._only
             self._readers[reference] = RecordReader(self._name, writer) if known else None
         return self._readers[reference]
 
-    def _writer(self, kind: Kind, reference: int | bytes) -> Any:
-        if kind is Kind.SINGLE_OBJECT and isinstance(reference, bytes):
+    def _writer(self, kind: FrameKind, reference: int | bytes) -> Any:
+        if kind is FrameKind.SINGLE_OBJECT and isinstance(reference, bytes):
             writer: Any = catalogue.by_fingerprint(reference)
         else:
             writer = self._look(reference)

@@ -46,7 +46,7 @@ class NotPortable(ValueError):
     """A line that holds no schedule; the message says why."""
 
 
-class Unreadable(BelfryError):
+class UnreadableSchedule(BelfryError):
     """A schedule that this version does not understand; the message says which, and why."""
 
 
@@ -57,7 +57,7 @@ def portable(record: bytes) -> dict[str, Any]:
         kind, rule = kind_at_rest(row.kind), decode_rule(row.extra)
     except UNREADABLE as error:
         name = f"{row.tenant.decode()}/{row.schedule_id.decode()}"
-        raise Unreadable(
+        raise UnreadableSchedule(
             f"Schedule {name} is of a later release than this one, which cannot tell all of it:"
             f" {error} Nothing is left out, so run the command of the workers' release."
         ) from None

@@ -59,7 +59,7 @@ class _Delivery:
         return self._message
 
 
-class Writer:
+class RequestWriter:
     """Writes requests; made when first used, so that a client that only reads has no producer."""
 
     def __init__(

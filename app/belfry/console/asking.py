@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Message, Scope
 PASSED_ON: Final = ("host", "authorization", "traceparent", "x-request-id")
 
 
-class Refused(Exception):
+class ApiRefusal(Exception):
     """The API refused; `status` and `code` are its own, the message is its `detail`."""
 
     def __init__(self, status: int, code: str, detail: str) -> None:
@@ -27,7 +27,7 @@ class Refused(Exception):
         self.code = code
 
 
-class Answer:
+class ApiAnswer:
     """An answer of the API."""
 
     def __init__(self, status: int, headers: dict[str, str], body: bytes) -> None:
@@ -46,10 +46,10 @@ class Answer:
         told = orjson.loads(self.body)
         if self.is_refusal:
             if "detail" in told:
-                raise Refused(self.status, str(told.get("code")), str(told["detail"]))
+                raise ApiRefusal(self.status, str(told.get("code")), str(told["detail"]))
             # A verdict, such as CONFLICT, says why in its reason.
             detail = told.get("reason") or f"The verdict is {told.get('outcome')}."
-            raise Refused(self.status, str(told.get("code") or told.get("outcome")), detail)
+            raise ApiRefusal(self.status, str(told.get("code") or told.get("outcome")), detail)
         return told
 
 
@@ -81,7 +81,7 @@ class Api:
         query: dict[str, Any],
         body: Any = None,
         more: dict[str, str] | None = None,
-    ) -> Answer:
+    ) -> ApiAnswer:
         """An answer of whatever status; parts of the query that are empty are left out."""
         sent = b"" if body is None else orjson.dumps(body)
         headers = {name: self._request.headers[name] for name in PASSED_ON if self._has(name)}
@@ -126,7 +126,7 @@ def schedule_path(tenant: str, schedule_id: str) -> str:
     return f"{tenant_path(tenant)}/schedules/{quote(schedule_id, safe='')}"
 
 
-async def _answered(app: ASGIApp, scope: Scope, body: bytes) -> Answer:
+async def _answered(app: ASGIApp, scope: Scope, body: bytes) -> ApiAnswer:
     parts: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
     status, headers, chunks = 0, {}, list[bytes]()
 
@@ -146,4 +146,4 @@ async def _answered(app: ASGIApp, scope: Scope, body: bytes) -> Answer:
             chunks.append(message.get("body", b""))
 
     await app(scope, receive, send)
-    return Answer(status, headers, b"".join(chunks))
+    return ApiAnswer(status, headers, b"".join(chunks))

@@ -14,7 +14,7 @@ import orjson
 from starlette.requests import Request
 from starlette.responses import Response
 
-from belfry.console.asking import Api, Refused, tenant_path
+from belfry.console.asking import Api, ApiRefusal, tenant_path
 from belfry.console.page import Shown, gone_to
 from belfry.console.posted import needed, posted
 
@@ -42,7 +42,7 @@ async def preview(api: Api, request: Request) -> Shown:
     fields = await posted(request)
     try:
         told = await api.post("/v1/preview", _rule(fields))
-    except Refused as refused:
+    except ApiRefusal as refused:
         if refused.status != HTTPStatus.UNPROCESSABLE_ENTITY:
             raise
         return "preview.html", {"wrong": str(refused), "preview": None}
@@ -76,7 +76,7 @@ def _rule(fields: dict[str, str]) -> dict[str, Any]:
     kind = needed(fields, "kind")
     if kind not in KINDS:
         detail = f"{kind[:50]!r} is no kind of rule; there are {', '.join(KINDS)}."
-        raise Refused(HTTPStatus.UNPROCESSABLE_ENTITY, "bad_kind", detail)
+        raise ApiRefusal(HTTPStatus.UNPROCESSABLE_ENTITY, "bad_kind", detail)
     rule: dict[str, Any] = {kind: _number(kind, needed(fields, "when"))}
     rule |= {name: fields[name] for name in TEXTS if name in fields}
     if "max_fires" in fields:
@@ -99,4 +99,4 @@ def _payload(given: str, *, as_json: bool) -> dict[str, Any]:
         return {"payload_json": orjson.loads(given)}
     except orjson.JSONDecodeError as error:
         detail = f"The payload is no JSON ({error}): mend it, or send it as text."
-        raise Refused(HTTPStatus.UNPROCESSABLE_ENTITY, "bad_payload", detail) from None
+        raise ApiRefusal(HTTPStatus.UNPROCESSABLE_ENTITY, "bad_payload", detail) from None

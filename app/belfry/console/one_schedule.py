@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from belfry.console import words
-from belfry.console.asking import Api, Refused, schedule_path, tenant_path
+from belfry.console.asking import Api, ApiRefusal, schedule_path, tenant_path
 from belfry.console.page import Shown, gone_to
 from belfry.console.posted import needed, posted
 
@@ -67,7 +67,7 @@ async def act(api: Api, request: Request) -> Shown | Response:
     action = needed(fields, "action")
     if action not in ACTIONS:
         detail = f"There is no action {action[:50]!r}; there are {', '.join(ACTIONS)}."
-        raise Refused(HTTPStatus.UNPROCESSABLE_ENTITY, "bad_action", detail)
+        raise ApiRefusal(HTTPStatus.UNPROCESSABLE_ENTITY, "bad_action", detail)
     path = schedule_path(tenant, schedule_id)
     query = {"reason": fields.get("reason")}
     if action == "ack":
@@ -109,7 +109,7 @@ async def _preview(api: Api, found: dict[str, Any]) -> dict[str, Any] | None:
             rule["max_fires"] = max(1, found["max_fires"] - found["occurrence"])
     try:
         told: dict[str, Any] = await api.post("/v1/preview", rule)
-    except Refused as refused:
+    except ApiRefusal as refused:
         return {"words": f"No preview: {refused}", "occurrences": [], "warnings": []}
     return told
 

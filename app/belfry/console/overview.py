@@ -14,7 +14,7 @@ from typing import Any, Final
 from prometheus_client.parser import text_string_to_metric_families
 from starlette.requests import Request
 
-from belfry.console.asking import Api, Refused
+from belfry.console.asking import Api, ApiRefusal
 from belfry.console.page import Shown
 from belfry.console.words import epoch_ms, quantile_ms
 
@@ -132,7 +132,7 @@ async def _tenants(api: Api, me: dict[str, Any]) -> list[str]:
     """Names that can be offered: those with a policy, and those that the key names in full."""
     try:
         known = (await api.get("/v1/tenants", limit=100))["tenants"]
-    except Refused as refused:
+    except ApiRefusal as refused:
         # A worker that starts has not read the policies; its problems are shown all the same.
         if refused.status != HTTPStatus.SERVICE_UNAVAILABLE:
             raise

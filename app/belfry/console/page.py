@@ -19,7 +19,7 @@ from starlette.responses import HTMLResponse, Response
 from starlette.types import ASGIApp
 
 from belfry.console import TEMPLATES, words
-from belfry.console.asking import Api, Refused
+from belfry.console.asking import Api, ApiRefusal
 
 HEADERS: Final = {
     "content-security-policy": (
@@ -63,7 +63,7 @@ class Pages:
                 return self._locked(HTTPStatus.OK, "")
             try:
                 shown = await view(Api(self._app, request), request)
-            except Refused as refused:
+            except ApiRefusal as refused:
                 return self._refused(refused)
             if isinstance(shown, Response):
                 return shown
@@ -71,7 +71,7 @@ class Pages:
 
         return handle
 
-    def _refused(self, refused: Refused) -> Response:
+    def _refused(self, refused: ApiRefusal) -> Response:
         if refused.status == HTTPStatus.UNAUTHORIZED:
             return self._locked(refused.status, str(refused))
         shown = {"status": refused.status, "code": refused.code, "detail": str(refused)}

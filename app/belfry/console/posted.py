@@ -13,7 +13,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from starlette.requests import Request
 
-from belfry.console.asking import Refused
+from belfry.console.asking import ApiRefusal
 
 FORM: Final = "application/x-www-form-urlencoded"
 
@@ -23,7 +23,7 @@ def check_origin(request: Request) -> None:
     origin = request.headers.get("origin", "")
     ours = urlsplit(origin).netloc.lower() == request.headers.get("host", "").lower()
     if not origin or not ours or request.headers.get("hx-request") != "true":
-        raise Refused(
+        raise ApiRefusal(
             HTTPStatus.FORBIDDEN,
             "foreign_form",
             "Forms are taken from this worker's own pages alone: open the console, and send it"
@@ -35,11 +35,13 @@ async def posted(request: Request) -> dict[str, str]:
     """Fields of a form, without the empty ones; raises `Refused`."""
     check_origin(request)
     if request.headers.get("content-type", "").partition(";")[0].strip() != FORM:
-        raise Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "bad_form", f"A form is sent as {FORM}.")
+        raise ApiRefusal(
+            HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "bad_form", f"A form is sent as {FORM}."
+        )
     try:
         fields = parse_qsl((await request.body()).decode(), max_num_fields=50)
     except ValueError as error:
-        raise Refused(HTTPStatus.BAD_REQUEST, "bad_form", f"This is no form: {error}.") from None
+        raise ApiRefusal(HTTPStatus.BAD_REQUEST, "bad_form", f"This is no form: {error}.") from None
     return {name: value for name, value in fields if value.strip()}
 
 
@@ -47,5 +49,5 @@ def needed(fields: dict[str, str], name: str) -> str:
     """A field that has to be there; raises `Refused`."""
     if name not in fields:
         detail = f"The field {name} is empty: fill it in."
-        raise Refused(HTTPStatus.UNPROCESSABLE_ENTITY, "field_missing", detail)
+        raise ApiRefusal(HTTPStatus.UNPROCESSABLE_ENTITY, "field_missing", detail)
     return fields[name]

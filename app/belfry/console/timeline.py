@@ -1,6 +1,7 @@
 """The timeline: the load to come of a tenant by minute, hour or day.
 
-The API counts by minute; longer spans are added up here.  A bar leads to the span that it shows,
+The API counts by minute, in buckets; longer spans are added up here.  Minutes that have passed show
+when the last schedule of theirs left, and how late.  A bar leads to the span that it shows,
 and the smallest ones to the schedules that are due then.
 """
 
@@ -39,13 +40,14 @@ async def view(api: Api, request: Request) -> Shown:
     until = min(max(until, start + STEPS[step]), start + MOST_BARS * STEPS[step], LAST_MS)
     shown: dict[str, Any] = {
         "me": await api.get("/v1/me"), "tenant": tenant, "by": step, "steps": list(STEPS),
-        "bars": [], "total": 0, "cut": False, "chart": "", "start_ms": start, "until_ms": until,
-        "earlier": "", "later": "",
+        "bars": [], "drained": [], "total": 0, "cut": False, "chart": "", "start_ms": start,
+        "until_ms": until, "earlier": "", "later": "",
     }  # fmt: skip
     if tenant:
-        counts, cut = await _counts(api, tenant, start, until)
+        counts, drained, cut = await _counts(api, tenant, start, until)
         bars = _bars(counts, tenant, step)
         shown |= {"bars": bars, "total": sum(each["pending"] for each in bars), "cut": cut}
+        shown["drained"] = drained
         shown["chart"] = _chart(bars, start, until, STEPS[step])
         width = until - start
         shown["earlier"] = _address(tenant, step, max(0, start - width), start)
@@ -53,19 +55,23 @@ async def view(api: Api, request: Request) -> Shown:
     return "timeline.html", shown
 
 
-async def _counts(api: Api, tenant: str, start: int, until: int) -> tuple[Counter[int], bool]:
-    """Schedules by the minute in which they are due, and whether not all were counted."""
+async def _counts(
+    api: Api, tenant: str, start: int, until: int
+) -> tuple[Counter[int], list[dict[str, Any]], bool]:
+    """Schedules by the minute in which they are due, minutes that ended, whether more are left."""
     found: Counter[int] = Counter()
+    drained: list[dict[str, Any]] = []
     cursor = ""
     for _ in range(MOST_PAGES):
         path = f"{tenant_path(tenant)}/counts"
         page = await api.get(path, due_from=start, due_until=until, cursor=cursor)
         for each in page["counts"]:
             found[epoch_ms(each["minute"])] += each["pending"]
+        drained += page["drained"]
         cursor = page["cursor"]
         if not cursor:
-            return found, False
-    return found, True
+            return found, drained, False
+    return found, drained, True
 
 
 def _bars(counts: Counter[int], tenant: str, step: str) -> list[dict[str, Any]]:

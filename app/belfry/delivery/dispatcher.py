@@ -27,7 +27,7 @@ from belfry.delivery.journal import Journal
 from belfry.delivery.kinds import Senders
 from belfry.delivery.kinds.kind import Poster
 from belfry.delivery.posting import Finished, Ticket
-from belfry.delivery.progress import Progress
+from belfry.delivery.progress import DeliveryPosition
 from belfry.delivery.work import (
     NotADelivery,
     Places,
@@ -93,7 +93,7 @@ class Dispatcher:
         self._journal: Journal | None = None
         self._term = 0
         self.ready = False
-        self._progress: dict[int, Progress] = {}
+        self._progress: dict[int, DeliveryPosition] = {}
         self._ahead: deque[tuple[Ticket, Work]] = deque()
         self._under_way: dict[Ticket, str] = {}
         self._at_host: Counter[str] = Counter()
@@ -278,7 +278,7 @@ class Dispatcher:
 
     # -- the group -------------------------------------------------------------------------------
 
-    def _assigned(self, progress: dict[int, Progress]) -> None:
+    def _assigned(self, progress: dict[int, DeliveryPosition]) -> None:
         self._forget()
         self._progress.update(progress)
         self.ready = True

@@ -24,7 +24,7 @@ from confluent_kafka import (
     TopicPartition,
 )
 
-from belfry.delivery.progress import Progress
+from belfry.delivery.progress import DeliveryPosition
 from belfry.delivery.work import Produced
 from belfry.kafka.client_properties import MESSAGE_TIMEOUT_MS
 from belfry.settings import DeliverySettings
@@ -72,7 +72,7 @@ class Journal:
                 raise KafkaException(error)
         return found
 
-    def commit(self, records: Iterable[Produced], progress: dict[int, Progress]) -> None:
+    def commit(self, records: Iterable[Produced], progress: dict[int, DeliveryPosition]) -> None:
         """Write records and positions in one transaction; raises KafkaException if it is not."""
         producer: Any = self._producer
         producer.begin_transaction()
@@ -110,15 +110,15 @@ class Journal:
             change(self._consumer.assignment())
 
     def _assigned(self, consumer: Any, partitions: list[TopicPartition]) -> None:
-        progress: dict[int, Progress] = {}
+        progress: dict[int, DeliveryPosition] = {}
         for found in consumer.committed(partitions, COMMITTED_S) if partitions else ():
             if found.error is not None:
                 raise KafkaException(found.error)
             if found.offset != OFFSET_INVALID:
-                progress[found.partition] = Progress(found.offset, found.metadata or "")
+                progress[found.partition] = DeliveryPosition(found.offset, found.metadata or "")
             else:
                 low, _ = consumer.get_watermark_offsets(found, COMMITTED_S)
-                progress[found.partition] = Progress(low)
+                progress[found.partition] = DeliveryPosition(low)
         self._paused = False
         consumer.assign(
             [TopicPartition(self._topic, p, each.position) for p, each in progress.items()]

@@ -18,7 +18,7 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from belfry.client.decoding import Decoder
 from belfry.delivery.dead_letters import REACH_S, Letter, partitions, records
-from belfry.delivery.progress import Progress
+from belfry.delivery.progress import DeliveryPosition
 from belfry.delivery.work import NotADelivery, Work, work_of
 from belfry.kafka.record_headers import headers_of
 from belfry.registry.subjects import look_in, open_registry
@@ -34,7 +34,7 @@ RETRYING: Final = "retrying"
 Ends = dict[tuple[str, str], int]
 
 
-class Seen(NamedTuple):
+class DeliveryRecord(NamedTuple):
     """A record of the topic of deliveries: its work, when it was written, whether it ended."""
 
     work: Work
@@ -56,7 +56,7 @@ def open_deliveries(settings: SharedSettings, before_ms: int) -> Iterator[Letter
     yield from latest.values()
 
 
-def _judge(seen: Seen, told: Ends, latest: dict[tuple[str, int], Letter]) -> None:
+def _judge(seen: DeliveryRecord, told: Ends, latest: dict[tuple[str, int], Letter]) -> None:
     """Keep what is open of a delivery; its attempts come in any order."""
     event, state = seen.work.event, seen.work.state
     name = (event.fire_id, state.number)
@@ -75,7 +75,7 @@ def _judge(seen: Seen, told: Ends, latest: dict[tuple[str, int], Letter]) -> Non
         latest[name] = Letter(seen.work, seen.at_ms, RETRYING, reason)
 
 
-def _progress(settings: SharedSettings) -> dict[int, Progress]:
+def _progress(settings: SharedSettings) -> dict[int, DeliveryPosition]:
     """What the group of dispatchers is done with, by partition."""
     topic, group = settings.topic("deliveries"), f"{settings.cluster.app_id}.deliver"
     asked = [TopicPartition(topic, partition) for partition in partitions(settings, topic)]
@@ -87,7 +87,7 @@ def _progress(settings: SharedSettings) -> dict[int, Progress]:
     for each in found:
         if each.error is not None:
             raise KafkaException(each.error)
-    return {each.partition: Progress(each.offset, each.metadata or "") for each in found}
+    return {each.partition: DeliveryPosition(each.offset, each.metadata or "") for each in found}
 
 
 def _ends(settings: SharedSettings) -> Ends:
@@ -103,7 +103,9 @@ def _ends(settings: SharedSettings) -> Ends:
     return ends
 
 
-def _seen(settings: SharedSettings, progress: dict[int, Progress]) -> Iterator[Seen]:
+def _seen(
+    settings: SharedSettings, progress: dict[int, DeliveryPosition]
+) -> Iterator[DeliveryRecord]:
     """All deliveries, as far as their records are kept."""
     decoder = Decoder("FiredEvent", look_in(open_registry(settings)), only=True)
     for message in records(settings, settings.topic("deliveries")):
@@ -114,4 +116,4 @@ def _seen(settings: SharedSettings, progress: dict[int, Progress]) -> Iterator[S
             continue
         here = progress.get(message.partition())
         ended = here is not None and here.done_with(message.offset())
-        yield Seen(work, message.timestamp()[1], ended)
+        yield DeliveryRecord(work, message.timestamp()[1], ended)

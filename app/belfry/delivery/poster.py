@@ -18,7 +18,7 @@ import orjson
 
 from belfry.delivery.addresses import networks
 from belfry.delivery.answers import Answer
-from belfry.delivery.posting import Means, Posting, Ticket
+from belfry.delivery.posting import Posting, SenderDependencies, Ticket
 from belfry.delivery.posts import Secrets
 from belfry.delivery.transport import HttpTransport
 from belfry.delivery.work import Work
@@ -64,7 +64,9 @@ def main() -> None:
     clock = SystemClock()
     allowed = networks(orders["networks"])
     secrets = Secrets(orders["secrets"])
-    means = Means(lambda: HttpTransport(clock, allowed), secrets, clock, orders["per_host"])
+    means = SenderDependencies(
+        lambda: HttpTransport(clock, allowed), secrets, clock, orders["per_host"]
+    )
 
     def finished(ticket: Ticket, _work: Work, answer: Answer) -> None:
         said = (answer.target, answer.code, answer.reason, answer.not_before_ms, answer.heard)

@@ -59,7 +59,7 @@ Finished = Callable[[Ticket, Work, Answer], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Means:
+class SenderDependencies:
     """What posting needs; `transport` is made inside the loop."""
 
     transport: Callable[[], Transport]
@@ -80,7 +80,7 @@ class _Loop(uvloop.Loop):
 class Posting:
     """Posts what it is handed; `finished` is called from its thread, once for each piece."""
 
-    def __init__(self, means: Means, finished: Finished) -> None:
+    def __init__(self, means: SenderDependencies, finished: Finished) -> None:
         self._means = means
         self._finished = finished
         self._hosts = Hosts()

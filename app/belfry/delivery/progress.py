@@ -21,7 +21,7 @@ SPAN: Final = 20_000
 MOST_METADATA: Final = 4_096
 
 
-class Progress:
+class DeliveryPosition:
     """One partition's position, and what has ended beyond it."""
 
     def __init__(self, position: int, metadata: str = "") -> None:

@@ -18,7 +18,7 @@ from belfry.delivery.addresses import networks
 from belfry.delivery.apart import PostingApart
 from belfry.delivery.confined import BadUser, close_to_own_user, identity
 from belfry.delivery.dispatcher import Dispatcher, Told
-from belfry.delivery.posting import Means, Posting
+from belfry.delivery.posting import Posting, SenderDependencies
 from belfry.delivery.posts import Secrets
 from belfry.delivery.references import References
 from belfry.delivery.transport import HttpTransport
@@ -43,7 +43,7 @@ class BadWebhookSettings(ValueError):
     """Settings of deliveries that mean nothing; the message says which."""
 
 
-def means_of(settings: DeliverySettings, clock: SystemClock) -> Means:
+def means_of(settings: DeliverySettings, clock: SystemClock) -> SenderDependencies:
     """What posting needs; `BadWebhookSettings` names a setting that means nothing."""
     try:
         allowed = networks(settings.webhook_private_networks)
@@ -56,7 +56,7 @@ def means_of(settings: DeliverySettings, clock: SystemClock) -> Means:
     _check_user(settings)
     per_host = settings.webhook_per_host
     transport = partial(HttpTransport, clock, allowed)
-    return Means(transport, secrets, clock, per_host, references_of(settings))
+    return SenderDependencies(transport, secrets, clock, per_host, references_of(settings))
 
 
 def references_of(settings: DeliverySettings) -> References:
@@ -82,7 +82,11 @@ def _check_user(settings: DeliverySettings) -> None:
 
 
 def dispatcher_of(
-    settings: DeliverySettings, frames: Frames, registry: Registry | None, means: Means, told: Told
+    settings: DeliverySettings,
+    frames: Frames,
+    registry: Registry | None,
+    means: SenderDependencies,
+    told: Told,
 ) -> Dispatcher:
     """A dispatcher that is not started; it takes no more work than it can have files open.
 

@@ -21,7 +21,7 @@ Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Ports:
+class StackPorts:
     """Wished-for ports; a taken one moves on to the next free one, 0 is any."""
 
     kafka: int = 0
@@ -64,7 +64,7 @@ class Stack:
 @contextmanager
 def open_stack(
     data_dir: Path,
-    ports: Ports = Ports(),
+    ports: StackPorts = StackPorts(),
     *,
     say: Say = lambda _: None,
     cancelled: Callable[[], bool] = lambda: False,
@@ -83,7 +83,7 @@ def open_stack(
             stack.stop()
 
 
-def _placed(data_dir: Path, ports: Ports, say: Say) -> Stack:
+def _placed(data_dir: Path, ports: StackPorts, say: Say) -> Stack:
     kafka = moved_port("Kafka", ports.kafka, say)
     registry = moved_port("The schema registry", ports.registry, say, avoid=kafka)
     return Stack(Kafka(data_dir / "kafka", kafka), Registry(data_dir / "registry", registry))

@@ -15,7 +15,7 @@ from types import FrameType
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-class StopRequest:
+class StopSignals:
     """Whether somebody asked to stop."""
 
     def __init__(self) -> None:

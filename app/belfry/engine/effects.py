@@ -6,11 +6,11 @@ Made per event, so entries are plain tuples; the shell produces them and never l
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Final, NamedTuple
 
+from belfry.engine.drained import Drained
 from belfry.schedules.outcomes import Outcome
 from belfry.store.layout.records import Manifest
 from belfry.wire.lifecycle import LifecycleEvent
@@ -51,9 +51,9 @@ class Effects:
     are tenants whose envelopes were made before their head was known: such a step is not committed.
     `unreadable` are schedules (changelog key, why) that were due and cannot be understood here.
     `loose` are topics whose fired records need not be in the transaction, only be there before it.
+    `drained` are buckets that had ended when the step was committed; they are filled in then.
     `lateness` has how late each fire of a tenant was; `refused` counts refusals by the tenant that
-    they name.  `pending` says how many schedules of a tenant the step begins, less those that it
-    takes away without a fire; `go_on` has the tenant of each fire that does not end its schedule.
+    they name.
     `room` is how many bytes may still join: whoever adds what its own input does not bound takes of
     it, and what comes when it is used up waits for the next step.
     """
@@ -69,13 +69,12 @@ class Effects:
     outcomes: Counter[Outcome] = field(default_factory=Counter)
     rejections: Counter[str] = field(default_factory=Counter)
     refused: Counter[str] = field(default_factory=Counter)
-    pending: dict[bytes, int] = field(default_factory=dict)
-    go_on: list[bytes] = field(default_factory=list)
     tenants: set[str] = field(default_factory=set)
     unframed: set[str] = field(default_factory=set)
     loose: set[str] = field(default_factory=set)
     unreadable: list[tuple[bytes, str]] = field(default_factory=list)
     rederived: int = 0
+    drained: list[Drained] = field(default_factory=list)
     room: int = field(default=STEP_BYTES, compare=False)
     moved: bool = False
     manifest: Manifest | None = None
@@ -84,15 +83,6 @@ class Effects:
     def lateness_ms(self) -> list[int]:
         """How late each fire of the step was."""
         return list(chain.from_iterable(self.lateness.values()))
-
-    def begun(self, tenant: bytes, schedules: int = 1) -> None:
-        """So many more schedules of a tenant wait; fewer where it is negative."""
-        self.pending[tenant] = self.pending.get(tenant, 0) + schedules
-
-    def add_begun(self, schedules: Mapping[bytes, int]) -> None:
-        """The same of several tenants."""
-        for tenant, number in schedules.items():
-            self.begun(tenant, number)
 
     @property
     def empty(self) -> bool:

@@ -107,7 +107,6 @@ def fire_extra(row: Pending, tenant: Tenant, position: int, step: Step) -> bytes
     now_ms = step.now_ms
     extra = row._replace(nominal_ms=now_ms, due_ms=now_ms, occurrence=EXTRA)
     emit(extra, route_to(tenant, step), identity, step)
-    step.effects.go_on.append(row.tenant)
     return identity
 
 

@@ -68,7 +68,7 @@ class FastPath:
         keep, count = self._store.keep_in_timeline, 0
         changed = self._store.changed
         rooms: dict[bytes, int] = {}
-        kept_of: dict[bytes, int] = {}
+        kept_of: set[bytes] = set()
         all_of_them = zip(records, requests, names, answers, strict=True)
         try:
             for record, request, name, answer in all_of_them:
@@ -101,11 +101,10 @@ class FastPath:
                     keep(name, kept, due_ms, seq)
                 if answer:
                     self._reports.accepted(seq, request, accepted_ms, step)
-                kept_of[tenant] = kept_of.get(tenant, 0) + 1
+                kept_of.add(tenant)
                 count += 1
         finally:
             if count:
-                step.effects.add_begun(kept_of)
                 step.effects.outcomes[Outcome.ACCEPTED] += count
                 step.effects.tenants.update([self._tenants.of_bytes(name).name for name in kept_of])
 

@@ -4,7 +4,6 @@
     removal       what removed tenants have pending is cancelled
     zone change   what is pending by a rule of the clock is derived anew (`zone_change.py`)
     oldest        since when the oldest due event waits, and for what (`oldest.py`)
-    tallies       what is pending of each tenant, until all is counted (`tenant_figures.py`)
 
 Each walks through names from a cursor on, and goes on there with the next sweep.  A cursor that a
 step moved goes back with the step.  Whoever reads a row judges its age, so a sweep may be slow: it
@@ -55,14 +54,12 @@ class Maintenance:
         self.retention = Retention(store, undo)
         self._removal = Removal(store, tenants, waiting, undo)
         self._zones = zones
-        self._tallies = tallies
         self.oldest = Oldest(store, tenants, waiting, lambda: tallies.pending)
 
     def sweep(self, step: Step, at_most: int) -> None:
         """Look at the next rows: `at_most` of them, or a multiple where most are left alone."""
         self.retention.sweep(step, at_most)
         self._removal.sweep(step, at_most)
-        self._tallies.sweep()
         self.oldest.look(step.now_ms)
         self._zones.sweep(step, at_most)
 
@@ -190,7 +187,6 @@ class Removal:
         row = decode_pending(self._store.pending_at(name, location))
         self._waiting.left(tenant.name_bytes, location)
         self._store.remove(name, location)
-        step.effects.begun(row.tenant, -1)
         step.effects.outcomes[Outcome.CANCELLED] += 1
         if Outcome.CANCELLED in tenant.written:
             step.effects.lifecycle.append(

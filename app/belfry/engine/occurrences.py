@@ -34,8 +34,8 @@ from belfry.schedules.misfire import (
     FIRE_ALL,
     FIRE_ONCE,
     SKIP,
+    Jitter,
     LateRun,
-    Spread,
     due_last,
     late_run,
     policy_of,
@@ -212,7 +212,6 @@ class Occurrences:
             how = ENDED_COMPLETED if rule.recurs else ENDED_FIRED
             self._end(row, how, occurrence, route, step)
             return None
-        step.effects.go_on.append(tenant)
         return self._next(name, row, record, following_ms, occurrence, step)
 
     def _next(
@@ -254,7 +253,6 @@ class Occurrences:
             return self.fire(row, record, rule, route, step)
         _give_up(row, route, step, 1, f"to {format_instant(row.nominal_ms)}")
         self._end(row, ENDED_MISSED, row.occurrence, route, step)
-        step.effects.begun(row.tenant, -1)
         return None
 
     def _late_run(
@@ -321,7 +319,6 @@ class Occurrences:
         """What follows occurrences that were given up."""
         if following_ms is None:
             self._end(row, ENDED_COMPLETED, row.occurrence, route, step)
-            step.effects.begun(row.tenant, -1)
             return None
         return self._next(row.name, row, record, following_ms, row.occurrence, step)
 
@@ -391,5 +388,5 @@ def _give_up(
     step.effects.lifecycle.append(event)
 
 
-def _spread(row: Pending) -> Spread:
-    return Spread(row.name, row.jitter_ms)
+def _spread(row: Pending) -> Jitter:
+    return Jitter(row.name, row.jitter_ms)

@@ -20,6 +20,7 @@ from typing import Final
 
 from belfry.engine.aside import Aside
 from belfry.engine.catch_up import LEAST_SHARE, CatchUp
+from belfry.engine.drained import Drained, Drains
 from belfry.engine.effects import STEP_BYTES, Effects
 from belfry.engine.fast_path import FastPath
 from belfry.engine.firing import Firing
@@ -91,6 +92,7 @@ class PartitionEngine:
         self._intake = Intake(place, store, of_step, self._waiting, reports, self._limits)
         self._fast_path = FastPath(place, store, of_step, self._waiting, reports)
         self._hot_tenants = HotTenants()
+        self._drains = Drains(store)
         self.aside = Aside(store, reader, tenants, undo)
         self._tallies = tallies = Tallies(store, of_step)
         self._maintenance = Maintenance(store, of_step, self._waiting, self._zones, tallies, undo)
@@ -151,6 +153,10 @@ class PartitionEngine:
         if due_ms is not None:
             found[FIRING] = min(due_ms, found.get(FIRING, due_ms))
         return found
+
+    def drained(self) -> tuple[Drained, ...]:
+        """The last minute buckets that have ended, the newest at the end; from any thread."""
+        return self._drains.recent
 
     def tenants(self) -> dict[bytes, TenantFigures]:
         """Figures by tenant, `REST` for those that are not told apart; from any thread."""
@@ -317,10 +323,10 @@ class PartitionEngine:
         assert manifest is not None, "a step is sealed before it is committed"
         self._stands = self._step.stands(manifest)
         self._maintenance.retention.wrote(len(self._step.effects.rows))
-        self._limits.keep_up()
-        self._tallies.committed(self._step.effects)
         self.aside.forget_empty()
         self._store.commit(StoredState(changelog_offset, now_ms, manifest))
+        self._tallies.committed(self._step.effects)
+        self._step.effects.drained = self._drains.committed(now_ms)
         self._undo.forget()
         self._next_due_ms = self._store.first_due_ms(self._stands.scan.next)
         self._step = self._begun()

@@ -20,9 +20,9 @@ from belfry.schedules.identity import life_of
 from belfry.schedules.instants import format_instant
 from belfry.schedules.jitter import jitter_ms
 from belfry.schedules.outcomes import Outcome
-from belfry.schedules.request import TRACE_HEADERS, Request, Standing
+from belfry.schedules.request import TRACE_HEADERS, ExportedState, Request
 from belfry.schedules.rule import KINDS, ONE_SHOT, RECURRING, encode_rule, rule_of
-from belfry.schedules.transitions import Step as TableStep
+from belfry.schedules.transitions import Transition as TableStep
 from belfry.schedules.triggers import trigger_of
 from belfry.store.layout.keys import awaited_key
 from belfry.store.layout.pending import (
@@ -118,7 +118,7 @@ class Transitions:
             return _oversize(asked.tenant, record)
         return self._keep(asked, row, record, step)
 
-    def _imported(self, asked: Asked, row: Pending, standing: Standing) -> Pending:
+    def _imported(self, asked: Asked, row: Pending, standing: ExportedState) -> Pending:
         """The row of a life that goes on where an exported one stood."""
         nominal_ms, number = standing["next_at"], standing["occurrence"]
         due_ms = nominal_ms + self._jitter(asked, nominal_ms)
@@ -150,13 +150,13 @@ class Transitions:
         if paused(before) and goes_on:
             # Another payload is no reason to go on.
             record = with_flags(record, PAUSED)
-        self._drop(asked, step)
+        self._drop(asked)
         return replace(self._keep(asked, row, record, step), outcome=Outcome.UPDATED)
 
-    def end(self, asked: Asked, step: Step) -> Reply:
+    def end(self, asked: Asked, _step: Step) -> Reply:
         assert asked.row is not None
         due_ms = decode_pending(self._store.pending_at(asked.name, asked.row)).due_ms
-        self._drop(asked, step)
+        self._drop(asked)
         return Reply(Outcome.CANCELLED, asked.version, due_ms)
 
     def _found(self, asked: Asked) -> tuple[bytes, Pending]:
@@ -165,17 +165,16 @@ class Transitions:
         record = self._store.pending_at(asked.name, asked.row)
         return record, decode_pending(record)
 
-    def _drop(self, asked: Asked, step: Step) -> None:
+    def _drop(self, asked: Asked) -> None:
         """Take the pending record of a schedule away."""
         assert asked.row is not None
         self._waiting.left(asked.tenant.name_bytes, asked.row)
         self._store.remove(asked.name, asked.row)
-        step.effects.begun(asked.tenant.name_bytes, -1)
 
     def pause(self, asked: Asked, step: Step) -> Reply:
         """Take the schedule out of the timeline; its instant stays as it is."""
         record, row = self._found(asked)
-        self._drop(asked, step)
+        self._drop(asked)
         kept = with_flags(record, PAUSED)
         step.effects.room -= len(kept)
         self._put(asked, row, kept, step)
@@ -184,7 +183,7 @@ class Transitions:
     def resume(self, asked: Asked, step: Step) -> Reply:
         """Put the schedule back; where its instant is over, it is late as after an outage."""
         record, row = self._found(asked)
-        self._drop(asked, step)
+        self._drop(asked)
         kept = with_flags(record, 0)
         step.effects.room -= len(kept)
         self._put(asked, row, kept, step)
@@ -251,7 +250,6 @@ class Transitions:
 
     def _put(self, asked: Asked, row: Pending, record: bytes, step: Step) -> None:
         self._store.rewrite(asked.name, record)
-        step.effects.begun(asked.tenant.name_bytes)
         if paused(record):
             self._store.move(asked.name, record, Location(IN_PAUSED, *row.sort_key))
         else:

@@ -33,25 +33,25 @@ VAGUE_MS: Final = 20
 SEVERAL: Final = 5
 
 
-class Bounds(NamedTuple):
+class SkewBounds(NamedTuple):
     """The skew lies between these, by so many probes; in ms."""
 
     least: int
     most: int
     probes: int = 1
 
-    def moved(self, step_ms: int) -> Bounds:
+    def moved(self, step_ms: int) -> SkewBounds:
         """The same after the local clock was set."""
-        return Bounds(self.least + step_ms, self.most + step_ms, self.probes)
+        return SkewBounds(self.least + step_ms, self.most + step_ms, self.probes)
 
-    def narrowed(self, by: Bounds | None) -> Bounds:
+    def narrowed(self, by: SkewBounds | None) -> SkewBounds:
         """What both say."""
         if by is None:
             return self
         least, most = max(self.least, by.least), min(self.most, by.most)
-        return Bounds(least, most, self.probes + by.probes)
+        return SkewBounds(least, most, self.probes + by.probes)
 
-    def denies(self, other: Bounds) -> bool:
+    def denies(self, other: SkewBounds) -> bool:
         """Whether both cannot be true: one of the clocks was set, or went too fast."""
         return self.least - other.most > NOISE_MS or other.least - self.most > NOISE_MS
 
@@ -62,8 +62,8 @@ class ClockGuard:
     def __init__(self, tolerance_ms: int) -> None:
         self._tolerance_ms = tolerance_ms
         # Of the present span and the one before.
-        self._young: Bounds | None = None
-        self._old: Bounds | None = None
+        self._young: SkewBounds | None = None
+        self._old: SkewBounds | None = None
         self._span_ms = 0
         self._proven_ms = 0
         self._offset_ms: int | None = None
@@ -119,7 +119,7 @@ class ClockGuard:
         if self._offset_ms is None:
             return
         late_step_ms = self._offset_ms - (acknowledged_ms - acknowledged_at_ms)
-        found = Bounds(sent_ms - appended_ms, acknowledged_ms - appended_ms)
+        found = SkewBounds(sent_ms - appended_ms, acknowledged_ms - appended_ms)
         if abs(late_step_ms) > NOISE_MS:
             found = found.moved(late_step_ms)
         step_ms, self._stepped_ms = self._stepped_ms, 0
@@ -141,7 +141,7 @@ class ClockGuard:
         young = self._young
         return young is not None and young.probes < SEVERAL and young.most - young.least > VAGUE_MS
 
-    def _learn(self, found: Bounds, step_ms: int) -> None:
+    def _learn(self, found: SkewBounds, step_ms: int) -> None:
         """Join a probe with those before it, which are as old as the clock that they measured."""
         young, old = self._young, self._old
         if step_ms:

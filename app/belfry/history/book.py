@@ -15,7 +15,7 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 from belfry.history import counters, layout
-from belfry.history.layout import HOUR_MS, Place
+from belfry.history.layout import HOUR_MS, SortKey
 from belfry.store.ordered_map import OrderedMap, Range
 from belfry.wire.lifecycle import Headline
 
@@ -23,7 +23,7 @@ EXAMINE: Final = 10_000
 COUNT_ROWS: Final = 1_000
 
 
-class Note(NamedTuple):
+class HistoryEntry(NamedTuple):
     """One lifecycle record: its offset, what its head says, and its body without a frame."""
 
     offset: int
@@ -32,14 +32,14 @@ class Note(NamedTuple):
 
 
 # Rows by time, each with its place; None in place of a record that is not to be shown.
-Walk = Iterator[tuple[Place, bytes | None]]
+Walk = Iterator[tuple[SortKey, bytes | None]]
 
 
-class Page(NamedTuple):
+class HistoryPage(NamedTuple):
     """Some records, and where the rest begins; None where nothing follows."""
 
-    found: list[tuple[Place, bytes]]
-    rest: Place | None
+    found: list[tuple[SortKey, bytes]]
+    rest: SortKey | None
 
 
 class Counted(NamedTuple):
@@ -49,15 +49,15 @@ class Counted(NamedTuple):
     rest_ms: int | None
 
 
-def page(walk: Walk, limit: int, examine: int = EXAMINE) -> Page:
+def page(walk: Walk, limit: int, examine: int = EXAMINE) -> HistoryPage:
     """At most `limit` records among the next `examine` rows."""
-    found: list[tuple[Place, bytes]] = []
+    found: list[tuple[SortKey, bytes]] = []
     for examined, (place, body) in enumerate(walk):
         if examined == examine or (body is not None and len(found) == limit):
-            return Page(found, place)
+            return HistoryPage(found, place)
         if body is not None:
             found.append((place, body))
-    return Page(found, None)
+    return HistoryPage(found, None)
 
 
 class Book:
@@ -71,12 +71,12 @@ class Book:
         stored = self._rows.get(layout.position_key(partition))
         return None if stored is None else layout.read_offset(stored)
 
-    def add(self, partition: int, notes: Iterable[Note], next_offset: int) -> None:
+    def add(self, partition: int, notes: Iterable[HistoryEntry], next_offset: int) -> None:
         """Keep records of a partition, and go on behind them."""
         writes: dict[bytes, bytes | None] = {}
         counted: dict[bytes, list[int]] = {}
         for offset, head, body in notes:
-            place = Place(head.at_ms, partition, offset)
+            place = SortKey(head.at_ms, partition, offset)
             writes[layout.by_time(head.tenant, place)] = body
             writes[layout.by_schedule(head.tenant, head.schedule_id, place)] = b""
             key = layout.counters_key(head.tenant, head.at_ms // HOUR_MS, partition)
@@ -93,7 +93,7 @@ class Book:
         return counters.empty() if stored is None else counters.unpack(stored)
 
     def of_tenant(
-        self, tenant: bytes, start: Place, until_ms: int, partitions: Collection[int]
+        self, tenant: bytes, start: SortKey, until_ms: int, partitions: Collection[int]
     ) -> Walk:
         """A tenant's records by time, from a place on; None for those of other partitions."""
         low, high = layout.time_range(tenant, start, until_ms)
@@ -101,12 +101,12 @@ class Book:
             place = layout.place_in(key)
             yield place, body if place.partition in partitions else None
 
-    def of_schedule(self, tenant: bytes, schedule_id: bytes, start: Place, until_ms: int) -> Walk:
+    def of_schedule(self, tenant: bytes, schedule_id: bytes, start: SortKey, until_ms: int) -> Walk:
         """One schedule's records by time, from a place on; None at the end of each day."""
         first_ms = self._first_ms(tenant)
         if first_ms is None:
             return
-        for low, high in layout.days(max(start, Place(first_ms, 0, 0)), until_ms):
+        for low, high in layout.days(max(start, SortKey(first_ms, 0, 0)), until_ms):
             for key, _ in self._rows.scan(*layout.schedule_range(tenant, schedule_id, low, high)):
                 place = layout.place_in(key)
                 yield place, self._rows.get(layout.by_time(tenant, place))

@@ -30,7 +30,7 @@ from confluent_kafka import (
 from belfry.client.decoding import Decoder
 from belfry.client.kafka import Cluster
 from belfry.history.backlog import Backlog
-from belfry.history.book import Book, Note
+from belfry.history.book import Book, HistoryEntry
 from belfry.history.layout import HOUR_MS
 from belfry.host.background import Background
 from belfry.host.rocks import Damaged, RocksMap, wipe
@@ -215,7 +215,7 @@ class Follower:
             self._backlog.ended(partition)
         self._thread.stopping.wait(min(monotonic() - began, 0.05))
 
-    def _note(self, message: Message) -> Note | None:
+    def _note(self, message: Message) -> HistoryEntry | None:
         """What is kept of a record; None for what is no lifecycle event."""
         value: Any = message.value()
         if value is None:
@@ -230,7 +230,7 @@ class Follower:
             head: Headline = headline(body)
         except (IndexError, ValueError):
             return None
-        return Note(message.offset() or 0, head, body)
+        return HistoryEntry(message.offset() or 0, head, body)
 
     def _chores(self, book: Book, rows: RocksMap) -> None:
         now = monotonic()

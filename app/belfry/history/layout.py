@@ -25,7 +25,7 @@ _HOUR: Final = Struct(">IH")
 _OFFSET: Final = Struct(">Q")
 
 
-class Place(NamedTuple):
+class SortKey(NamedTuple):
     """Where a record stands in time: total over all partitions of the lifecycle topic."""
 
     at_ms: int
@@ -33,22 +33,22 @@ class Place(NamedTuple):
     offset: int
 
 
-def by_time(tenant: bytes, place: Place) -> bytes:
+def by_time(tenant: bytes, place: SortKey) -> bytes:
     """Key of a record."""
     return b"h%b\0%b" % (tenant, _PLACE.pack(*place))
 
 
-def by_schedule(tenant: bytes, schedule_id: bytes, place: Place) -> bytes:
+def by_schedule(tenant: bytes, schedule_id: bytes, place: SortKey) -> bytes:
     """Key under which a schedule finds its record."""
     return _of_day(tenant, schedule_id, place.at_ms // DAY_MS) + _PLACE.pack(*place)
 
 
-def place_in(key: bytes) -> Place:
+def place_in(key: bytes) -> SortKey:
     """The place at the end of either key."""
-    return Place(*_PLACE.unpack_from(key, len(key) - _PLACE.size))
+    return SortKey(*_PLACE.unpack_from(key, len(key) - _PLACE.size))
 
 
-def after(place: Place) -> Place:
+def after(place: SortKey) -> SortKey:
     """The place that follows directly."""
     return place._replace(offset=place.offset + 1)
 
@@ -58,21 +58,21 @@ def tenant_range(tenant: bytes) -> tuple[bytes, bytes]:
     return b"h%b\0" % tenant, b"h%b\1" % tenant
 
 
-def time_range(tenant: bytes, start: Place, until_ms: int) -> tuple[bytes, bytes]:
+def time_range(tenant: bytes, start: SortKey, until_ms: int) -> tuple[bytes, bytes]:
     """Keys of a tenant's records from a place on, before an instant."""
-    return by_time(tenant, start), by_time(tenant, Place(until_ms, 0, 0))
+    return by_time(tenant, start), by_time(tenant, SortKey(until_ms, 0, 0))
 
 
-def days(start: Place, until_ms: int) -> Iterator[tuple[Place, Place]]:
+def days(start: SortKey, until_ms: int) -> Iterator[tuple[SortKey, SortKey]]:
     """The days from a place on, before an instant: where each begins, and where it ends."""
     first, last = start.at_ms // DAY_MS, min((until_ms - 1) // DAY_MS, LAST_DAY)
     for day in range(max(first, 0), last + 1):
-        low = max(start, Place(day * DAY_MS, 0, 0))
-        yield low, min(Place(until_ms, 0, 0), Place((day + 1) * DAY_MS, 0, 0))
+        low = max(start, SortKey(day * DAY_MS, 0, 0))
+        yield low, min(SortKey(until_ms, 0, 0), SortKey((day + 1) * DAY_MS, 0, 0))
 
 
 def schedule_range(
-    tenant: bytes, schedule_id: bytes, low: Place, high: Place
+    tenant: bytes, schedule_id: bytes, low: SortKey, high: SortKey
 ) -> tuple[bytes, bytes]:
     """Keys of a schedule's records from a place on, up to one of the same day or to its end."""
     prefix = _of_day(tenant, schedule_id, low.at_ms // DAY_MS)
@@ -119,7 +119,7 @@ def read_offset(stored: bytes) -> int:
 def forgotten(tenant: bytes, before_ms: int) -> list[tuple[bytes, bytes]]:
     """The ranges that hold what is older than an instant; the other two by whole days and hours."""
     return [
-        (by_time(tenant, Place(0, 0, 0)), by_time(tenant, Place(before_ms, 0, 0))),
+        (by_time(tenant, SortKey(0, 0, 0)), by_time(tenant, SortKey(before_ms, 0, 0))),
         (
             b"s%b\0%b" % (tenant, _DAY.pack(0)),
             b"s%b\0%b" % (tenant, _DAY.pack(before_ms // DAY_MS)),

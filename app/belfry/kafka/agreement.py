@@ -27,8 +27,8 @@ from belfry.kafka.offset_notes import ANSWER_S, OffsetNotes
 from belfry.kafka.topics import REACH_S
 from belfry.settings import DeliverySettings, SharedSettings
 from belfry.settings.agreement import (
+    AgreementRule,
     Difference,
-    Rule,
     Statement,
     cluster_differences,
     decode,
@@ -61,8 +61,8 @@ class Agreement:
         differing = [] if kept is None else cluster_differences(kept, self._cluster)
         if differing:
             raise Refused(
-                f"cluster settings differ: {told(differing)}. They are {Rule.FIXED.value}: give all"
-                " of its workers the same."
+                f"cluster settings differ: {told(differing)}. They are"
+                f" {AgreementRule.FIXED.value}: give all of its workers the same."
             )
         return None if kept == self._cluster else self._cluster
 
@@ -120,7 +120,7 @@ def compare_at_start(admin: AdminClient, settings: DeliverySettings) -> str:
         return ""
     mine = statement(settings)
     found = {each: None for said in kept.values() for each in differences(said, mine)}
-    refused = [each for each in found if each.rule is Rule.TOGETHER]
+    refused = [each for each in found if each.rule is AgreementRule.TOGETHER]
     others = _others(admin, settings) if refused else 0
     for each in found:
         if not (others and each in refused):
@@ -128,10 +128,10 @@ def compare_at_start(admin: AdminClient, settings: DeliverySettings) -> str:
     if not others:
         return ""
     return (
-        f"settings differ: {told(refused)}. They have to be {Rule.TOGETHER.value}, and {others}"
-        " run: give this worker what they have, or stop all of them before you change it. How the"
-        " secret is changed without a stop is in docs/workers.md. A worker that was killed counts"
-        " until its session is over (BELFRY_SESSION_TIMEOUT_MS)."
+        f"settings differ: {told(refused)}. They have to be {AgreementRule.TOGETHER.value}, and"
+        f" {others} run: give this worker what they have, or stop all of them before you change it."
+        " How the secret is changed without a stop is in docs/workers.md. A worker that was killed"
+        " counts until its session is over (BELFRY_SESSION_TIMEOUT_MS)."
     )
 
 

@@ -28,7 +28,7 @@ from belfry.kafka.unpacking import NONE, chunks_of
 from belfry.telemetry.limited import LimitedLogger
 from belfry.wire.headers import MOST_CARRIED, UNREADABLE_BATCH, bounded, unread
 from belfry.wire.record import SourceRecord, size_of
-from belfry.wire.record_batches import MAGIC, Batch, Committed, batches_in
+from belfry.wire.record_batches import MAGIC, Batch, CommittedBatches, batches_in
 from belfry.wire.record_stream import Unreadable, records_of
 
 # How much of a portion's records there is at most, but for one batch or one record more.
@@ -60,7 +60,7 @@ class BatchReader:
     def add(self, answer: Answer) -> None:
         """Take in what was fetched next."""
         self.fetched = max(self.fetched, answer.behind)
-        committed = Committed(answer.aborted)
+        committed = CommittedBatches(answer.aborted)
         for batch in batches_in(answer.data):
             self._batches.append((batch, committed.holds(batch)))
 

@@ -29,7 +29,7 @@ from belfry.outputs.output_state import FIRST_PAUSE_S, OutputState
 from belfry.outputs.topic_queue import CROWDED_OUT, TO_MAKE, TopicQueue, make_topics
 from belfry.registry.client import Registry
 from belfry.settings import Settings
-from belfry.tenants.directory import Found, Tenants
+from belfry.tenants.directory import TenantFacts, Tenants
 from belfry.tenants.effective import Delivery, Tenant, Terms
 
 LOOK_S: Final = 5.0
@@ -157,7 +157,7 @@ class Outputs:
         it is fired to.
         """
         before = self._tenants.of(terms.policy.tenant)
-        topic, found = self._tenants.topic_of(terms), Found()
+        topic, found = self._tenants.topic_of(terms), TenantFacts()
         reason = ""
         if terms.policy.delivery == Delivery.ENVELOPE and not is_framed(before, topic):
             found["envelope_head"], reason = self._envelopes.head(topic)
@@ -191,13 +191,13 @@ class Outputs:
 
     def _settle(self, topics: dict[str, str], problems: dict[str, str]) -> None:
         """Let tenants go, or hold them, by what was found out about these topics of theirs."""
-        findings: list[tuple[Tenant, Found]] = []
+        findings: list[tuple[Tenant, TenantFacts]] = []
         for name, topic in topics.items():
             tenant = self._tenants.of(name)
             if tenant.topic != topic:
                 # A policy has moved it meanwhile; whoever did makes it ready there.
                 continue
-            reason, found = problems.get(name, ""), Found()
+            reason, found = problems.get(name, ""), TenantFacts()
             enveloped = tenant.delivery is Delivery.ENVELOPE
             if not reason and enveloped and not is_framed(tenant, tenant.topic):
                 if self._state.pauses(name, monotonic()):
@@ -284,7 +284,7 @@ class Outputs:
     def _describe(self, topics: Iterable[str]) -> None:
         """Learn how large a record each topic takes."""
         findings = [
-            (tenant, Found(max_record_bytes=largest))
+            (tenant, TenantFacts(max_record_bytes=largest))
             for topic, largest in largest_records(self._admin, topics)
             for tenant in self._tenants.on(topic)
         ]
@@ -293,7 +293,7 @@ class Outputs:
     def _hold(self, tenant: Tenant, reason: str) -> None:
         self._tenants.note([(tenant, self._kept_back(tenant, reason))])
 
-    def _kept_back(self, tenant: Tenant, reason: str) -> Found:
+    def _kept_back(self, tenant: Tenant, reason: str) -> TenantFacts:
         # The thread that makes a topic tells what became of it: that needs no other look.
         made = reason == TO_MAKE
         self._state.keep_back(tenant.name, tenant.topic, None if made else monotonic())
@@ -301,7 +301,7 @@ class Outputs:
             log.warning("tenant held: its events wait", tenant=tenant.name, reason=reason)
         return {"held": reason}
 
-    def _let_go(self, tenant: Tenant) -> Found:
+    def _let_go(self, tenant: Tenant) -> TenantFacts:
         self._state.let_go(tenant.name)
         if not tenant.held:
             return {}

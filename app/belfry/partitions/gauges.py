@@ -59,6 +59,8 @@ class Gauges:
             if effects.unreadable:
                 self._metrics.unreadable(len(effects.unreadable))
                 self._tell_unreadable(effects.unreadable)
+            if effects.drained:
+                self._metrics.drained([each.late_ms for each in effects.drained])
             if effects.lateness_ms:
                 self._metrics.fired(effects.lateness_ms, since_begin_ms)
 

@@ -35,7 +35,7 @@ from belfry.partitions.intake_end import IntakeEnd
 from belfry.partitions.resigning import Resigning
 from belfry.partitions.resolver import Resolver
 from belfry.partitions.source import SourceReader
-from belfry.partitions.tenant_input import InletProducer, Inlets, Means
+from belfry.partitions.tenant_input import InletProducer, Inlets, TenantInputDependencies
 from belfry.partitions.tenant_topics import TenantTopics
 from belfry.partitions.term import Owned, Term, Warm
 from belfry.partitions.transaction_watch import TransactionWatch
@@ -201,7 +201,7 @@ class PartitionOpener:
     def _inlets(self, term: Term) -> Inlets:
         """Readers of the topics of tenants that live at a partition."""
         properties = producer_properties(self.settings, f"inlets.{term.partition}")
-        means = Means(
+        means = TenantInputDependencies(
             self.tenant_topics,
             self.tenants,
             lambda: InletProducer(properties, term.partition, self._surroundings()),

@@ -39,7 +39,7 @@ from belfry.partitions.resolver import MOST_AT_ONCE
 from belfry.partitions.term import Owned, Term, Warm
 from belfry.partitions.upkeep import Upkeep
 from belfry.partitions.waiting_aside import LOOK_AGAIN_S, longest_s, take_aside
-from belfry.recovery.reading import Reading
+from belfry.recovery.reading import ReplayProgress
 from belfry.wire.batch import SourceBatch
 from belfry.wire.lifecycle import LifecycleEvent
 
@@ -77,7 +77,7 @@ class PartitionRunner:
         self.partition = partition
         self.assigned = True
         self.preemptive = False
-        self.reading = Reading()
+        self.reading = ReplayProgress()
         self.arrivals = Arrivals(guard)
         self.state = Ownership.IDLE
         self.owned: Owned | None = None

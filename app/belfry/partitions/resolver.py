@@ -58,7 +58,7 @@ class Deferred(NamedTuple):
     askers: Askers
 
 
-class Patience:
+class WaitBudget:
     """How long a partition may wait for answers: up to `most_s` at once, `SHARE` of the time."""
 
     def __init__(self, most_s: float) -> None:
@@ -103,7 +103,7 @@ class Resolver:
         self._lookups = lookups
         self._tenants = tenants
         self._clock = clock
-        self._patience = Patience(wait_s)
+        self._patience = WaitBudget(wait_s)
         self._budget = Rate(MINUTE_MS)
         self._began = self._until = 0.0
         self._records: Sequence[SourceRecord] | None = None

@@ -23,7 +23,7 @@ from belfry.host.rocks import Damaged
 from belfry.kafka.partition_log import AheadOfLog, LostRange, OutOfRange
 from belfry.partitions.opener import PartitionOpener
 from belfry.partitions.term import Warm
-from belfry.recovery.reading import Reading
+from belfry.recovery.reading import ReplayProgress
 from belfry.recovery.takeover import seek_behind
 from belfry.store.identity import Contradiction
 from belfry.store.layout.records import UnknownFormat
@@ -50,7 +50,7 @@ class Standby:
         self.partition = partition
         self.problem = ""
         self.silent = False
-        self.reading = Reading()
+        self.reading = ReplayProgress()
         self._opener = opener
         self._clock = opener.clock
         self._alarm = alarm

@@ -57,7 +57,7 @@ class InletProducer(IngressProducer):
 
 
 @dataclass(frozen=True, slots=True)
-class Means:
+class TenantInputDependencies:
     """What a home's inlets need of their worker."""
 
     topics: TenantTopics
@@ -72,7 +72,9 @@ class Means:
 class Inlets:
     """Hands requests over from the topics of the tenants that live at one partition."""
 
-    def __init__(self, home: int, means: Means, woken: Callable[[], None]) -> None:
+    def __init__(
+        self, home: int, means: TenantInputDependencies, woken: Callable[[], None]
+    ) -> None:
         self._home = home
         self._means = means
         self._woken = woken
@@ -119,7 +121,7 @@ class Inlets:
     def _run(self) -> None:
         reading = None
         try:
-            reading = Reading(self._home, self._means, self._log)
+            reading = TenantInputReading(self._home, self._means, self._log)
             reading.open()
             while not self._stopping.is_set():
                 reading.turn(self._stopping)
@@ -134,10 +136,10 @@ class Inlets:
                 reading.close()
 
 
-class Reading:
+class TenantInputReading:
     """One go at reading, from the fence to the first failure."""
 
-    def __init__(self, home: int, means: Means, said: LimitedLogger) -> None:
+    def __init__(self, home: int, means: TenantInputDependencies, said: LimitedLogger) -> None:
         self._home = home
         self._means = means
         self._log = said

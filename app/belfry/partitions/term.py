@@ -24,7 +24,7 @@ from belfry.partitions.resolver import Resolver
 from belfry.partitions.source import SourceReader
 from belfry.partitions.tenant_input import Inlets
 from belfry.recovery.identities import World
-from belfry.recovery.reading import Reading
+from belfry.recovery.reading import ReplayProgress
 from belfry.store.replay import Replay
 from belfry.wire.batch import SourceBatch
 
@@ -110,7 +110,7 @@ class Term:
     partition: int
     moved: Callable[[Event], None]
     hand_over: Callable[[SourceBatch], None]
-    reading: Reading
+    reading: ReplayProgress
     woken: Callable[[], None]
     # Waits so many seconds; raises where there is no reason to go on with the take-over.
     wait: Callable[[float], None]

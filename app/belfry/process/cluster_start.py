@@ -26,7 +26,7 @@ from belfry.settings import DeliverySettings
 log = structlog.get_logger("belfry")
 
 
-class Found(NamedTuple):
+class ClusterState(NamedTuple):
     """What a worker finds in the cluster before it begins."""
 
     admin: AdminClient
@@ -35,7 +35,7 @@ class Found(NamedTuple):
     frames: startup.Frames
 
 
-def find(settings: DeliverySettings) -> Found:
+def find(settings: DeliverySettings) -> ClusterState:
     """Look at the cluster, once a broker answers; RefusedToStart where it does not suit."""
     faults = Faults()
     reporting: dict[str, Any] = {**settings.kafka_properties(), "error_cb": faults}
@@ -46,7 +46,7 @@ def find(settings: DeliverySettings) -> Found:
     frames = startup.WITHOUT
     if registry is not None:
         frames = startup.frames(registry, settings, _say_registry)
-    return Found(admin, cluster_id, registry, frames)
+    return ClusterState(admin, cluster_id, registry, frames)
 
 
 def _say_registry(problem: str) -> None:

@@ -14,7 +14,7 @@ import structlog
 
 from belfry.api.workers.directory import Directory
 from belfry.api.workers.holdings import Holdings
-from belfry.api.workers.parts import Open, Parts
+from belfry.api.workers.parts import ApiDependencies, Open
 from belfry.api.workers.request_client import Frames, RequestClient
 from belfry.client.errors import BelfryError
 from belfry.group.group import Group
@@ -34,7 +34,9 @@ log = structlog.get_logger(__name__)
 class Front:
     """Opens the parts of HTTP, and closes them."""
 
-    def __init__(self, opener: PartitionOpener, parts: Parts, frames: Frames, group: Group) -> None:
+    def __init__(
+        self, opener: PartitionOpener, parts: ApiDependencies, frames: Frames, group: Group
+    ) -> None:
         settings = opener.settings
         self._opener = opener
         self._parts = parts

@@ -25,7 +25,7 @@ from belfry.partitions.tenant_topics import TenantTopics
 from belfry.partitions.term import Warm
 from belfry.partitions.transaction_watch import TransactionWatch
 from belfry.policies.follower import Policies
-from belfry.process.cluster_start import Found, homes
+from belfry.process.cluster_start import ClusterState, homes
 from belfry.recovery.identities import Identities
 from belfry.registry import startup
 from belfry.schedules.identity import Homes
@@ -76,7 +76,7 @@ class Shared(NamedTuple):
 
 
 def share(
-    settings: Settings, found: Found, clock: SystemClock, metrics: Metrics, group: Group
+    settings: Settings, found: ClusterState, clock: SystemClock, metrics: Metrics, group: Group
 ) -> Shared:
     """Make what partitions share; nothing is started."""
     admin, cluster_id, registry, frames = found

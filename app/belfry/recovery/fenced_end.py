@@ -20,7 +20,7 @@ import structlog
 from belfry.host.clock import SystemClock
 from belfry.kafka.open_transactions import Untold, open_transactions, tell, untold
 from belfry.kafka.partition_log import PartitionLog
-from belfry.recovery.reading import Reading
+from belfry.recovery.reading import ReplayProgress
 from belfry.settings import Settings
 
 LOOK_S: Final = 0.1
@@ -38,7 +38,7 @@ class FencedEnd:
         settings: Settings,
         clock: SystemClock,
         partition: int,
-        reading: Reading,
+        reading: ReplayProgress,
         wait: Callable[[float], None],
     ) -> None:
         """`reading` shows what is waited for; `wait` lets so many seconds pass."""

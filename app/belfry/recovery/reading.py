@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(slots=True)
-class Reading:
+class ReplayProgress:
     """Offsets of a catch-up; written by one thread, shown by others."""
 
     begin: int = 0

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from belfry.recovery.rewind import CannotRecover, Copy, Found
+from belfry.recovery.rewind import CannotRecover, Copy, PartitionEvidence
 from belfry.schedules.instants import format_instant
 from belfry.store.identity import Identity, differ, lost_requests
 from belfry.store.layout.records import Manifest
@@ -31,7 +31,7 @@ class Choices:
 
 
 @dataclass(slots=True)
-class Plan:
+class RecoveryPlan:
     """What is to be written for one partition; `lines` tell it."""
 
     partition: int
@@ -45,7 +45,7 @@ class Plan:
     lines: list[str]
 
 
-def anchor_behind(found: Found) -> Identity | None:
+def anchor_behind(found: PartitionEvidence) -> Identity | None:
     """What the anchor of a partition has to say and does not; None where nothing is to be done.
 
     Where nothing contradicts, and no evidence is of a later recovery than the changelog.
@@ -56,7 +56,7 @@ def anchor_behind(found: Found) -> Identity | None:
     return None if found.anchor == logged else logged
 
 
-def plan(found: Found, choices: Choices) -> Plan:
+def plan(found: PartitionEvidence, choices: Choices) -> RecoveryPlan:
     """What to do about a partition that has a problem; CannotRecover where a choice is missing."""
     assert found.problem is not None, "nothing contradicts"
     base, copy = _base(found, choices)
@@ -77,7 +77,7 @@ def plan(found: Found, choices: Choices) -> Plan:
     )
     recovered = rewrites or (base == LOG and choices.source == LOG)
     generation = found.generation + (1 if recovered else 0)
-    return Plan(
+    return RecoveryPlan(
         found.partition,
         base,
         copy,
@@ -90,7 +90,7 @@ def plan(found: Found, choices: Choices) -> Plan:
     )
 
 
-def _base(found: Found, choices: Choices) -> tuple[str, Copy | None]:
+def _base(found: PartitionEvidence, choices: Choices) -> tuple[str, Copy | None]:
     """What the state is made of: `log`, `nothing`, or `local` and which copy."""
     assert found.problem is not None
     if choices.source == LOCAL:
@@ -113,7 +113,7 @@ def _newest(copy: Copy) -> tuple[int, int]:
     return copy.generation, copy.manifest.txn_seq
 
 
-def _base_line(found: Found, base: str, copy: Copy | None, choices: Choices) -> str:
+def _base_line(found: PartitionEvidence, base: str, copy: Copy | None, choices: Choices) -> str:
     if copy is not None:
         return (
             f"state of {copy.path}: {copy.manifest.pending} schedules that wait, transaction"
@@ -136,7 +136,7 @@ def _base_line(found: Found, base: str, copy: Copy | None, choices: Choices) -> 
 
 
 def _position(
-    found: Found,
+    found: PartitionEvidence,
     was: Identity | None,
     position: int,
     choices: Choices,

@@ -13,8 +13,8 @@ from typing import Any, Final
 from confluent_kafka import KafkaException, Producer
 
 from belfry.kafka.giving_up import give_up
-from belfry.recovery.recovery_plan import NOTHING, Plan
-from belfry.recovery.rewind import CannotRecover, Found, ReadOnlyRows
+from belfry.recovery.recovery_plan import NOTHING, RecoveryPlan
+from belfry.recovery.rewind import CannotRecover, PartitionEvidence, ReadOnlyRows
 from belfry.settings import SharedSettings
 from belfry.store.identity import encode_identity
 from belfry.store.layout import keys
@@ -33,7 +33,7 @@ TRANSACTION_MS: Final = 900_000
 Change = tuple[bytes, bytes | None]
 
 
-class Writer:
+class RecoveryWriter:
     """Writes recoveries of one partition; fences on entry."""
 
     def __init__(self, settings: SharedSettings, partition: int) -> None:
@@ -71,7 +71,7 @@ class Writer:
         except KafkaException as error:
             raise CannotRecover(f"nothing was changed: {error.args[0].str()}") from error
 
-    def write(self, found: Found, plan: Plan) -> Manifest:
+    def write(self, found: PartitionEvidence, plan: RecoveryPlan) -> Manifest:
         """Commit what the plan says; the manifest of the transaction.
 
         CannotRecover says whether nothing was committed, or whether that is not known.
@@ -109,14 +109,14 @@ class Writer:
         """Give the producer up."""
         give_up(self._producer)
 
-    def _manifest(self, found: Found, plan: Plan, pending: int) -> Manifest:
+    def _manifest(self, found: PartitionEvidence, plan: RecoveryPlan, pending: int) -> Manifest:
         if plan.rewrites:
             return manifest_after(plan.before, found.logged, plan.position, pending)
         assert found.logged is not None
         following = manifest_after(plan.before, None, plan.position, found.logged.pending)
         return following._replace(txn_seq=found.logged.txn_seq + 1)
 
-    def _rows(self, found: Found, plan: Plan) -> Iterator[Change]:
+    def _rows(self, found: PartitionEvidence, plan: RecoveryPlan) -> Iterator[Change]:
         """The rows that change: none where only the position does."""
         if not plan.rewrites:
             return
@@ -132,17 +132,17 @@ class Writer:
             yield from self._kept(store, plan)
             yield from self._ended(found, store)
 
-    def _kept(self, store: ScheduleStore, plan: Plan) -> Iterator[Change]:
+    def _kept(self, store: ScheduleStore, plan: RecoveryPlan) -> Iterator[Change]:
         for key, row in changelog_rows(store):
             yield key, of_earlier_input(row) if plan.earlier_input else row
 
-    def _ended(self, found: Found, store: ScheduleStore) -> Iterator[Change]:
+    def _ended(self, found: PartitionEvidence, store: ScheduleStore) -> Iterator[Change]:
         """Tombstones for what the changelog holds and the recovered state does not."""
         for key, _ in changelog_rows(found.store):
             if key != keys.SETTINGS_KEY and store.named(key) is None:
                 yield key, None
 
-    def _signing(self, found: Found) -> tuple[RowKeys, int] | None:
+    def _signing(self, found: PartitionEvidence) -> tuple[RowKeys, int] | None:
         """What signs the rows, and an offset before which none of them can lie."""
         if self._settings.changelog == "trusted":
             return None

@@ -91,7 +91,7 @@ class Copy:
 
 
 @dataclass(slots=True)
-class Found:
+class PartitionEvidence:
     """The evidence about one partition."""
 
     partition: int
@@ -133,7 +133,7 @@ class Looker:
         self._data_dirs = list(data_dirs)
 
     @contextmanager
-    def look(self, partition: int) -> Iterator[Found]:
+    def look(self, partition: int) -> Iterator[PartitionEvidence]:
         """All that is known of a partition; what was read of its changelog lives as long."""
         changelog, schedules = self._topics
         with ExitStack() as undo:
@@ -158,7 +158,7 @@ class Looker:
         evidence: Evidence,
         replay: Replay,
         rows: RocksMap,
-    ) -> Found:
+    ) -> PartitionEvidence:
         low, stable = log.ends()
         end = log.log_end()
         log.seek(low)
@@ -172,7 +172,7 @@ class Looker:
             replay.check()
         except HoleInChangelog as error:
             hole = _hole(str(error))
-        return Found(
+        return PartitionEvidence(
             partition,
             evidence.here,
             evidence.anchor(),
@@ -208,7 +208,7 @@ def _hole(what: str) -> Contradiction:
     )
 
 
-def _problem(found: Found, evidence: Evidence, replay: Replay) -> Contradiction | None:
+def _problem(found: PartitionEvidence, evidence: Evidence, replay: Replay) -> Contradiction | None:
     """What a worker on these data directories would stop for."""
     known = max(
         [each.generation for each in (found.anchor, found.identity) if each is not None],

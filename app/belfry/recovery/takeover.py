@@ -22,7 +22,7 @@ from belfry.kafka.partition_log import AheadOfLog, LostRange, OutOfRange, Partit
 from belfry.kafka.transactions import StepProducer
 from belfry.recovery.evidence import Evidence
 from belfry.recovery.local_state import LocalState
-from belfry.recovery.reading import Reading
+from belfry.recovery.reading import ReplayProgress
 from belfry.store.identity import Identity, truncated_log
 from belfry.store.layout import keys
 from belfry.store.layout.records import Manifest
@@ -62,7 +62,7 @@ class TakeOver:
         self,
         local: LocalState,
         evidence: Evidence,
-        reading: Reading,
+        reading: ReplayProgress,
         failpoints: Failpoints,
         moved: Callable[[Event], None],
         fenced_end: Callable[[PartitionLog], int],

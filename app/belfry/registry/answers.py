@@ -37,13 +37,13 @@ class Unusable:
 
 
 @dataclass(frozen=True, slots=True)
-class Unreachable:
+class RegistryUnreachable:
     """The registry did not answer, or not as a registry."""
 
     reason: str
 
 
-WriterSchema = dict[str, Any] | Missing | Unusable | Unreachable
+WriterSchema = dict[str, Any] | Missing | Unusable | RegistryUnreachable
 
 
 class RegistryError(Exception):

@@ -23,9 +23,9 @@ from belfry.registry.answers import (
     Missing,
     RegistryAddressError,
     RegistrySilentError,
+    RegistryUnreachable,
     RegistryUnreachableError,
     SchemaRefusedError,
-    Unreachable,
     Unusable,
     WriterSchema,
 )
@@ -180,7 +180,7 @@ class Registry:
         answer = _answer(reference, fetch)
         if isinstance(answer, Missing):
             self._remember_missing(reference, answer)
-        elif not isinstance(answer, Unreachable):
+        elif not isinstance(answer, RegistryUnreachable):
             self._found[reference] = answer
         return answer
 
@@ -215,9 +215,9 @@ def _answer(reference: _Reference, fetch: Callable[[], Schema]) -> WriterSchema:
     except SchemaRegistryError as error:
         if _says_missing(error, reference):
             return Missing(f"the registry knows no schema {_named(reference)}")
-        return Unreachable(f"the registry answers {error}")
+        return RegistryUnreachable(f"the registry answers {error}")
     except Exception as error:  # noqa: BLE001  # connections fail in many ways; all mean "later"
-        return Unreachable(f"the registry does not answer: {_shown(error)}")
+        return RegistryUnreachable(f"the registry does not answer: {_shown(error)}")
 
 
 def _says_missing(error: SchemaRegistryError, reference: _Reference) -> bool:

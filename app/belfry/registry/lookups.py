@@ -22,7 +22,7 @@ from typing import Any, Final, Protocol
 
 import structlog
 
-from belfry.registry.answers import Missing, Unreachable, Unusable, WriterSchema
+from belfry.registry.answers import Missing, RegistryUnreachable, Unusable, WriterSchema
 from belfry.registry.client import MISSING_S
 from belfry.schedules.rejections import Rejection
 from belfry.wire.requests import MOST_SCHEMAS, Reading, Reference, reading_of
@@ -38,7 +38,7 @@ MOST_WANTED: Final = 1_000
 log = structlog.get_logger(__name__)
 
 
-class Registry(Protocol):
+class SchemaSource(Protocol):
     """What is asked; answers within seconds, and never raises."""
 
     def writer_schema(self, schema_id: int) -> WriterSchema:
@@ -57,7 +57,7 @@ class Lookups:
 
     def __init__(
         self,
-        registry: Registry,
+        registry: SchemaSource,
         wait_s: float,
         known: Mapping[Reference, Reading] | None = None,
         clock: Callable[[], float] = monotonic,
@@ -141,11 +141,11 @@ class Lookups:
                 else:
                     answer = self._registry.writer_schema_by_guid(reference)
             except Exception as error:  # noqa: BLE001  # nobody can say, and the thread goes on
-                answer = Unreachable(f"{type(error).__name__}: {error}")
+                answer = RegistryUnreachable(f"{type(error).__name__}: {error}")
             reading = _reading(answer)
             with self._changed:
                 asked, _ = self._under_way.pop(reference)
-                if isinstance(answer, Unreachable):
+                if isinstance(answer, RegistryUnreachable):
                     self._missed(reference, asked, answer.reason)
                 elif reading is not None:
                     lasts_s = MISSING_S if isinstance(answer, Missing) else inf
@@ -208,7 +208,7 @@ def _make_room(kept: dict[Reference, Any]) -> None:
 
 def _reading(answer: WriterSchema) -> Reading | None:
     """How records of a schema are read, or why they are refused; None where nobody can say."""
-    if isinstance(answer, Unreachable):
+    if isinstance(answer, RegistryUnreachable):
         return None
     if isinstance(answer, Missing):
         reason = (

@@ -74,7 +74,7 @@ def lookups(registry: Registry | None, settings: ServerSettings, written: Frames
         return None
     frame = framing.read_frame(written.request + b"any body")
     known: dict[Reference, Reading] = {}
-    if frame.kind is framing.Kind.PREFIX:
+    if frame.kind is framing.FrameKind.PREFIX:
         known[frame.reference] = reading_of(catalogue.schema("ScheduleRequest"))
     return Lookups(registry, settings.registry_wait_ms / 1000, known).start()
 

@@ -25,7 +25,7 @@ SKIP: Final = "SKIP"
 MOST_LOOKED_AT: Final = 1_000
 
 
-class Spread(NamedTuple):
+class Jitter(NamedTuple):
     """The jitter of one schedule: its name, and the longest delay."""
 
     schedule: bytes
@@ -46,7 +46,7 @@ class LateRun(NamedTuple):
     following_ms: int | None
 
 
-def late_run(trigger: Trigger, nominal_ms: int, before_ms: int, spread: Spread) -> LateRun:
+def late_run(trigger: Trigger, nominal_ms: int, before_ms: int, spread: Jitter) -> LateRun:
     """The run from a late occurrence to the last that was due before `before_ms`.
 
     Takes no longer for a year of seconds than for one: the trigger counts them.
@@ -60,12 +60,12 @@ def late_run(trigger: Trigger, nominal_ms: int, before_ms: int, spread: Spread) 
     return LateRun(last_ms, more + 1, following_ms)
 
 
-def run_up_to(trigger: Trigger, nominal_ms: int, due_ms: int, spread: Spread) -> LateRun:
+def run_up_to(trigger: Trigger, nominal_ms: int, due_ms: int, spread: Jitter) -> LateRun:
     """The run from a late occurrence to the last before one that is due after this instant."""
     return late_run(trigger, nominal_ms, due_ms + 1, spread)
 
 
-def due_last(trigger: Trigger, nominal_ms: int, run: LateRun, spread: Spread) -> int:
+def due_last(trigger: Trigger, nominal_ms: int, run: LateRun, spread: Jitter) -> int:
     """The occurrence of a run, which begins with this one, that is due last; its nominal instant.
 
     With a jitter that is longer than the distance of two occurrences, it need not be the last one.

@@ -18,7 +18,7 @@ from belfry.schedules.rejections import Rejection
 from belfry.schedules.request import Request
 from belfry.schedules.rule import rule_of
 from belfry.schedules.triggers import Trigger, trigger_by
-from belfry.schedules.triggers.kind import Kind, Warned
+from belfry.schedules.triggers.kind import TriggerKind, Warned
 from belfry.schedules.triggers.registry import KINDS, ONE_SHOT
 from belfry.schedules.triggers.zones import END_S, UnknownZone, zone
 
@@ -88,7 +88,7 @@ def preview(
 
 
 def _first(
-    instants: Iterator[int], kind: Kind, goes_on: Callable[[], bool]
+    instants: Iterator[int], kind: TriggerKind, goes_on: Callable[[], bool]
 ) -> tuple[list[int], bool]:
     """Instants as far as the work for them goes, and whether there may be more."""
     found: list[int] = []

@@ -34,7 +34,7 @@ class Header(TypedDict):
     value: bytes | None
 
 
-class Standing(TypedDict):
+class ExportedState(TypedDict):
     """Where an exported schedule stood; the instant in epoch milliseconds."""
 
     next_at: int
@@ -71,7 +71,7 @@ class Request(TypedDict):
     overlap: str | None
     serial: bool
     ack_timeout_ms: int | None
-    standing: Standing | None
+    standing: ExportedState | None
     expected_version: int | None
     request_id: str | None
     reason: str | None

@@ -21,7 +21,7 @@ class State(StrEnum):
     __hash__ = str.__hash__
 
 
-class Step(Enum):
+class Transition(Enum):
     """What the engine does then."""
 
     BEGIN = "a new life, ACCEPTED"
@@ -38,17 +38,22 @@ class Step(Enum):
     NOT_FOUND = "NOT_FOUND"
 
 
-_ROWS: Final[dict[str, tuple[Step, Step, Step, Step]]] = {
+_ROWS: Final[dict[str, tuple[Transition, Transition, Transition, Transition]]] = {
     # action: ABSENT, PENDING, PAUSED, OVER
-    "UPSERT": (Step.BEGIN, Step.REPLACE, Step.REPLACE, Step.BEGIN),
-    "CREATE": (Step.BEGIN, Step.CONFLICT, Step.CONFLICT, Step.BEGIN),
-    "CANCEL": (Step.NOT_FOUND, Step.END, Step.END, Step.TOO_LATE),
-    "PAUSE": (Step.NOT_FOUND, Step.PAUSE, Step.UNCHANGED, Step.TOO_LATE),
-    "RESUME": (Step.NOT_FOUND, Step.UNCHANGED, Step.RESUME, Step.TOO_LATE),
-    "TRIGGER": (Step.NOT_FOUND, Step.EXTRA, Step.EXTRA, Step.TOO_LATE),
-    "ACK": (Step.ACKNOWLEDGE_LAST, Step.ACKNOWLEDGE, Step.ACKNOWLEDGE, Step.ACKNOWLEDGE),
+    "UPSERT": (Transition.BEGIN, Transition.REPLACE, Transition.REPLACE, Transition.BEGIN),
+    "CREATE": (Transition.BEGIN, Transition.CONFLICT, Transition.CONFLICT, Transition.BEGIN),
+    "CANCEL": (Transition.NOT_FOUND, Transition.END, Transition.END, Transition.TOO_LATE),
+    "PAUSE": (Transition.NOT_FOUND, Transition.PAUSE, Transition.UNCHANGED, Transition.TOO_LATE),
+    "RESUME": (Transition.NOT_FOUND, Transition.UNCHANGED, Transition.RESUME, Transition.TOO_LATE),
+    "TRIGGER": (Transition.NOT_FOUND, Transition.EXTRA, Transition.EXTRA, Transition.TOO_LATE),
+    "ACK": (
+        Transition.ACKNOWLEDGE_LAST,
+        Transition.ACKNOWLEDGE,
+        Transition.ACKNOWLEDGE,
+        Transition.ACKNOWLEDGE,
+    ),
 }
-TABLE: Final[dict[tuple[State, str], Step]] = {
+TABLE: Final[dict[tuple[State, str], Transition]] = {
     (state, action): step
     for action, steps in _ROWS.items()
     for state, step in zip(State, steps, strict=True)

@@ -38,7 +38,7 @@ WORKER_SECRET: Final = "http_worker_secret"  # noqa: S105  # a name
 DIGEST_BYTES: Final = 6
 
 
-class Rule(Enum):
+class AgreementRule(Enum):
     """When workers may differ in a setting."""
 
     FIXED = "fixed for the life of a belfry"
@@ -49,66 +49,82 @@ class Rule(Enum):
 class Agreed(NamedTuple):
     """A setting that is equal on all workers, and what happens where it is not."""
 
-    rule: Rule
+    rule: AgreementRule
     why: str
 
 
 AGREED: Final[Mapping[str, Agreed]] = {
-    "cluster.topic_prefix": Agreed(Rule.FIXED, "state and requests lie under it"),
-    "cluster.app_id": Agreed(Rule.FIXED, "an owner fences the former one by a name made of it"),
-    "cluster.partitions": Agreed(Rule.FIXED, "a schedule is looked for where this number says"),
+    "cluster.topic_prefix": Agreed(AgreementRule.FIXED, "state and requests lie under it"),
+    "cluster.app_id": Agreed(
+        AgreementRule.FIXED, "an owner fences the former one by a name made of it"
+    ),
+    "cluster.partitions": Agreed(
+        AgreementRule.FIXED, "a schedule is looked for where this number says"
+    ),
     "http_worker_secret": Agreed(
-        Rule.TOGETHER, "a worker refuses what another one signs with a secret that it lacks"
+        AgreementRule.TOGETHER,
+        "a worker refuses what another one signs with a secret that it lacks",
     ),
     "http_worker_secret_also": Agreed(
-        Rule.TOGETHER, "beside the first one: each worker believes what the others sign"
+        AgreementRule.TOGETHER, "beside the first one: each worker believes what the others sign"
     ),
     "claims": Agreed(
-        Rule.ROLLING, "an unsigned request is accepted by one, and refused by another"
+        AgreementRule.ROLLING, "an unsigned request is accepted by one, and refused by another"
     ),
     "changelog": Agreed(
-        Rule.ROLLING, "a row is signed by one owner, and not by another (docs/threat-model.md)"
+        AgreementRule.ROLLING,
+        "a row is signed by one owner, and not by another (docs/threat-model.md)",
     ),
     "policies": Agreed(
-        Rule.ROLLING, "an unsigned policy is carried out by one, and not by another"
+        AgreementRule.ROLLING, "an unsigned policy is carried out by one, and not by another"
     ),
     "unknown_tenants": Agreed(
-        Rule.ROLLING, "a tenant without a policy is served by one, and refused by another"
+        AgreementRule.ROLLING, "a tenant without a policy is served by one, and refused by another"
     ),
     "unknown_tenants_most": Agreed(
-        Rule.ROLLING, "a tenant beyond the most is served by one, and refused by another"
+        AgreementRule.ROLLING, "a tenant beyond the most is served by one, and refused by another"
     ),
-    "default_delivery": Agreed(Rule.ROLLING, "events of one tenant have the form of their owner's"),
-    "lifecycle": Agreed(Rule.ROLLING, "an outcome is told by one owner, and not by another"),
+    "default_delivery": Agreed(
+        AgreementRule.ROLLING, "events of one tenant have the form of their owner's"
+    ),
+    "lifecycle": Agreed(
+        AgreementRule.ROLLING, "an outcome is told by one owner, and not by another"
+    ),
     "schema_registry_url": Agreed(
-        Rule.ROLLING,
+        AgreementRule.ROLLING,
         "whether there is one: records that name a schema's id are refused where there is none."
         " The addresses may differ",
     ),
     "registry_subjects": Agreed(
-        Rule.ROLLING, "schemas of one topic are kept under two names; records can be read by both"
+        AgreementRule.ROLLING,
+        "schemas of one topic are kept under two names; records can be read by both",
     ),
     "registry_wait_ms": Agreed(
-        Rule.ROLLING,
+        AgreementRule.ROLLING,
         "a request whose schema is told late waits at one, and is refused by another",
     ),
     "registry_lookups_per_minute": Agreed(
-        Rule.ROLLING, "a request with one unknown schema more is refused by one, and not by another"
+        AgreementRule.ROLLING,
+        "a request with one unknown schema more is refused by one, and not by another",
     ),
     "catch_up_limit_ms": Agreed(
-        Rule.ROLLING, "after it events fire although a cancel of them may lie unread"
+        AgreementRule.ROLLING, "after it events fire although a cancel of them may lie unread"
     ),
     "assignment": Agreed(
-        Rule.ROLLING, "whoever leads the group decides, so shares move when another one leads"
+        AgreementRule.ROLLING,
+        "whoever leads the group decides, so shares move when another one leads",
     ),
     "standbys": Agreed(
-        Rule.ROLLING, "whoever leads the group decides, so their number changes with the leader"
+        AgreementRule.ROLLING,
+        "whoever leads the group decides, so their number changes with the leader",
     ),
     "webhook_secrets": Agreed(
-        Rule.ROLLING, "on all that deliver: a receiver refuses what is signed with another secret"
+        AgreementRule.ROLLING,
+        "on all that deliver: a receiver refuses what is signed with another secret",
     ),
     "webhook_private_networks": Agreed(
-        Rule.ROLLING, "on all that deliver: a target is reached by one, and refused by another"
+        AgreementRule.ROLLING,
+        "on all that deliver: a target is reached by one, and refused by another",
     ),
 }
 
@@ -124,7 +140,7 @@ OWN: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "its pace: outcomes do not depend on it": (
         *("batch_records", "step_bytes", "fire_chunk", "new_topics_per_second", "metrics_tenants"),
-        *("webhook_in_flight", "webhook_per_host"),
+        *("webhook_in_flight", "webhook_per_host", "transaction_writer"),
     ),
     "its patience: Kafka fences owners whatever it is": (
         *("session_timeout_ms", "heartbeat_interval_ms", "transaction_timeout_ms"),
@@ -150,7 +166,7 @@ class Difference(NamedTuple):
     given: str
 
     @property
-    def rule(self) -> Rule:
+    def rule(self) -> AgreementRule:
         """When workers may differ in it."""
         return AGREED[self.name].rule
 

@@ -1,4 +1,4 @@
-"""What a tenant has waiting in a range of due instants: pages and counts, by its own rows alone.
+"""What a tenant has waiting in a range of due instants: pages, by its own rows alone.
 
 The timeline holds everybody's rows by time, so a range of it costs what others have due.  Names lie
 tenant by tenant, and the location under a name tells when it is due.  So a page looks at the next
@@ -10,7 +10,8 @@ tenant by tenant, and the location under a name tells when it is due.  So a page
 
 A tenant with fewer names than a window has its list in due order; of a larger one each window is.
 What waits behind an ack lock or in a queue of its tenant has its location under its name as well.
-Paused schedules wait for no instant and show by name only.
+Paused schedules wait for no instant and show by name only.  How many are due in each minute is told
+by minute buckets, without a look at any schedule (`buckets.py`).
 """
 
 from __future__ import annotations
@@ -81,18 +82,6 @@ def due_page(
             more = Window(window.begin, end, (location.due_ms, location.seq))
             return Page(found, examined, more.encode())
     return Page(found, examined, Window(end).encode() if end else None)
-
-
-def due_counts(
-    rows: OrderedMap, wanted: Wanted, after: bytes | None, *, examine: int
-) -> tuple[dict[int, int], int, bytes | None]:
-    """Waiting schedules per minute (epoch ms of its start), names examined, and where to go on."""
-    found: dict[int, int] = {}
-    examined, last, waits = _look(rows, wanted, Window(after or b""), examine)
-    for (_, due_ms, _, _), _, _ in waits:
-        minute_ms = due_ms // keys.MINUTE_MS * keys.MINUTE_MS
-        found[minute_ms] = found.get(minute_ms, 0) + 1
-    return found, examined, None if last is None else last + b"\0"
 
 
 def _look(

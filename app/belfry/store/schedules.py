@@ -11,7 +11,8 @@
 
 To fire a one-shot is `take` and `end`; to fire what recurs is `take`, `rewrite` and `move`.  The
 change of the number of schedules that wait, which manifests tell and a replay checks, follows from
-the verbs alone (`pending_change`), and so do the sizes of the queues.  Each verb but `take` and
+the verbs alone (`pending_change`), and so do the sizes of the queues and the minute buckets
+(`buckets.py`).  Each verb but `take` and
 `move` is also a change of the changelog (`changes`), so neither can be without the other.
 
     step              take  keep  note …        reads see these changes first
@@ -27,11 +28,13 @@ point.  Nobody else touches the overlay.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, KeysView, Mapping, Sequence
+from collections.abc import Iterator, KeysView, Mapping, Sequence
 from typing import Final
 
+from belfry.store.buckets import LeftBuckets, bucket_at, derive, waiting_by_tenant, waiting_of
 from belfry.store.committed import Committed
 from belfry.store.layout import keys
+from belfry.store.layout.buckets import Bucket
 from belfry.store.layout.keys import named_key, record_key, timeline_key, timeline_place
 from belfry.store.layout.pending import HEAD_OF_PENDING, due_and_seq, is_pending, paused
 from belfry.store.layout.records import (
@@ -57,7 +60,6 @@ from belfry.store.layout.records import (
     encode_progress,
     encode_size,
     encode_state,
-    is_location,
     pack_location,
     timeline_location,
 )
@@ -86,6 +88,7 @@ class ScheduleStore(Committed):
         self.changes: dict[bytes, bytes | None] = {}
         self._pending_change = 0
         self._grown: dict[bytes, int] = {}
+        self._left = LeftBuckets(rows)
         self._fetched: dict[bytes, bytes | None] = {}
         # When the first committed wait for an acknowledgement ends, once it was looked up.
         self._first_until: tuple[int | None] | None = None
@@ -133,20 +136,33 @@ class ScheduleStore(Committed):
             if key not in self._records:
                 yield key, record
 
+    @property
+    def emptied(self) -> Sequence[Bucket]:
+        """Buckets that the last step has emptied, and not by removals alone."""
+        return self._left.emptied
+
+    def bucket(self, tenant: bytes, minute: int) -> Bucket | None:
+        """The committed bucket of a tenant and a minute of the epoch; None where nothing waits."""
+        return bucket_at(self._rows, tenant, minute)
+
+    def waiting_of(self, tenant: bytes) -> int:
+        """How many schedules of a tenant wait, paused ones too, by what is committed."""
+        return waiting_of(self._rows, tenant)
+
+    def waiting_by_tenant(self) -> dict[bytes, int]:
+        """The same of every tenant that has any."""
+        return waiting_by_tenant(self._rows)
+
+    @property
+    def waiting_changed(self) -> Mapping[bytes, int]:
+        """How many wait of each tenant of which the last step has changed that."""
+        return self._left.waiting
+
     def first_until_ms(self) -> int | None:
         """When the first committed wait for an acknowledgement ends; None for no wait."""
         if self._first_until is None:
             self._first_until = (next((until_ms for until_ms, _ in self.untils()), None),)
         return self._first_until[0]
-
-    def waiting_changes(self, of: Callable[[bytes], bool]) -> Iterator[tuple[bytes, int]]:
-        """Schedules that wait and did not before the step (1), or the other way round (-1)."""
-        names = [name for name in self._named if of(name)]
-        before = self._rows.get_many([named_key(name) for name in names])
-        for name, old in zip(names, before, strict=True):
-            change = is_location(self._named[name]) - is_location(old)
-            if change:
-                yield name, change
 
     # -- changing the overlay --------------------------------------------------------------------
 
@@ -204,6 +220,7 @@ class ScheduleStore(Committed):
             return
         first, last = rows[0][0], rows[-1][0]
         self._pending_change -= len(rows)
+        self._left.taken(rows)
         if first[:1] in keys.QUEUE_LETTERS:
             self._grow(keys.queue_of(first), -len(rows))
         if len(rows) >= RANGE_FROM:
@@ -216,11 +233,20 @@ class ScheduleStore(Committed):
     def remove(self, name: bytes, row: bytes) -> None:
         """Drop a schedule whose row is this location."""
         key = record_key(name, row)
-        self._records[key] = None
+        self._drop(name, key)
         self._named[name] = self.changes[name] = None
-        self._pending_change -= 1
         if key[:1] in keys.QUEUE_LETTERS:
             self._grow(keys.queue_of(key), -1)
+
+    def _drop(self, name: bytes, key: bytes) -> None:
+        """Let the record under a local key go, and its bucket know of it.
+
+        What came in this step itself is in no bucket yet.
+        """
+        if self._records.get(key) is None:
+            self._left.removed(name, key)
+        self._records[key] = None
+        self._pending_change -= 1
 
     def end(self, name: bytes, marker: bytes) -> None:
         """A schedule whose row was taken is over."""
@@ -253,20 +279,21 @@ class ScheduleStore(Committed):
 
     def commit(self, state: StoredState) -> None:
         """Write the overlay and the state that it leads to, in one batch."""
-        self._write({keys.META_STATE: encode_state(state)})
+        self._write({keys.META_STATE: encode_state(state)}, state.changelog_offset)
 
     def commit_settled(self, state: StoredState) -> None:
         """The same at the end of a replay: from now on the store has a state, and no progress."""
-        self._write({keys.META_STATE: encode_state(state), keys.META_REPLAY: None})
+        said = {keys.META_STATE: encode_state(state), keys.META_REPLAY: None}
+        self._write(said, state.changelog_offset)
 
     def commit_progress(self, progress: Progress, readable_by: bytes | None) -> None:
         """Write the overlay and how far it leads, in one batch, and forget the state before it."""
         said = {keys.META_READABLE: readable_by, keys.META_STATE: None}
-        self._write({**said, keys.META_REPLAY: encode_progress(progress)})
+        self._write({**said, keys.META_REPLAY: encode_progress(progress)}, progress.offset)
 
     def forget_progress(self) -> None:
         """A replay has found nothing: the store is empty."""
-        self._write({keys.META_REPLAY: None})
+        self._write({keys.META_REPLAY: None}, 0)
 
     def discard(self) -> None:
         """Forget the overlay."""
@@ -275,11 +302,13 @@ class ScheduleStore(Committed):
         self.changes = {}
         self._pending_change = 0
         self._grown = {}
+        self._left.clear()
         self._fetched = {}
         self._untils_change = False
 
-    def _write(self, said: Mapping[bytes, bytes | None]) -> None:
-        """Write the overlay, sizes of queues and what the store says of itself in one batch."""
+    def _write(self, said: Mapping[bytes, bytes | None], offset: int) -> None:
+        """Write the overlay, buckets, sizes and what the store says of itself in one batch."""
+        counted = self._left.rows_after(self._records)
         writes = self._records
         writes.update(zip(map(b"k".__add__, self._named), self._named.values(), strict=True))
         grown = [(keys.META_QUEUE + queue, by) for queue, by in self._grown.items() if by]
@@ -287,7 +316,9 @@ class ScheduleStore(Committed):
         for (key, by), size in zip(grown, before, strict=True):
             now = by if size is None else decode_size(size) + by
             writes[key] = encode_size(now) if now else None
+        writes.update(counted)
         writes.update(said)
+        writes[keys.META_BUCKETS] = encode_size(offset)
         self._rows.write(writes, self._cleared)
         if self._untils_change:
             self._first_until = None
@@ -295,11 +326,15 @@ class ScheduleStore(Committed):
 
     # -- recovery --------------------------------------------------------------------------------
 
+    def derive_buckets(self, offset: int) -> None:
+        """Derive the buckets anew, unless those that are committed go up to this offset."""
+        derive(self._rows, offset)
+
     def replay(self, changes: Sequence[tuple[bytes, bytes | None]]) -> list[Manifest]:
         """Fold changelog records into the overlay; returns the manifests among them."""
         manifests: list[Manifest] = []
         found = self.prefetch([name for name, _ in changes if name[:1] != b"\0"])
-        named, records = self._named, self._records
+        named = self._named
         for name, value in changes:
             if name[:1] == b"\0":
                 self._replay_other(name, value, manifests)
@@ -312,9 +347,8 @@ class ScheduleStore(Committed):
                 self.move_to_timeline(name, value, *due_and_seq(value))
             elif before is not None and before[:3] == HEAD_IN_TIMELINE and _is_over(value):
                 due_ms, seq = timeline_location(before)
-                records[timeline_key(due_ms, seq)] = None
+                self._drop(name, timeline_key(due_ms, seq))
                 named[name] = value
-                self._pending_change -= 1
             else:
                 self._replay_schedule(name, value)
         return manifests

@@ -67,6 +67,11 @@ FAMILIES: Final = (
         ("key",),
     ),
     Family(
+        "belfry_bucket_drained_lateness_seconds",
+        "histogram",
+        "Minute buckets that have ended, by how long after its last due instant each was empty.",
+    ),
+    Family(
         "belfry_fire_lateness_seconds",
         "histogram",
         "Time from the due instant of an event to the commit with which readers see it.",

@@ -81,10 +81,8 @@ class Metrics:
         self._of_tenants, self._tenants = registered(TenantMetrics(most_tenants))
         self._tenants_waiting = self._make(Gauge, "belfry_tenants_waiting")
         self._longest = self._make(Gauge, "belfry_tenants_waiting_longest_seconds")
-        self._lateness = BulkHistogram(
-            *described("belfry_fire_lateness_seconds"), LATENESS_BOUNDS_MS
-        )
-        registry.register(self._lateness)
+        self._lateness = self._make_lateness("belfry_fire_lateness_seconds")
+        self._drained = self._make_lateness("belfry_bucket_drained_lateness_seconds")
         self._pending = self._make(Gauge, "belfry_pending_schedules")
         self._oldest_due = self._make(Gauge, "belfry_oldest_due_seconds")
         self._waiting = self._make(Gauge, "belfry_waiting_seconds")
@@ -106,6 +104,11 @@ class Metrics:
         self._to_make = self._make(Gauge, "belfry_topics_to_make")
         self._paused = self._make(Gauge, "belfry_firing_paused")
         self._make(Gauge, "belfry_build_info").labels(version, app_id).set(1)
+
+    def _make_lateness(self, name: str) -> BulkHistogram:
+        made = BulkHistogram(*described(name), LATENESS_BOUNDS_MS)
+        self._registry.register(made)
+        return made
 
     def _make(self, kind: type[_Kind], name: str, **options: Any) -> _Kind:
         family = BY_NAME[name]
@@ -146,6 +149,10 @@ class Metrics:
         """
         self._fired.inc(len(lateness_ms))
         self._lateness.add(lateness_ms, commit_ms)
+
+    def drained(self, lateness_ms: Sequence[int]) -> None:
+        """Count minute buckets that have ended, by how late the last schedule of each left."""
+        self._drained.add(lateness_ms)
 
     def given_up(self, missed: int, completed: int) -> None:
         """Count the missed occurrences and the completed schedules of one transaction."""

@@ -23,7 +23,7 @@ from belfry.settings import (
     Settings,
     SharedSettings,
 )
-from belfry.settings.agreement import AGREED, OWN, Rule
+from belfry.settings.agreement import AGREED, OWN, AgreementRule
 from belfry.settings.cluster import AgreedSettings
 from belfry.settings.names import OTHERS
 from belfry.settings.sources import variable
@@ -88,7 +88,11 @@ _SECTIONS: Final[Mapping[str, tuple[type[BaseModel], ...]]] = {
     "Workers: what each has for itself": (Settings, DeliverySettings, AgreedSettings),
     "Commands": (CommandSettings, SharedSettings),
 }
-_RULES: Final = {Rule.FIXED: "fixed", Rule.TOGETHER: "together", Rule.ROLLING: "rolling"}
+_RULES: Final = {
+    AgreementRule.FIXED: "fixed",
+    AgreementRule.TOGETHER: "together",
+    AgreementRule.ROLLING: "rolling",
+}
 
 _METRICS_PAGE: Final = """\
 # Metrics

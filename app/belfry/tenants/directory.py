@@ -31,7 +31,7 @@ MET: Final = 10_000
 NOTHING: Final[frozenset[str]] = frozenset()
 
 
-class Found(TypedDict, total=False):
+class TenantFacts(TypedDict, total=False):
     """What the shell finds out about a tenant, and its policy does not say."""
 
     held: str
@@ -129,7 +129,7 @@ class Tenants:
         policy = TenantPolicy(name, delivery=self._delivery.value, lifecycle=self._level.value)
         return Terms(policy)
 
-    def follow(self, terms: Terms, **found: Unpack[Found]) -> Tenant:
+    def follow(self, terms: Terms, **found: Unpack[TenantFacts]) -> Tenant:
         """Treat a tenant on these terms from now on, with what the shell found out about it."""
         name = terms.policy.tenant
         self.of(name)
@@ -138,7 +138,7 @@ class Tenants:
             self._put(replace(self._treated(before, terms), **found))
             return self.snapshot.by_name[name]
 
-    def note(self, findings: Iterable[tuple[Tenant, Found]]) -> None:
+    def note(self, findings: Iterable[tuple[Tenant, TenantFacts]]) -> None:
         """Note what the shell found out about tenants.
 
         It is found out about a topic: where a policy has moved the tenant's events to another one

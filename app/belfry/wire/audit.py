@@ -25,7 +25,7 @@ class Object:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class PolicyChange:
     """One field of a policy that changed; values as JSON, masked where they may be credentials."""
 
     field: str
@@ -57,7 +57,7 @@ class AuditEvent:
     worker: str | None = None
     count: int = 1
     objects: tuple[Object, ...] = ()
-    changes: tuple[Change, ...] = ()
+    changes: tuple[PolicyChange, ...] = ()
     source_topic: str | None = None
     source_partition: int | None = None
     source_offset: int | None = None
@@ -101,14 +101,14 @@ def decode_audit(body: bytes, reader: RecordReader | None = None) -> AuditEvent:
 def audit_of(record: dict[str, Any]) -> AuditEvent:
     """An audit event from a decoded record."""
     objects = tuple(Object(**each) for each in record["objects"])
-    changes = tuple(Change(**each) for each in record["changes"])
+    changes = tuple(PolicyChange(**each) for each in record["changes"])
     return AuditEvent(**{**record, "objects": objects, "changes": changes})
 
 
-def _bounded(change: Change) -> Change:
+def _bounded(change: PolicyChange) -> PolicyChange:
     values = (change.before, change.after)
     before, after = (None if each is None else _cut(each, LONGEST_VALUE) for each in values)
-    return Change(change.field, before, after)
+    return PolicyChange(change.field, before, after)
 
 
 def _fits(text: str) -> bool:

@@ -27,7 +27,7 @@ _PREFIX: Final = Struct(">BI")
 _GUID_BYTES: Final = 16
 
 
-class Kind(Enum):
+class FrameKind(Enum):
     """Which frame a value has."""
 
     PREFIX = "prefix"
@@ -36,17 +36,17 @@ class Kind(Enum):
     UNFRAMED = "unframed"
 
 
-_PREFIXED: Final = Kind.PREFIX
-_IN_HEADER: Final = Kind.HEADER
-_SINGLE: Final = Kind.SINGLE_OBJECT
-_UNFRAMED: Final = Kind.UNFRAMED
+_PREFIXED: Final = FrameKind.PREFIX
+_IN_HEADER: Final = FrameKind.HEADER
+_SINGLE: Final = FrameKind.SINGLE_OBJECT
+_UNFRAMED: Final = FrameKind.UNFRAMED
 
 
 @dataclass(slots=True)
 class Frame:
     """A value taken apart; `reference` is a schema id, a GUID (16 bytes) or a fingerprint (8)."""
 
-    kind: Kind
+    kind: FrameKind
     reference: int | bytes
     body: bytes
 

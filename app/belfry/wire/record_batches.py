@@ -129,7 +129,7 @@ def _batch(data: bytes) -> Batch:
     )
 
 
-class Committed:
+class CommittedBatches:
     """Which batches of one fetch belong to transactions that were rolled back.
 
     The broker tells the producers of such, each with its first offset.  From there on all that the

@@ -36,7 +36,7 @@ NAME: Final = "ScheduleRequest"
 MOST_SCHEMAS: Final = 1_000
 # Fields without a default: what lacks them cannot become a request.
 _NAMED: Final = frozenset({"tenant", "schedule_id"})
-_REGISTERED: Final = frozenset({framing.Kind.HEADER, framing.Kind.PREFIX})
+_REGISTERED: Final = frozenset({framing.FrameKind.HEADER, framing.FrameKind.PREFIX})
 
 Reference = int | bytes
 
@@ -165,7 +165,7 @@ class RequestReader:
                 " elsewhere and schedule its address (claim check).",
             )
         frame = framing.read_frame(value, headers)
-        if frame.kind is framing.Kind.UNFRAMED:
+        if frame.kind is framing.FrameKind.UNFRAMED:
             return unknown_header(headers) or Rejection(
                 "not_a_request",
                 f"The value starts with {value[:4].hex()!r}: neither Confluent's prefix (00), nor"

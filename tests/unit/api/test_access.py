@@ -15,7 +15,7 @@ from belfry.api.auth.access import ANYBODY, Gate, Principal, Role, check
 from belfry.api.auth.keys import ApiKeys, BadKeys, digest, new_key
 from belfry.api.problems import Problem
 from belfry.api.routes.callers import Callers
-from belfry.api.workers.parts import Parts
+from belfry.api.workers.parts import ApiDependencies
 from belfry.api.workers.peers import FORWARDED, InternalToken, Target
 
 KEY = new_key()
@@ -203,7 +203,7 @@ def test_an_old_signature_and_another_secret_are_worth_nothing(closed: Gate, clo
 async def test_only_for_who_is_believed_a_body_is_read(
     closed: Gate, clock: Clock, spoil: Callable[[str], str], status: int | None, bodies: int
 ) -> None:
-    parts, read = Parts(closed, KEYS, clock), []
+    parts, read = ApiDependencies(closed, KEYS, clock), []
 
     async def receive() -> Message:
         read.append(1)
@@ -223,7 +223,7 @@ async def test_a_stale_claim_is_refused_before_its_body_is_read(closed: Gate, cl
     async def receive() -> Message:
         raise AssertionError("nobody asked for it")
 
-    parts = Parts(closed, KEYS, clock)
+    parts = ApiDependencies(closed, KEYS, clock)
     given = parts.internal_token.write(TARGET, ANYBODY)
     clock.now_ms += 31_000
     with pytest.raises(Problem, match="older than 30 s"):

@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 
 from belfry import __version__
 from belfry.api.routes.app import create_app
-from belfry.api.workers.peers import Peers, Target, Unreachable
+from belfry.api.workers.peers import Peers, PeerUnreachable, Target
 from belfry.api.workers.view import PartitionView, Readiness, WorkerIdentity, WorkerView
 from belfry.balance.roster import Roster, Seat
 from belfry.telemetry.metrics import Metrics
@@ -106,7 +106,7 @@ def test_the_cluster_is_all_of_its_workers(
     async def ask(_: Any, url: str, target: Target, *_more: Any) -> Response:
         asked.append(url)
         if url == "http://worker-3:1":
-            raise Unreachable("it was killed")
+            raise PeerUnreachable("it was killed")
         return Response(elsewhere.get(f"{target.path}?{target.query}").content)
 
     monkeypatch.setattr(Peers, "ask", ask)

@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry
 from belfry.api.auth.access import Gate, Principal, Role
 from belfry.api.routes.app import create_app
 from belfry.api.routes.audited import CHANGES_NOTHING, MOST_OBJECTS, asked_by
-from belfry.api.workers.parts import Open, Parts
+from belfry.api.workers.parts import ApiDependencies, Open
 from belfry.telemetry.metrics import Metrics
 from belfry.tenants.policy import TenantPolicy
 from belfry.wire.audit import AuditEvent
@@ -141,7 +141,7 @@ def test_who_is_too_quick_is_noted_by_name() -> None:
         async def admit(self, _authorization: str | None) -> Principal:
             return Principal("quick", (OWN,), Role.READ, per_second=1.0)
 
-    parts = Parts(Slow(), (), lambda: 0.0)
+    parts = ApiDependencies(Slow(), (), lambda: 0.0)
     with TestClient(
         create_app(FakeWorker(), Metrics(CollectorRegistry()), (), parts),
         base_url="http://127.0.0.1:8700",
@@ -162,10 +162,10 @@ def policies() -> Policies:
     return Policies()
 
 
-def asks(policies: Policies) -> tuple[Parts, TestClient]:
+def asks(policies: Policies) -> tuple[ApiDependencies, TestClient]:
     platform = Principal("platform", ("*",), Role.OPERATE)
     admin = Principal("admin", ("big",), Role.ADMIN)
-    parts = Parts(principals(platform, admin), (), lambda: 0.0)
+    parts = ApiDependencies(principals(platform, admin), (), lambda: 0.0)
     opened: Any = (None, None, None, None, policies)
     parts.open(Open(*opened))
     app = create_app(FakeWorker(), Metrics(CollectorRegistry()), (), parts)

@@ -21,7 +21,7 @@ from belfry.api.auth.keys import ApiKeys, digest
 from belfry.api.routes.app import create_app
 from belfry.api.routes.express import Calls, Express
 from belfry.api.workers.holdings import NotHeld
-from belfry.api.workers.parts import Open, Parts
+from belfry.api.workers.parts import ApiDependencies, Open
 from belfry.client.verdict import Verdict
 from belfry.schedules.fields import EMPTY
 from belfry.schedules.outcomes import Outcome
@@ -88,7 +88,7 @@ def keyed() -> FastAPI:
         {"name": "writer", "sha256": digest(WRITER), "tenants": ["orders"], "role": "schedule"},
     ]
     gate = Gate([ApiKeys(json.dumps(entries), None, lambda: float(NOW_MS))])
-    parts = Parts(gate, (), lambda: float(NOW_MS))
+    parts = ApiDependencies(gate, (), lambda: float(NOW_MS))
     opened: Any = (Desk(), HELD, None, None, Policies())
     parts.open(Open(*opened))
     return create_app(FakeWorker(), Metrics(CollectorRegistry()), (), parts)
@@ -275,7 +275,7 @@ def told() -> TestClient:
         {"name": "all", "sha256": digest(ALL), "tenants": ["*"]},
     ]
     gate = Gate([ApiKeys(json.dumps(entries), None, lambda: float(NOW_MS))])
-    parts = Parts(gate, (), lambda: float(NOW_MS))
+    parts = ApiDependencies(gate, (), lambda: float(NOW_MS))
     app = create_app(FakeWorker(), Metrics(CollectorRegistry()), (), parts)
     return TestClient(app, base_url="http://127.0.0.1:8700")
 

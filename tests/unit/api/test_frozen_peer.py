@@ -8,7 +8,7 @@ import pytest
 
 from belfry.api.auth.access import ANYBODY, Gate
 from belfry.api.workers import peers
-from belfry.api.workers.peers import InternalToken, Peers, Target, Unreachable
+from belfry.api.workers.peers import InternalToken, Peers, PeerUnreachable, Target
 
 
 async def test_a_read_of_a_worker_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -25,7 +25,7 @@ async def test_a_read_of_a_worker_that_does_not_answer(monkeypatch: pytest.Monke
     url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     asking = Peers(InternalToken((), Gate(), lambda: 0.0))
     async with asyncio.timeout(15):
-        with pytest.raises(Unreachable):
+        with pytest.raises(PeerUnreachable):
             await asking.ask(url, Target("GET", "/v1/tenants/a/schedules/b", ""), ANYBODY, {})
     assert asked.is_set()
     await asking.close()

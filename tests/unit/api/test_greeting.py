@@ -14,7 +14,7 @@ import pytest
 from fastapi import FastAPI
 
 from belfry.api.server import server as served
-from belfry.api.server.room import Room
+from belfry.api.server.room import Connections
 from belfry.api.server.server import HttpServer, Manner
 from tests.acceptance.harness.site import wait_for
 from tests.unit.kafka.test_security import Signed, signed
@@ -28,12 +28,12 @@ def authority() -> Signed:
 
 
 @pytest.fixture
-def room() -> Room:
-    return Room(ROOM, ROOM)
+def room() -> Connections:
+    return Connections(ROOM, ROOM)
 
 
 @pytest.fixture
-def port(app: FastAPI, room: Room, authority: Signed, tmp_path: Path) -> Iterator[int]:
+def port(app: FastAPI, room: Connections, authority: Signed, tmp_path: Path) -> Iterator[int]:
     own = signed("belfry", authority)
     files = tmp_path / "own.pem", tmp_path / "own.key"
     files[0].write_text(own.pem)
@@ -92,7 +92,7 @@ def test_a_request_that_comes_with_the_handshake_is_answered(port: int, authorit
 
 @pytest.mark.parametrize("said", [b"", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"])
 def test_those_that_do_not_agree_on_keys_make_room(
-    said: bytes, port: int, authority: Signed, room: Room
+    said: bytes, port: int, authority: Signed, room: Connections
 ) -> None:
     with ExitStack() as opened:
         first = silent(opened, port, said)
@@ -104,7 +104,11 @@ def test_those_that_do_not_agree_on_keys_make_room(
 
 
 def test_one_that_does_not_agree_in_time_is_ended(
-    monkeypatch: pytest.MonkeyPatch, app: FastAPI, authority: Signed, room: Room, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch,
+    app: FastAPI,
+    authority: Signed,
+    room: Connections,
+    tmp_path: Path,
 ) -> None:
     monkeypatch.setattr(served, "HEAD_SECONDS", 0.3)
     own = signed("belfry", authority)
@@ -123,7 +127,7 @@ def test_one_that_does_not_agree_in_time_is_ended(
         server.stop()
 
 
-def test_what_is_no_tls_is_ended(port: int, room: Room) -> None:
+def test_what_is_no_tls_is_ended(port: int, room: Connections) -> None:
     with ExitStack() as opened:
         line = silent(opened, port, b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
         line.settimeout(5)
@@ -131,7 +135,7 @@ def test_what_is_no_tls_is_ended(port: int, room: Room) -> None:
     wait_for("it to leave", lambda: room._all.members == 0)
 
 
-def test_all_that_came_and_went_have_left(port: int, authority: Signed, room: Room) -> None:
+def test_all_that_came_and_went_have_left(port: int, authority: Signed, room: Connections) -> None:
     for _ in range(3):
         status(port, authority)
     wait_for("all to leave", lambda: room._all.members == 0)

@@ -13,9 +13,9 @@ from starlette.types import Message, Receive, Scope, Send
 
 from belfry.api.problems import Problem
 from belfry.api.server.guard import Guard
-from belfry.api.server.limits import LATELY_S, Limits, Traffic
+from belfry.api.server.limits import LATELY_S, PortLimits, Traffic
 
-LIMITS = Limits(
+LIMITS = PortLimits(
     hosts=frozenset({"belfry.example"}),
     origins=frozenset({"https://page.example"}),
     body_bytes=10,
@@ -30,7 +30,7 @@ LIMITS = Limits(
 class Door:
     """An application that reads its body behind a guard, and may wait."""
 
-    def __init__(self, limits: Limits = LIMITS) -> None:
+    def __init__(self, limits: PortLimits = LIMITS) -> None:
         self.guard = Guard(self._app, limits)
         self.waits = asyncio.Event()
         self.waits.set()

@@ -12,21 +12,21 @@ import pytest
 from fastapi import FastAPI
 
 from belfry.api.routes.app import create_health_app
-from belfry.api.server.health_server import BEYOND, Ports
-from belfry.api.server.room import Room
+from belfry.api.server.health_server import BEYOND, HttpPorts
+from belfry.api.server.room import Connections
 from belfry.api.server.server import HttpAddressError, HttpServer, Manner
 from belfry.settings import Settings
 from belfry.telemetry.metrics import Metrics
 from tests.unit.api.conftest import FakeWorker
 
 
-def ports(app: FastAPI, worker: FakeWorker, metrics: Metrics, settings: Settings) -> Ports:
-    http = HttpServer(app, "127.0.0.1", settings.http_port, manner=Manner(room=Room(2, 2)))
-    return Ports(http, create_health_app(worker, metrics), settings)
+def ports(app: FastAPI, worker: FakeWorker, metrics: Metrics, settings: Settings) -> HttpPorts:
+    http = HttpServer(app, "127.0.0.1", settings.http_port, manner=Manner(room=Connections(2, 2)))
+    return HttpPorts(http, create_health_app(worker, metrics), settings)
 
 
 @pytest.fixture
-def both(app: FastAPI, worker: FakeWorker, metrics: Metrics) -> Iterator[Ports]:
+def both(app: FastAPI, worker: FakeWorker, metrics: Metrics) -> Iterator[HttpPorts]:
     found = ports(app, worker, metrics, Settings(http_port=0))
     found.start()
     yield found
@@ -38,7 +38,7 @@ def status(url: str, host: str = "127.0.0.1") -> int:
         return int(answer.status)
 
 
-def test_health_is_told_while_the_api_has_no_room(both: Ports) -> None:
+def test_health_is_told_while_the_api_has_no_room(both: HttpPorts) -> None:
     with ExitStack() as callers:
         for _ in range(4):
             _, _, port = both.url.rpartition(":")
@@ -51,13 +51,13 @@ def test_health_is_told_while_the_api_has_no_room(both: Ports) -> None:
             assert status(f"{both.health_url}{path}") == 200
 
 
-def test_orchestrators_ask_by_address_and_pages_by_name(both: Ports) -> None:
+def test_orchestrators_ask_by_address_and_pages_by_name(both: HttpPorts) -> None:
     assert status(f"{both.health_url}/healthz/live", "10.1.2.3:9700") == 200
     with pytest.raises(OSError, match="421"):
         status(f"{both.health_url}/healthz/live", "page.example")
 
 
-def test_it_answers_nothing_else(both: Ports) -> None:
+def test_it_answers_nothing_else(both: HttpPorts) -> None:
     for path in ("/v1/cluster", "/openapi.json", "/"):
         with pytest.raises(OSError, match="404"):
             status(f"{both.health_url}{path}")

@@ -19,9 +19,9 @@ from belfry.api.auth.access import Gate
 from belfry.api.json.cursors import write_cursor
 from belfry.api.routes.app import create_app
 from belfry.api.routes.history import _merged
-from belfry.api.workers.parts import Open, Parts
+from belfry.api.workers.parts import ApiDependencies, Open
 from belfry.history import book as shelf
-from belfry.history.book import Book, Note
+from belfry.history.book import Book, HistoryEntry
 from belfry.history.layout import DAY_MS, HOUR_MS
 from belfry.schedules.identity import partition_of
 from belfry.schedules.outcomes import Outcome
@@ -79,7 +79,7 @@ class Histories:
         assert self.book is not None
         begin = self.book.position(partition) or 0
         bodies = [encode_lifecycle(event) for event in events]
-        notes = [Note(begin + n, headline(body), body) for n, body in enumerate(bodies)]
+        notes = [HistoryEntry(begin + n, headline(body), body) for n, body in enumerate(bodies)]
         self.book.add(partition, notes, begin + len(notes))
 
 
@@ -124,7 +124,7 @@ def kept() -> Histories:
 
 @pytest.fixture
 def app(kept: Histories) -> FastAPI:
-    parts = Parts(Gate(), (), lambda: float(NOW_MS))
+    parts = ApiDependencies(Gate(), (), lambda: float(NOW_MS))
     opened: Any = (None, Elsewhere(), Elsewhere(), kept, None)
     parts.open(Open(*opened))
     return create_app(FakeWorker(), Metrics(CollectorRegistry()), (), parts)

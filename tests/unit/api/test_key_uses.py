@@ -17,8 +17,8 @@ from belfry.api.auth.access import Gate, Principal, Role
 from belfry.api.auth.key_uses import SOON_MS, KeyRow, id_of, merged
 from belfry.api.auth.keys import ApiKeys, digest
 from belfry.api.routes.app import create_app
-from belfry.api.workers.parts import Parts
-from belfry.api.workers.peers import Target, Unreachable
+from belfry.api.workers.parts import ApiDependencies
+from belfry.api.workers.peers import PeerUnreachable, Target
 from belfry.balance.roster import Roster, Seat
 from belfry.cli.api_key import key_text
 from belfry.cli.check import Status
@@ -64,7 +64,7 @@ class Site:
     def __init__(self) -> None:
         self.clock, self.view = Clock(), FakeWorker()
         self.keys = ApiKeys(json.dumps(ENTRIES), None, self.clock)
-        self.parts = Parts(Gate([self.keys], self.keys), (), self.clock)
+        self.parts = ApiDependencies(Gate([self.keys], self.keys), (), self.clock)
         self.metrics = Metrics(CollectorRegistry())
         app = create_app(self.view, self.metrics, (), self.parts)
         self.client = TestClient(app, base_url="http://127.0.0.1:8700", client=("192.0.2.9", 5))
@@ -127,7 +127,7 @@ def test_who_operates_some_tenants_is_not_told() -> None:
         async def principal(self, _token: str) -> Principal | None:
             return Principal("some", ("orders",), Role.OPERATE)
 
-    parts = Parts(Gate([Some()]), (), lambda: float(NOW_MS))
+    parts = ApiDependencies(Gate([Some()]), (), lambda: float(NOW_MS))
     app = create_app(FakeWorker(), Metrics(CollectorRegistry()), (), parts)
     with TestClient(app, base_url="http://127.0.0.1:8700") as client:
         assert client.get("/v1/keys", headers={"authorization": "Bearer x"}).status_code == 403
@@ -146,7 +146,7 @@ def test_all_workers_are_asked_and_those_that_are_silent_named(
 
     async def ask(url: str, target: Target, _principal: Principal, _headers: Any) -> Response:
         if url == "http://three":
-            raise Unreachable(url)
+            raise PeerUnreachable(url)
         assert target.query == "alone=true"
         return Response(json.dumps({**told, "keys": [later]}), 200)
 

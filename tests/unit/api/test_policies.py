@@ -14,7 +14,7 @@ from starlette.testclient import TestClient
 
 from belfry.api.auth.access import Gate, Principal, Role
 from belfry.api.routes.app import create_app
-from belfry.api.workers.parts import Open, Parts
+from belfry.api.workers.parts import ApiDependencies, Open
 from belfry.client.tenants import BadPolicy
 from belfry.telemetry.metrics import Metrics
 from belfry.tenants.policy import TenantPolicy
@@ -57,7 +57,7 @@ def policies() -> Policies:
 
 @pytest.fixture
 def client(policies: Policies) -> Iterator[TestClient]:
-    parts = Parts(Gate(), (), lambda: 0.0)
+    parts = ApiDependencies(Gate(), (), lambda: 0.0)
     opened: Any = (None, None, None, None, policies)
     parts.open(Open(*opened))
     app = create_app(FakeWorker(), Metrics(CollectorRegistry()), (), parts)
@@ -150,7 +150,7 @@ OTHERS: dict[str, object] = {
 def asked(policies: Policies) -> Iterator[Callable[..., Any]]:
     """Asks as one of the principals."""
     policies.kept = {"big": STANDS}
-    parts = Parts(principals(*BOUND, EVERYBODYS, PLATFORM, SCHEDULER), (), lambda: 0.0)
+    parts = ApiDependencies(principals(*BOUND, EVERYBODYS, PLATFORM, SCHEDULER), (), lambda: 0.0)
     opened: Any = (None, None, None, None, policies)
     parts.open(Open(*opened))
     app = create_app(FakeWorker(), Metrics(CollectorRegistry()), (), parts)

@@ -15,7 +15,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 
 from belfry.api.server import protocol
-from belfry.api.server.room import Room
+from belfry.api.server.room import Connections
 from belfry.api.server.server import HttpServer, Manner
 
 GET = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -154,7 +154,7 @@ def test_what_is_no_http_is_refused(line: socket.socket) -> None:
     assert problem_in(heard) == (400, "bad_http")
 
 
-def served(room: Room) -> Iterator[tuple[str, int]]:
+def served(room: Connections) -> Iterator[tuple[str, int]]:
     server = HttpServer(echo, "127.0.0.1", 0, manner=Manner(room=room))
     yield "127.0.0.1", server.start()
     server.stop()
@@ -163,7 +163,7 @@ def served(room: Room) -> Iterator[tuple[str, int]]:
 @pytest.fixture
 def narrow() -> Iterator[tuple[str, int]]:
     """A server that has room for three connections, two of them of one address."""
-    yield from served(Room(3, 2))
+    yield from served(Connections(3, 2))
 
 
 def connected(place: tuple[str, int]) -> socket.socket:
@@ -202,7 +202,7 @@ def test_silent_connections_shut_nobody_out(narrow: tuple[str, int]) -> None:
 
 
 def test_an_idle_connection_makes_room_after_those_that_never_asked() -> None:
-    room = Room(3, 3)
+    room = Connections(3, 3)
     for place in served(room):
         with connected(place) as idle, connected(place) as silent, connected(place) as newer:
             idle.sendall(GET)

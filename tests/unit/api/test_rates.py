@@ -16,11 +16,11 @@ from starlette.types import Receive, Scope, Send
 
 from belfry.api.auth.access import Gate
 from belfry.api.auth.keys import ApiKeys, digest
-from belfry.api.auth.rates import MOST_NAMES, Failures, Rate
+from belfry.api.auth.rates import MOST_NAMES, FailedTokens, TokenBuckets
 from belfry.api.routes.app import create_app
-from belfry.api.server.limits import Limits
+from belfry.api.server.limits import PortLimits
 from belfry.api.server.server import HttpServer, Manner
-from belfry.api.workers.parts import Open, Parts
+from belfry.api.workers.parts import ApiDependencies, Open
 from belfry.telemetry.metrics import Metrics
 from tests.unit.api.conftest import FakeWorker
 from tests.unit.api.test_express import LATER, READER, WRITER, Desk, Holdings
@@ -31,7 +31,7 @@ AT_HOME = "http://127.0.0.1:8700"
 
 
 def test_a_caller_gets_a_seconds_worth_and_then_its_rate() -> None:
-    rate = Rate(5)
+    rate = TokenBuckets(5)
     assert [rate.take("a", 0) for _ in range(5)] == [0] * 5
     assert rate.take("a", 0) == pytest.approx(0.2)
     assert rate.take("b", 0) == 0
@@ -40,7 +40,7 @@ def test_a_caller_gets_a_seconds_worth_and_then_its_rate() -> None:
 
 
 def test_what_costs_much_is_let_in_and_waited_for_afterwards() -> None:
-    rate = Rate(10)
+    rate = TokenBuckets(10)
     assert rate.take("a", 0) == 0
     rate.charge("a", 99, 0)
     assert rate.take("a", 0) == pytest.approx(9.1)
@@ -49,7 +49,7 @@ def test_what_costs_much_is_let_in_and_waited_for_afterwards() -> None:
 
 
 def test_who_took_last_is_remembered_longest() -> None:
-    rate = Rate(1)
+    rate = TokenBuckets(1)
     rate.charge("a", 5, 0)
     for number in range(MOST_NAMES - 1):
         rate.take(f"n{number}", 0)
@@ -61,7 +61,7 @@ def test_who_took_last_is_remembered_longest() -> None:
 
 
 def test_an_address_that_fails_is_refused_but_for_what_was_good_there() -> None:
-    failures = Failures(2)
+    failures = FailedTokens(2)
     for _ in range(2):
         assert failures.wait_s("1.1.1.1", "bad", 0) == 0
         failures.failed("1.1.1.1", 0)
@@ -73,7 +73,7 @@ def test_an_address_that_fails_is_refused_but_for_what_was_good_there() -> None:
     assert failures.wait_s("1.1.1.1", "bad", 1_000) == 0
 
 
-def keyed(limits: Limits, **more: Any) -> FastAPI:
+def keyed(limits: PortLimits, **more: Any) -> FastAPI:
     entries = [
         {"name": "reader", "sha256": digest(READER), "tenants": ["orders"], **more},
         {"name": "writer", "sha256": digest(WRITER), "tenants": ["orders"], "role": "schedule"},
@@ -82,8 +82,8 @@ def keyed(limits: Limits, **more: Any) -> FastAPI:
     return opened(gate, limits)
 
 
-def opened(gate: Gate, limits: Limits) -> FastAPI:
-    parts = Parts(gate, (), lambda: float(NOW_MS))
+def opened(gate: Gate, limits: PortLimits) -> FastAPI:
+    parts = ApiDependencies(gate, (), lambda: float(NOW_MS))
     given: Any = (Desk(), Holdings(), None, None, None)
     parts.open(Open(*given))
     return create_app(FakeWorker(), Metrics(CollectorRegistry()), (), parts, limits)
@@ -92,7 +92,7 @@ def opened(gate: Gate, limits: Limits) -> FastAPI:
 @pytest.mark.parametrize("query", ["", "?wait=accepted"])
 def test_each_line_of_many_counts(query: str) -> None:
     """With 5 a second, 6 lines are a second's worth and one more: the next request waits."""
-    client = TestClient(keyed(Limits(per_second=5)), AT_HOME)
+    client = TestClient(keyed(PortLimits(per_second=5)), AT_HOME)
     lines = "\n".join(json.dumps({**LATER, "schedule_id": f"n{each}"}) for each in range(6))
     headers = {"authorization": f"Bearer {WRITER}", "content-type": "application/x-ndjson"}
     assert client.post(HOME + query, content=lines, headers=headers).status_code == 200
@@ -101,14 +101,14 @@ def test_each_line_of_many_counts(query: str) -> None:
 
 
 def test_a_key_may_have_a_rate_of_its_own() -> None:
-    client = TestClient(keyed(Limits(), requests_per_second=2), AT_HOME)
+    client = TestClient(keyed(PortLimits(), requests_per_second=2), AT_HOME)
     headers = {"authorization": f"Bearer {READER}"}
     found = [client.get(f"{HOME}/a", headers=headers).status_code for _ in range(3)]
     assert found == [200, 200, 429]
 
 
 def test_unknown_tokens_of_one_address_are_refused_unseen() -> None:
-    client = TestClient(keyed(Limits(failures_per_second=3)), AT_HOME)
+    client = TestClient(keyed(PortLimits(failures_per_second=3)), AT_HOME)
     good = {"authorization": f"Bearer {READER}"}
     found = []
     for number in range(4):
@@ -120,7 +120,7 @@ def test_unknown_tokens_of_one_address_are_refused_unseen() -> None:
 
 
 def test_an_unsigned_claim_of_a_worker_spares_nobody_its_rate() -> None:
-    client = TestClient(opened(Gate(), Limits(per_second=2)), AT_HOME)
+    client = TestClient(opened(Gate(), PortLimits(per_second=2)), AT_HOME)
     found = [
         client.get(f"{HOME}/a", headers={"belfry-forwarded": f"{number}."}).status_code
         for number in range(3)

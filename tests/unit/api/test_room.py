@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from belfry.api.server.room import REFUSED_SHARE, Room
+from belfry.api.server.room import REFUSED_SHARE, Connections
 
 
 class Caller:
@@ -17,7 +17,7 @@ class Caller:
         self.ended = True
 
 
-def entered(room: Room, hosts: list[str]) -> list[Caller]:
+def entered(room: Connections, hosts: list[str]) -> list[Caller]:
     found = []
     for host in hosts:
         found.append(Caller())
@@ -26,7 +26,7 @@ def entered(room: Room, hosts: list[str]) -> list[Caller]:
 
 
 def test_the_oldest_that_never_asked_makes_room_first() -> None:
-    room = Room(3, 3)
+    room = Connections(3, 3)
     asked, older, newer = entered(room, ["1.1.1.1", "1.1.1.2", "1.1.1.3"])
     room.answered(asked)
     room.idles(asked)
@@ -41,7 +41,7 @@ def test_the_oldest_that_never_asked_makes_room_first() -> None:
 
 
 def test_who_is_answered_makes_no_room() -> None:
-    room = Room(10, 2)
+    room = Connections(10, 2)
     first, second = entered(room, ["1.1.1.1", "1.1.1.1"])
     room.answered(first)
     room.answered(second)
@@ -52,7 +52,7 @@ def test_who_is_answered_makes_no_room() -> None:
 
 
 def test_one_address_never_takes_what_others_need() -> None:
-    room = Room(100, 20)
+    room = Connections(100, 20)
     others = entered(room, [f"10.0.0.{each}" for each in range(60)])
     entered(room, ["1.1.1.1"] * 500)
     assert not any(other.ended for other in others)
@@ -70,13 +70,13 @@ def test_one_address_never_takes_what_others_need() -> None:
     ],
 )
 def test_what_counts_as_one_address(hosts: list[str], together: bool) -> None:
-    room = Room(10, 1, ["10.0.0.0/8", "a name"])
+    room = Connections(10, 1, ["10.0.0.0/8", "a name"])
     first, _ = entered(room, hosts)
     assert first.ended is together
 
 
 def test_what_has_ended_is_forgotten() -> None:
-    room = Room(2, 2)
+    room = Connections(2, 2)
     for _ in range(10):
         (caller,) = entered(room, ["1.1.1.1"])
         room.answered(caller)
@@ -87,7 +87,7 @@ def test_what_has_ended_is_forgotten() -> None:
 
 
 def test_even_refusals_have_a_bound() -> None:
-    room = Room(10, 10)
+    room = Connections(10, 10)
     for caller in entered(room, ["1.1.1.1"] * 10):
         room.answered(caller)
     for _ in range(int(10 * (REFUSED_SHARE - 1)) + 1):

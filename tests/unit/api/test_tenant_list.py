@@ -9,8 +9,9 @@ from prometheus_client import CollectorRegistry
 from starlette.testclient import TestClient
 
 from belfry.api.auth.access import Gate, Principal, Role
+from belfry.api.routes import tenant_list
 from belfry.api.routes.app import create_app
-from belfry.api.workers.parts import Open, Parts
+from belfry.api.workers.parts import ApiDependencies, Open
 from belfry.cli.check import Status
 from belfry.cli.doctor_tenants import checks_of
 from belfry.cli.tenant_top import line
@@ -50,7 +51,7 @@ def told(*, gate: Gate | None = None) -> TestClient:
     worker, metrics = FakeWorker(), Metrics(CollectorRegistry())
     worker.figures = dict(FIGURES)
     metrics.tenants(TenantLook(FIGURES, 5_000))
-    parts = Parts(gate or Gate(), (), lambda: 0.0)
+    parts = ApiDependencies(gate or Gate(), (), lambda: 0.0)
     opened: Any = (None, None, None, None, Policies())
     parts.open(Open(*opened))
     return TestClient(create_app(worker, metrics, (), parts), "http://127.0.0.1:8700")
@@ -69,7 +70,6 @@ def test_every_tenant_that_has_anything_is_listed(client: TestClient) -> None:
         "tenant": "busy",
         "has_policy": True,
         "pending": 50,
-        "is_counted": True,
         "fired": 3,
         "rejected": 0,
         "late_seconds": 0.9,
@@ -172,3 +172,24 @@ def test_the_page_shows_them(client: TestClient) -> None:
     assert "held</strong> waits because its topic is missing" in page
     assert "All tenants" in page
     assert "only</a>" in page
+
+
+def test_what_other_workers_own_is_added_and_who_is_silent_is_named(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    theirs = told().get("/v1/tenants?alone=true&limit=3")
+    asked: list[str] = []
+
+    async def others(*given: Any) -> dict[str, bytes | None]:
+        asked.append(given[-1].query)
+        return {"two": theirs.content, "three": None, "four": b"nonsense"}
+
+    monkeypatch.setattr(tenant_list, "ask_others", others)
+    answer = client.get("/v1/tenants?sort=pending").json()
+    assert answer["tenants"] == ["busy", "slow", "held", "only"]
+    assert [each["pending"] for each in answer["figures"]] == [100, 14, 4, 0]
+    busy, slow, *_ = answer["figures"]
+    assert (busy["fired"], busy["late_seconds"], slow["rejected"]) == (6, 1.8, 8)
+    assert (busy["has_policy"], slow["wait"]["cause"]) == (True, "rate")
+    assert answer["silent"] == ["three", "four"]
+    assert asked == ["limit=100&sort=pending&alone=true"]

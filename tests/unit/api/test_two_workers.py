@@ -20,8 +20,8 @@ from belfry.api.auth.access import ANYBODY, Gate, Principal
 from belfry.api.json.cursors import question, write_cursor
 from belfry.api.routes.app import create_app
 from belfry.api.workers.holdings import NotHeld
-from belfry.api.workers.parts import Open, Parts
-from belfry.api.workers.peers import AFTER, AT, FORWARDED, Target, Unreachable
+from belfry.api.workers.parts import ApiDependencies, Open
+from belfry.api.workers.peers import AFTER, AT, FORWARDED, PeerUnreachable, Target
 from belfry.api.workers.request_client import NotWritten
 from belfry.store.layout.records import LOCKS_GROUP, LOCKS_OWN
 from belfry.store.lookup import Wanted
@@ -87,7 +87,7 @@ def workers() -> list[FastAPI]:
     shelves[1].add("moved", "new", NOW_MS + 60_000)
     apps: list[FastAPI] = []
     for number, shelf in enumerate(shelves):
-        parts = Parts(Gate(), (), lambda: float(NOW_MS))
+        parts = ApiDependencies(Gate(), (), lambda: float(NOW_MS))
         directory = SimpleNamespace(
             mine=f"http://{number}",
             holder=lambda partition: f"http://{partition}",
@@ -101,10 +101,10 @@ def workers() -> list[FastAPI]:
     return apps
 
 
-def _asker(apps: list[FastAPI], parts: Parts) -> Any:
+def _asker(apps: list[FastAPI], parts: ApiDependencies) -> Any:
     async def ask(url: str, target: Target, who: Principal, headers: dict[str, str]) -> Response:
         if url == FROZEN:
-            raise Unreachable(f"{url}: TimeoutError")
+            raise PeerUnreachable(f"{url}: TimeoutError")
         given = {**headers, FORWARDED: parts.internal_token.write(target, who)}
         found = _client(apps[int(url[-1])]).request(
             target.method, f"{target.path}?{target.query}", headers=given

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from belfry.api.workers.verdicts import Awaited, VerdictReader
+from belfry.api.workers.verdicts import AwaitedVerdict, VerdictReader
 from belfry.client.kafka import Cluster
 from belfry.client.verdict import Verdict
 from belfry.schedules.outcomes import Outcome
@@ -25,7 +25,7 @@ REPEAT = Verdict("t", "a", Outcome.DUPLICATE, "r", code="ACCEPTED")
 
 def test_the_verdict_on_the_same_request_at_another_worker_is_not_ours() -> None:
     async def hear(early: list[Verdict], late: list[Verdict]) -> Verdict | None:
-        awaited = Awaited(asyncio.get_running_loop().create_future())
+        awaited = AwaitedVerdict(asyncio.get_running_loop().create_future())
         for each in early:
             awaited.heard(each)
         assert not awaited.answer.done(), "nobody knows yet where the request lies"
@@ -58,7 +58,7 @@ def test_what_is_committed_here_is_told_at_once_to_whom_it_concerns() -> None:
     reader = VerdictReader(Cluster("127.0.0.1:1", {}), Settings(), b"")
 
     async def hear(*events: LifecycleEvent) -> Verdict | None:
-        awaited = Awaited(asyncio.get_running_loop().create_future())
+        awaited = AwaitedVerdict(asyncio.get_running_loop().create_future())
         awaited.written(1, 8)
         reader.expect((b"t", b"a", b"r"), awaited)
         await asyncio.to_thread(reader.committed, events)

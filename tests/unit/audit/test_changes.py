@@ -7,7 +7,7 @@ from dataclasses import replace
 from belfry.audit.changes import changes_of
 from belfry.schedules.targets import HttpTarget
 from belfry.tenants.policy import TenantPolicy
-from belfry.wire.audit import Change
+from belfry.wire.audit import PolicyChange
 
 BEFORE = TenantPolicy("demo", max_pending=10, paused=True)
 
@@ -15,21 +15,21 @@ BEFORE = TenantPolicy("demo", max_pending=10, paused=True)
 def test_only_what_changed_is_told_in_the_schemas_order() -> None:
     after = replace(BEFORE, paused=False, delivery="ENVELOPE", allowed_hosts=("a.example",))
     assert changes_of(BEFORE, after) == (
-        Change("delivery", '"PAYLOAD"', '"ENVELOPE"'),
-        Change("paused", "true", "false"),
-        Change("allowed_hosts", "[]", '["a.example"]'),
+        PolicyChange("delivery", '"PAYLOAD"', '"ENVELOPE"'),
+        PolicyChange("paused", "true", "false"),
+        PolicyChange("allowed_hosts", "[]", '["a.example"]'),
     )
     assert changes_of(BEFORE, BEFORE) == ()
 
 
 def test_a_policy_that_begins_or_ends_tells_what_differs_from_the_defaults() -> None:
     assert changes_of(None, BEFORE) == (
-        Change("max_pending", None, "10"),
-        Change("paused", None, "true"),
+        PolicyChange("max_pending", None, "10"),
+        PolicyChange("paused", None, "true"),
     )
     assert changes_of(BEFORE, None) == (
-        Change("max_pending", "10", None),
-        Change("paused", "true", None),
+        PolicyChange("max_pending", "10", None),
+        PolicyChange("paused", "true", None),
     )
     assert changes_of(None, None) == ()
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from belfry.cli.check import Check, Status
-from belfry.cli.doctor_group import Ownership, Worker, judge
+from belfry.cli.doctor_group import GroupFacts, GroupMember, judge
 
-ONE = Worker("one", "10.0.0.1", (0, 1))
-OTHER = Worker("other", "10.0.0.2", (2, 3))
+ONE = GroupMember("one", "10.0.0.1", (0, 1))
+OTHER = GroupMember("other", "10.0.0.2", (2, 3))
 LATELY: Mapping[int, float] = dict.fromkeys(range(4), 12.0)
 
 
 def judged(
-    *workers: Worker, state: str = "STABLE", silent_s: Mapping[int, float] = LATELY
+    *workers: GroupMember, state: str = "STABLE", silent_s: Mapping[int, float] = LATELY
 ) -> list[Check]:
-    return list(judge(Ownership("belfry", state, workers, 4, silent_s)))
+    return list(judge(GroupFacts("belfry", state, workers, 4, silent_s)))
 
 
 def test_who_owns_what() -> None:
@@ -33,13 +33,13 @@ def test_a_group_without_members() -> None:
 
 
 def test_a_worker_alone_is_a_risk() -> None:
-    check = judged(Worker("one", "h", (0, 1, 2, 3)))[-1]
+    check = judged(GroupMember("one", "h", (0, 1, 2, 3)))[-1]
     assert check.status is Status.RISK
     assert "second one" in check.to_do
 
 
 def test_partitions_of_nobody() -> None:
-    check = judged(ONE, Worker("other", "h", ()))[-1]
+    check = judged(ONE, GroupMember("other", "h", ()))[-1]
     assert check.status is Status.PROBLEM
     assert "Nobody owns partitions 2, 3" in check.detail
 
@@ -52,6 +52,6 @@ def test_an_owner_that_does_not_commit() -> None:
 
 
 def test_a_group_that_is_being_shared_anew_is_not_judged_further() -> None:
-    found = judged(Worker("one", "h", ()), state="PREPARING_REBALANCING")
+    found = judged(GroupMember("one", "h", ()), state="PREPARING_REBALANCING")
     assert [check.status for check in found] == [Status.OK, Status.RISK]
     assert "preparing rebalancing" in found[-1].detail

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from belfry.cli.event_options import Event
+from belfry.cli.event_options import EventOptions
 from belfry.cli.failures import WrongUse
 
 URL = "https://api.example.com/"
@@ -12,7 +12,7 @@ REFERENCE = "authorization=Bearer ${env:BELFRY_SECRET_SHOP}"
 
 
 def test_a_header_goes_to_each_target_with_its_reference() -> None:
-    event = Event(webhook=[URL, URL + "two"], webhook_header=[REFERENCE, "x-a=b=c"])
+    event = EventOptions(webhook=[URL, URL + "two"], webhook_header=[REFERENCE, "x-a=b=c"])
     for target in event.arguments()["http_targets"]:
         assert target["headers"] == [
             {"name": "authorization", "value": "Bearer ${env:BELFRY_SECRET_SHOP}"},
@@ -22,16 +22,16 @@ def test_a_header_goes_to_each_target_with_its_reference() -> None:
 
 
 def test_a_literal_credential_is_warned_of() -> None:
-    warning = Event(webhook=[URL], webhook_header=["authorization=Bearer abc"]).warning()
+    warning = EventOptions(webhook=[URL], webhook_header=["authorization=Bearer abc"]).warning()
     assert warning is not None
     assert "abc" not in warning
 
 
 def test_a_header_without_a_target_is_wrong_use() -> None:
     with pytest.raises(WrongUse, match="--webhook URL"):
-        Event(webhook_header=[REFERENCE]).arguments()
+        EventOptions(webhook_header=[REFERENCE]).arguments()
 
 
 def test_a_header_without_a_value_is_wrong_use() -> None:
     with pytest.raises(WrongUse, match="--webhook-header 'x' is no header"):
-        Event(webhook=[URL], webhook_header=["x"]).arguments()
+        EventOptions(webhook=[URL], webhook_header=["x"]).arguments()

@@ -12,7 +12,7 @@ import pytest
 from belfry.cli.recover import _Recovery
 from belfry.recovery import recovery_write
 from belfry.recovery.recovery_plan import Choices
-from belfry.recovery.rewind import Found
+from belfry.recovery.rewind import PartitionEvidence
 from belfry.store.identity import Contradiction, Identity
 from belfry.store.layout.records import Manifest
 
@@ -20,7 +20,7 @@ OLD = Identity("cluster-a", "log-1", "in-1", 0)
 NOW = OLD._replace(changelog="log-2", generation=1)
 MANIFEST = Manifest(40, 1, 50, 0, 7, 0, bytes(16))
 NOTHING: Any = None
-WELL = Found(0, NOW, NOW, NOTHING, MANIFEST, NOW, 120, False, 0, 100)
+WELL = PartitionEvidence(0, NOW, NOW, NOTHING, MANIFEST, NOW, 120, False, 0, 100)
 LOST = replace(
     WELL, anchor=OLD, logged=None, identity=None, problem=Contradiction("changelog_lost", "a", "b")
 )
@@ -47,16 +47,16 @@ class Writer:
     def __init__(self, _settings: Any, _partition: int) -> None:
         self.close = lambda: None
 
-    def write(self, _found: Found, _plan: Any) -> Manifest:
+    def write(self, _found: PartitionEvidence, _plan: Any) -> Manifest:
         return MANIFEST
 
 
-def recovery(found: Found, *, apply: bool = True) -> tuple[_Recovery, Anchors]:
+def recovery(found: PartitionEvidence, *, apply: bool = True) -> tuple[_Recovery, Anchors]:
     """The command on one partition, of which that is known."""
 
     class Looker:
         @contextmanager
-        def look(self, _partition: int) -> Iterator[Found]:
+        def look(self, _partition: int) -> Iterator[PartitionEvidence]:
             yield found
 
     one: Any = _Recovery.__new__(_Recovery)
@@ -93,7 +93,7 @@ def test_an_anchor_that_is_behind_is_written_where_all_else_agrees(anchor: Ident
     ],
     ids=["in agreement", "of a later recovery", "nothing was ever kept"],
 )
-def test_any_other_anchor_is_left_as_it_is(found: Found) -> None:
+def test_any_other_anchor_is_left_as_it_is(found: PartitionEvidence) -> None:
     one, anchors = recovery(found)
     assert [what for what, _ in said(one)] == ["ok"]
     assert anchors.written == {}

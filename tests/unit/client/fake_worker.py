@@ -38,7 +38,7 @@ class FakeWorker:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.seen: list[dict[str, Any]] = []
-        self.frames: list[framing.Kind] = []
+        self.frames: list[framing.FrameKind] = []
         self.records: list[SourceRecord] = []
         self.silent = False
         self._reader = RequestReader()

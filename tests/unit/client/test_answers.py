@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from belfry.client.answers import Awaited
+from belfry.client.answers import VerdictWait
 from belfry.client.errors import Unavailable
 from belfry.client.verdict import Verdict
 from belfry.schedules.outcomes import Outcome
@@ -27,7 +27,7 @@ def verdict(outcome: Outcome, schedule_id: str = "a", offset: int | None = 8) ->
     ],
 )
 def test_a_verdict_on_another_record_is_not_ours(others: Verdict) -> None:
-    awaited, ours = Awaited(), verdict(Outcome.CONFLICT)
+    awaited, ours = VerdictWait(), verdict(Outcome.CONFLICT)
     awaited.put(others)
     assert awaited.within(0, SENT) is None
     awaited.put(others)
@@ -36,13 +36,13 @@ def test_a_verdict_on_another_record_is_not_ours(others: Verdict) -> None:
 
 
 def test_a_duplicate_of_an_older_release_names_no_record() -> None:
-    awaited, repeat = Awaited(), verdict(Outcome.DUPLICATE, offset=None)
+    awaited, repeat = VerdictWait(), verdict(Outcome.DUPLICATE, offset=None)
     awaited.put(repeat)
     assert awaited.within(0, SENT) is repeat
 
 
 def test_what_ended_the_reading_is_raised() -> None:
-    awaited = Awaited()
+    awaited = VerdictWait()
     awaited.put(verdict(Outcome.ACCEPTED, offset=7))
     awaited.put(Unavailable("the cluster is away"))
     with pytest.raises(Unavailable, match="away"):

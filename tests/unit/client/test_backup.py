@@ -5,7 +5,7 @@ from __future__ import annotations
 import orjson
 import pytest
 
-from belfry.client.backup import BadBackup, Counts, count, read, written
+from belfry.client.backup import BackupCounts, BadBackup, count, read, written
 from belfry.schedules.targets import HttpTarget
 from belfry.tenants.policy import TenantPolicy
 
@@ -35,8 +35,8 @@ def test_a_policy_says_what_differs_from_the_defaults() -> None:
 
 
 def test_how_much_it_holds() -> None:
-    assert count(lines(SCHEDULE, SCHEDULE)) == Counts(policies=1, schedules=2)
-    assert count(lines(policies=())) == Counts()
+    assert count(lines(SCHEDULE, SCHEDULE)) == BackupCounts(policies=1, schedules=2)
+    assert count(lines(policies=())) == BackupCounts()
 
 
 @pytest.mark.parametrize("kept", [1, 2, 3])

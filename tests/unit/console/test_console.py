@@ -24,7 +24,7 @@ from starlette.testclient import TestClient
 from belfry.api.auth.access import Gate, Role
 from belfry.api.auth.keys import ApiKeys, digest, new_key
 from belfry.api.routes.app import create_app
-from belfry.api.workers.parts import Parts
+from belfry.api.workers.parts import ApiDependencies
 from belfry.console import ASSETS, TEMPLATES
 from belfry.console.routes import console_routes
 from belfry.telemetry.metrics import Metrics
@@ -61,6 +61,16 @@ WORKER: Final[dict[str, Any]] = {
 }  # fmt: skip
 
 
+WAIT = {
+    "tenant": HOSTILE, "cause": HOSTILE, "reason": HOSTILE, "since": "2030-01-01T09:00:00.000Z",
+    "waiting": 3, "oldest_due_at": "2030-01-01T09:00:00.000Z",
+}  # fmt: skip
+TENANT = {
+    "tenant": HOSTILE, "has_policy": True, "pending": 7, "fired": 5,
+    "rejected": 1, "late_seconds": 0.5, "wait": WAIT,
+}  # fmt: skip
+
+
 class FakeApi:
     """Answers the API's routes with hostile values, and keeps what it is asked."""
 
@@ -90,12 +100,15 @@ class FakeApi:
             "/v1/cluster": {
                 "app_id": HOSTILE, "members": [{"stands_by": [1]}], "standbys": [],
                 "workers": [WORKER], "silent": [HOSTILE]},
-            "/v1/tenants": {"tenants": [HOSTILE], "cursor": None},
+            "/v1/tenants": {"tenants": [HOSTILE], "figures": [TENANT], "cursor": None,
+                            "silent": [HOSTILE]},
             "/v1/tenants/t": {"tenant": "t", "paused": True, "output_topic": HOSTILE,
                               "http_targets": [{"url": "https://hunter2.example"}]},
             "/v1/tenants/t/schedules": {"schedules": [SCHEDULE], "examined": 1, "cursor": "more"},
             "/v1/tenants/t/counts": {
                 "counts": [{"minute": "2030-01-01T09:00:00.000Z", "pending": 4}],
+                "drained": [{"minute": "2030-01-01T08:59:00.000Z", "late_ms": 7,
+                             "drained_at": "2030-01-01T08:59:59.007Z"}],
                 "examined": 1, "cursor": None},
             "/v1/tenants/t/statistics": {"lifecycle": "ALL"},
             "/v1/tenants/t/locks": {"locks": [
@@ -256,7 +269,7 @@ def guarded() -> Callable[[str], tuple[TestClient, dict[str, str]]]:
         key = new_key()
         entry = {"name": "n", "sha256": digest(key), "tenants": ["mine"], "role": role}
         keys = ApiKeys(json.dumps([entry]), None, lambda: 0.0)
-        parts = Parts(Gate([keys]), (), lambda: 0.0)
+        parts = ApiDependencies(Gate([keys]), (), lambda: 0.0)
         app = create_app(FakeWorker(), Metrics(CollectorRegistry()), parts=parts)
         client = TestClient(app, BASE, raise_server_exceptions=False)
         return client, {"authorization": f"Bearer {key}"}

@@ -10,7 +10,7 @@ from belfry.client.decoding import Decoder
 from belfry.delivery import dispatcher
 from belfry.delivery.dispatcher import Dispatcher
 from belfry.delivery.posting import Ticket
-from belfry.delivery.progress import Progress
+from belfry.delivery.progress import DeliveryPosition
 from belfry.delivery.work import Places, Work
 from belfry.schedules.targets import HttpTarget
 from belfry.settings import Settings
@@ -73,7 +73,7 @@ def test_a_record_that_is_no_delivery_is_put_aside_and_the_next_is_posted(
     places = Places("s", "l", "undelivered", b"", b"")
     decoder = Decoder("FiredEvent", only=True)
     found = Dispatcher(Settings(), places, lambda _finished: poster, decoder)
-    found._progress = {0: Progress(0, "")}
+    found._progress = {0: DeliveryPosition(0, "")}
     messages: Any = [FakeMessage(0, bad), FakeMessage(1, GOOD)]
     found._take(messages)
     found._hand_in()

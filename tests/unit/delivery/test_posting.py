@@ -16,7 +16,7 @@ import pytest
 
 from belfry.delivery.answers import Answer, End
 from belfry.delivery.hosts import FAILURES
-from belfry.delivery.posting import Means, Posting, Ticket
+from belfry.delivery.posting import Posting, SenderDependencies, Ticket
 from belfry.delivery.posts import Post, Secrets
 from belfry.delivery.transport import HttpTransport
 from belfry.delivery.work import Work
@@ -66,7 +66,7 @@ class Desk:
     def __init__(self) -> None:
         self.net = Net()
         self.results: SimpleQueue[tuple[Ticket, Work, Answer]] = SimpleQueue()
-        means = Means(lambda: self.net, Secrets({}), SystemClock(), PER_HOST)
+        means = SenderDependencies(lambda: self.net, Secrets({}), SystemClock(), PER_HOST)
         self.posting = Posting(means, lambda *result: self.results.put(result))
         self.posting.start()
         self._number = 0
@@ -113,7 +113,7 @@ class SlowNet(Net):
 def flood(attempts: list[int]) -> tuple[list[int], SlowNet, float]:
     """Have pieces of these attempts posted; numbers in their order of ends, and what it took."""
     net, results = SlowNet(), SimpleQueue[Any]()
-    means = Means(lambda: net, Secrets({}), SystemClock(), PER_HOST)
+    means = SenderDependencies(lambda: net, Secrets({}), SystemClock(), PER_HOST)
     posting = Posting(means, lambda *result: results.put(result))
     event = FiredEvent("demo", "a", "f", 1, 0, 0, 0, 0)
     for number, attempt in enumerate(attempts):
@@ -226,7 +226,9 @@ def test_names_that_do_not_resolve_hold_up_no_other(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(socket, "getaddrinfo", resolve)
     desk = Desk()
-    means = Means(lambda: HttpTransport(SystemClock(), ()), Secrets({}), SystemClock(), PER_HOST)
+    means = SenderDependencies(
+        lambda: HttpTransport(SystemClock(), ()), Secrets({}), SystemClock(), PER_HOST
+    )
     desk.posting._means = means
     try:
         for number in range(names):

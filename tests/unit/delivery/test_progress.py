@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import random
 
-from belfry.delivery.progress import MOST_METADATA, SPAN, Progress
+from belfry.delivery.progress import MOST_METADATA, SPAN, DeliveryPosition
 
 
 def test_the_position_waits_for_the_slowest() -> None:
-    progress = Progress(10)
+    progress = DeliveryPosition(10)
     for offset in (10, 11, 13, 14):  # 12 is a marker of a transaction.
         assert progress.fresh(offset)
     progress.ended(11)
@@ -22,31 +22,31 @@ def test_the_position_waits_for_the_slowest() -> None:
 
 
 def test_a_successor_leaves_out_what_has_ended() -> None:
-    progress = Progress(10)
+    progress = DeliveryPosition(10)
     for offset in range(10, 20):
         progress.fresh(offset)
     for offset in (10, 12, 15, 19):
         progress.ended(offset)
-    after = Progress(progress.position, progress.metadata())
+    after = DeliveryPosition(progress.position, progress.metadata())
     assert after.position == 11
     assert [o for o in range(11, 21) if after.fresh(o)] == [11, 13, 14, 16, 17, 18, 20]
 
 
 def test_a_successor_that_has_read_little_remembers_the_rest() -> None:
-    progress = Progress(0)
+    progress = DeliveryPosition(0)
     for offset in range(10):
         progress.fresh(offset)
     progress.ended(8)
-    second = Progress(progress.position, progress.metadata())
+    second = DeliveryPosition(progress.position, progress.metadata())
     assert second.fresh(0)
     second.ended(0)
-    third = Progress(second.position, second.metadata())
+    third = DeliveryPosition(second.position, second.metadata())
     assert [offset for offset in range(1, 10) if third.fresh(offset)] == [1, 2, 3, 4, 5, 6, 7, 9]
 
 
 def test_reading_stops_before_the_metadata_grows_too_large() -> None:
     chance = random.Random(1)
-    progress = Progress(0)
+    progress = DeliveryPosition(0)
     offset = 0
     while not progress.full:
         progress.fresh(offset)
@@ -64,4 +64,4 @@ def test_reading_stops_before_the_metadata_grows_too_large() -> None:
 
 def test_metadata_of_others_is_not_taken_for_ours() -> None:
     for foreign in ("", "hello", "AQ==", "/w==", "é"):
-        assert Progress(5, foreign).fresh(5)
+        assert DeliveryPosition(5, foreign).fresh(5)

@@ -14,7 +14,7 @@ import pytest
 from belfry.cli import dev
 from belfry.devstack import Kafka, Registry, Stack
 from belfry.devstack.child import Child
-from belfry.devstack.stopping import StopRequest
+from belfry.devstack.stopping import StopSignals
 
 
 @pytest.fixture
@@ -101,7 +101,7 @@ def test_the_death_of_a_child_ends_the_watch(stack: Stack) -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_stop_signals_are_requests(number: signal.Signals) -> None:
     before = signal.getsignal(number)
-    stop = StopRequest()
+    stop = StopSignals()
     with stop.listening():
         assert not stop.made()
         os.kill(os.getpid(), number)

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
-from belfry.engine import limits
 from belfry.tenants.effective import Terms
 from belfry.tenants.policy import TenantPolicy
-from tests.unit.engine.driver import T0, Driver
+from tests.unit.engine.driver import T0, Driver, Watched
 
 
 def limited(**policy: float) -> Driver:
@@ -49,27 +46,32 @@ def test_what_was_pending_before_the_limit_counts() -> None:
     assert driver.step(T0).codes == ["too_many_pending"]
 
 
-def test_many_are_counted_slice_by_slice(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Writes before and behind the place that the count has reached both count once."""
-    monkeypatch.setattr(limits, "SLICE", 3)
-    driver = Driver()
-    for name in "abcdefgh":
-        driver.ask(schedule_id=name, at=T0 + 50)
+def test_paused_schedules_count_and_others_do_not() -> None:
+    driver = limited(max_pending=2)
+    driver.ask(schedule_id="a", at=T0 + 50)
     driver.ask(tenant="demo2", schedule_id="other", at=T0 + 50)
     driver.step(T0)
-    driver.tenants.follow(Terms(TenantPolicy("demo", lifecycle="ALL", max_pending=9)))
-    for name in "ah":
-        driver.ask(schedule_id=name, action="CANCEL")
-    driver.ask(schedule_id="bb", at=T0 + 50)
-    # Three of eight are counted by now: one that is cancelled is among them, the other is not.
-    assert driver.step(T0).outcomes == ["CANCELLED", "CANCELLED", "ACCEPTED"]
-    driver.ask(schedule_id="a", at=T0 + 50)
-    assert driver.step(T0, commit=False).outcomes == ["ACCEPTED"]
-    assert driver.step(T0).outcomes == ["ACCEPTED"]
-    for number in range(3):
-        driver.ask(schedule_id=f"new{number}", at=T0 + 50)
-    assert driver.step(T0).outcomes == ["ACCEPTED", "REJECTED", "REJECTED"]
-    assert driver.engine.pending == 9 + 1
+    driver.ask(schedule_id="a", action="PAUSE")
+    driver.step(T0)
+    for name in "bc":
+        driver.ask(schedule_id=name, at=T0 + 50)
+    assert driver.step(T0, commit=False).outcomes == ["ACCEPTED", "REJECTED"]
+    assert driver.step(T0).outcomes == ["ACCEPTED", "REJECTED"]
+
+
+def test_a_limit_costs_one_small_read_however_many_wait() -> None:
+    driver = limited(max_pending=1_000)
+    for number in range(200):
+        driver.ask(schedule_id=f"s{number}", at=T0 + 50)
+    driver.step(T0)
+    watched = Watched(driver.rows)
+    driver.start(watched)
+    driver.ask(schedule_id="one-more", at=T0 + 50)
+    watched.read = 0
+    driver.engine.accept(driver.batch(), T0)
+    assert watched.read == 0
+    driver.end(T0)
+    assert driver.engine.pending == 201
 
 
 def test_a_rolled_back_step_counts_nothing() -> None:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from belfry.engine import oldest
-from belfry.engine.oldest import (
+from belfry.engine.oldest import FIRING, LOOKS, REASONS
+from belfry.telemetry.families import FAMILIES
+from belfry.tenants.waits import (
     ACK_LOCK,
-    FIRING,
-    LOOKS,
-    REASONS,
     TENANT_BLOCKED,
     TENANT_QUEUE,
 )
-from belfry.telemetry.families import FAMILIES
 from tests.unit.engine.acknowledging import ack, fires, serial
 from tests.unit.engine.driver import T0, Driver
 

@@ -8,6 +8,7 @@ from belfry.engine.effects import Effects
 from belfry.engine.maintenance import Retention
 from belfry.engine.step import Standing, Step, UndoLog
 from belfry.store.layout import keys
+from belfry.store.layout.pending import encode_pending
 from belfry.store.layout.records import (
     ENDED_FIRED,
     IN_TIMELINE,
@@ -23,6 +24,7 @@ from belfry.store.layout.records import (
 )
 from belfry.store.ordered_map import MemoryMap
 from belfry.store.schedules import ScheduleStore
+from tests.unit.store.test_records import ROW
 
 T0 = 1_800_000_000_000
 STATE = StoredState(1, T0, Manifest(1, 1, 1, T0, 0, 0, bytes(16)))
@@ -49,7 +51,8 @@ def filled() -> ScheduleStore:
     store.note(b"demo/over", MARKER)
     store.note(keys.request_key("demo", "r"), VERDICT)
     store.note(keys.SETTINGS_KEY, b'{"partitions": 4}')
-    store.keep(b"demo/waits", b"\1\1", Location(IN_TIMELINE, T0 + 10**12, 1))
+    waits = encode_pending(ROW._replace(due_ms=T0 + 10**12, seq=1))
+    store.keep(b"demo/waits", waits, Location(IN_TIMELINE, T0 + 10**12, 1))
     store.commit(STATE)
     return store
 

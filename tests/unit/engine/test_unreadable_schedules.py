@@ -24,7 +24,6 @@ def with_record(record: bytes, name: bytes = b"demo/new") -> Driver:
     driver.step(T0, fire=False)
     engine = driver.engine
     engine._store.keep_in_timeline(name, record, *due_and_seq(record))
-    engine._step.effects.begun(b"demo")
     driver.engine.claim(None)
     driver.end(T0)
     rebuilt(driver, T0)

@@ -8,8 +8,8 @@ import pytest
 
 from belfry.history import book as shelf
 from belfry.history import counters
-from belfry.history.book import Book, Note, Walk, page
-from belfry.history.layout import DAY_MS, HOUR_MS, Place, after
+from belfry.history.book import Book, HistoryEntry, Walk, page
+from belfry.history.layout import DAY_MS, HOUR_MS, SortKey, after
 from belfry.schedules.outcomes import Outcome
 from belfry.store.ordered_map import MemoryMap
 from belfry.wire.lifecycle import LifecycleEvent, decode_lifecycle, encode_lifecycle, headline
@@ -21,7 +21,7 @@ END_MS = NOW_MS + 100 * DAY_MS
 
 def note(
     offset: int, schedule_id: str, at_ms: int, outcome: Outcome = Outcome.ACCEPTED, **more: int
-) -> Note:
+) -> HistoryEntry:
     event = LifecycleEvent(
         tenant=str(more.pop("tenant", "t")),
         schedule_id=schedule_id,
@@ -33,7 +33,7 @@ def note(
         due_at=more.get("due_at"),
     )
     body = encode_lifecycle(event)
-    return Note(offset, headline(body), body)
+    return HistoryEntry(offset, headline(body), body)
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def book() -> Book:
     return book
 
 
-def all_of(walk: Walk) -> list[tuple[Place, bytes]]:
+def all_of(walk: Walk) -> list[tuple[SortKey, bytes]]:
     return page(walk, 1_000_000).found
 
 
@@ -70,17 +70,17 @@ class Counting(MemoryMap):
 
 
 def test_a_schedule_has_its_own_history_over_all_days(book: Book) -> None:
-    start = Place(NOW_MS - DAY_MS, 0, 0)
+    start = SortKey(NOW_MS - DAY_MS, 0, 0)
     found = ids(book.of_schedule(b"t", b"a", start, END_MS))
     assert found == [("a", NOW_MS + day * DAY_MS) for day in range(3)]
-    assert ids(book.of_schedule(b"t", b"a", Place(NOW_MS + 1, 0, 0), NOW_MS + 2 * DAY_MS)) == [
+    assert ids(book.of_schedule(b"t", b"a", SortKey(NOW_MS + 1, 0, 0), NOW_MS + 2 * DAY_MS)) == [
         ("a", NOW_MS + DAY_MS)
     ]
     assert ids(book.of_schedule(b"other", b"a", start, END_MS)) == []
 
 
 def test_a_tenants_history_goes_on_behind_a_place(book: Book) -> None:
-    found = all_of(book.of_tenant(b"t", Place(0, 0, 0), END_MS, ALWAYS))
+    found = all_of(book.of_tenant(b"t", SortKey(0, 0, 0), END_MS, ALWAYS))
     assert [place for place, _ in found] == sorted(place for place, _ in found)
     assert len(found) == 9
     rest = all_of(book.of_tenant(b"t", after(found[3][0]), END_MS, ALWAYS))
@@ -89,42 +89,42 @@ def test_a_tenants_history_goes_on_behind_a_place(book: Book) -> None:
 
 @pytest.mark.parametrize(("limit", "examine"), [(1, 100), (2, 100), (100, 1), (100, 2), (3, 4)])
 def test_pages_are_bounded_and_leave_nothing_out(book: Book, limit: int, examine: int) -> None:
-    def of_tenant(start: Place) -> Walk:
+    def of_tenant(start: SortKey) -> Walk:
         return book.of_tenant(b"t", start, END_MS, {1})
 
-    def of_schedule(start: Place) -> Walk:
+    def of_schedule(start: SortKey) -> Walk:
         return book.of_schedule(b"t", b"a", start, NOW_MS + 3 * DAY_MS)
 
     for walk in (of_tenant, of_schedule):
-        found: list[tuple[Place, bytes]] = []
-        rest: Place | None = Place(0, 0, 0)
+        found: list[tuple[SortKey, bytes]] = []
+        rest: SortKey | None = SortKey(0, 0, 0)
         while rest is not None:
             some, rest = page(walk(rest), limit, examine)
             assert len(some) <= min(limit, examine)
             found += some
-        assert found == all_of(walk(Place(0, 0, 0)))
+        assert found == all_of(walk(SortKey(0, 0, 0)))
         assert len(found) == 3
 
 
 def test_rows_that_are_not_shown_end_a_page_too(book: Book) -> None:
-    some, rest = page(book.of_tenant(b"t", Place(0, 0, 0), END_MS, set()), 100, 5)
+    some, rest = page(book.of_tenant(b"t", SortKey(0, 0, 0), END_MS, set()), 100, 5)
     assert some == []
     assert rest is not None
     assert page(book.of_tenant(b"t", rest, END_MS, set()), 100, 5) == ([], None)
 
 
 def test_a_full_page_that_nothing_follows_is_the_last(book: Book) -> None:
-    assert page(book.of_schedule(b"t", b"a", Place(0, 0, 0), END_MS), 3).rest is None
-    assert page(book.of_tenant(b"t", Place(0, 0, 0), END_MS, {0}), 6).rest is None
+    assert page(book.of_schedule(b"t", b"a", SortKey(0, 0, 0), END_MS), 3).rest is None
+    assert page(book.of_tenant(b"t", SortKey(0, 0, 0), END_MS, {0}), 6).rest is None
 
 
 def test_days_before_the_first_record_are_not_looked_through() -> None:
     rows = Counting()
     book = Book(rows)
-    assert ids(book.of_schedule(b"t", b"a", Place(0, 0, 0), NOW_MS)) == []
+    assert ids(book.of_schedule(b"t", b"a", SortKey(0, 0, 0), NOW_MS)) == []
     book.add(0, [note(0, "a", NOW_MS)], 1)
     rows.scans = 0
-    found = ids(book.of_schedule(b"t", b"a", Place(0, 0, 0), NOW_MS + DAY_MS))
+    found = ids(book.of_schedule(b"t", b"a", SortKey(0, 0, 0), NOW_MS + DAY_MS))
     assert found == [("a", NOW_MS)]
     assert rows.scans <= 3
 
@@ -146,7 +146,7 @@ def test_counters_come_by_whole_hours_however_many(
 
 
 def test_what_another_worker_follows_now_is_not_told(book: Book) -> None:
-    found = ids(book.of_tenant(b"t", Place(0, 0, 0), END_MS, {1}))
+    found = ids(book.of_tenant(b"t", SortKey(0, 0, 0), END_MS, {1}))
     assert {name for name, _ in found} == {"b"}
     assert hours(book, 0, END_MS, {1})[NOW_MS // HOUR_MS * HOUR_MS][0] == 1
 
@@ -179,9 +179,9 @@ def test_what_is_too_old_is_forgotten_and_others_stay(book: Book) -> None:
     before_ms = NOW_MS + 2 * DAY_MS
     book.forget(b"t", before_ms)
     assert dict(book.tenants()) == {b"t": before_ms, b"u": NOW_MS}
-    assert ids(book.of_schedule(b"t", b"a", Place(0, 0, 0), END_MS)) == [("a", before_ms)]
+    assert ids(book.of_schedule(b"t", b"a", SortKey(0, 0, 0), END_MS)) == [("a", before_ms)]
     assert min(hours(book, 0, END_MS, ALWAYS)) >= before_ms // HOUR_MS * HOUR_MS
-    assert ids(book.of_tenant(b"u", Place(0, 0, 0), END_MS, ALWAYS)) == [("a", NOW_MS)]
+    assert ids(book.of_tenant(b"u", SortKey(0, 0, 0), END_MS, ALWAYS)) == [("a", NOW_MS)]
 
 
 def test_heads_are_read_as_the_whole_record_is() -> None:

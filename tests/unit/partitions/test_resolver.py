@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from belfry.partitions.resolver import MOST_AT_ONCE, Patience, Resolver
-from belfry.registry.answers import Missing, Unreachable, Unusable, WriterSchema
+from belfry.partitions.resolver import MOST_AT_ONCE, Resolver, WaitBudget
+from belfry.registry.answers import Missing, RegistryUnreachable, Unusable, WriterSchema
 from belfry.registry.lookups import Lookups
 from belfry.schedules.rejections import PASSING, Rejection
 from belfry.tenants.directory import Tenants
@@ -182,7 +182,7 @@ def test_what_is_left_of_a_batch_is_refused_as_its_first_half_was() -> None:
 
 def test_a_silent_registry_holds_a_batch_up_once_and_not_for_each_id() -> None:
     """Five stray records, and everybody behind them waited for ever."""
-    registry = Registry(Unreachable("nothing there"))
+    registry = Registry(RegistryUnreachable("nothing there"))
     with resolving(registry, wait_s=0.3) as site:
         strays = [asking(900 + number) for number in range(5)]
         assert 0.2 < site.ready(*strays, PLAIN) < 2
@@ -194,7 +194,7 @@ def test_a_silent_registry_holds_a_batch_up_once_and_not_for_each_id() -> None:
 
 
 def test_who_is_known_to_be_unanswered_is_not_waited_for_while_the_registry_is_silent() -> None:
-    registry = Registry(Unreachable("nothing there"))
+    registry = Registry(RegistryUnreachable("nothing there"))
     with resolving(registry, wait_s=0) as site:
         strays = [asking(number) for number in range(900, 905)]
         assert site.resolver.ready([SEVEN, *strays])
@@ -287,7 +287,7 @@ def test_what_would_be_refused_anyway_costs_no_lookup() -> None:
 
 
 def test_patience_is_a_stretch_and_a_share_of_the_time() -> None:
-    patience = Patience(10.0)
+    patience = WaitBudget(10.0)
     assert patience.begin(100.0) == 110.0
     patience.end(110.0)
     assert patience.begin(110.0) == 110.0
@@ -322,3 +322,22 @@ def test_a_partition_waits_a_tenth_of_the_time_for_a_registry_that_is_slow() -> 
         # They were asked for all the same, so that the next request finds an answer.
         registry.may.set()
         soon(lambda: site.answered(asking(1)) and site.answered(asking(2)))
+
+
+def test_a_forward_only_partition_waits_for_no_batch_longer_than_a_tenth_in_the_long_run() -> None:
+    """It has no state to set anything aside in, whoever asks and however many schemas there are."""
+    at = [10_000.0]
+    registry = Registry(OURS)
+    registry.may.clear()
+    with resolving(registry, wait_s=10, at=at) as site:
+        began_s, waited_s = at[0], 0.0
+        for number in range(40):
+            batch = [asking(1_000 + 3 * number + each) for each in range(3)]
+            since_s = at[0]
+            while not site.resolver.ready(batch):
+                at[0] += 0.05
+            assert at[0] - since_s <= 10.1
+            waited_s += at[0] - since_s
+            site.resolver.taken()
+            at[0] += 1
+        assert waited_s <= 10.1 + 0.11 * (at[0] - began_s)

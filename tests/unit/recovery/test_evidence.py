@@ -11,7 +11,7 @@ from belfry.host.failpoints import Failpoints
 from belfry.kafka.changelog_sieve import Sieve
 from belfry.kafka.partition_log import AheadOfLog
 from belfry.recovery.evidence import Evidence, Recoveries
-from belfry.recovery.reading import Reading
+from belfry.recovery.reading import ReplayProgress
 from belfry.recovery.takeover import TakeOver
 from belfry.store.identity import (
     UNKNOWN_ID,
@@ -156,7 +156,7 @@ def test_a_store_that_is_ahead_is_rebuilt_only_after_a_recovery(generation: int)
     local: Any = SimpleNamespace(anew=lambda _rows, _why: anew)
     changelog: Any = Changelog(identity_row(generation))
     never: Any = None
-    take = TakeOver(local, evidence(HERE), Reading(), Failpoints(""), never, never)
+    take = TakeOver(local, evidence(HERE), ReplayProgress(), Failpoints(""), never, never)
     error = AheadOfLog("the log ends at 1", 1, 9)
     if generation:
         assert take._rebuilt(rows, changelog, error) is anew

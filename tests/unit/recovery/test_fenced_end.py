@@ -11,7 +11,7 @@ from belfry.kafka.open_transactions import OpenTransaction, Untold
 from belfry.kafka.outcome import Stopped
 from belfry.recovery import fenced_end
 from belfry.recovery.fenced_end import FencedEnd
-from belfry.recovery.reading import Reading
+from belfry.recovery.reading import ReplayProgress
 from belfry.settings import Settings
 
 HELD = OpenTransaction(
@@ -39,7 +39,7 @@ class Waits:
     """A take-over whose clock goes on while it waits; what health says meanwhile is kept."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, stops_after: int = 1_000) -> None:
-        self.reading, self.partition = Reading(), 3
+        self.reading, self.partition = ReplayProgress(), 3
         self.said: list[str] = []
         self._now, self._stops_after = 0.0, stops_after
         monkeypatch.setattr(fenced_end, "monotonic", lambda: self._now)

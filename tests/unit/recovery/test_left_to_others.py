@@ -11,7 +11,7 @@ from belfry.balance.assignment import Assignment
 from belfry.balance.roster import Standing, read_standing
 from belfry.group.group import Group, Surroundings
 from belfry.host.failpoints import Failpoints
-from belfry.recovery.reading import Reading
+from belfry.recovery.reading import ReplayProgress
 from belfry.recovery.takeover import LeftToOthers, TakeOver
 from belfry.store.ordered_map import MemoryMap
 from tests.unit.engine.driver import T0, Driver
@@ -96,7 +96,6 @@ def changes() -> list[tuple[bytes, bytes | None]]:
     driver.step(T0, fire=False)
     newer = pending(newer_rule(), "new", T0 + 9)
     driver.engine._store.keep_in_timeline(b"demo/new", newer, T0 + 9, 0)
-    driver.engine._step.effects.begun(b"demo")
     driver.engine.claim(None)
     driver.end(T0)
     return driver.changelog
@@ -111,7 +110,7 @@ def take_over(*, others: bool) -> tuple[Producer, str]:
     take = TakeOver(
         local,
         evidence,
-        Reading(),
+        ReplayProgress(),
         Failpoints(""),
         lambda _event: None,
         lambda log: log.ends()[1],

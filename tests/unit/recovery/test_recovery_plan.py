@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from belfry.recovery.recovery_plan import Choices, plan
-from belfry.recovery.rewind import CannotRecover, Copy, Found
+from belfry.recovery.rewind import CannotRecover, Copy, PartitionEvidence
 from belfry.store.identity import Contradiction, Identity
 from belfry.store.layout.records import Manifest
 
@@ -27,9 +27,11 @@ def copy(txn_seq: int, *, position: int = 50, identity: Identity = HERE) -> Copy
     )  # fmt: skip
 
 
-def found(code: str, *copies: Copy, logged: Manifest | None = None, **more: Any) -> Found:
+def found(
+    code: str, *copies: Copy, logged: Manifest | None = None, **more: Any
+) -> PartitionEvidence:
     given: dict[str, Any] = {"identity": HERE if logged else None, "low": 0, "end": 100, **more}
-    return Found(
+    return PartitionEvidence(
         3, HERE, given.pop("anchor", None), NOTHING, logged, given["identity"], 120, False,
         given["low"], given["end"], list(copies), Contradiction(code, "what.", "choices."),
     )  # fmt: skip
@@ -74,7 +76,9 @@ def test_the_newest_copy_counts_and_a_recovery_begins_a_generation() -> None:
         ),
     ],
 )
-def test_a_choice_that_is_missing_is_named(evidence: Found, choices: Choices, says: str) -> None:
+def test_a_choice_that_is_missing_is_named(
+    evidence: PartitionEvidence, choices: Choices, says: str
+) -> None:
     with pytest.raises(CannotRecover) as refused:
         plan(evidence, choices)
     assert says in str(refused.value)

@@ -11,8 +11,8 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from belfry.recovery import recovery_write
-from belfry.recovery.recovery_plan import LOG, NOTHING, Plan
-from belfry.recovery.recovery_write import Writer
+from belfry.recovery.recovery_plan import LOG, NOTHING, RecoveryPlan
+from belfry.recovery.recovery_write import RecoveryWriter
 from belfry.recovery.rewind import CannotRecover
 from belfry.settings import Settings
 from belfry.store.identity import Identity, encode_identity
@@ -25,7 +25,7 @@ from belfry.wire.worker_keys import Purpose
 
 HERE = Identity("cluster-a", "log-1", "in-1", 1)
 MANIFEST = Manifest(60, 1, 50, 0, 7, 0, bytes(16))
-PLAN = Plan(3, LOG, None, MANIFEST, 50, HERE, rewrites=False, earlier_input=False, lines=[])
+PLAN = RecoveryPlan(3, LOG, None, MANIFEST, 50, HERE, rewrites=False, earlier_input=False, lines=[])
 FOUND: Any = SimpleNamespace(logged=MANIFEST)
 
 
@@ -52,7 +52,7 @@ def written(monkeypatch: pytest.MonkeyPatch, fails: str, error: KafkaError) -> s
     monkeypatch.setattr(Producer, "error", error)
     monkeypatch.setattr(recovery_write, "Producer", Producer)
     with pytest.raises(CannotRecover) as said:
-        Writer(Settings(), 3).write(FOUND, PLAN)
+        RecoveryWriter(Settings(), 3).write(FOUND, PLAN)
     return str(said.value)
 
 
@@ -111,7 +111,7 @@ def recovered(
     found: Any = SimpleNamespace(
         logged=MANIFEST, store=ScheduleStore(rows), here=HERE, log_end=LOG_END
     )
-    writer = Writer(settings, 3)
+    writer = RecoveryWriter(settings, 3)
     writer.write(found, replace(PLAN, base=NOTHING, rewrites=True))
     kept: Any = writer._producer
     return list(kept.records)

@@ -15,9 +15,9 @@ import pytest
 
 from belfry.registry.answers import (
     Missing,
+    RegistryUnreachable,
     RegistryUnreachableError,
     SchemaRefusedError,
-    Unreachable,
     Unusable,
 )
 from belfry.registry.client import MAX_MISSING, MISSING_S, Registry
@@ -140,9 +140,9 @@ def test_whatever_is_no_answer_is_unreachable(
     fake: FakeRegistry, registry: Registry, answer: Reply
 ) -> None:
     fake.answer = answer
-    assert isinstance(registry.writer_schema(7), Unreachable)
+    assert isinstance(registry.writer_schema(7), RegistryUnreachable)
     fake.answer = reply(200, schema='"string"')
-    assert not isinstance(registry.writer_schema(7), Unreachable)
+    assert not isinstance(registry.writer_schema(7), RegistryUnreachable)
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ def test_nobody_listens() -> None:
         free.bind(("127.0.0.1", 0))
         registry = Registry(f"http://127.0.0.1:{free.getsockname()[1]}")
     answer = registry.writer_schema(1)
-    assert isinstance(answer, Unreachable)
+    assert isinstance(answer, RegistryUnreachable)
     assert "ConnectError" in answer.reason
     with pytest.raises(RegistryUnreachableError, match="check that it runs"):
         registry.register("s", "FiredEvent")
@@ -194,7 +194,7 @@ def test_one_that_listens_and_is_silent_costs_the_time_out_once() -> None:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
         registry = Registry(url, {"timeout": "0.3"})
         started = time.perf_counter()
-        assert isinstance(registry.writer_schema(1), Unreachable)
+        assert isinstance(registry.writer_schema(1), RegistryUnreachable)
         assert 0.2 < time.perf_counter() - started < 2
         registry.close()
 

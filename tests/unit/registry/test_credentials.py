@@ -21,7 +21,7 @@ from cryptography.x509.oid import NameOID
 from belfry.client.errors import BadProperty
 from belfry.client.schemas import RegisteredSchemas
 from belfry.registry.addresses import shown
-from belfry.registry.answers import RegistryAddressError, Unreachable
+from belfry.registry.answers import RegistryAddressError, RegistryUnreachable
 from belfry.registry.client import Registry
 from belfry.registry.subjects import open_registry
 from belfry.settings import Settings
@@ -89,7 +89,7 @@ def test_a_password_is_passed_through(
     monkeypatch.setenv("BELFRY_SCHEMA_REGISTRY_URL", url)
     without = open_registry(Settings())
     assert without is not None
-    assert isinstance(without.writer_schema(1), Unreachable)
+    assert isinstance(without.writer_schema(1), RegistryUnreachable)
     without.close()
     monkeypatch.setenv("BELFRY_REGISTRY__BASIC_AUTH_USER_INFO", "belfry:s3cret")
     registry = open_registry(Settings())
@@ -101,7 +101,7 @@ def test_a_password_is_passed_through(
 def test_a_password_in_the_address_is_not_shown() -> None:
     registry = Registry("http://belfry:s3cret@127.0.0.1:1")
     answer = registry.writer_schema(1)
-    assert isinstance(answer, Unreachable)
+    assert isinstance(answer, RegistryUnreachable)
     assert "s3cret" not in registry.url + answer.reason
     registry.close()
 
@@ -149,7 +149,7 @@ def test_a_certificate_is_checked_against_the_given_authority(
     url = f"https://127.0.0.1:{server.server_port}"
     password = {"basic.auth.user.info": "belfry:s3cret"}
     stranger = Registry(url, password)
-    assert isinstance(stranger.writer_schema(1), Unreachable)
+    assert isinstance(stranger.writer_schema(1), RegistryUnreachable)
     stranger.close()
     friend = Registry(url, {**password, "ssl.ca.location": str(cert)})
     assert friend.writer_schema(1) == catalogue.schema("FiredEvent")

@@ -35,7 +35,7 @@ def _fields() -> list[dict[str, Any]]:
 
 def test_a_request_with_its_schema_in_a_header_is_read() -> None:
     value, headers = written()
-    assert framing.read_frame(value, headers).kind is framing.Kind.HEADER
+    assert framing.read_frame(value, headers).kind is framing.FrameKind.HEADER
     record = (0, 0, None, value, headers)
     reader = RequestReader()
     (reference,) = reader.unknown_schemas([record])

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from threading import Event, Lock
 from typing import Any
 
-from belfry.registry.answers import Missing, Unreachable, WriterSchema
+from belfry.registry.answers import Missing, RegistryUnreachable, WriterSchema
 from belfry.registry.client import MISSING_S
 from belfry.registry.lookups import DOUBTS, MOST_WANTED, THREADS, WANTED_S, Lookups
 from belfry.schedules.rejections import Rejection
@@ -128,7 +128,7 @@ def test_what_nobody_waits_for_any_more_is_not_asked_for() -> None:
 
 
 def test_a_registry_in_doubt_is_asked_for_one_schema_at_a_time_a_second_apart() -> None:
-    registry, now = Registry(Unreachable("refused")), [100.0]
+    registry, now = Registry(RegistryUnreachable("refused")), [100.0]
     registry.may.set()
     with lookups(registry, now) as found:
         for number in range(10):
@@ -146,7 +146,7 @@ def test_a_registry_in_doubt_is_asked_for_one_schema_at_a_time_a_second_apart() 
 
 def test_a_registry_is_silent_once_it_has_been_in_doubt_for_long_until_it_answers() -> None:
     """The probes go on though nobody asks."""
-    registry, now = Registry(Unreachable("refused")), [100.0]
+    registry, now = Registry(RegistryUnreachable("refused")), [100.0]
     registry.may.set()
     with lookups(registry, now) as found:
         for number in range(DOUBTS):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import product
 
 from belfry.schedules.request import ACTIONS, KEEPING
-from belfry.schedules.transitions import TABLE, State, Step, table
+from belfry.schedules.transitions import TABLE, State, Transition, table
 
 
 def test_every_state_and_action_has_a_step() -> None:
@@ -13,7 +13,7 @@ def test_every_state_and_action_has_a_step() -> None:
 
 
 def test_every_step_is_taken_somewhere() -> None:
-    assert set(TABLE.values()) == set(Step)
+    assert set(TABLE.values()) == set(Transition)
 
 
 def test_keeping_actions_are_actions() -> None:

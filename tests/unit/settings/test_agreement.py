@@ -10,7 +10,7 @@ from belfry.settings import ClusterSettings, DeliverySettings, Settings
 from belfry.settings.agreement import (
     AGREED,
     OWN,
-    Rule,
+    AgreementRule,
     cluster_differences,
     decode,
     differences,
@@ -61,7 +61,7 @@ def test_every_setting_has_one_answer() -> None:
 
 
 def test_every_setting_that_may_change_is_compared() -> None:
-    may_change = {name for name, each in AGREED.items() if each.rule is not Rule.FIXED}
+    may_change = {name for name, each in AGREED.items() if each.rule is not AgreementRule.FIXED}
     assert may_change - {"http_worker_secret_also"} == set(OTHERS)
 
 
@@ -118,7 +118,7 @@ def test_secrets_agree_where_each_believes_what_the_other_signs(
     )
     found = differences(one, other)
     assert found == [] if agree else named(found) == ["http_worker_secret"]
-    assert all(each.rule is Rule.TOGETHER for each in found)
+    assert all(each.rule is AgreementRule.TOGETHER for each in found)
 
 
 def test_no_secret_is_said() -> None:
@@ -162,7 +162,7 @@ def test_fixed_settings_are_compared_by_name() -> None:
     )
     found = cluster_differences(four, eight)
     assert told(found) == "BELFRY_CLUSTER__PARTITIONS is 8 here, and was kept as 4"
-    assert found[0].rule is Rule.FIXED
+    assert found[0].rule is AgreementRule.FIXED
     assert cluster_differences(b'{"partitions":4}', four) == []
 
 

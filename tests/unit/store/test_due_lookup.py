@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
-from belfry.store.due_lookup import due_counts, due_page
+from belfry.store.buckets import buckets, waiting_of
+from belfry.store.due_lookup import due_page
 from belfry.store.layout import keys
+from belfry.store.layout.pending import PAUSED, with_flags
 from belfry.store.layout.records import (
     BEHIND_LOCK,
     IN_CATCH_UP,
@@ -38,6 +40,8 @@ class DueShelf(Shelf):
         """One more that waits there."""
         self._seq += 1
         record = pending(tenant, schedule_id, due_ms, self._seq)
+        if where == IN_PAUSED:
+            record = with_flags(record, PAUSED)
         name = keys.schedule_key(tenant, schedule_id)
         self._store.keep(name, record, Location(where, due_ms, self._seq, gate))
         self._store.commit(STATE)
@@ -113,8 +117,8 @@ def test_what_others_have_due_costs_nothing_and_is_not_told(shelf: DueShelf) -> 
         shelf.add("crowd", f"x{number}", NOW_MS)
     page = due_page(shelf.rows, Wanted(b"t", due_from_ms=0), None, NOW_MS, limit=9, examine=50)
     assert (page.examined, len(page.found), page.after) == (5, 5, None)
-    _, examined, after = due_counts(shelf.rows, Wanted(b"t", due_from_ms=0), None, examine=50)
-    assert (examined, after) == (5, None)
+    found, after = buckets(shelf.rows, b"t", 0, None, limit=50)
+    assert (len(found), after) == (5, None)
 
 
 def test_a_page_of_a_tenant_with_a_long_queue_is_bounded(shelf: DueShelf) -> None:
@@ -134,8 +138,9 @@ def test_what_waits_for_something_else_is_listed_and_counted(shelf: DueShelf) ->
     shelf.put("w", "paused", NOW_MS - MINUTE_MS, IN_PAUSED)
     wanted = Wanted(b"w", due_until_ms=NOW_MS)
     assert shelf.due(wanted, 2, EXAMINE) == ["queue", "late", "locked"]
-    counted, _, _ = due_counts(shelf.rows, wanted, None, examine=EXAMINE)
-    assert sum(counted.values()) == 3
+    counted, _ = buckets(shelf.rows, b"w", 0, NOW_MS, limit=EXAMINE)
+    assert [each.waiting for each in counted] == [1, 1, 1]
+    assert waiting_of(shelf.rows, b"w") == 4
 
 
 def test_names_that_leave_a_window_take_no_others_with_them(shelf: DueShelf) -> None:
@@ -155,24 +160,6 @@ def test_names_that_join_a_window_push_no_others_out(shelf: DueShelf) -> None:
 def test_a_cursor_that_somebody_made_up_leads_to_no_others(shelf: DueShelf, after: bytes) -> None:
     page = due_page(shelf.rows, Wanted(b"t", due_from_ms=0), after, NOW_MS, limit=9, examine=9)
     assert all(standing.name.startswith(b"t/") for standing in page.found)
-
-
-def test_counts_per_minute(shelf: DueShelf) -> None:
-    minute_ms = NOW_MS // MINUTE_MS * MINUTE_MS
-    shelf.add("t", "late", NOW_MS - MINUTE_MS, held=True)
-    shelf.add("t", "also", NOW_MS + 1)
-    found: dict[int, int] = {}
-    after: bytes | None = None
-    while True:
-        wanted = Wanted(b"t", due_from_ms=0)
-        counted, examined, after = due_counts(shelf.rows, wanted, after, examine=4)
-        assert examined <= 4
-        for minute, count in counted.items():
-            found[minute] = found.get(minute, 0) + count
-        if after is None:
-            break
-    expected = {minute_ms + n * MINUTE_MS: 1 for n in (-1, 0, 1, 2, 3, 4)}
-    assert found == {**expected, minute_ms: 2}
 
 
 def test_locks_of_one_tenant_page_by_page(shelf: DueShelf) -> None:

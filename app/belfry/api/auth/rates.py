@@ -8,7 +8,7 @@ from typing import Final
 MOST_NAMES: Final = 10_000
 
 
-class Rate:
+class TokenBuckets:
     """A bucket of tokens for each name: `per_second` flow in, a second's worth is kept.
 
     What costs more than is left is let in while a token is there, and the name waits for the rest
@@ -59,7 +59,7 @@ class Rate:
         return min(rate, left + max(0.0, now_ms - then_ms) * rate / 1000)
 
 
-class Failures:
+class FailedTokens:
     """Addresses that showed tokens which are worth nothing, and tokens that were good there.
 
     An address with too many failures is refused before its token is looked at.  Tokens that were
@@ -68,7 +68,7 @@ class Failures:
 
     def __init__(self, per_second: float) -> None:
         """At most so many failures a second of one address."""
-        self._rate = Rate(per_second)
+        self._rate = TokenBuckets(per_second)
         self._good: dict[bytes, None] = {}
 
     def wait_s(self, address: str, shown: str | None, now_ms: float) -> float:

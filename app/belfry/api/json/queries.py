@@ -28,14 +28,14 @@ class DueRange(Known):
     cursor: str | None = Field(None, max_length=2000, description="Of the page before.")
 
 
-class Pages(Known):
+class PageQuery(Known):
     """Which part of a list is asked for."""
 
     limit: int = Field(100, ge=1, le=1000)
     cursor: str | None = Field(None, max_length=2000, description="Of the page before.")
 
 
-class Filters(DueRange):
+class ListQuery(DueRange):
     """Which schedules a list shows."""
 
     prefix: str = Field("", max_length=255, description="Beginning of the ids.")
@@ -57,7 +57,7 @@ class Filters(DueRange):
         )
 
 
-class Asking(Known):
+class ChangeQuery(Known):
     """How a change is asked for."""
 
     wait: Literal["accepted", "none"] = Field(
@@ -71,7 +71,7 @@ class Asking(Known):
         return self.wait == "accepted"
 
 
-class AskingWhy(Asking):
+class AskingWhy(ChangeQuery):
     """The same for requests without a body."""
 
     reason: str | None = Field(None, max_length=2000, description="Why; kept in the history.")
@@ -107,9 +107,9 @@ class Conditions(Match):
 
 
 DueRangeQuery = Annotated[DueRange, Query()]
-PagesQuery = Annotated[Pages, Query()]
-FiltersQuery = Annotated[Filters, Query()]
-AskingQuery = Annotated[Asking, Query()]
+PagesQuery = Annotated[PageQuery, Query()]
+FiltersQuery = Annotated[ListQuery, Query()]
+AskingQuery = Annotated[ChangeQuery, Query()]
 AskingOfFireQuery = Annotated[AskingOfFire, Query()]
 AskingWhyQuery = Annotated[AskingWhy, Query()]
 MatchHeaders = Annotated[Match, Header()]

@@ -15,6 +15,7 @@ from pydantic import BaseModel, Field, create_model
 
 from belfry.api.auth.access import Principal, Role
 from belfry.client.verdict import Verdict
+from belfry.engine.drained import Drained
 from belfry.schedules.field import Form
 from belfry.schedules.fields import OF_A_RULE, WHEN
 from belfry.schedules.identity import generation_of
@@ -22,8 +23,9 @@ from belfry.schedules.instants import format_instant
 from belfry.schedules.masking import masked_target
 from belfry.schedules.rule import Rule, decode_rule, has_targets, targets_in
 from belfry.schedules.targets import records_in
-from belfry.schedules.triggers.kind import Kind
+from belfry.schedules.triggers.kind import TriggerKind
 from belfry.schedules.triggers.registry import BY_CODE, KINDS
+from belfry.store.layout.buckets import Bucket
 from belfry.store.layout.pending import Pending, decode_headers
 from belfry.store.layout.records import LOCKS_GROUP, LOCKS_OWN
 from belfry.store.lock_lookup import Lock
@@ -144,15 +146,28 @@ class CountsAnswer(BaseModel):
     """Waiting schedules per minute in which they are due."""
 
     counts: list[CountAnswer]
-    examined: int
+    drained: list[DrainedAnswer] = Field(
+        description="Minutes of the range that ended lately, as far as the owner remembers them."
+    )
+    examined: int = Field(description="Minutes on this page.")
     cursor: str | None
 
 
+class DrainedAnswer(BaseModel):
+    """A minute that has passed, and in which nothing waits any more."""
+
+    minute: str
+    drained_at: str = Field(description="When the last schedule of the minute left.")
+    late_ms: int = Field(description="How long that was after the last due instant of the minute.")
+
+
 class CountAnswer(BaseModel):
-    """One minute; a minute that two pages share is counted in parts."""
+    """One minute of one partition; a tenant in several has a minute in parts, on several pages."""
 
     minute: str
     pending: int
+    first_due_at: str = Field(description="None of them is due earlier.")
+    last_due_at: str = Field(description="None of them is due later.")
 
 
 class VerdictAnswer(BaseModel):
@@ -217,6 +232,25 @@ def summary(standing: Standing) -> dict[str, Any]:
     return found
 
 
+def count(bucket: Bucket) -> dict[str, Any]:
+    """One minute bucket as it is shown."""
+    return {
+        "minute": moment(bucket.minute_ms),
+        "pending": bucket.waiting,
+        "first_due_at": moment(bucket.first_ms),
+        "last_due_at": moment(bucket.last_ms),
+    }
+
+
+def drained(ended: Drained) -> dict[str, Any]:
+    """The end of a minute bucket as it is shown."""
+    return {
+        "minute": moment(ended.minute_ms),
+        "drained_at": moment(ended.drained_at_ms),
+        "late_ms": ended.late_ms,
+    }
+
+
 def lock(tenant: str, held: Lock) -> dict[str, Any]:
     """An ack lock."""
     fire = held.awaited
@@ -266,7 +300,7 @@ def _ruled(rule: Rule) -> dict[str, Any]:
     return {name: value for name, value in found.items() if value is not None}
 
 
-def _said(kind: Kind, when: int | str | None) -> dict[str, Any]:
+def _said(kind: TriggerKind, when: int | str | None) -> dict[str, Any]:
     """What the kind's own field says."""
     shown = moment(when) if isinstance(when, int) and kind.field.form is Form.INSTANT else when
     return {kind.field.name: shown}

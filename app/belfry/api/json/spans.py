@@ -17,7 +17,7 @@ from belfry.api.json.bodies import Instant
 from belfry.api.json.cursors import question, read_cursor, write_cursor
 from belfry.api.json.queries import Known
 from belfry.api.problems import Problem
-from belfry.history.layout import Place
+from belfry.history.layout import SortKey
 
 # The last millisecond that RFC 3339 can say, and the last offset of a topic.
 LAST_MS: Final = 253_402_300_799_999
@@ -49,7 +49,7 @@ class HistorySpan(Span):
         """A digest of the question that a cursor has to belong to; `whose` is a tenant or more."""
         return question("history", whose, self.from_, self.until)
 
-    def start(self, asked: bytes) -> Place | None:
+    def start(self, asked: bytes) -> SortKey | None:
         """Where the page begins, None for the first; raises `Problem` for what is no cursor."""
         if self.cursor is None:
             return None
@@ -64,21 +64,21 @@ class HistorySpan(Span):
         return place
 
 
-def cursor_to(place: Place | None, asked: bytes) -> str | None:
+def cursor_to(place: SortKey | None, asked: bytes) -> str | None:
     """The cursor of a page that begins at a place; null for none."""
     if place is None:
         return None
     return write_cursor(asked, place.partition, _KEY.pack(place.at_ms, place.offset))
 
 
-def _place(partition: int, key: bytes) -> Place | None:
+def _place(partition: int, key: bytes) -> SortKey | None:
     """The place that a cursor names, None where there cannot be one."""
     if len(key) != _KEY.size:
         return None
     at_ms, offset = _KEY.unpack(key)
     if not (0 <= at_ms <= LAST_MS and offset <= LAST_OFFSET):
         return None
-    return Place(at_ms, partition, offset)
+    return SortKey(at_ms, partition, offset)
 
 
 SpanQuery = Annotated[Span, Query()]

@@ -32,16 +32,16 @@ from belfry.api.routes.schedules import plain_calls, schedule_routes
 from belfry.api.routes.tenant_list import tenant_list_routes
 from belfry.api.routes.tenants import tenant_routes
 from belfry.api.server.guard import Guard
-from belfry.api.server.limits import Limits
+from belfry.api.server.limits import PortLimits
 from belfry.api.server.measured import Measured
-from belfry.api.workers.parts import Parts
+from belfry.api.workers.parts import ApiDependencies
 from belfry.api.workers.reading import Reads
 from belfry.api.workers.view import WorkerView
 from belfry.console import ASSETS
 from belfry.console.routes import console_routes
 from belfry.telemetry.metrics import Metrics
 
-HEALTH: Final = Limits(addresses=True, under_way=100, body_bytes=1_000, bulk_bytes=1_000)
+HEALTH: Final = PortLimits(addresses=True, under_way=100, body_bytes=1_000, bulk_bytes=1_000)
 DESCRIPTION: Final = (
     "Schedules events with Kafka, without knowing Kafka. Any worker answers for any tenant. Errors"
     " are RFC 9457 problem documents; instants are RFC 3339 with an offset or epoch milliseconds."
@@ -52,11 +52,11 @@ def create_app(
     view: WorkerView,
     metrics: Metrics,
     more: Iterable[APIRouter] = (),
-    parts: Parts | None = None,
-    limits: Limits = Limits(),  # frozen
+    parts: ApiDependencies | None = None,
+    limits: PortLimits = PortLimits(),  # frozen
 ) -> FastAPI:
     """The application that shows the worker behind `view`; `more` adds routes to it."""
-    parts = parts or Parts(Gate(), (), _now_ms)
+    parts = parts or ApiDependencies(Gate(), (), _now_ms)
     callers = Callers(parts, limits.per_second, limits.failures_per_second)
     reads = Reads(parts)
     metrics.api_keys(figures_of(parts.gate.keys, parts.now_ms))
@@ -117,7 +117,7 @@ def _now_ms() -> float:
     return time() * 1000
 
 
-def _closing(parts: Parts) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
+def _closing(parts: ApiDependencies) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
         yield

@@ -2,7 +2,7 @@
 
 One place, in front of all others, sees every request with its answer, so no route can forget to
 tell.  What only the inside knows (the caller, the verdict, which fields of a policy change) is put
-down on the request's `Note` by whoever knows it.
+down on the request's `RequestNotes` by whoever knows it.
 
     PUT    /v1/tenants/{tenant}                            policy.set
     DELETE /v1/tenants/{tenant}                            policy.remove
@@ -28,7 +28,7 @@ from urllib.parse import unquote
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from belfry.api.notes import NOTE, Note
+from belfry.api.notes import NOTE, RequestNotes
 from belfry.audit.trail import Trail
 from belfry.wire.audit import AuditEvent, Object, Result
 
@@ -49,7 +49,7 @@ _BY_METHOD: Final = {"PUT": "schedule.put", "DELETE": "schedule.cancel"}
 _OF_POLICY: Final = {"PUT": "policy.set", "DELETE": "policy.remove"}
 
 
-class Asked(NamedTuple):
+class AuditedRequest(NamedTuple):
     """What a request is about."""
 
     action: str
@@ -57,30 +57,30 @@ class Asked(NamedTuple):
     object: str | None = None
 
 
-def asked_by(method: str, path: str) -> Asked:
+def asked_by(method: str, path: str) -> AuditedRequest:
     """What a request of this method to this path, as it was written, is about."""
     found = _TENANT.fullmatch(path)
     tenant = None if found is None else unquote(found[1])
     if method in CHANGES_NOTHING or path == _PREVIEW:
-        return Asked(READ, tenant)
+        return AuditedRequest(READ, tenant)
     if found is None or tenant is None:
-        return Asked(method.lower())
+        return AuditedRequest(method.lower())
     rest = found[2]
     if rest is None and method in _OF_POLICY:
-        return Asked(_OF_POLICY[method], tenant, tenant)
+        return AuditedRequest(_OF_POLICY[method], tenant, tenant)
     if rest == "schedules" and method == "POST":
-        return Asked("schedule.create", tenant)
+        return AuditedRequest("schedule.create", tenant)
     named = _SCHEDULE.fullmatch(rest or "")
     if named is not None:
         return _of_schedule(method, tenant, named[1])
-    return Asked(method.lower(), tenant)
+    return AuditedRequest(method.lower(), tenant)
 
 
-def _of_schedule(method: str, tenant: str, named: str) -> Asked:
+def _of_schedule(method: str, tenant: str, named: str) -> AuditedRequest:
     acts = _ACTION.fullmatch(named) if method == "POST" else None
     if acts is not None:
-        return Asked(f"schedule.{acts[2]}", tenant, unquote(acts[1]))
-    return Asked(_BY_METHOD.get(method, method.lower()), tenant, unquote(named))
+        return AuditedRequest(f"schedule.{acts[2]}", tenant, unquote(acts[1]))
+    return AuditedRequest(_BY_METHOD.get(method, method.lower()), tenant, unquote(named))
 
 
 class Audited:
@@ -97,7 +97,7 @@ class Audited:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        known, status = Note(), HTTPStatus.INTERNAL_SERVER_ERROR.value
+        known, status = RequestNotes(), HTTPStatus.INTERNAL_SERVER_ERROR.value
 
         async def told(message: MutableMapping[str, Any]) -> None:
             nonlocal status
@@ -112,7 +112,7 @@ class Audited:
             NOTE.reset(token)
             self._book(scope, known, status)
 
-    def _book(self, scope: Scope, known: Note, status: int) -> None:
+    def _book(self, scope: Scope, known: RequestNotes, status: int) -> None:
         if known.forwarded or _noted_inside(scope, known):
             return
         verdicts = any(each.outcome for each in known.objects)
@@ -131,7 +131,7 @@ class Audited:
             self._trail.note(each)
 
 
-def _noted_inside(scope: Scope, known: Note) -> bool:
+def _noted_inside(scope: Scope, known: RequestNotes) -> bool:
     """Whether it is for the console, which asks the API: that request has a note of its own.
 
     What the port refuses has reached no page, and is noted here.
@@ -140,7 +140,9 @@ def _noted_inside(scope: Scope, known: Note) -> bool:
     return is_page and known.code is None
 
 
-def _event(scope: Scope, known: Note, asked: Asked, when: tuple[int, int]) -> AuditEvent:
+def _event(
+    scope: Scope, known: RequestNotes, asked: AuditedRequest, when: tuple[int, int]
+) -> AuditEvent:
     """The event of a request; `when` are its status and the instant of the answer."""
     status, at = when
     headers = Headers(scope=scope)
@@ -165,7 +167,7 @@ def _event(scope: Scope, known: Note, asked: Asked, when: tuple[int, int]) -> Au
     )
 
 
-def _parts(event: AuditEvent, known: Note) -> Iterator[AuditEvent]:
+def _parts(event: AuditEvent, known: RequestNotes) -> Iterator[AuditEvent]:
     """The events of one request: one, or some where it is about many schedules."""
     if not (known.many and known.objects):
         yield event

@@ -10,10 +10,10 @@ from fastapi import Depends, Request, Security
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from belfry.api.auth.access import Principal, Role, check
-from belfry.api.auth.rates import Failures, Rate
+from belfry.api.auth.rates import FailedTokens, TokenBuckets
 from belfry.api.notes import note
 from belfry.api.problems import Problem
-from belfry.api.workers.parts import Parts
+from belfry.api.workers.parts import ApiDependencies
 from belfry.api.workers.peers import FORWARDED, Target
 
 BEARER: Final = HTTPBearer(
@@ -28,12 +28,12 @@ class Callers:
     """Makes the dependencies of routes."""
 
     def __init__(
-        self, parts: Parts, per_second: float, failures_per_second: float = FAILURES
+        self, parts: ApiDependencies, per_second: float, failures_per_second: float = FAILURES
     ) -> None:
         """Calls a second of one caller, and refused tokens a second of one address."""
         self._parts = parts
-        self._rate = Rate(per_second)
-        self._failures = Failures(failures_per_second)
+        self._rate = TokenBuckets(per_second)
+        self._failures = FailedTokens(failures_per_second)
 
     def who(self, role: Role) -> Principal:
         """A parameter's default: the caller, who has this role, for the tenant in the path."""

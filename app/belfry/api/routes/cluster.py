@@ -25,7 +25,7 @@ from belfry.api.routes.answers import (
 )
 from belfry.api.routes.callers import Callers
 from belfry.api.workers.everyone import ask_others
-from belfry.api.workers.parts import Parts
+from belfry.api.workers.parts import ApiDependencies
 from belfry.api.workers.peers import Target
 from belfry.api.workers.view import WorkerView
 from belfry.telemetry.metrics import Metrics
@@ -42,7 +42,9 @@ class ClusterAsked(Known):
 ClusterQuery = Annotated[ClusterAsked, Query()]
 
 
-def cluster_routes(view: WorkerView, metrics: Metrics, parts: Parts, callers: Callers) -> APIRouter:
+def cluster_routes(
+    view: WorkerView, metrics: Metrics, parts: ApiDependencies, callers: Callers
+) -> APIRouter:
     """Routes that show the cluster as the worker behind `view` and its peers know it."""
     routes = APIRouter(prefix="/v1", tags=["cluster"])
 
@@ -70,7 +72,7 @@ def cluster_routes(view: WorkerView, metrics: Metrics, parts: Parts, callers: Ca
 
 
 async def _others(
-    view: WorkerView, parts: Parts, caller: Principal
+    view: WorkerView, parts: ApiDependencies, caller: Principal
 ) -> dict[str, WorkerAnswer | None]:
     """The other workers of the group by name; None for those that do not answer."""
     answers = await ask_others(view, parts, caller, ALONE)

@@ -18,7 +18,7 @@ from belfry.api.auth.access import Principal
 from belfry.api.problems import Problem
 from belfry.api.server.threads import Threads
 from belfry.api.workers.holdings import NotHeld
-from belfry.api.workers.parts import RETRY_SOON, Parts
+from belfry.api.workers.parts import RETRY_SOON, ApiDependencies
 from belfry.api.workers.reading import Reads
 from belfry.api.workers.request_client import NotWritten
 from belfry.engine.effects import Effects, Fired
@@ -43,7 +43,7 @@ class Copied(Response):
 class DryRuns:
     """Fires copies; belongs to one event loop."""
 
-    def __init__(self, parts: Parts, reads: Reads) -> None:
+    def __init__(self, parts: ApiDependencies, reads: Reads) -> None:
         self._parts = parts
         self._reads = reads
         self._threads = Threads("dry runs", MOST)

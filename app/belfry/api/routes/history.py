@@ -24,13 +24,13 @@ from belfry.api.json.spans import HistoryQuery, HistorySpan, SpanQuery, cursor_t
 from belfry.api.routes.callers import Callers
 from belfry.api.routes.schedules import SCHEDULE
 from belfry.api.workers.holdings import NotHeld
-from belfry.api.workers.parts import Parts
+from belfry.api.workers.parts import ApiDependencies
 from belfry.api.workers.reading import Reads
 from belfry.api.workers.scatter_gather import Gatherer, book_of, opened, sent
 from belfry.history import counters
-from belfry.history.book import Page, page
+from belfry.history.book import HistoryPage, page
 from belfry.history.follower import Follower
-from belfry.history.layout import Place, after
+from belfry.history.layout import SortKey, after
 from belfry.schedules.identity import partition_of
 from belfry.schedules.masking import masked_url
 from belfry.schedules.outcomes import Outcome
@@ -104,7 +104,7 @@ class StatisticsAnswer(CountersAnswer):
     hours: list[HourAnswer]
 
 
-def history_routes(parts: Parts, reads: Reads, callers: Callers) -> APIRouter:
+def history_routes(parts: ApiDependencies, reads: Reads, callers: Callers) -> APIRouter:
     """Routes of histories and statistics."""
     routes = APIRouter(prefix="/v1", tags=["history"])
     gatherer = Gatherer(parts)
@@ -114,7 +114,7 @@ def history_routes(parts: Parts, reads: Reads, callers: Callers) -> APIRouter:
     return routes
 
 
-def _of_schedule(routes: APIRouter, parts: Parts, reads: Reads, callers: Callers) -> None:
+def _of_schedule(routes: APIRouter, parts: ApiDependencies, reads: Reads, callers: Callers) -> None:
     @routes.get(
         f"{SCHEDULE}/history",
         response_model=None,
@@ -170,7 +170,9 @@ def _of_tenant(routes: APIRouter, gatherer: Gatherer, callers: Callers) -> None:
         return sent(_merged(parts, span.limit, asked)) if isinstance(parts, list) else parts
 
 
-def _statistics(routes: APIRouter, parts: Parts, gatherer: Gatherer, callers: Callers) -> None:
+def _statistics(
+    routes: APIRouter, parts: ApiDependencies, gatherer: Gatherer, callers: Callers
+) -> None:
     @routes.get(
         "/tenants/{tenant}/statistics",
         response_model=None,
@@ -217,15 +219,15 @@ def _summed(answers: Iterable[dict[str, Any]], level: Level) -> dict[str, Any]:
 
 
 def _range(
-    source: Follower, tenant: str, span: HistorySpan, start: Place | None
-) -> tuple[Place, int]:
+    source: Follower, tenant: str, span: HistorySpan, start: SortKey | None
+) -> tuple[SortKey, int]:
     """Where a page begins, and before which instant it ends."""
     low_ms, until_ms = span.within(source.reach_ms(tenant.encode()))
-    low = Place(low_ms, 0, 0)
+    low = SortKey(low_ms, 0, 0)
     return low if start is None else max(low, start), until_ms
 
 
-def _events(found: Page) -> dict[str, Any]:
+def _events(found: HistoryPage) -> dict[str, Any]:
     """Events with their places, and where the rest begins."""
     shown = [[list(place), _shown(decode_lifecycle(body))] for place, body in found.found]
     return {"events": shown, "rest": None if found.rest is None else list(found.rest)}
@@ -236,16 +238,16 @@ def _merged(answers: list[dict[str, Any]], limit: int, asked: bytes) -> dict[str
 
     The page ends where the first of them stopped to look: behind that, others' events may be older.
     """
-    rests = [Place(*answer["rest"]) for answer in answers if answer["rest"] is not None]
+    rests = [SortKey(*answer["rest"]) for answer in answers if answer["rest"] is not None]
     rest = min(rests, default=None)
-    events = [(Place(*place), event) for answer in answers for place, event in answer["events"]]
+    events = [(SortKey(*place), event) for answer in answers for place, event in answer["events"]]
     events = sorted((each for each in events if rest is None or each[0] < rest), key=_by_place)
     if len(events) > limit:
         rest = after(events[limit - 1][0])
     return {"events": [event for _, event in events[:limit]], "cursor": cursor_to(rest, asked)}
 
 
-def _by_place(event: tuple[Place, Any]) -> Place:
+def _by_place(event: tuple[SortKey, Any]) -> SortKey:
     return event[0]
 
 

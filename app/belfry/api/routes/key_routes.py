@@ -20,8 +20,8 @@ from belfry.api.json.document import problems
 from belfry.api.json.queries import Known
 from belfry.api.routes.answers import instant
 from belfry.api.routes.callers import Callers
-from belfry.api.workers.parts import Parts
-from belfry.api.workers.peers import Target, Unreachable
+from belfry.api.workers.parts import ApiDependencies
+from belfry.api.workers.peers import PeerUnreachable, Target
 from belfry.api.workers.view import WorkerView
 from belfry.balance.roster import Seat
 from belfry.schedules.instants import parse_instant
@@ -97,7 +97,7 @@ KeysQuery = Annotated[KeysAsked, Query()]
 Rows = Callable[[], list[KeyRow]]
 
 
-def key_routes(view: WorkerView, parts: Parts, rows: Rows, callers: Callers) -> APIRouter:
+def key_routes(view: WorkerView, parts: ApiDependencies, rows: Rows, callers: Callers) -> APIRouter:
     """The route that shows the keys of `rows`."""
     routes = APIRouter(prefix="/v1", tags=["keys"])
 
@@ -134,7 +134,7 @@ def _together(answers: list[KeysAnswer], now_ms: float) -> KeysAnswer:
 
 
 async def _others(
-    view: WorkerView, parts: Parts, caller: Principal
+    view: WorkerView, parts: ApiDependencies, caller: Principal
 ) -> dict[str, KeysAnswer | None]:
     """What the other workers of the group tell, by name; None for those that do not answer."""
     mine = view.identity.worker_id
@@ -143,12 +143,12 @@ async def _others(
     return {seat.worker: answer for seat, answer in zip(seats, answers, strict=True)}
 
 
-async def _other(seat: Seat, parts: Parts, caller: Principal) -> KeysAnswer | None:
+async def _other(seat: Seat, parts: ApiDependencies, caller: Principal) -> KeysAnswer | None:
     try:
         async with asyncio.timeout(OTHERS_S):
             answer = await parts.peers.ask(seat.http, ALONE, caller, {})
         if answer.status_code != HTTPStatus.OK:
             return None
         return KeysAnswer.model_validate_json(bytes(answer.body))
-    except (Unreachable, TimeoutError, ValidationError):
+    except (PeerUnreachable, TimeoutError, ValidationError):
         return None

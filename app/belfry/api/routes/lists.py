@@ -21,10 +21,11 @@ from belfry.api.json import shapes
 from belfry.api.json.cursors import bad_cursor, question, read_cursor, write_cursor
 from belfry.api.server.threads import Threads
 from belfry.api.workers import waiting
-from belfry.api.workers.parts import Parts
+from belfry.api.workers.parts import ApiDependencies
 from belfry.api.workers.reading import Reads
 from belfry.store import lookup
-from belfry.store.due_lookup import due_counts, due_page
+from belfry.store.buckets import buckets
+from belfry.store.due_lookup import due_page
 from belfry.store.lock_lookup import locks
 from belfry.store.lookup import Wanted
 
@@ -45,7 +46,7 @@ Pages = Callable[[int, bytes | None], tuple[dict[str, Any], bytes | None]]
 class Lists:
     """Answers lists; belongs to one event loop."""
 
-    def __init__(self, parts: Parts, reads: Reads) -> None:
+    def __init__(self, parts: ApiDependencies, reads: Reads) -> None:
         self._parts = parts
         self._reads = reads
         self._threads = Threads("lists", MOST)
@@ -75,17 +76,26 @@ class Lists:
     async def counts(
         self, request: Request, caller: Principal, wanted: Wanted, cursor: str | None
     ) -> Response:
-        """A page of counts per minute."""
+        """A page of minute buckets."""
+        from_ms, until_ms = wanted.due_from_ms or 0, wanted.due_until_ms
 
         def pages(partition: int, after: bytes | None) -> tuple[dict[str, Any], bytes | None]:
-            found, examined, last = self._reads.read(
-                partition, lambda rows: due_counts(rows, wanted, after, examine=EXAMINE)
+            found, last = self._reads.read(
+                partition,
+                lambda rows: buckets(
+                    rows, wanted.tenant, from_ms, until_ms, after=after, limit=EXAMINE
+                ),
             )
-            shown = [
-                {"minute": shapes.moment(minute), "pending": count}
-                for minute, count in sorted(found.items())
-            ]
-            return {"counts": shown, "examined": examined}, last
+            ended = self._parts.ready.holdings.drained(partition) if after is None else ()
+            return {
+                "counts": [shapes.count(each) for each in found],
+                "drained": [
+                    shapes.drained(each)
+                    for each in ended
+                    if each.tenant == wanted.tenant and wanted.in_range(each.minute_ms)
+                ],
+                "examined": len(found),
+            }, last
 
         return await self._answer(request, caller, wanted, cursor, pages)
 

@@ -13,7 +13,7 @@ from belfry.api.auth.access import Principal
 from belfry.api.json import shapes
 from belfry.api.problems import Problem
 from belfry.api.workers.looks import Looks
-from belfry.api.workers.parts import Parts
+from belfry.api.workers.parts import ApiDependencies
 from belfry.api.workers.reading import Reads
 from belfry.api.workers.waiting import waiting
 from belfry.schedules.identity import etag_of
@@ -24,7 +24,7 @@ from belfry.store.lookup import Standing
 class ScheduleLookup:
     """Looks single schedules up, where they live and where they may have lived before."""
 
-    def __init__(self, parts: Parts, reads: Reads) -> None:
+    def __init__(self, parts: ApiDependencies, reads: Reads) -> None:
         self._reads = reads
         self._looks = Looks(reads, parts.now_ms)
         self._parts = parts

@@ -21,7 +21,7 @@ from belfry.api.json.shapes import moment
 from belfry.api.problems import Problem
 from belfry.api.routes.callers import Callers
 from belfry.api.server.threads import Threads
-from belfry.api.workers.parts import Parts
+from belfry.api.workers.parts import ApiDependencies
 from belfry.schedules.fields import EMPTY
 from belfry.schedules.preview import Preview, preview
 from belfry.schedules.rejections import Rejection
@@ -65,7 +65,7 @@ class PreviewAnswer(BaseModel):
     warnings: list[WarningAnswer]
 
 
-def preview_routes(parts: Parts, callers: Callers) -> APIRouter:
+def preview_routes(parts: ApiDependencies, callers: Callers) -> APIRouter:
     """The route of previews; it needs no broker."""
     routes = APIRouter(prefix="/v1", tags=["preview"])
     threads = Threads("previews", MOST)

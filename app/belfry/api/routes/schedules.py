@@ -39,7 +39,7 @@ from belfry.api.routes.express import Calls
 from belfry.api.routes.lists import Lists, MostRows
 from belfry.api.routes.lookup import ScheduleLookup
 from belfry.api.workers import writing
-from belfry.api.workers.parts import Parts
+from belfry.api.workers.parts import ApiDependencies
 from belfry.api.workers.reading import Reads
 from belfry.api.workers.writing import Writes, request_fields
 from belfry.store.lookup import Wanted
@@ -52,7 +52,7 @@ RESERVED: Final = (*ACTIONS, "ack", "dry-run")
 METHODS: Final = frozenset({"GET", "PUT", "POST", "DELETE", "PATCH", "HEAD", "OPTIONS", "TRACE"})
 
 
-def schedule_routes(parts: Parts, reads: Reads, callers: Callers) -> APIRouter:
+def schedule_routes(parts: ApiDependencies, reads: Reads, callers: Callers) -> APIRouter:
     """Routes of single schedules and of lists."""
     routes = APIRouter(prefix="/v1", tags=["schedules"])
     writes = Writes(parts, reads)
@@ -68,7 +68,7 @@ def schedule_routes(parts: Parts, reads: Reads, callers: Callers) -> APIRouter:
     return routes
 
 
-def plain_calls(parts: Parts, reads: Reads, callers: Callers) -> Calls:
+def plain_calls(parts: ApiDependencies, reads: Reads, callers: Callers) -> Calls:
     """What the routes of the most frequent calls do, for those that come without parameters."""
     writes = Writes(parts, reads)
 
@@ -173,8 +173,10 @@ def _listing(routes: APIRouter, lists: Lists, callers: Callers) -> None:
     ) -> Response:
         """How many schedules of a tenant are due in each minute.
 
-        Each page looks at 10 000 of the tenant's rows; add the pages up.  Paused schedules wait
-        for no instant and do not count; what waits for something else is counted where it is due.
+        The counts are kept with every change, so they cost the same however many wait.  A minute
+        counts as a whole, also where the range begins or ends within it.  A page has at most 10 000
+        minutes of one partition; add the pages up.  Paused schedules wait for no instant and do not
+        count; what waits for something else is counted where it is due.
         """
         wanted = Wanted(
             tenant.encode(), due_from_ms=range_.due_from or 0, due_until_ms=range_.due_until

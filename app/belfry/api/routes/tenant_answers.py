@@ -54,9 +54,6 @@ class TenantAnswer(BaseModel):
     tenant: str
     has_policy: bool
     pending: int = Field(description="Schedules that wait for their next due instant.")
-    is_counted: bool = Field(
-        description="Whether all that is pending was counted: a new owner counts for a while."
-    )
     fired: int
     rejected: int
     late_seconds: float = Field(description="Sum of the lateness of what fired.")
@@ -69,7 +66,6 @@ class TenantAnswer(BaseModel):
             tenant=tenant,
             has_policy=has_policy,
             pending=figures.pending,
-            is_counted=figures.is_counted,
             fired=figures.fired,
             rejected=figures.rejected,
             late_seconds=figures.late_ms / 1000,
@@ -83,7 +79,6 @@ class TenantAnswer(BaseModel):
             tenant=self.tenant,
             has_policy=self.has_policy or other.has_policy,
             pending=self.pending + other.pending,
-            is_counted=self.is_counted and other.is_counted,
             fired=self.fired + other.fired,
             rejected=self.rejected + other.rejected,
             late_seconds=self.late_seconds + other.late_seconds,

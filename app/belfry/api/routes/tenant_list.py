@@ -23,7 +23,7 @@ from belfry.api.problems import Problem
 from belfry.api.routes.callers import Callers
 from belfry.api.routes.tenant_answers import TenantAnswer, urgency
 from belfry.api.workers.everyone import ask_others
-from belfry.api.workers.parts import Parts
+from belfry.api.workers.parts import ApiDependencies
 from belfry.api.workers.peers import Target
 from belfry.api.workers.view import WorkerView
 from belfry.engine.tenant_figures import TenantFigures
@@ -70,7 +70,7 @@ _ORDERS: Final[dict[str, Callable[[TenantAnswer], Any]]] = {
 }
 
 
-def tenant_list_routes(view: WorkerView, parts: Parts, callers: Callers) -> APIRouter:
+def tenant_list_routes(view: WorkerView, parts: ApiDependencies, callers: Callers) -> APIRouter:
     """The route that lists tenants."""
     routes = APIRouter(prefix="/v1", tags=["tenants"])
 
@@ -107,7 +107,7 @@ def _own(view: WorkerView, caller: Principal) -> Found:
     }
 
 
-def _policies(parts: Parts, query: TenantsAsked, caller: Principal) -> list[TenantAnswer]:
+def _policies(parts: ApiDependencies, query: TenantsAsked, caller: Principal) -> list[TenantAnswer]:
     """Tenants that have a policy: those of a page, or all where figures say which come first."""
     names = parts.ready.policies.names()
     start = 0 if query.cursor is None else bisect_right(names, query.cursor)

@@ -28,7 +28,7 @@ from belfry.api.json.queries import Known
 from belfry.api.notes import note
 from belfry.api.problems import Problem
 from belfry.api.routes.callers import Callers
-from belfry.api.workers.parts import RETRY_SOON, Parts
+from belfry.api.workers.parts import RETRY_SOON, ApiDependencies
 from belfry.client.errors import Unavailable
 from belfry.client.tenants import BadPolicy, changed, removal_problem
 from belfry.policies.policy_client import PolicyClient
@@ -65,7 +65,7 @@ class Setting(Known):
     )
 
 
-class Removal(Known):
+class RemovalOptions(Known):
     """What becomes of what is pending."""
 
     cancel_pending: bool = Field(
@@ -74,10 +74,10 @@ class Removal(Known):
 
 
 SettingQuery = Annotated[Setting, Query()]
-RemovalQuery = Annotated[Removal, Query()]
+RemovalQuery = Annotated[RemovalOptions, Query()]
 
 
-def tenant_routes(parts: Parts, callers: Callers) -> APIRouter:
+def tenant_routes(parts: ApiDependencies, callers: Callers) -> APIRouter:
     """Routes of policies."""
     routes = APIRouter(prefix="/v1", tags=["tenants"])
     _listing(routes, parts, callers)
@@ -88,7 +88,7 @@ def tenant_routes(parts: Parts, callers: Callers) -> APIRouter:
     return routes
 
 
-def _listing(routes: APIRouter, parts: Parts, callers: Callers) -> None:
+def _listing(routes: APIRouter, parts: ApiDependencies, callers: Callers) -> None:
     @routes.get(
         "/tenants/{tenant}",
         response_model=None,
@@ -108,7 +108,9 @@ def _listing(routes: APIRouter, parts: Parts, callers: Callers) -> None:
         return _sent(shown)
 
 
-def _setting(routes: APIRouter, parts: Parts, callers: Callers, turn: asyncio.Lock) -> None:
+def _setting(
+    routes: APIRouter, parts: ApiDependencies, callers: Callers, turn: asyncio.Lock
+) -> None:
     @routes.put(
         "/tenants/{tenant}",
         response_model=None,
@@ -146,7 +148,9 @@ def _setting(routes: APIRouter, parts: Parts, callers: Callers, turn: asyncio.Lo
         return warned_of_policy(_sent(asdict(after)), after.http_targets)
 
 
-def _removing(routes: APIRouter, parts: Parts, callers: Callers, turn: asyncio.Lock) -> None:
+def _removing(
+    routes: APIRouter, parts: ApiDependencies, callers: Callers, turn: asyncio.Lock
+) -> None:
     @routes.delete(
         "/tenants/{tenant}",
         status_code=HTTPStatus.NO_CONTENT,

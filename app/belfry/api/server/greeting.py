@@ -17,14 +17,18 @@ from collections.abc import Callable
 from ssl import SSLContext
 from typing import Any
 
-from belfry.api.server.room import Room
+from belfry.api.server.room import Connections
 
 
 class Greeting(asyncio.Protocol):
     """One connection, from its acceptance to the end of its handshake."""
 
     def __init__(
-        self, room: Room, context: SSLContext, within_s: float, make: Callable[[], asyncio.Protocol]
+        self,
+        room: Connections,
+        context: SSLContext,
+        within_s: float,
+        make: Callable[[], asyncio.Protocol],
     ) -> None:
         """`make` gives who takes the connection over; the handshake ends `within_s` seconds."""
         self._room = room

@@ -24,7 +24,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from belfry.api.problems import Problem
 from belfry.api.server.incoming import Bodies, Body
-from belfry.api.server.limits import Limits, Traffic
+from belfry.api.server.limits import PortLimits, Traffic
 from belfry.api.server.measured import goes_on_as
 
 API: Final = "/v1/"
@@ -77,7 +77,7 @@ class Guard:
     def __init__(
         self,
         app: ASGIApp,
-        limits: Limits = Limits(),  # frozen
+        limits: PortLimits = PortLimits(),  # frozen
         traffic: Traffic | None = None,
     ) -> None:
         """Stand in front of `app`, and count in `traffic`."""
@@ -94,7 +94,7 @@ class Guard:
         headers = Headers(scope=scope)
         body = Body(receive, headers, self._limits, self._bodies)
         slot = _Slot(self._traffic)
-        answer = _Answer(send, body, slot)
+        answer = _SentAnswer(send, body, slot)
         refusal = self._refusal(headers, body)
         if refusal is not None:
             await refusal.response(scope["path"])(scope, receive, answer)
@@ -165,7 +165,7 @@ class _Slot:
             self._traffic.ended(monotonic())
 
 
-class _Answer:
+class _SentAnswer:
     """Sends, with the headers of every answer; knows whether it has begun."""
 
     def __init__(

@@ -11,7 +11,7 @@ from typing import Final
 import structlog
 from starlette.types import ASGIApp
 
-from belfry.api.server.room import Room
+from belfry.api.server.room import Connections
 from belfry.api.server.server import HttpAddressError, HttpServer, Manner
 from belfry.settings import ServerSettings
 
@@ -23,7 +23,7 @@ HIGHEST_PORT: Final = 65_535
 log = structlog.get_logger(__name__)
 
 
-class Ports:
+class HttpPorts:
     """The API's port and the one for health; `start` and `stop` are called once each."""
 
     def __init__(self, http: HttpServer, health: ASGIApp, settings: ServerSettings) -> None:
@@ -60,7 +60,7 @@ class Ports:
             port,
             guarded=True,  # It opens wherever the settings say.
             manner=Manner(
-                room=Room(MOST_CONNECTIONS, PER_ADDRESS),
+                room=Connections(MOST_CONNECTIONS, PER_ADDRESS),
                 name="health",
                 setting="BELFRY_HEALTH_PORT",
             ),

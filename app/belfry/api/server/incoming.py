@@ -14,7 +14,7 @@ from starlette.datastructures import Headers
 from starlette.types import Message, Receive
 
 from belfry.api.problems import Problem
-from belfry.api.server.limits import Limits
+from belfry.api.server.limits import PortLimits
 
 LINES: Final = ("application/x-ndjson", "application/jsonl", "application/json-lines")
 
@@ -43,7 +43,9 @@ class Bodies:
 class Body:
     """A request's body: its parts, as long as they come in time and are not too many."""
 
-    def __init__(self, receive: Receive, headers: Headers, limits: Limits, bodies: Bodies) -> None:
+    def __init__(
+        self, receive: Receive, headers: Headers, limits: PortLimits, bodies: Bodies
+    ) -> None:
         self._receive = receive
         self._bodies = bodies
         self._kept = 0
@@ -112,7 +114,7 @@ class Body:
         self._more = message.get("more_body", False)
 
 
-def _most_bytes(headers: Headers, limits: Limits) -> int:
+def _most_bytes(headers: Headers, limits: PortLimits) -> int:
     kind = headers.get("content-type", "").partition(";")[0].strip().lower()
     return limits.bulk_bytes if kind in LINES else limits.body_bytes
 

@@ -9,7 +9,7 @@ LATELY_S: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class PortLimits:
     """What the port lets in; `hosts` and `origins` are allowed besides names of this machine.
 
     With `addresses` any IP address is a good `Host` too: no web page has one as its own name.

@@ -19,7 +19,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from belfry.api.problems import Problem
 from belfry.api.server.guard import ANSWER_HEADERS
-from belfry.api.server.room import Room
+from belfry.api.server.room import Connections
 
 HEAD_SECONDS: Final = 5.0
 # Of a head, or of whatever else stands around a body; it comes in reads of some 256 KB at most.
@@ -42,7 +42,7 @@ class Protocol(HttpToolsProtocol):
     _unread_bytes = 0
     _refusal = ""
 
-    def __init__(self, room: Room, *args: Any, **more: Any) -> None:
+    def __init__(self, room: Connections, *args: Any, **more: Any) -> None:
         """`room` counts the connections of the port; the rest is uvicorn's."""
         super().__init__(*args, **more)
         self._room = room

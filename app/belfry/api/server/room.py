@@ -45,7 +45,7 @@ class _Crowd:
         return next(iter(self.fresh), None) or next(iter(self.idle), None)
 
 
-class Room:
+class Connections:
     """The connections of one port; belongs to its event loop."""
 
     def __init__(

@@ -22,7 +22,7 @@ from starlette.types import ASGIApp
 from belfry.api.server.greeting import Greeting
 from belfry.api.server.guard import is_loopback
 from belfry.api.server.protocol import HEAD_SECONDS, Protocol
-from belfry.api.server.room import Room
+from belfry.api.server.room import Connections
 
 START_SECONDS: Final = 10.0
 STOP_SECONDS: Final = 5.0
@@ -38,7 +38,7 @@ class HttpAddressError(Exception):
 class _Server(uvicorn.Server):
     """uvicorn's, which counts a caller from when it is accepted, not from when keys are agreed."""
 
-    def __init__(self, config: uvicorn.Config, room: Room) -> None:
+    def __init__(self, config: uvicorn.Config, room: Connections) -> None:
         super().__init__(config)
         self._room = room
 
@@ -64,7 +64,7 @@ class Manner:
     """
 
     proxies: Sequence[str] = ()
-    room: Room | None = None
+    room: Connections | None = None
     name: str = "http"
     setting: str = "BELFRY_HTTP_PORT"
 
@@ -95,7 +95,7 @@ class HttpServer:
         files: dict[str, Any] = {}
         if tls is not None:
             files = {"ssl_certfile": tls[0], "ssl_keyfile": tls[1]}
-        room = manner.room or Room()
+        room = manner.room or Connections()
         self._server = _Server(
             uvicorn.Config(
                 app,

@@ -10,15 +10,15 @@ from http import HTTPStatus
 from typing import Final
 
 from belfry.api.auth.access import Principal
-from belfry.api.workers.parts import Parts
-from belfry.api.workers.peers import Target, Unreachable
+from belfry.api.workers.parts import ApiDependencies
+from belfry.api.workers.peers import PeerUnreachable, Target
 from belfry.api.workers.view import WorkerView
 
 OTHERS_S: Final = 1.0
 
 
 async def ask_others(
-    view: WorkerView, parts: Parts, caller: Principal, target: Target
+    view: WorkerView, parts: ApiDependencies, caller: Principal, target: Target
 ) -> dict[str, bytes | None]:
     """What the other workers answer, by their names; None for those that do not."""
     mine = view.identity.worker_id
@@ -27,10 +27,10 @@ async def ask_others(
     return {seat.worker: answer for seat, answer in zip(seats, answers, strict=True)}
 
 
-async def _ask(url: str, parts: Parts, caller: Principal, target: Target) -> bytes | None:
+async def _ask(url: str, parts: ApiDependencies, caller: Principal, target: Target) -> bytes | None:
     try:
         async with asyncio.timeout(OTHERS_S):
             answer = await parts.peers.ask(url, target, caller, {})
-    except (Unreachable, TimeoutError):
+    except (PeerUnreachable, TimeoutError):
         return None
     return bytes(answer.body) if answer.status_code == HTTPStatus.OK else None

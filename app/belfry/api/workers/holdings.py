@@ -15,6 +15,7 @@ from typing import Final, TypeVar
 
 from rocksdict import DbClosedError
 
+from belfry.engine.drained import Drained
 from belfry.engine.ownership import Ownership
 from belfry.engine.read_lease import ReadLease
 from belfry.host.rocks import RocksMap
@@ -120,6 +121,10 @@ class Holdings:
     def position(self, partition: int) -> int:
         """Requests before this offset show in the store; raises `NotHeld`."""
         return self._owned(partition).engine.manifest.position
+
+    def drained(self, partition: int) -> tuple[Drained, ...]:
+        """Minute buckets that ended lately under this owner; raises `NotHeld`."""
+        return self._owned(partition).engine.drained()
 
     def waits(self, partition: int, tenant: str) -> tuple[Wait | None, Why | None]:
         """Why a tenant's events wait in a partition, and why nothing of it fires; None for not."""

@@ -36,7 +36,7 @@ class Open:
     policies: PolicyClient
 
 
-class Parts:
+class ApiDependencies:
     """Gate and peers from the first second, the rest once the worker is connected."""
 
     def __init__(

@@ -44,7 +44,7 @@ _CLAIM: Final = TypeAdapter(
 )
 
 
-class Unreachable(Exception):
+class PeerUnreachable(Exception):
     """The other worker did not answer."""
 
 
@@ -181,7 +181,7 @@ class Peers:
     async def ask(
         self, url: str, target: Target, principal: Principal, headers: dict[str, str]
     ) -> Response:
-        """Another worker's answer; raises `Unreachable`."""
+        """Another worker's answer; raises `PeerUnreachable`."""
         given = {**headers, FORWARDED: self.internal_token.write(target, principal)}
         address = url + target.path + (f"?{target.query}" if target.query else "")
         # The path is signed and looked up as it was written, so nothing may quote it anew.
@@ -205,7 +205,7 @@ class Peers:
                     kept[NOT_HELD] = answer.headers[NOT_HELD]
                 return Response(content, answer.status, kept)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise Unreachable(f"{url}: {type(error).__name__} {error}") from error
+            raise PeerUnreachable(f"{url}: {type(error).__name__} {error}") from error
 
     def _open(self) -> aiohttp.ClientSession:
         if self._session is None:

@@ -25,15 +25,15 @@ from starlette.responses import Response
 from belfry.api.auth.access import Principal
 from belfry.api.problems import Problem
 from belfry.api.workers.holdings import NotHeld
-from belfry.api.workers.parts import RETRY_SOON, Parts
+from belfry.api.workers.parts import RETRY_SOON, ApiDependencies
 from belfry.api.workers.peers import (
     AFTER,
     AT,
     FORWARDED,
     NOT_HELD,
     PASSED_ON,
+    PeerUnreachable,
     Target,
-    Unreachable,
     is_misdirected,
     number_told,
 )
@@ -51,7 +51,7 @@ Look = Callable[[OrderedMap], T]
 class Reads:
     """Finds the holder of a partition and lets it answer; belongs to one event loop."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: ApiDependencies) -> None:
         self._parts = parts
         self._written: dict[int, int] = {}
 
@@ -164,7 +164,7 @@ class Reads:
         try:
             target = await Target.of(request)
             answer = await self._parts.peers.ask(url, target, principal, headers)
-        except Unreachable as error:
+        except PeerUnreachable as error:
             return str(error)
         return f"{url} does not hold it any more" if is_misdirected(answer) else answer
 

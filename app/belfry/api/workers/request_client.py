@@ -23,7 +23,7 @@ from confluent_kafka import (
     Producer,
 )
 
-from belfry.api.workers.verdicts import Awaited, VerdictReader, asked_in_fields, settle
+from belfry.api.workers.verdicts import AwaitedVerdict, VerdictReader, asked_in_fields, settle
 from belfry.client.kafka import Cluster
 from belfry.client.verdict import Verdict
 from belfry.engine.effects import Fired
@@ -51,7 +51,7 @@ class TooLarge(Exception):
     """Kafka does not take a request of this size."""
 
 
-class NoVerdict(Exception):
+class VerdictTimeout(Exception):
     """A request was written and no verdict came in time."""
 
 
@@ -96,14 +96,14 @@ class RequestClient:
             # The same request twice at once: the second one is a DUPLICATE of the first.
             await asyncio.wait([other], timeout=timeout_s)
             await asyncio.sleep(0)
-        awaited = Awaited(loop.create_future())
+        awaited = AwaitedVerdict(loop.create_future())
         self._verdicts.expect(asked, awaited)
         try:
             self._write(fields, home, _told_to(awaited, loop))
             async with asyncio.timeout(timeout_s):
                 return await awaited.answer
         except TimeoutError:
-            raise NoVerdict(fields["request_id"]) from None
+            raise VerdictTimeout(fields["request_id"]) from None
         finally:
             self._verdicts.forget(asked)
 
@@ -190,7 +190,7 @@ def _meaning(error: Any) -> Exception:
 Delivered = Callable[[KafkaError | None, Message], None]
 
 
-def _told_to(awaited: Awaited, loop: asyncio.AbstractEventLoop) -> Delivered:
+def _told_to(awaited: AwaitedVerdict, loop: asyncio.AbstractEventLoop) -> Delivered:
     """A callback that says where a request was written, or that it was not."""
 
     def delivered(error: KafkaError | None, message: Message) -> None:

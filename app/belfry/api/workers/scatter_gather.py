@@ -19,8 +19,8 @@ from starlette.responses import Response
 
 from belfry.api.auth.access import Principal
 from belfry.api.problems import Problem
-from belfry.api.workers.parts import RETRY_SOON, Parts
-from belfry.api.workers.peers import FORWARDED, NOT_HELD, Target, Unreachable, number_in
+from belfry.api.workers.parts import RETRY_SOON, ApiDependencies
+from belfry.api.workers.peers import FORWARDED, NOT_HELD, PeerUnreachable, Target, number_in
 from belfry.history.book import Book
 from belfry.history.follower import Follower
 
@@ -35,7 +35,7 @@ Look = Callable[[Follower, frozenset[int]], Awaitable[Answer]]
 class Gatherer:
     """Asks each worker for the partitions that it follows; belongs to one event loop."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: ApiDependencies) -> None:
         self._parts = parts
 
     async def gather(
@@ -89,7 +89,7 @@ class Gatherer:
         headers = {FOLLOWED: ",".join(map(str, sorted(partitions)))}
         try:
             answer = await self._parts.peers.ask(url, target, caller, headers)
-        except Unreachable as error:
+        except PeerUnreachable as error:
             return partitions, str(error)
         if answer.status_code != HTTPStatus.OK:
             return partitions, f"{url} answers {answer.status_code}"

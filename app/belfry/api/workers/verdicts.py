@@ -35,7 +35,7 @@ Asked = tuple[bytes, bytes, bytes]
 log = structlog.get_logger(__name__)
 
 
-class Awaited:
+class AwaitedVerdict:
     """A verdict that is awaited: the one on the request that lies where ours was written.
 
     The same request may have been answered a moment ago, to another worker: that verdict has
@@ -71,7 +71,7 @@ class VerdictReader:
         self._head = head
         self._group = f"{settings.cluster.app_id}-http"
         self._decoder = Decoder("LifecycleEvent", only=True)
-        self._waiting: dict[Asked, Awaited] = {}
+        self._waiting: dict[Asked, AwaitedVerdict] = {}
         self._read: set[int] = set()
         self._consumer: Consumer | None = None
         self._looked = monotonic()
@@ -97,7 +97,7 @@ class VerdictReader:
         awaited = self._waiting.get(asked)
         return None if awaited is None else awaited.answer
 
-    def expect(self, asked: Asked, awaited: Awaited) -> None:
+    def expect(self, asked: Asked, awaited: AwaitedVerdict) -> None:
         """From here on verdicts on this request are told."""
         self._waiting[asked] = awaited
 
@@ -110,7 +110,7 @@ class VerdictReader:
         if self._waiting:
             _tell([heard for event in events for heard in self._meant(event)])
 
-    def _meant(self, event: LifecycleEvent) -> Iterator[tuple[Awaited, Verdict]]:
+    def _meant(self, event: LifecycleEvent) -> Iterator[tuple[AwaitedVerdict, Verdict]]:
         if event.request_id is None or event.outcome not in VERDICTS:
             return
         awaited = self._waiting.get(_named(event.tenant, event.schedule_id, event.request_id))
@@ -143,7 +143,7 @@ class VerdictReader:
             return
         _tell([settled for message in messages for settled in self._answered(message)])
 
-    def _answered(self, message: Message) -> Iterator[tuple[Awaited, Verdict]]:
+    def _answered(self, message: Message) -> Iterator[tuple[AwaitedVerdict, Verdict]]:
         value = message.value()
         if message.error() is not None or value is None or not self._may_be_awaited(value):
             return
@@ -164,7 +164,7 @@ class VerdictReader:
             return False
 
 
-def _tell(found: list[tuple[Awaited, Verdict]]) -> None:
+def _tell(found: list[tuple[AwaitedVerdict, Verdict]]) -> None:
     """Have verdicts heard in the loop in which they are awaited."""
     if found:
         # A loop that has ended has nobody who waits.
@@ -172,7 +172,7 @@ def _tell(found: list[tuple[Awaited, Verdict]]) -> None:
             found[0][0].answer.get_loop().call_soon_threadsafe(_tell_all, found)
 
 
-def _tell_all(found: list[tuple[Awaited, Verdict]]) -> None:
+def _tell_all(found: list[tuple[AwaitedVerdict, Verdict]]) -> None:
     for awaited, verdict in found:
         awaited.heard(verdict)
 

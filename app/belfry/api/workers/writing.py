@@ -27,9 +27,9 @@ from starlette.responses import Response
 from belfry.api.json import shapes
 from belfry.api.notes import note
 from belfry.api.problems import Problem
-from belfry.api.workers.parts import RETRY_SOON, Parts
+from belfry.api.workers.parts import RETRY_SOON, ApiDependencies
 from belfry.api.workers.reading import Reads
-from belfry.api.workers.request_client import NotWritten, NoVerdict, TooLarge
+from belfry.api.workers.request_client import NotWritten, TooLarge, VerdictTimeout
 from belfry.client.verdict import Verdict
 from belfry.schedules.fields import EMPTY
 from belfry.schedules.outcomes import ID_REUSED, Outcome, first_code
@@ -64,7 +64,7 @@ _REJECTED: Final[Mapping[str, HTTPStatus]] = {
 class Writes:
     """Carries requests out; belongs to one event loop."""
 
-    def __init__(self, parts: Parts, reads: Reads) -> None:
+    def __init__(self, parts: ApiDependencies, reads: Reads) -> None:
         self._parts = parts
         self._reads = reads
 
@@ -91,7 +91,7 @@ class Writes:
             return _refused(fields, "request_too_large", f"Kafka does not take it: {error}.")
         except (ValueError, OverflowError) as error:
             return _refused(fields, "bad_fields", f"A field cannot be written as Avro: {error}.")
-        except (NotWritten, NoVerdict) as error:
+        except (NotWritten, VerdictTimeout) as error:
             raise _unsettled(fields, error) from None
         self._reads.wrote(verdict.source_partition, verdict.source_offset)
         return verdict
@@ -180,7 +180,7 @@ def _refused(fields: Mapping[str, Any], code: str, reason: str) -> Verdict:
 
 def _unsettled(fields: Mapping[str, Any], error: Exception) -> Problem:
     request_id = fields["request_id"]
-    if isinstance(error, NoVerdict):
+    if isinstance(error, VerdictTimeout):
         detail = (
             f"No verdict within {VERDICT_S:g} s. The request lies in Kafka and is carried out as"
             f" soon as a worker takes it in; asking again with request_id {request_id!r} is safe."

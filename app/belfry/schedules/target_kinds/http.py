@@ -34,7 +34,7 @@ _OCTET: Final = r"(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
 _IPV4: Final = re.compile(rf"(?:{_OCTET}\.){{3}}{_OCTET}")
 
 
-class Http(TargetKind):
+class HttpTargetKind(TargetKind):
     """Addresses over http and https; one that nobody knows is a bad one of these."""
 
     name = "http"
@@ -111,4 +111,4 @@ def _bad_headers(target: HttpTarget) -> list[str]:
     return found + [why for why in unread if why is not None]
 
 
-HTTP: Final = Http()
+HTTP: Final = HttpTargetKind()

@@ -31,7 +31,7 @@ def topic_of(url: str) -> str:
     return topic
 
 
-class Kafka(TargetKind):
+class KafkaTargetKind(TargetKind):
     """Addresses that name topics."""
 
     name = "kafka"
@@ -82,4 +82,4 @@ class Kafka(TargetKind):
         return judge(topic) if topic else None
 
 
-KAFKA: Final = Kafka()
+KAFKA: Final = KafkaTargetKind()

@@ -18,7 +18,7 @@ from belfry.schedules.triggers.expression import SHAPE, CronMistake, expression,
 from belfry.schedules.triggers.kind import Recurring, Warned
 from belfry.schedules.triggers.rule import Rule
 from belfry.schedules.triggers.trigger import Trigger, ZonedTrigger
-from belfry.schedules.triggers.turns import Effect, Turn, turns
+from belfry.schedules.triggers.turns import Effect, ZoneTransition, turns
 from belfry.schedules.triggers.zones import END_S, zone_problem
 
 DEFAULT_ZONE: Final = "UTC"
@@ -150,7 +150,7 @@ def _words(text: str) -> str:
         return f"By the expression {text}"
 
 
-def _turn_warning(turn: Turn) -> Warned:
+def _turn_warning(turn: ZoneTransition) -> Warned:
     when = (_EPOCH + timedelta(seconds=turn.wall)).strftime("%Y-%m-%d %H:%M")
     effect = _EFFECTS[turn.effect].format(instant=format_instant(turn.second * 1000))
     gone = turn.effect in (Effect.MADE_UP, Effect.PASSED_OVER)

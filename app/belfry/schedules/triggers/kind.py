@@ -1,10 +1,10 @@
 """What a kind of trigger says about itself: all that the rest of belfry knows of it.
 
-One module for each kind, next to this one, holds a `Kind` and the `Trigger` that it makes.  The
-registry (`triggers.KINDS`) lists them, and the doors, the checks, the records at rest, the engine
-and the previews ask the registry.  So a new kind is a module, a line of the registry, and its field
-in the schema; `tests/conformance/test_triggers.py` holds every kind of the registry to the same
-promises.
+One module for each kind, next to this one, holds a `TriggerKind` and the `Trigger` that it makes.
+The registry (`triggers.KINDS`) lists them, and the doors, the checks, the records at rest, the
+engine and the previews ask the registry.  So a new kind is a module, a line of the registry, and
+its field in the schema.  All kinds are held to the same promises by one test
+(`tests/conformance/test_triggers.py`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Warned(NamedTuple):
     text: str
 
 
-class Kind(ABC):
+class TriggerKind(ABC):
     """A kind of trigger; it has no state."""
 
     name: ClassVar[str]
@@ -59,7 +59,7 @@ class Kind(ABC):
         return fields[self.field.name]
 
 
-class OneShot(Kind):
+class OneShot(TriggerKind):
     """A kind that fires once; its instant lies beside the rule, not in it."""
 
     recurs = False
@@ -69,7 +69,7 @@ class OneShot(Kind):
         """The only instant, of what its field says and when the request was accepted."""
 
 
-class Recurring(Kind):
+class Recurring(TriggerKind):
     """A kind that fires again and again, by its rule."""
 
     recurs = True

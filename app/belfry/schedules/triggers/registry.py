@@ -7,11 +7,11 @@ from typing import Final
 
 from belfry.schedules.triggers.cron import CRON
 from belfry.schedules.triggers.every import EVERY
-from belfry.schedules.triggers.kind import Kind, OneShot, Recurring
+from belfry.schedules.triggers.kind import OneShot, Recurring, TriggerKind
 from belfry.schedules.triggers.once import AFTER, AT
 from belfry.schedules.triggers.rrule import RRULE
 
-_ALL: Final[tuple[Kind, ...]] = (
+_ALL: Final[tuple[TriggerKind, ...]] = (
     AT,
     AFTER,
     EVERY,
@@ -34,7 +34,7 @@ def listed(names: Iterable[str], word: str) -> str:
     return f"{', '.join(most)} {word} {last}" if most else last
 
 
-def kind_at_rest(code: int) -> Kind:
+def kind_at_rest(code: int) -> TriggerKind:
     """The kind that a pending record names; ValueError for one of a later release."""
     found = BY_CODE.get(code)
     if found is None:

@@ -57,7 +57,7 @@ class RRuleMistake(ValueError):
     """A rule that cannot be read; the message quotes what is wrong, and says what is allowed."""
 
 
-class Parts(NamedTuple):
+class RRuleParts(NamedTuple):
     """A rule, read: days count from 0, Monday; `until_ms` is inclusive."""
 
     freq: str
@@ -69,7 +69,7 @@ class Parts(NamedTuple):
 
 
 @lru_cache(maxsize=16_384)
-def parts_of(text: str) -> Parts:
+def parts_of(text: str) -> RRuleParts:
     """A rule from its text; raises `RRuleMistake`."""
     if len(text.encode(errors="replace")) > MAX_TEXT:
         raise RRuleMistake(f"it has more than {MAX_TEXT} bytes")
@@ -77,7 +77,7 @@ def parts_of(text: str) -> Parts:
     freq = given.pop("FREQ", "")
     if freq not in UNITS:
         raise RRuleMistake(f"FREQ={freq} is not known here: give {SHAPE}")
-    found = Parts(
+    found = RRuleParts(
         freq,
         _number("INTERVAL", given.pop("INTERVAL", "1"), MAX_INTERVAL),
         frozenset(map(_day, given.pop("BYDAY").split(","))) if "BYDAY" in given else frozenset(),
@@ -130,7 +130,7 @@ def _until(text: str) -> int:
 class Calendar:
     """The days of a rule from that of DTSTART on, numbered from 0; a day counts from 1970."""
 
-    def __init__(self, parts: Parts, start: int) -> None:
+    def __init__(self, parts: RRuleParts, start: int) -> None:
         self.start = start
         weekday = (start + 3) % 7
         if parts.freq == "WEEKLY":

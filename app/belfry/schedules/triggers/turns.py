@@ -20,7 +20,7 @@ class Effect(StrEnum):
     TWICE = "twice"  # They come twice and count each time.
 
 
-class Turn(NamedTuple):
+class ZoneTransition(NamedTuple):
     """A change of the clock at `second` of UTC; `wall` is the first time on the wall it touches."""
 
     second: int
@@ -28,9 +28,9 @@ class Turn(NamedTuple):
     effect: Effect
 
 
-def turns(clock: Clock, from_second: int, until_second: int) -> list[Turn]:
+def turns(clock: Clock, from_second: int, until_second: int) -> list[ZoneTransition]:
     """The changes of the clock in this time that touch an instant, at most 400 days ahead."""
-    found: list[Turn] = []
+    found: list[ZoneTransition] = []
     until = min(until_second, from_second + LONGEST_S, END_S)
     stretch = clock.zone.at(from_second)
     while stretch.end < until:
@@ -42,7 +42,7 @@ def turns(clock: Clock, from_second: int, until_second: int) -> list[Turn]:
     return found
 
 
-def _turn(clock: Clock, stretch: Stretch, following: Stretch) -> Turn | None:
+def _turn(clock: Clock, stretch: Stretch, following: Stretch) -> ZoneTransition | None:
     old, new = stretch.end + stretch.offset, stretch.end + following.offset
     first = clock.expression.next_wall(min(old, new))
     if first is None or first >= max(old, new):
@@ -53,4 +53,4 @@ def _turn(clock: Clock, stretch: Stretch, following: Stretch) -> Turn | None:
         effect = Effect.MADE_UP
     else:
         effect = Effect.PASSED_OVER
-    return Turn(stretch.end, first, effect)
+    return ZoneTransition(stretch.end, first, effect)

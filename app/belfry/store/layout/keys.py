@@ -9,6 +9,7 @@ Local keys begin with the time for what is due, and with the name for what is as
     h | tenant \\0 | lock | due i64 | seq u64    record   held behind an ack lock
     a | until i64 | changelog key               empty    when the wait for an acknowledgement ends
     k | changelog key                           location, marker, verdict or settings
+    n | tenant \\0 | minute u32                  how many wait: a minute bucket (`buckets.py`)
     m | name                                    what the store knows of itself
 
 Backlog and catch-up queue are the two per-tenant queues.  In each of them, and behind each lock,
@@ -60,6 +61,8 @@ NAMED_END: Final = b"l"
 
 META_QUEUE: Final = b"mline"
 META_READABLE: Final = b"mreadable"
+META_TENANT: Final = b"mtenant"
+META_BUCKETS: Final = b"mbuckets"
 META_STAMP: Final = b"mstamp"
 META_STATE: Final = b"mstate"
 META_REPLAY: Final = b"mreplay"

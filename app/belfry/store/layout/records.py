@@ -7,6 +7,7 @@
     awaited   a fire that is to be acknowledged, until it is or its time-out is over
     zones     by which version of the time zone data the instants were found
     location  (local only) where the pending record of a schedule lies
+    bucket    (local only) how many schedules of a tenant are due in a minute
     state     (local only) what the store is the fold of; progress: how far a replay has come
 
 Frozen numbers: `FORMAT`, the row letters, the struct layouts.  A change of any of them is a new
@@ -33,6 +34,8 @@ ANSWERED: Final = 8
 IDENTITY: Final = 9
 # A request that waits for its schema, whose codec is `layout/aside.py`.
 ASIDE: Final = 10
+# A minute bucket, whose codec is `layout/buckets.py`; local only.
+BUCKET: Final = 11
 
 _MARKER: Final = Struct(">BBBBqqQII")
 # The same, with its four first bytes in one piece.

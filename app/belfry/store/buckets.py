@@ -1,0 +1,211 @@
+"""Minute buckets: how many schedules of each tenant are due in each minute, kept with every step.
+
+A bucket is a tenant and a minute, how many wait in it, and their first and last due instant.  It is
+derived from the pending records and lies in the local store alone, in the same batch as they do:
+
+    step       keep  take  move  remove             the same verbs that change schedules
+                 └────┬────┘
+    commit     what came into each bucket, what left it   ─► row read, counted, written or deleted
+    abort      nothing was written: there is nothing to undo
+
+So a step costs one read and one write for each bucket that it touches, however many events do, and
+buckets take no memory.  A bucket in which nothing waits has no row.  Beside them lies how many
+schedules of a tenant wait in all, paused ones too; quotas are held against it.
+
+A store tells up to which changelog offset its buckets go (`mbuckets`).  An older release, which
+knows no buckets, leaves that behind, and then they are derived anew from all rows (`derive`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, islice
+from typing import Final
+
+from belfry.store.committed import Committed
+from belfry.store.layout import keys
+from belfry.store.layout.buckets import (
+    BUCKETS_END,
+    BUCKETS_PREFIX,
+    Bucket,
+    bucket_key,
+    bucket_name,
+    bucket_of,
+    buckets_range,
+    came_into,
+    decode_bucket,
+    decode_waiting,
+    encode_bucket,
+    left_from,
+    tenant_of_bucket,
+)
+from belfry.store.layout.records import decode_size, encode_size
+from belfry.store.ordered_map import OrderedMap
+
+# Rows that are read at once where buckets are derived anew.
+DERIVED_AT_ONCE: Final = 20_000
+
+Came = Mapping[bytes, tuple[int, int, int]]
+Rows = dict[bytes, bytes | None]
+
+
+def buckets(
+    rows: OrderedMap,
+    tenant: bytes,
+    from_ms: int,
+    until_ms: int | None,
+    *,
+    after: bytes | None = None,
+    limit: int,
+) -> tuple[list[Bucket], bytes | None]:
+    """Buckets of a tenant that may hold something due in a range, and where to go on.
+
+    The ends of the range may cut a minute: its bucket is given where its bounds meet the range.
+    """
+    start, end = buckets_range(tenant, from_ms, until_ms)
+    start = start if after is None else max(start, after)
+    read = list(islice(rows.scan(start, end), limit)) if start < end else []
+    found = [decode_bucket(key, row) for key, row in read]
+    met = [
+        each
+        for each in found
+        if each.last_ms >= from_ms and (until_ms is None or each.first_ms < until_ms)
+    ]
+    return met, read[-1][0] + b"\0" if len(read) == limit else None
+
+
+def waiting_of(rows: OrderedMap, tenant: bytes) -> int:
+    """How many schedules of a tenant wait in a store, paused ones too."""
+    size = rows.get(keys.META_TENANT + tenant)
+    return 0 if size is None else decode_size(size)
+
+
+def waiting_by_tenant(rows: OrderedMap) -> dict[bytes, int]:
+    """The same of every tenant that has any."""
+    start, end = keys.META_TENANT, keys.following(keys.META_TENANT)
+    return {key[len(start) :]: decode_size(size) for key, size in rows.scan(start, end)}
+
+
+def bucket_at(rows: OrderedMap, tenant: bytes, minute: int) -> Bucket | None:
+    """The bucket of a tenant and a minute of the epoch; None where nothing waits."""
+    key = bucket_key(bucket_name(tenant, minute * keys.MINUTE_MS))
+    row = rows.get(key)
+    return None if row is None else decode_bucket(key, row)
+
+
+class LeftBuckets:
+    """What a step takes out of buckets; what comes into them, its overlay tells."""
+
+    def __init__(self, rows: OrderedMap) -> None:
+        self._rows = rows
+        # Committed rows that were taken, and names of buckets that removed schedules were in.
+        self._taken: list[Sequence[tuple[bytes, bytes]]] = []
+        self._removed: list[bytes] = []
+        self.emptied: list[Bucket] = []
+        """Buckets that the last step has emptied, and not by removals alone."""
+        self.waiting: dict[bytes, int] = {}
+        """How many wait of each tenant of which more or fewer wait since the last step."""
+
+    def taken(self, rows: Sequence[tuple[bytes, bytes]]) -> None:
+        """These committed rows leave; they may come back elsewhere."""
+        self._taken.append(rows)
+
+    def removed(self, name: bytes, key: bytes) -> None:
+        """The committed record under this local key is gone; the timeline's keys tell enough."""
+        if key[:1] == keys.TIMELINE_PREFIX:
+            due_ms, _ = keys.timeline_sort_key(key)
+            self._removed.append(bucket_name(keys.tenant_of(name), due_ms))
+            return
+        record = self._rows.get(key)
+        if record is None:
+            raise AssertionError(f"the place of {name!r} is empty: the store has a hole")
+        self._removed.append(bucket_of(record))
+
+    def rows_after(self, records: Mapping[bytes, bytes | None]) -> Rows:
+        """Rows of buckets after the step, whose overlay has these records under local keys."""
+        taken = left_from(chain.from_iterable(self._taken))
+        left = taken.copy()
+        left.update(self._removed)
+        writes, emptied, self.waiting = changed_buckets(self._rows, came_into(records), left)
+        self.emptied = [bucket for name, bucket in emptied if name in taken]
+        return writes
+
+    def clear(self) -> None:
+        """The step has ended."""
+        self._taken, self._removed = [], []
+
+
+def changed_buckets(
+    rows: OrderedMap, came: Came, left: Mapping[bytes, int]
+) -> tuple[Rows, list[tuple[bytes, Bucket]], dict[bytes, int]]:
+    """Rows of the buckets that a step has changed, and of how many wait of each tenant in all.
+
+    The second part are the buckets in which nothing waits any more, by name, as they were; the
+    third is how many wait now of each tenant of which that has changed.
+    """
+    names = [*came, *(name for name in left if name not in came)]
+    places = [bucket_key(name) for name in names]
+    writes: Rows = {}
+    emptied: list[tuple[bytes, Bucket]] = []
+    grown: Counter[bytes] = Counter()
+    for name, place, row in zip(names, places, rows.get_many(places), strict=True):
+        more, first_ms, last_ms = came.get(name, (0, _LATEST_MS, _EARLIEST_MS))
+        change = more - left.get(name, 0)
+        waiting = change
+        if row is not None:
+            had, had_first_ms, had_last_ms = decode_waiting(row)
+            waiting += had
+            first_ms, last_ms = min(first_ms, had_first_ms), max(last_ms, had_last_ms)
+        assert waiting >= 0, f"{waiting} schedules wait in the bucket {name!r}"
+        writes[place] = encode_bucket(waiting, first_ms, last_ms) if waiting else None
+        if row is not None and not waiting:
+            emptied.append((name, decode_bucket(place, row)._replace(waiting=0)))
+        grown[tenant_of_bucket(name)] += change
+    waiting_now = _changed_tenants(rows, grown)
+    for tenant, now in waiting_now.items():
+        writes[keys.META_TENANT + tenant] = encode_size(now) if now else None
+    return writes, emptied, waiting_now
+
+
+def derive(rows: OrderedMap, offset: int) -> None:
+    """Derive all buckets anew where those that a store holds do not go up to this offset."""
+    if rows.get(keys.META_BUCKETS) == encode_size(offset):
+        return
+    tenants = (keys.META_TENANT, keys.following(keys.META_TENANT))
+    rows.write({keys.META_BUCKETS: None}, [(BUCKETS_PREFIX, BUCKETS_END), tenants])
+    pending = Committed(rows).all_pending()
+    while some := list(islice(pending, DERIVED_AT_ONCE)):
+        came = came_into({b"-%d" % number: record for number, record in enumerate(some)})
+        rows.write(changed_buckets(rows, came, {})[0])
+    rows.write({keys.META_BUCKETS: encode_size(offset)})
+
+
+def differing(rows: OrderedMap) -> Iterator[str]:
+    """What is wrong with the buckets of a store, by a look at all of its rows; for checks."""
+    want = Counter(bucket_of(record) for record in Committed(rows).all_pending())
+    seen: dict[bytes, int] = {}
+    for key, row in rows.scan(BUCKETS_PREFIX, BUCKETS_END):
+        seen[key[1:-5] + key[-4:]] = decode_waiting(row)[0]
+    for name in sorted(want.keys() | seen.keys()):
+        if want[name] != seen.get(name, 0):
+            yield f"bucket {name!r} says {seen.get(name, 0)}, and {want[name]} wait"
+    tenants: Counter[bytes] = Counter()
+    for name, waiting in want.items():
+        tenants[tenant_of_bucket(name)] += waiting
+    for tenant, waiting in tenants.items():
+        if waiting_of(rows, tenant) != waiting:
+            yield f"of {tenant!r} {waiting_of(rows, tenant)} are told, and {waiting} wait"
+
+
+def _changed_tenants(rows: OrderedMap, grown: Mapping[bytes, int]) -> dict[bytes, int]:
+    changed = [(tenant, by) for tenant, by in grown.items() if by]
+    before = rows.get_many([keys.META_TENANT + tenant for tenant, _ in changed])
+    return {
+        tenant: by if size is None else decode_size(size) + by
+        for (tenant, by), size in zip(changed, before, strict=True)
+    }
+
+
+_LATEST_MS: Final = 2**63 - 1
+_EARLIEST_MS: Final = -(2**63)
