@@ -45,7 +45,7 @@ from belfry.process.front import Front
 from belfry.process.half_settings import HalfConfigured, refuse_half_settings
 from belfry.process.sharing import Shared, share
 from belfry.process.view import Running, View
-from belfry.process.worker import BatchChannel, StopRequest, WorkerProcess, take_in
+from belfry.process.worker import StopRequest, WorkerProcess, requests_through
 from belfry.schedules.outcomes import Outcome
 from belfry.settings import DeliverySettings, ServerSettings, Settings
 from belfry.telemetry import logs
@@ -148,9 +148,9 @@ async def _run(
     opener, guard, outputs = shared
     settings, app_id = opener.settings, opener.settings.cluster.app_id
     stop = StopRequest()
-    app, batches = membership_app(settings, group, opener.partitions, take_in)
+    app = membership_app(settings, group, opener.partitions)
     port = WorkerPort(
-        hand_over=BatchChannel(batches).hand_over,
+        hand_over=requests_through(app.requests),
         refused=stop.refused,
         committed=front.committed,
         is_asked=front.is_asked,

@@ -1,36 +1,35 @@
 """Membership: a Faust application that says which partitions are this worker's.
 
 Faust keeps the group, the assignment and the agents.  It does not fetch: requests are read by
-belfry's own readers (`source.py`), which feed the agent's channel, so no batch can be dropped in a
-rebalance, and an owner may go on until its successor fences it.  The subscribed partitions are
-paused for the group's client, which then only sends heartbeats.
+belfry's own readers (`source.py`), which hand batches to the conductor (`batches.py`), so no batch
+can be dropped in a rebalance, and an owner may go on until its successor fences it.  The subscribed
+partitions are paused for the group's client, which then only sends heartbeats.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Sequence
+from functools import cached_property
 from typing import Any, Final, cast
 
 import faust
 from aiokafka import AIOKafkaConsumer
 from aiokafka.coordinator.assignors.abstract import AbstractPartitionAssignor
-from faust.channels import Channel
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
-from mode.utils.queues import FlowControlEvent, ThrowableQueue
+from mode.utils.queues import FlowControlEvent
 
 from belfry.balance.owners import ASSIGNERS
 from belfry.group.assignor import assignor_of
+from belfry.group.batch_agent import REQUESTS, BatchAgent
+from belfry.group.batches import BatchConductor, SteadyFlow
 from belfry.group.group import Group
 from belfry.group.roster_client import follow_roster
 from belfry.kafka.security import group_client_security
 from belfry.settings import Settings
 
-AHEAD_BATCHES: Final = 64
 NEVER_MS: Final = 2**31 - 1
-
-TakeIn = Callable[[Any], Any]
 
 
 class _MembershipThread(driver.AIOKafkaConsumerThread):
@@ -96,11 +95,9 @@ class _MembershipConsumer(driver.Consumer):
     def _new_consumer_thread(self) -> driver.AIOKafkaConsumerThread:
         return _MembershipThread(self, loop=self.loop, beacon=self.beacon)
 
-    async def getmany(self, timeout: float) -> AsyncIterator[tuple[TP, Any]]:  # noqa: ASYNC109
-        await self.sleep(timeout)
-        nothing: tuple[tuple[TP, Any], ...] = ()
-        for record in nothing:
-            yield record
+    async def _drain_messages(self, fetcher: Any) -> None:
+        """Batches come from readers' threads: a rebalance stops and starts Faust's fetcher."""
+        await fetcher.wait_until_stopped()
 
     async def perform_seek(self) -> None:
         """Positions are kept with the state; the group commits none."""
@@ -125,14 +122,26 @@ class _NoProducer(driver.Producer):
 class _MembershipTransport(driver.Transport):
     Consumer = _MembershipConsumer
     Producer = _NoProducer
+    Conductor = BatchConductor
 
 
 class MembershipApp(faust.App):
-    """A Faust application around one agent, with belfry's transport."""
+    """A Faust application with belfry's transport, and its agents."""
 
     settings: Settings
     group: Group
     assignors: Sequence[type[AbstractPartitionAssignor]]
+    requests: BatchAgent
+
+    @property
+    def stuck(self) -> bool:
+        """Whether an agent passes no batches on any more."""
+        return self.requests.stuck
+
+    @cached_property
+    def flow_control(self) -> FlowControlEvent:
+        """Streams that a rebalance neither suspends nor clears."""
+        return SteadyFlow()
 
     def rejoin(self) -> None:
         """Ask the group to share its partitions anew; from any thread."""
@@ -145,10 +154,8 @@ class MembershipApp(faust.App):
         return _MembershipTransport(self.conf.broker_producer, self, loop=self.loop)
 
 
-def membership_app(
-    settings: Settings, group: Group, homes: int, take_in: TakeIn
-) -> tuple[MembershipApp, Channel[Any]]:
-    """An application whose agent is `take_in`, and the channel that feeds it."""
+def membership_app(settings: Settings, group: Group, homes: int) -> MembershipApp:
+    """The application of a worker, with its agents."""
     servers = ";".join(f"kafka://{server}" for server in settings.bootstrap_servers.split(","))
     app = MembershipApp(
         settings.cluster.app_id,
@@ -168,9 +175,7 @@ def membership_app(
     assigner = ASSIGNERS[settings.assignment]
     # One only: aiokafka joins once for each, and each join is a rebalance for everybody.
     app.assignors = [assignor_of(group, assigner, homes, settings.standbys)]
-    # A flow control of its own: Faust empties the queues of its own one at every rebalance.
-    always = FlowControlEvent(initially_suspended=False)
-    queue: Any = ThrowableQueue(maxsize=AHEAD_BATCHES, flow_control=always)
-    batches: Channel[Any] = Channel(app, queue=queue)
-    app.agent(batches, name="belfry.take_in")(take_in)
-    return app, batches
+    app.sensors.add(app.monitor)
+    told = "Passes each batch of requests on to the owner of its partition."
+    app.requests = BatchAgent(app, REQUESTS, settings.topic("schedules"), told)
+    return app

@@ -1,7 +1,7 @@
 """One worker process: joining the group, owning what it assigns, and an orderly end.
 
 assigned by the group ──► Owners ──► a runner for each partition
-a reader's batch ──► BatchChannel ──► Faust's agent (`take_in`) ──► the runner of its partition
+a reader's batch ──► Faust's agent `belfry.requests` ──► the runner of its partition
 SIGTERM, a refusal, Faust's end ──► hand the partitions on ──► leave the group
 """
 
@@ -11,12 +11,14 @@ import asyncio
 import os
 import signal
 import sys
+from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 import structlog
-from faust.channels import Channel
 
 from belfry.firing.clock_guard import ClockGuard
+from belfry.group.batch_agent import BatchAgent
 from belfry.group.group import Group, Surroundings
 from belfry.group.heartbeats import Heartbeats
 from belfry.group.membership import MembershipApp
@@ -27,6 +29,7 @@ from belfry.process.self_check import SelfCheck
 from belfry.wire.batch import SourceBatch
 
 LEAVE_S: Final = 3.0
+HandOver = Callable[[PartitionRunner, int, SourceBatch], None]
 
 log = structlog.get_logger(__name__)
 
@@ -52,23 +55,13 @@ class StopRequest:
             self._loop.add_signal_handler(number, self.asked.set)
 
 
-class BatchChannel:
-    """The way of a batch from its reader's thread to the agent; made within the event loop."""
+def requests_through(agent: BatchAgent) -> HandOver:
+    """The way of a batch from its reader's thread to its owner: through the agent of requests."""
 
-    def __init__(self, batches: Channel[Any]) -> None:
-        self._batches = batches
-        self._loop = asyncio.get_running_loop()
+    def hand_over(runner: PartitionRunner, term: int, batch: SourceBatch) -> None:
+        agent.hand_over(runner.partition, batch.start, partial(runner.deliver, term, batch))
 
-    def hand_over(self, runner: PartitionRunner, term: int, batch: SourceBatch) -> None:
-        """From a reader's thread; waits while the agent's channel is full."""
-        handed_over: Any = (runner, term, batch)
-        asyncio.run_coroutine_threadsafe(self._batches.put(handed_over), self._loop).result()
-
-
-async def take_in(batches: Any) -> None:
-    """The agent: each batch goes to the owner of its partition."""
-    async for runner, term, batch in batches:
-        runner.deliver(term, batch)
+    return hand_over
 
 
 class WorkerProcess:
@@ -96,7 +89,7 @@ class WorkerProcess:
 
     def live(self) -> bool:
         """Whether the process can still do its work."""
-        return not self._app.crashed and self.self_check.live()
+        return not self._app.crashed and not self._app.stuck and self.self_check.live()
 
     async def run(self, heartbeats: Heartbeats) -> int:
         """Join the group, own what it assigns, and leave when asked to."""
@@ -111,7 +104,6 @@ class WorkerProcess:
         )
         self._owners.start()
         await asyncio.to_thread(heartbeats.begun)
-        self._app.topics.add(self._app.topic(self._input, acks=False))
         await self._app.start()
         self.self_check.start()
         await self._until_asked()

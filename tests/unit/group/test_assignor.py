@@ -14,7 +14,6 @@ from belfry.group.assignor import assignor_of
 from belfry.group.group import Group, Surroundings
 from belfry.group.membership import membership_app
 from belfry.group.roster_client import roster_of
-from belfry.process.worker import take_in
 from belfry.settings import Settings
 
 TOPIC = "belfry.schedules"
@@ -86,7 +85,7 @@ def test_a_worker_offers_one_assignor(monkeypatch: pytest.MonkeyPatch, tmp_path:
     monkeypatch.setenv("BELFRY_DATA_DIR", str(tmp_path))
 
     async def made() -> int:
-        app, _ = membership_app(Settings(), Group(Standing("one")), 4, take_in)
+        app = membership_app(Settings(), Group(Standing("one")), 4)
         return len(app.assignors)
 
     assert asyncio.run(made()) == 1

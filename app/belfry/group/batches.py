@@ -1,0 +1,81 @@
+"""Batches on their way through Faust: from a reader's thread to an agent, in one hop.
+
+    reader's thread ── hand_over ──► event loop: the conductor ──► the agent's queue ──► the agent
+                                                                            pass_on ──► the owner
+
+A Faust message is one batch of one partition here.  Faust's own way from the fetcher to a stream
+drops messages in a rebalance in four places: its flow control clears the queues, its fetcher
+cancels a hand-over, its conductor knows assigned partitions alone, and streams skip messages of an
+earlier generation.  An owner goes on until it is fenced, also after the group has revoked its
+partition, so none of them may happen to a batch:
+
+    SteadyFlow        is never suspended, and clears nothing
+    BatchConductor    takes batches from readers' threads, and goes by topic, not by assignment
+    Batch             is always of the present generation
+
+What is under way is bounded by the readers (`AHEAD` batches for each partition).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from faust.transport.conductor import Conductor
+from faust.types import Message
+from mode.utils.queues import FlowControlEvent
+
+PassOn = Callable[[], None]
+
+
+class SteadyFlow(FlowControlEvent):
+    """Faust's flow control of all streams, which is not suspended by a rebalance."""
+
+    def __init__(self) -> None:
+        super().__init__(initially_suspended=False)
+
+    def suspend(self) -> None:
+        """The group's client fetches nothing, so there is nothing to stop."""
+
+    def resume(self) -> None:
+        """Nothing was suspended, and no queue is cleared."""
+
+    def clear(self) -> None:
+        """What lies in a queue was read for an owner, who decides whether it counts."""
+
+
+class Batch(Message):
+    """A fetched batch as Faust's message: its value passes it on."""
+
+    __slots__ = ("_app",)
+
+    def __init__(self, app: Any, topic: str, partition: int, offset: int, pass_on: PassOn) -> None:
+        self._app = app
+        value: Any = pass_on
+        super().__init__(topic, partition, offset, 0.0, 0, None, None, value, None)
+
+    @property
+    def generation_id(self) -> Any:
+        """The group's present generation: whose batch it is, terms of ownership decide."""
+        return self._app.consumer_generation_id
+
+    @generation_id.setter
+    def generation_id(self, _: Any) -> None:
+        pass
+
+
+class BatchConductor(Conductor):
+    """Faust's conductor, which takes batches in from other threads."""
+
+    def hand_over(self, batch: Batch) -> None:
+        """Put a batch into the queue of each agent of its topic; on the event loop."""
+        channels = [each for each in self._topics if batch.topic in each.topics]
+        if not channels:
+            raise LookupError(
+                f"no agent takes batches of {batch.topic}: {batch.tp} is not taken in"
+            )
+        batch.incref(len(channels))
+        self.app.sensors.on_message_in(batch.tp, batch.offset, batch)
+        for channel in channels:
+            event = self.app.create_event(None, batch.value, None, batch)
+            channel.queue.force_put_nowait(event)

@@ -1,0 +1,31 @@
+"""The worker's Faust application for the `faust` command: ``faust -A belfry.group.faust_app``.
+
+It is for looking, such as ``faust -A belfry.group.faust_app agents``: it has the agents of a worker
+and asks no broker.  A worker has more parts than its application, so ``belfry worker`` runs it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from belfry.balance.roster import Standing
+from belfry.group.group import Group
+from belfry.group.membership import membership_app
+from belfry.settings import Settings
+
+
+class NotAWorker(Exception):
+    """The application was started by itself."""
+
+
+def __getattr__(name: str) -> Any:
+    """``app``, made when it is asked for: importing this reads no settings."""
+    if name != "app":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    app = membership_app(Settings(), Group(Standing("faust")), 0)
+    app.on_first_start = _refuse  # type: ignore[method-assign]
+    return app
+
+
+async def _refuse() -> None:
+    raise NotAWorker("this application lists agents only; start a worker by: belfry worker")
