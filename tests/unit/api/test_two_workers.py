@@ -23,6 +23,7 @@ from belfry.api.workers.holdings import NotHeld
 from belfry.api.workers.parts import ApiDependencies, Open
 from belfry.api.workers.peers import AFTER, AT, FORWARDED, PeerUnreachable, Target
 from belfry.api.workers.request_client import NotWritten
+from belfry.engine.drained import Drained
 from belfry.store.layout.records import LOCKS_GROUP, LOCKS_OWN
 from belfry.store.lookup import Wanted
 from belfry.store.ordered_map import MemoryMap
@@ -60,6 +61,10 @@ class Holdings(Leased):
     def position(self, partition: int) -> int:
         self._check(partition)
         return 10
+
+    def drained(self, partition: int) -> tuple[Drained, ...]:
+        self._check(partition)
+        return ()
 
     def read(self, partition: int, look: Callable[[Any], Any]) -> Any:
         self._check(partition)

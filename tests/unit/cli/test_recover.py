@@ -102,7 +102,7 @@ def test_any_other_anchor_is_left_as_it_is(found: PartitionEvidence) -> None:
 def test_a_recovery_whose_anchor_fails_says_so_and_is_not_over(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(recovery_write, "Writer", Writer)
+    monkeypatch.setattr(recovery_write, "RecoveryWriter", Writer)
     one, anchors = recovery(LOST)
     anchors.error = ConnectionError("group app.identity: no answer")
     lines = said(one)
@@ -119,7 +119,7 @@ def test_a_recovery_whose_anchor_fails_says_so_and_is_not_over(
 
 
 def test_a_recovery_ends_with_its_anchor(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recovery_write, "Writer", Writer)
+    monkeypatch.setattr(recovery_write, "RecoveryWriter", Writer)
     one, anchors = recovery(LOST)
     assert said(one)[-1][0] == "done"
     assert (anchors.written, one.left) == ({0: NOW}, 0)
