@@ -40,7 +40,7 @@ ASK_S: Final = 30.0
 # A broker answers at once when there is something; this is how often one is asked in calm times.
 WAIT_MS: Final = 500
 # Of one partition: of one answer, and of what is fetched ahead.  A first batch comes whole.
-ANSWER_BYTES: Final = 1024 * 1024
+ANSWER_BYTES: Final = 4 * 1024 * 1024
 MOST_BYTES: Final = 4 * ANSWER_BYTES
 READ_COMMITTED: Final = 1
 PAUSE_S: Final = 0.1
