@@ -112,7 +112,8 @@ class Oldest:
             due_ms = self._store.first_of_queue_ms(IN_CATCH_UP, name, 0)
             yield First(name, self._why(name, CATCH_UP), due_ms, size)
         yield from self._behind_locks()
-        for name in self._pending():
+        # A commit may change it between two looks of one round.
+        for name in list(self._pending()):
             if name not in self._waiting.backlog and self._tenants.of_bytes(name).stopped:
                 yield First(name, self._why(name, TENANT_BLOCKED), None, 0)
 
