@@ -70,6 +70,7 @@ def test_every_check_is_made_though_the_first_fails(capsys: pytest.CaptureFixtur
         "registry": "skipped",
         "worker": "problem",
         "clock": "problem",
+        "tenants": "skipped",
     }
     assert "Connection refused" in found["kafka"]["detail"]
     assert "partitions 0, 1 recover" in found["worker"]["detail"]
@@ -103,6 +104,7 @@ def test_from_nothing_to_healthy(
     assert found.pop("group")["status"] == "skipped"
     assert found.pop("settings")["status"] == "skipped"
     assert found.pop("signatures")["status"] == "skipped"
+    assert found.pop("tenants")["status"] == "skipped"
     assert {each["status"] for each in found.values()} == {"ok"}, found
     assert code == 0
 
