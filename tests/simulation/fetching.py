@@ -6,7 +6,7 @@ over is up to the reader.  Where compaction left a hole, a batch is as long as w
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Any, Final
 
 from belfry.kafka.fetcher import Answer, OffsetGone, Where
@@ -23,7 +23,7 @@ PRODUCERS: Final = 1_000_000
 class SimFetcher:
     """`Fetcher`: answers of one partition after the other."""
 
-    def __init__(self, _properties: Mapping[str, Any]) -> None:
+    def __init__(self, _properties: Mapping[str, Any], _answer_bytes: int = 0) -> None:
         self._machine = machine()
         self._positions: dict[Where, int] = {}
         self._told_ends: dict[Where, int] = {}
@@ -34,13 +34,14 @@ class SimFetcher:
         self._positions = dict(positions)
         self._told_ends.clear()
 
-    def take(self, wait_s: float) -> Answer | None:
-        """The next answer, None where none comes in time."""
+    def take(self, wait_s: float, but: Container[Where] = ()) -> Answer | None:
+        """The next answer, None where none comes in time; those of `but` stay for another call."""
         stage = here()
         deadline_ms = stage.now_ms + wait_s * 1000
         while True:
             stage.check()
-            for where in self._positions if not self._machine.cut else ():
+            wanted = [where for where in self._positions if where not in but]
+            for where in wanted if not self._machine.cut else ():
                 answer = self._fetch(where)
                 if answer is not None:
                     return answer

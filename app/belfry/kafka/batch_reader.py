@@ -34,6 +34,8 @@ from belfry.wire.record_stream import Unreadable, records_of
 # How much of a portion's records there is at most, but for one batch or one record more.
 SLICE_BYTES: Final = 4_000_000
 RECORD_BYTES: Final = 2_000_000
+# Of a stream: records that are looked at in one go, also where they lie before the position.
+PASSED_AT_ONCE: Final = 20_000
 # A batch that unpacks to more is read as a stream.
 WHOLE_BYTES: Final = 8 * 1024 * 1024
 
@@ -65,16 +67,23 @@ class BatchReader:
             self._batches.append((batch, committed.holds(batch)))
 
     def take(self, at_most: int) -> list[SourceRecord]:
-        """The next records, some megabytes at most; none where all has been read."""
+        """The next records, some megabytes at most.
+
+        None where all has been read, or where many were passed over: `empty` tells.
+        """
         found: list[SourceRecord] = []
         size, self.appended = 0, True
         while len(found) < at_most and size < SLICE_BYTES:
             if self._opened is None and not self._open_next():
                 break
             assert self._opened is not None
-            some, some_bytes = self._some(self._opened, at_most - len(found))
+            opened = self._opened
+            some, some_bytes = self._some(opened, at_most - len(found))
             found += some
             size += some_bytes
+            if not some and self._opened is opened:
+                # It goes on passing over records with the next call.
+                break
         return found
 
     def _some(self, opened: _Quick | _Stream, at_most: int) -> tuple[list[SourceRecord], int]:
@@ -217,7 +226,9 @@ class _Stream:
         found: list[SourceRecord] = []
         size = 0
         try:
-            while len(found) < at_most and size < SLICE_BYTES:
+            for _ in range(PASSED_AT_ONCE):
+                if len(found) >= at_most or size >= SLICE_BYTES:
+                    break
                 record = next(self._records, None)
                 if record is None:
                     return found, size, True

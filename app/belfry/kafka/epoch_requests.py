@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from aiokafka.errors import NoError, for_code
+from aiokafka.errors import IncompatibleBrokerVersion, NoError, for_code
 from aiokafka.protocol.api import Request, RequestStruct, Response
 from aiokafka.protocol.types import Array, Int16, Int32, Int64, Schema, String
 
@@ -79,15 +79,18 @@ class OffsetsForEpochs(Request[_EpochsRequest]):  # type: ignore[misc]
         """The request in the version that the broker speaks."""
         return request_struct_class([*self._topics.items()])
 
-    async def ask(self, client: Any, leader: int) -> dict[tuple[str, int], int]:
-        """Ends of the epochs, where the leader knows them; raises one of aiokafka's errors."""
-        answer = await client.send(leader, self)
-        ends = {}
-        for topic, rows in answer.topics:
-            for code, partition, _, end in rows:
-                error = for_code(code)
-                if error is not NoError:
-                    raise error(f"{topic}/{partition}")
-                if end >= 0:
-                    ends[topic, partition] = end
-        return ends
+    async def ask(self, client: Any, leader: int) -> dict[tuple[str, int], int | None]:
+        """Ends of the epochs, None where the broker refuses; none from brokers that do not tell.
+
+        A leader to which an epoch is unknown has another log than the one that was read: 0.  Raises
+        one of aiokafka's errors.
+        """
+        try:
+            answer = await client.send(leader, self)
+        except (NotImplementedError, IncompatibleBrokerVersion):
+            return {}
+        return {
+            (topic, partition): max(0, end) if for_code(code) is NoError else None
+            for topic, rows in answer.topics
+            for code, partition, _, end in rows
+        }

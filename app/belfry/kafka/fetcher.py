@@ -18,8 +18,9 @@ last (KIP-320), since a new leader may know less than the old one.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import defaultdict, deque
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
@@ -38,10 +39,11 @@ Where = tuple[str, int]
 # Longer than anybody pauses between two calls of `take`, or else their answer looks late.
 ASK_S: Final = 30.0
 # A broker answers at once when there is something; this is how often one is asked in calm times.
-WAIT_MS: Final = 500
+WAIT_MS: Final = 100
 # Of one partition: of one answer, and of what is fetched ahead.  A first batch comes whole.
 ANSWER_BYTES: Final = 4 * 1024 * 1024
-MOST_BYTES: Final = 4 * ANSWER_BYTES
+# So many of them fit into one response.
+ANSWERS: Final = 4
 READ_COMMITTED: Final = 1
 PAUSE_S: Final = 0.1
 LONGEST_PAUSE_S: Final = 2.0
@@ -76,9 +78,10 @@ class Answer(NamedTuple):
 class Fetcher:
     """Fetches from some partitions; one thread at a time may use it."""
 
-    def __init__(self, properties: Mapping[str, Any]) -> None:
+    def __init__(self, properties: Mapping[str, Any], answer_bytes: int = ANSWER_BYTES) -> None:
         """`properties` are librdkafka's."""
         self._properties = properties
+        self._answer_bytes = answer_bytes
         self._loop: asyncio.AbstractEventLoop | None = None
         self._feeder: asyncio.Task[None] | None = None
         self._log = LimitedLogger(log)
@@ -105,35 +108,39 @@ class Fetcher:
         place = self._places.get(answer.where)
         return place is not None and place.taken <= answer.offset <= place.next
 
-    def take(self, wait_s: float) -> Answer | None:
-        """The next answer, None where none comes in time."""
+    def take(self, wait_s: float, but: Container[Where] = ()) -> Answer | None:
+        """The next answer, None where none comes in time; those of `but` stay for another call."""
         if not self._places:
+            time.sleep(wait_s)
             return None
         # No `asyncio.Runner`: on the main thread it would make a text of each answer.
         if self._loop is None:
             self._loop = asyncio.new_event_loop()
-        return self._loop.run_until_complete(self._take(wait_s))
+        return self._loop.run_until_complete(self._take(wait_s, but))
 
-    async def _take(self, wait_s: float) -> Answer | None:
-        if self._feeder is None:
+    async def _take(self, wait_s: float, but: Container[Where]) -> Answer | None:
+        if self._feeder is None or self._feeder.done():
             self._changed, self._came = asyncio.Event(), asyncio.Event()
             self._feeder = asyncio.create_task(self._feed())
         self._changed.set()
-        if not self._answers:
+        answer = self._first(but)
+        if answer is None:
             self._came.clear()
-            try:
+            with suppress(TimeoutError):
                 await asyncio.wait_for(self._came.wait(), wait_s)
-            except TimeoutError:
-                return None
-        if not self._answers:
+            answer = self._first(but)
+        if answer is None:
             return None
-        answer = self._answers.popleft()
+        self._answers.remove(answer)
         self._taken(answer)
         self._changed.set()
         # The next request leaves now: it is answered while this answer is read.
         for _ in range(3):
             await asyncio.sleep(0)
         return answer
+
+    def _first(self, but: Container[Where]) -> Answer | None:
+        return next((each for each in self._answers if each.where not in but), None)
 
     def _taken(self, answer: Answer) -> None:
         place = self._places.get(answer.where)
@@ -161,8 +168,15 @@ class Fetcher:
         await self._forget_client()
 
     async def _forget_client(self) -> None:
+        """Close the connections without a farewell, which no broker reads while a fetch waits."""
         client, self._client = self._client, None
-        if client is not None:
+        if client is None:
+            return
+        for connection in client._conns.values():  # noqa: SLF001  # it has no other way
+            if (writer := connection._writer) is not None:  # noqa: SLF001
+                writer.transport.abort()
+        with suppress(Exception):
+            # It raises once more what has ended its own task.
             await client.close()
 
     # -- within the loop -------------------------------------------------------------------------
@@ -180,6 +194,9 @@ class Fetcher:
 
     async def _ask_on(self) -> float | None:
         """Send what can be sent; after how many seconds to look again at the latest."""
+        if self._client is not None and self._client._sync_task.done():  # noqa: SLF001
+            # It would never learn of another leader.
+            await self._forget_client()
         if self._client is None:
             await self._connect()
         topics = {topic for topic, _ in self._places}
@@ -206,7 +223,7 @@ class Fetcher:
         wanted: dict[int, list[tuple[Where, int]]] = defaultdict(list)
         pause_s: float | None = None
         for where, place in self._places.items():
-            if place.ahead_bytes >= ANSWER_BYTES or place.stopped:
+            if place.ahead_bytes >= self._answer_bytes or place.stopped:
                 continue
             leader = self._client.cluster.leader_for_partition(TopicPartition(*where))
             if leader in self._asking:
@@ -235,7 +252,7 @@ class Fetcher:
     async def _ask(self, leader: int, places: list[tuple[Where, int]]) -> None:
         try:
             places = await self._still_there(leader, places)
-            answer = await self._client.send(leader, _request(places))
+            answer = await self._client.send(leader, _request(places, self._answer_bytes))
             self._failures = 0
             asked = dict(places)
             for topic, rows in answer.topics:
@@ -289,9 +306,15 @@ class Fetcher:
             place = self._places.get(where)
             if place is None:
                 continue
+            end = ends.get(where, offset)
+            if end is None:
+                # Another broker leads by now, or the topic is gone: asked again, alone.
+                place.not_before = asyncio.get_running_loop().time() + PAUSE_S
+                self._client.force_metadata_update()
+                continue
             place.doubted = False
-            if ends.get(where, offset) < offset:
-                end, name = ends[where], f"{where[0]}/{where[1]}"
+            if end < offset:
+                name = f"{where[0]}/{where[1]}"
                 gone = f"{name}: the log was cut off at offset {end}, and {offset} was read"
                 self._told(where, place, OffsetGone(gone))
             else:
@@ -309,7 +332,8 @@ class Fetcher:
             return
         place.unknown_since = None
         data = row[-1] or b""
-        if not data and place.met_end == offset:
+        if not data and (place.met_end == offset or place.next < row[3]):
+            # Below the last stable offset there is more: the answer had no room for it.
             return
         # The replica that is to be preferred stands between them from version 11 on.
         aborted = tuple(row[-3 if version > 10 else -2] or ())
@@ -360,15 +384,16 @@ class _Place:
         if not data:
             self.met_end = self.next
             return True
+        behind, epoch = end_of(data)
+        if behind <= self.next:
+            return False
+        self.next, self.epoch = behind, epoch
         self.ahead_bytes += len(data)
-        before = self.next
-        behind, self.epoch = end_of(data)
-        self.next = max(before, behind)
-        return self.next > before
+        return True
 
 
-def _request(places: list[tuple[Where, int]]) -> Any:
+def _request(places: list[tuple[Where, int]], answer_bytes: int) -> Any:
     topics: dict[str, list[tuple[int, int, int]]] = defaultdict(list)
     for (topic, partition), offset in places:
-        topics[topic].append((partition, offset, ANSWER_BYTES))
-    return FetchRequest(WAIT_MS, 1, MOST_BYTES, READ_COMMITTED, [*topics.items()])
+        topics[topic].append((partition, offset, answer_bytes))
+    return FetchRequest(WAIT_MS, 1, ANSWERS * answer_bytes, READ_COMMITTED, [*topics.items()])

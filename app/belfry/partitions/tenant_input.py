@@ -33,6 +33,8 @@ from belfry.tenants.directory import Tenants
 from belfry.wire.record import SourceRecord
 
 READ_RECORDS: Final = 2_000
+# Of each topic, of which a home may have many.
+ANSWER_BYTES: Final = 1024 * 1024
 WAIT_S: Final = 0.2
 MORE_S: Final = 0.002
 SIP_S: Final = 0.02
@@ -144,7 +146,7 @@ class TenantInputReading:
         self._means = means
         self._log = said
         self._producer = means.producer()
-        self._fetcher = Fetcher(means.consumer_properties)
+        self._fetcher = Fetcher(means.consumer_properties, ANSWER_BYTES)
         # Asks for positions alone.
         self._consumer = Consumer(
             {**means.consumer_properties, "group.id": self._producer.group}
@@ -197,23 +199,22 @@ class TenantInputReading:
         effects = Effects(room=self._means.step_bytes)
         count, wait_s = 0, WAIT_S
         while effects.room > 0 and count < READ_RECORDS:
-            where = self._readable()
-            if where is None:
-                answer = self._fetcher.take(wait_s)
-                if answer is None:
-                    break
+            readable = self._readable()
+            answer = self._fetcher.take(0.0 if readable else wait_s, readable)
+            if answer is not None:
                 self._take(answer)
                 wait_s = MORE_S
-            else:
+            elif not readable:
+                break
+            for where in readable[:1]:
                 count += self._add(where, effects)
+                # The other topics come before it the next time.
+                self._readers[where] = self._readers.pop(where)
         return count, effects
 
-    def _readable(self) -> Where | None:
-        """A topic of which there is something to hand over."""
-        for where, reader in self._readers.items():
-            if self._read[where] or not reader.empty:
-                return where
-        return None
+    def _readable(self) -> list[Where]:
+        """Topics of which there is something to hand over, what was read longest ago first."""
+        return [w for w, each in self._readers.items() if self._read[w] or not each.empty]
 
     def _follow(self) -> None:
         """Read the topics that there are now, each from where its last reader left off."""
@@ -232,14 +233,23 @@ class TenantInputReading:
             self._readers.pop(where, None)
         for where in self._inlets:
             if where not in self._readers:
-                at = self._positions.get(where)
-                at = self._begin_of(where) if at is None else at
-                self._readers[where] = BatchReader(where, at, self._log)
-                self._read[where] = deque()
+                self._read_from(where, self._positions.get(where, 0))
         self._readers = {w: each for w, each in self._readers.items() if w in self._inlets}
+        self._fetch()
+
+    def _read_from(self, where: Where, offset: int) -> None:
+        self._readers[where] = BatchReader(where, offset, self._log)
+        self._read[where] = deque()
+
+    def _fetch(self) -> None:
         self._fetcher.follow(
             {w: each.fetched for w, each in self._readers.items() if w not in self._lost}
         )
+
+    def _is_new(self, where: Where) -> bool:
+        """Whether nothing of a topic has been read: it is read from where it begins."""
+        reader = self._readers.get(where)
+        return reader is not None and reader.position == 0 and where not in self._positions
 
     def _begin_of(self, where: Where) -> int:
         ends = self._consumer.get_watermark_offsets(TopicPartition(*where), ASK_S, cached=False)
@@ -284,7 +294,10 @@ class TenantInputReading:
     def _take(self, answer: Answer) -> None:
         """Take in what was fetched; note an end that was met, and say what cannot be read."""
         where, error = answer.where, answer.error
-        if isinstance(error, OffsetGone):
+        if isinstance(error, OffsetGone) and self._is_new(where):
+            self._read_from(where, self._begin_of(where))
+            self._fetch()
+        elif isinstance(error, OffsetGone):
             self._lost.add(where)
             self._log.error(
                 f"lost {where}",

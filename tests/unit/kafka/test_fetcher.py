@@ -1,0 +1,273 @@
+"""The fetcher against a client that answers as it is told to."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from time import monotonic
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from aiokafka.errors import (
+    KafkaConnectionError,
+    NotLeaderForPartitionError,
+    OffsetOutOfRangeError,
+    TopicAuthorizationFailedError,
+)
+
+from belfry.kafka import fetcher
+from belfry.kafka.epoch_requests import OffsetsForEpochs
+from belfry.kafka.fetcher import Answer, Fetcher, OffsetGone, Where
+from tests.simulation.record_batches import stored
+
+A, B = ("in", 0), ("in", 1)
+LONG_S = 5.0
+# Partition, code, high watermark, last stable offset, aborted, data.
+Row = tuple[int, int, int, int, list[Any], bytes]
+
+
+def batch(offset: int, epoch: int = 7) -> bytes:
+    data = bytearray(stored(offset, 1_000, (b"k", b"v", None), -1))
+    data[12:16] = epoch.to_bytes(4, "big")
+    return bytes(data)
+
+
+class Cluster:
+    """Logs, and brokers that lead them; `rows` answers what is fetched of a partition."""
+
+    def __init__(self) -> None:
+        self.leaders: dict[Where, int] = {A: 1, B: 1}
+        self.logs: dict[Where, int] = {A: 0, B: 0}
+        self.rows: dict[Where, Callable[[int], Row]] = {}
+        self.ends: dict[Where, tuple[int, int]] = {}
+        self.throttle_ms = 0
+        self.broken: list[Exception] = []
+        self.asked: list[tuple[int, dict[Where, int]]] = []
+        self.clients: list[Client] = []
+
+    def row(self, where: Where, offset: int) -> Row:
+        if where in self.rows:
+            return self.rows[where](offset)
+        end = self.logs[where]
+        return (where[1], 0, end, end, [], batch(offset) if offset < end else b"")
+
+
+class Client:
+    """What of aiokafka's client the fetcher uses."""
+
+    cluster_of: Cluster
+
+    def __init__(self, **_: Any) -> None:
+        self.cluster_of.clients.append(self)
+        self.cluster = SimpleNamespace(
+            leader_for_partition=lambda place: self.cluster_of.leaders.get(tuple(place))
+        )
+        self._topics: set[str] = set()
+        self._conns: dict[Any, Any] = {}
+        self.updates = 0
+        self.closed = False
+
+    async def bootstrap(self) -> None:
+        self._sync_task = asyncio.create_task(asyncio.sleep(60))
+
+    async def set_topics(self, topics: set[str]) -> None:
+        self._topics = topics
+
+    def force_metadata_update(self) -> None:
+        self.updates += 1
+
+    async def send(self, leader: int, request: Any) -> Any:
+        cluster = self.cluster_of
+        if isinstance(request, OffsetsForEpochs):
+            return SimpleNamespace(
+                topics=[
+                    (topic, [(*cluster.ends[topic, p][:1], p, 7, cluster.ends[topic, p][1])])
+                    for topic, rows in request._topics.items()
+                    for p, _, _ in rows
+                ]
+            )
+        wanted = {(topic, p): at for topic, rows in request for p, at, _ in rows}
+        cluster.asked.append((leader, wanted))
+        if cluster.broken:
+            raise cluster.broken.pop(0)
+        topics = [(where[0], [cluster.row(where, at)]) for where, at in wanted.items()]
+        if not any(row[0][-1] or row[0][1] for _, row in topics):
+            await asyncio.sleep(0.01)
+        return SimpleNamespace(topics=topics, API_VERSION=4, throttle_time_ms=cluster.throttle_ms)
+
+    async def close(self) -> None:
+        self.closed = True
+        self._sync_task.cancel()
+        await asyncio.wait([self._sync_task])
+        if not self._sync_task.cancelled() and (error := self._sync_task.exception()):
+            raise error
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
+    made = Cluster()
+    monkeypatch.setattr(Client, "cluster_of", made, raising=False)
+    monkeypatch.setattr(fetcher, "AIOKafkaClient", Client)
+    monkeypatch.setattr(fetcher, "FetchRequest", lambda *given: given[-1])
+    return made
+
+
+@pytest.fixture
+def fetching(cluster: Cluster) -> Iterator[Fetcher]:
+    made = Fetcher({"bootstrap.servers": "nowhere:9092"})
+    yield made
+    made.close()
+    assert all(client.closed for client in cluster.clients)
+
+
+def taken(fetching: Fetcher) -> Answer:
+    answer = fetching.take(LONG_S)
+    assert answer is not None
+    return answer
+
+
+def with_data(fetching: Fetcher) -> Answer:
+    while not (answer := taken(fetching)).data:
+        pass
+    return answer
+
+
+def test_records_come_in_order_and_then_the_end_once(cluster: Cluster, fetching: Fetcher) -> None:
+    cluster.logs[A] = 2
+    fetching.follow({A: 0})
+    found = [taken(fetching) for _ in range(3)]
+    assert [(each.offset, each.behind) for each in found] == [(0, 1), (1, 2), (2, 2)]
+    assert [bool(each.data) for each in found] == [True, True, False]
+    assert fetching.take(0.05) is None
+
+
+def test_where_nothing_is_followed_the_time_is_waited_for(fetching: Fetcher) -> None:
+    began = monotonic()
+    assert fetching.take(0.05) is None
+    assert monotonic() - began >= 0.05
+
+
+def test_an_answer_without_room_for_more_is_no_end(cluster: Cluster, fetching: Fetcher) -> None:
+    tries: Iterator[Row] = iter(
+        [(0, 0, 9, 9, [], b""), (0, 0, 9, 9, [], b""), (0, 0, 0, 0, [], b"")]
+    )
+    cluster.rows[A] = lambda _: next(tries)
+    fetching.follow({A: 0})
+    assert not taken(fetching).data
+    assert next(tries, None) is None, "the end was told before it was met"
+
+
+def test_some_wait_for_another_call(cluster: Cluster, fetching: Fetcher) -> None:
+    cluster.logs |= {A: 1, B: 1}
+    fetching.follow({A: 0, B: 0})
+    found = None
+    while found is None:
+        found = fetching.take(0.0, [A])
+    assert found.where == B
+    assert taken(fetching).where == A
+
+
+def test_a_new_leader_is_asked_whether_it_has_what_was_read(
+    cluster: Cluster, fetching: Fetcher
+) -> None:
+    cluster.logs[A] = 1
+    fetching.follow({A: 0})
+    taken(fetching)
+    taken(fetching)
+    cluster.rows[A] = lambda _: (0, NotLeaderForPartitionError.errno, 0, 0, [], b"")
+    while not cluster.clients[0].updates:
+        fetching.take(0.02)
+    del cluster.rows[A]
+    cluster.leaders[A], cluster.logs[A], cluster.ends[A] = 2, 2, (0, 1)
+    assert taken(fetching).offset == 1
+    assert cluster.asked[-1][0] == 2
+
+
+@pytest.mark.parametrize("end", [0, -1], ids=["cut off", "another log"])
+def test_a_log_without_what_was_read_is_told(cluster: Cluster, fetching: Fetcher, end: int) -> None:
+    cluster.logs[A] = 1
+    cluster.ends[A] = (0, end)
+    fetching.follow({A: 0})
+    taken(fetching)
+    cluster.broken = [KafkaConnectionError("gone")]
+    while (answer := taken(fetching)).error is None:
+        pass
+    assert isinstance(answer.error, OffsetGone)
+    assert fetching.take(0.02) is None
+
+
+def test_an_epoch_that_is_refused_holds_up_its_own_partition_alone(
+    cluster: Cluster, fetching: Fetcher
+) -> None:
+    cluster.logs |= {A: 1, B: 1}
+    cluster.ends |= {A: (NotLeaderForPartitionError.errno, -1), B: (0, 1)}
+    fetching.follow({A: 0, B: 0})
+    assert {taken(fetching).where for _ in range(2)} == {A, B}
+    cluster.broken = [KafkaConnectionError("gone")]
+    while cluster.broken:
+        fetching.take(0.02)
+    cluster.logs |= {A: 2, B: 2}
+    assert with_data(fetching).where == B
+    cluster.ends[A] = (0, 1)
+    assert with_data(fetching).where == A
+
+
+def test_data_without_a_whole_batch_is_told_and_asked_for_again(
+    cluster: Cluster, fetching: Fetcher
+) -> None:
+    cluster.rows[A] = lambda _: (0, 0, 1, 1, [], b"\xff" * 5_000_000)
+    fetching.follow({A: 0})
+    assert isinstance(taken(fetching).error, ConnectionError)
+    del cluster.rows[A]
+    cluster.logs[A] = 1
+    assert taken(fetching).data
+
+
+def test_what_a_log_does_not_hold_is_told_once(cluster: Cluster, fetching: Fetcher) -> None:
+    cluster.rows[A] = lambda _: (0, OffsetOutOfRangeError.errno, 0, 0, [], b"")
+    fetching.follow({A: 5})
+    assert isinstance(taken(fetching).error, OffsetGone)
+    assert fetching.take(0.02) is None
+    del cluster.rows[A]
+    cluster.logs[A] = 6
+    fetching.follow({A: 5})
+    assert taken(fetching).data
+
+
+def test_a_right_that_is_missing_is_told(cluster: Cluster, fetching: Fetcher) -> None:
+    cluster.rows[A] = lambda _: (0, TopicAuthorizationFailedError.errno, 0, 0, [], b"")
+    fetching.follow({A: 0})
+    assert "TopicAuthorizationFailed" in str(taken(fetching).error)
+
+
+def test_a_throttled_reader_waits(cluster: Cluster, fetching: Fetcher) -> None:
+    cluster.logs[A], cluster.throttle_ms = 2, 200
+    fetching.follow({A: 0})
+    taken(fetching)
+    began = monotonic()
+    taken(fetching)
+    assert monotonic() - began > 0.1
+
+
+def test_a_client_that_has_ended_by_itself_is_made_anew(
+    cluster: Cluster, fetching: Fetcher
+) -> None:
+    cluster.logs[A] = 1
+    fetching.follow({A: 0})
+    taken(fetching)
+    cluster.clients[0]._sync_task.cancel()
+
+    async def fails() -> None:
+        raise ValueError("who leads is not known")
+
+    assert fetching._loop is not None
+    cluster.clients[0]._sync_task = fetching._loop.create_task(fails())
+    cluster.logs[A] = 2
+    with_data(fetching)
+    deadline = monotonic() + LONG_S
+    while len(cluster.clients) == 1 and monotonic() < deadline:
+        fetching.take(0.02)
+    cluster.logs[A] = 3
+    with_data(fetching)
+    assert len(cluster.clients) == 2
