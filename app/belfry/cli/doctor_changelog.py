@@ -85,19 +85,27 @@ def judge(
 
 
 def unsigned_rows(records: Iterable[Message]) -> dict[int, list[int]]:
-    """Offsets, by partition, of what a worker may take for a row and nobody signed."""
+    """Offsets, by partition, of what a worker may take for a row and nobody signed.
+
+    An owner that begins to sign writes signed copies of what it has.  The originals lie before them
+    until they are compacted away, and so do manifests, of which the newest counts.
+    """
     from belfry.kafka.record_headers import proof_of
+    from belfry.store.layout.keys import MANIFEST_PREFIX
     from belfry.store.signatures import is_signed, may_be_a_row
 
-    found: dict[int, list[int]] = {}
+    found: dict[int, dict[bytes, int]] = {}
     for record in records:
         key, value = record.key() or b"", record.value()
         if not may_be_a_row(key, value):
             continue
-        signed = proof_of(record) is not None if value is None else is_signed(value)
-        if not signed:
-            found.setdefault(record.partition() or 0, []).append(record.offset() or 0)
-    return found
+        said = MANIFEST_PREFIX if key.startswith(MANIFEST_PREFIX) else key
+        of = found.setdefault(record.partition() or 0, {})
+        if proof_of(record) is not None if value is None else is_signed(value):
+            of.pop(said, None)
+        else:
+            of.setdefault(said, record.offset() or 0)
+    return {partition: sorted(of.values()) for partition, of in found.items() if of}
 
 
 def newest(settings: SharedSettings, partitions: Collection[int]) -> Iterator[Message]:

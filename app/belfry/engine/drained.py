@@ -40,14 +40,21 @@ class Drains:
         self._store = store
         # Emptied buckets, and when; by tenant and minute.
         self._emptied: dict[tuple[bytes, int], tuple[Bucket, int]] = {}
+        # The minute of the last look at all of them.
+        self._minute = -1
         self.recent: tuple[Drained, ...] = ()
         """The last ends that were told, the newest at the end; safe from any thread."""
 
     def committed(self, now_ms: int) -> list[Drained]:
         """The buckets that have ended, once the store has written a step at this instant."""
-        for bucket in self._store.emptied:
+        emptied, minute = self._store.emptied, now_ms // MINUTE_MS
+        for bucket in emptied:
             self._emptied[bucket.tenant, bucket.minute] = bucket, now_ms
-        over = [each for each in self._emptied if (each[1] + 1) * MINUTE_MS <= now_ms]
+        # Within a minute, those that have just been emptied alone can be over.
+        looked_at = [(each.tenant, each.minute) for each in emptied]
+        if minute != self._minute:
+            self._minute, looked_at = minute, [*self._emptied]
+        over = [each for each in looked_at if each[1] < minute]
         ended = [self._emptied.pop(each) for each in over]
         told = [_drained(*each) for each in ended if not self._filled_again(each[0])]
         if told:

@@ -38,8 +38,12 @@ from belfry.tenants.waits import (
 __all__ = ["FIRING", "LOOKS", "REASONS", "Oldest"]
 
 LOOKS: Final = 200
+# Tenants that wait for nothing: so many of them are passed over for one look.
+PASSED: Final = 10
 # Rows of a queue that holds what is due later too, or that a lock holds back, which are counted.
 MOST_COUNTED: Final = 100
+# The same of all locks of a round: their rows are read with their payloads.
+MOST_BEHIND_LOCKS: Final = 2_000
 
 
 class First(NamedTuple):
@@ -67,7 +71,7 @@ class Oldest:
         self._tenants = tenants
         self._waiting = waiting
         self._pending = pending
-        self._round: Iterator[First] | None = None
+        self._round: Iterator[First | None] | None = None
         self._found: dict[str, int] = {}
         self._found_of: dict[bytes, First] = {}
         self.due_ms: dict[str, int] = {}
@@ -79,7 +83,8 @@ class Oldest:
             self._found, self._found_of, self._round = {}, {}, self._firsts(now_ms)
         some = list(islice(self._round, LOOKS))
         for first in some:
-            self._note(first)
+            if first is not None:
+                self._note(first)
         if len(some) < LOOKS:
             self.due_ms, self._round = self._found, None
             self.waits = {name: self._wait(first, now_ms) for name, first in self._of_tenants()}
@@ -105,7 +110,8 @@ class Oldest:
             since_ms = before.since_ms if before is not None and goes_on else now_ms
         return Wait(first.why, since_ms, first.waiting, first.due_ms)
 
-    def _firsts(self, now_ms: int) -> Iterator[First]:
+    def _firsts(self, now_ms: int) -> Iterator[First | None]:
+        """What a round sees, with a None for each few that were passed over."""
         for name in list(self._waiting.backlog):
             yield self._of_backlog(name, now_ms)
         for name, size in list(self._waiting.catch_up.items()):
@@ -113,7 +119,9 @@ class Oldest:
             yield First(name, self._why(name, CATCH_UP), due_ms, size)
         yield from self._behind_locks()
         # A commit may change it between two looks of one round.
-        for name in list(self._pending()):
+        for number, name in enumerate(list(self._pending())):
+            if number % PASSED == 0:
+                yield None
             if name not in self._waiting.backlog and self._tenants.of_bytes(name).stopped:
                 yield First(name, self._why(name, TENANT_BLOCKED), None, 0)
 
@@ -131,8 +139,11 @@ class Oldest:
         return First(name, reason, due_ms, waiting)
 
     def _behind_locks(self) -> Iterator[First]:
+        left = MOST_BEHIND_LOCKS
         for tenant, lock, due_ms in self._store.first_behind_locks():
-            waiting = sum(1 for _ in islice(self._store.locked(tenant, lock), MOST_COUNTED))
+            rows = self._store.locked(tenant, lock)
+            waiting = sum(1 for _ in islice(rows, min(MOST_COUNTED, max(1, left))))
+            left -= waiting
             if lock == UNREADABLE_LOCK:
                 reason = why(LATER_RELEASE, self._tenants.of_bytes(tenant))
                 yield First(tenant, reason, due_ms, waiting)

@@ -20,6 +20,7 @@ from belfry.tenants.directory import StepTenants
 from belfry.tenants.waits import Wait
 
 MOST: Final = 100_000
+MOST_BY_REFUSALS: Final = 1_000
 # No tenant has no name.
 REST: Final = b""
 
@@ -53,6 +54,7 @@ class Tallies:
         self._store = store
         self._tenants = tenants
         self._tallies: dict[bytes, Tally] = {REST: Tally()}
+        self._by_refusals = 0
         self.pending = store.waiting_by_tenant()
 
     def of(self, name: bytes, wait: Wait | None) -> TenantFigures:
@@ -72,13 +74,13 @@ class Tallies:
             tally = self._tally(name.encode())
             tally.fired += len(late_ms)
             tally.late_ms += sum(late_ms)
-        for name, refused in effects.refused.items():
-            self._tally(self._known(name)).rejected += refused
         for tenant, waiting in self._store.waiting_changed.items():
             if waiting:
                 self.pending[tenant] = waiting
             else:
                 self.pending.pop(tenant, None)
+        for name, refused in effects.refused.items():
+            self._tally(self._known(name)).rejected += refused
 
     def _tally(self, name: bytes) -> Tally:
         found = self._tallies.get(name)
@@ -88,9 +90,17 @@ class Tallies:
         return found
 
     def _known(self, name: str) -> bytes:
-        """The tenant that a refused request names, where there is one of that name."""
+        """The tenant that a refused request names, where there is one of that name.
+
+        Refusals alone make few names known: anybody can send them under names that are made up.
+        """
         given = name.encode(errors="replace")
-        return given if self._tenants.known(given) is not None else REST
+        if given in self._tallies or given in self.pending:
+            return given
+        if self._tenants.known(given) is None or self._by_refusals == MOST_BY_REFUSALS:
+            return REST
+        self._by_refusals += 1
+        return given
 
 
 def merged(found: Iterable[TenantFigures]) -> TenantFigures:

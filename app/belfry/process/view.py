@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Final, NamedTuple
 
 from belfry.api.workers.view import PartitionView, Readiness, StandbyView, WorkerIdentity
 from belfry.balance.roster import Roster
 from belfry.engine.ownership import Ownership
-from belfry.engine.tenant_figures import TenantFigures, merged
+from belfry.engine.tenant_figures import TenantFigures
 from belfry.firing.clock_guard import ClockGuard
 from belfry.group.group import Group
 from belfry.host.clock import SystemClock
@@ -19,6 +20,7 @@ from belfry.telemetry.tenant_metrics import TenantLook
 
 CATCHING_UP = Ownership.CATCHING_UP
 REPLAYING = Ownership.REPLAYING
+LOOK_AGAIN_MS: Final = 500.0
 
 
 class Running(NamedTuple):
@@ -38,6 +40,8 @@ class View:
         self._running: Running | None = None
         self._clock = clock
         self._metrics = metrics
+        self._look = TenantLook()
+        self._looked_ms: float | None = None
 
     def show(self, running: Running) -> None:
         """The worker has come up: show what it does."""
@@ -77,15 +81,24 @@ class View:
         ready = not problems and all(view.missing is None for view in views)
         return Readiness(ready=ready, partitions=views, problems=problems)
 
-    def tenants(self) -> dict[str, TenantFigures]:
+    def tenants(self) -> Mapping[str, TenantFigures]:
         """The tenants of the owned partitions; "" for what names no tenant that is known."""
-        runners = [] if self._running is None else self._running.owners.runners()
-        found: dict[bytes, list[TenantFigures]] = {}
-        for runner in runners:
-            owned = runner.owned
-            for name, figures in {} if owned is None else owned.engine.tenants().items():
-                found.setdefault(name, []).append(figures)
-        return {name.decode(): merged(some) for name, some in found.items()}
+        return self._tenant_look().figures
+
+    def _tenant_look(self) -> TenantLook:
+        """A look at all tenants, at most so old: there may be many, and anybody may ask."""
+        now_ms = self._clock.monotonic_ms()
+        if self._looked_ms is None or now_ms - self._looked_ms >= LOOK_AGAIN_MS:
+            runners = [] if self._running is None else self._running.owners.runners()
+            owned = {each.partition: each.owned for each in runners}
+            counted = {
+                (partition, each.epoch): {n.decode(): f for n, f in each.engine.tenants().items()}
+                for partition, each in owned.items()
+                if each is not None
+            }
+            self._look = TenantLook.of(counted, self._clock.wall_ms())
+            self._looked_ms = now_ms
+        return self._look
 
     def refresh(self) -> None:
         """Bring the gauges up to date, before they are scraped."""
@@ -106,7 +119,7 @@ class View:
         still = {runner.partition for runner in owners.runners() if runner.owned}
         for gone in {runner.partition for runner in runners} - still:
             self._metrics.partition_lost(gone)
-        self._metrics.tenants(TenantLook(self.tenants(), self._clock.wall_ms()))
+        self._metrics.tenants(self._tenant_look())
         self._metrics.unread(self._unread(owners))
         self._metrics.standbys(sum(standby.warm for standby in owners.standbys()))
         self._metrics.clock_skew(guard.skew_ms / 1000)

@@ -9,8 +9,8 @@ goes, and still no counter may fall:
     b             +5       -        +2      begins anew, as after a restart
     (other)       +9       +7       +4      whatever was counted while others were chosen
 
-Each counter is fed with what came since the look before, so their sum is exact.  The name of the
-rest is none that a tenant can have.
+Each counter is fed with what each owner of a partition has counted since the look before, so their
+sum is exact, whatever moves.  The name of the rest is none that a tenant can have.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from itertools import chain, zip_longest
+from threading import Lock
 from typing import Final, NamedTuple
 
 from prometheus_client import CollectorRegistry, Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from belfry.engine.tenant_figures import TenantFigures
+from belfry.engine.tenant_figures import TenantFigures, merged
 from belfry.telemetry.families import BY_NAME
 from belfry.tenants.waits import Wait
 
@@ -32,14 +33,29 @@ MOST_TENANTS: Final = 20
 OTHER: Final = "(other)"
 # Fires, seconds of lateness, refusals.
 Counts = tuple[float, float, float]
+# A partition, and the epoch of its owner: another owner counts from 0.
+Owner = tuple[int, int]
 _NONE: Final = (0.0, 0.0, 0.0)
 
 
 class TenantLook(NamedTuple):
-    """All tenants of a worker at one instant (epoch ms); what has no name of a tenant is ""."""
+    """All tenants of a worker at one instant (epoch ms); what has no name of a tenant is "".
+
+    `owners` has what each owner of a partition has counted since it began; `figures` adds it up.
+    """
 
     figures: Mapping[str, TenantFigures] = {}
     now_ms: float = 0.0
+    owners: Mapping[Owner, Mapping[str, TenantFigures]] = {}
+
+    @classmethod
+    def of(cls, owners: Mapping[Owner, Mapping[str, TenantFigures]], now_ms: float) -> TenantLook:
+        """What these owners have counted."""
+        found: dict[str, list[TenantFigures]] = {}
+        for counted in owners.values():
+            for name, figures in counted.items():
+                found.setdefault(name, []).append(figures)
+        return cls({name: merged(some) for name, some in found.items()}, now_ms, owners)
 
     def waits(self) -> list[tuple[str, Wait]]:
         """Those whose events wait, and why."""
@@ -63,13 +79,14 @@ class TenantLook(NamedTuple):
 
 
 class TenantMetrics(Collector):
-    """Shows the tenants of the last `look`; asked by one thread at a time."""
+    """Shows the tenants of the last `look`; from any thread."""
 
     def __init__(self, most: int) -> None:
         """At most so many tenants are told apart."""
         self._most = most
-        self._seen: dict[str, Counts] = {}
+        self._seen: dict[tuple[Owner, str], Counts] = {}
         self._shown: dict[str, Counts] = {}
+        self._counting = Lock()
         self.look = TenantLook()
 
     def describe(self) -> Iterable[Metric]:
@@ -81,12 +98,14 @@ class TenantMetrics(Collector):
         pending, fired, late, rejected, waiting = found = self._families()
         look = self.look
         chosen = foremost(look, self._most)
-        self._count(look, chosen)
+        with self._counting:
+            self._count(look, chosen)
+            shown = self._shown
         rest = sum(each.pending for name, each in look.figures.items() if name not in chosen)
         for name in chosen:
             pending.add_metric([name], look.figures[name].pending)
         pending.add_metric([OTHER], rest)
-        for name, counts in self._shown.items():
+        for name, counts in shown.items():
             for family, count in zip((fired, late, rejected), counts, strict=True):
                 family.add_metric([name], count)
         for name, wait in look.waits():
@@ -97,12 +116,13 @@ class TenantMetrics(Collector):
     def _count(self, look: TenantLook, chosen: Iterable[str]) -> None:
         """Add what came since the look before to those that are shown now."""
         shown = {name: self._shown.get(name, _NONE) for name in (*chosen, OTHER)}
-        seen: dict[str, Counts] = {}
-        for name, each in look.figures.items():
-            seen[name] = now = (each.fired, each.late_ms / 1000, each.rejected)
-            more = _since(self._seen.get(name, _NONE), now)
-            label = name if name in shown and name != OTHER else OTHER
-            shown[label] = _sum(shown[label], more)
+        seen: dict[tuple[Owner, str], Counts] = {}
+        for owner, counted in look.owners.items():
+            for name, each in counted.items():
+                seen[owner, name] = now = (each.fired, each.late_ms / 1000, each.rejected)
+                label = name if name in shown and name != OTHER else OTHER
+                more = _since(self._seen.get((owner, name), _NONE), now)
+                shown[label] = _sum(shown[label], more)
         self._seen, self._shown = seen, shown
 
     def _families(
@@ -143,9 +163,6 @@ def foremost(look: TenantLook, most: int) -> list[str]:
 
 
 def _since(before: Counts, now: Counts) -> Counts:
-    """What came since; all of it where another owner began anew."""
-    if any(late < early for late, early in zip(now, before, strict=True)):
-        return now
     return now[0] - before[0], now[1] - before[1], now[2] - before[2]
 
 

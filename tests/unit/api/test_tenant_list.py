@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -47,10 +48,10 @@ class Bearers:
         return None if tenants is None else Principal(token, tenants, Role.READ)
 
 
-def told(*, gate: Gate | None = None) -> TestClient:
+def told(*, gate: Gate | None = None, figures: Mapping[str, TenantFigures] = FIGURES) -> TestClient:
     worker, metrics = FakeWorker(), Metrics(CollectorRegistry())
-    worker.figures = dict(FIGURES)
-    metrics.tenants(TenantLook(FIGURES, 5_000))
+    worker.figures = dict(figures)
+    metrics.tenants(TenantLook.of({(0, 1): figures}, 5_000))
     parts = ApiDependencies(gate or Gate(), (), lambda: 0.0)
     opened: Any = (None, None, None, None, Policies())
     parts.open(Open(*opened))
@@ -193,3 +194,23 @@ def test_what_other_workers_own_is_added_and_who_is_silent_is_named(
     assert (busy["has_policy"], slow["wait"]["cause"]) == (True, "rate")
     assert answer["silent"] == ["three", "four"]
     assert asked == ["limit=100&sort=pending&alone=true"]
+
+
+def test_pages_go_on_where_another_worker_owns_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    mine, theirs = told(figures={}), told()
+
+    async def others(*given: Any) -> dict[str, bytes | None]:
+        return {"two": theirs.get(f"/v1/tenants?{given[-1].query}").content}
+
+    monkeypatch.setattr(tenant_list, "ask_others", others)
+    found: list[str] = []
+    cursor: dict[str, str] = {}
+    while True:
+        page = mine.get("/v1/tenants", params={"limit": "1", **cursor}).json()
+        found += page["tenants"]
+        if page["cursor"] is None:
+            break
+        cursor = {"cursor": page["cursor"]}
+    assert found == ["busy", "held", "only", "slow"]
+    asked = mine.get("/v1/tenants", params={"limit": "1", "policy": "true"}).json()
+    assert asked["figures"][0]["pending"] == 50

@@ -11,6 +11,7 @@ from belfry.cli.check import Status
 from belfry.cli.doctor_changelog import changelog_checks, judge, unsigned_rows
 from belfry.kafka.signature_marks import NOTHING, Mark
 from belfry.settings import Settings
+from belfry.store.layout.keys import manifest_key
 from belfry.store.signatures import SIGNATURE
 from tests.unit.kafka.offset_notes import OffsetNotes
 
@@ -66,6 +67,19 @@ def test_what_counts_as_unsigned() -> None:
         record(6, b"t/b", None),
     ]
     assert unsigned_rows(records) == {1: [5, 6]}
+
+
+def test_what_was_signed_since_counts_as_signed() -> None:
+    signed = b"\x03" + bytes(16) + b"\1\1 signed by content"
+    records = [
+        record(1, b"t/a", b"\1\1 not signed"),
+        record(2, manifest_key(7), b"\1\1 not signed"),
+        record(3, b"t/b", b"\1\1 not signed"),
+        record(4, b"t/a", signed),
+        record(5, manifest_key(8), signed),
+    ]
+    assert unsigned_rows(records) == {1: [3]}
+    assert unsigned_rows([*records[3:], *records[:1]]) == {1: [1]}
 
 
 def test_it_goes_on_where_kafka_is_silent_and_where_there_is_no_changelog() -> None:

@@ -66,3 +66,15 @@ def test_cancels_and_rolled_back_steps_end_none() -> None:
     assert ends(driver) == []
     driver.run(T0 + 2 * MINUTE)
     assert [each.minute_ms for each in ends(driver)] == [T0 + MINUTE]
+
+
+def test_each_minute_looks_at_all_that_have_been_emptied() -> None:
+    driver = Driver()
+    for number in range(3):
+        driver.ask(tenant=f"t{number}", at=T0 + number)
+    driver.step(T0 - 1)
+    driver.run(T0 + 5)
+    driver.ask(timestamp_ms=T0 + 6, schedule_id="late", at=T0 + MINUTE + 7)
+    driver.step(T0 + 6)
+    driver.run(T0 + MINUTE + 7)
+    assert {each.tenant for each in ends(driver)} == {b"t0", b"t1", b"t2"}

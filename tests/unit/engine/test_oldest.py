@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from belfry.engine import oldest
-from belfry.engine.oldest import FIRING, LOOKS, REASONS
+from belfry.engine.oldest import FIRING, LOOKS, PASSED, REASONS, Oldest
 from belfry.telemetry.families import FAMILIES
+from belfry.tenants.effective import Tenant
 from belfry.tenants.waits import (
     ACK_LOCK,
     TENANT_BLOCKED,
@@ -78,3 +81,22 @@ def test_the_metric_names_each_reason() -> None:
     (about,) = (each.meaning for each in FAMILIES if each.name == "belfry_waiting_seconds")
     assert all(reason in about for reason in REASONS)
     assert oldest.REASONS is REASONS
+
+
+def test_a_look_passes_over_so_many_tenants_at_most() -> None:
+    driver = Driver()
+    seen: list[bytes] = []
+
+    class Calm:
+        def of_bytes(self, name: bytes) -> Tenant:
+            seen.append(name)
+            return driver.tenants.of("demo")
+
+    names = [b"t%d" % number for number in range(2 * LOOKS * PASSED)]
+    calm: Any = Calm()
+    round_ = Oldest(driver.engine._store, calm, driver.engine._waiting, lambda: names)
+    round_.look(T0)
+    assert 0 < len(seen) <= LOOKS * PASSED
+    for _ in range(2):
+        round_.look(T0)
+    assert seen == names

@@ -70,6 +70,20 @@ def test_names_that_are_made_up_share_their_counters(monkeypatch: pytest.MonkeyP
     assert found[REST].fired == 3
 
 
+def test_names_that_are_refused_alone_take_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tenant_figures, "MOST_BY_REFUSALS", 2)
+    driver = Driver()
+    for number in range(5):
+        driver.ask(tenant=f"made-up-{number}", at=-(10**15))
+    driver.step(T0 - 1)
+    driver.ask(tenant="real", at=T0)
+    driver.ask(tenant="real", at=-(10**15))
+    driver.step(T0 - 1)
+    driver.step(T0)
+    assert figures(driver, "real") == TenantFigures(fired=1, rejected=1)
+    assert driver.engine.tenants()[REST].rejected == 3
+
+
 def test_a_new_owner_knows_what_is_pending() -> None:
     driver = Driver()
     for tenant in ("a", "a-b", "b"):

@@ -44,7 +44,7 @@ def test_the_rest_are_one_and_no_tenant_has_its_name() -> None:
         "other": figures(pending=3, fired=7),
         "": figures(rejected=6),
     }
-    metrics.tenants(TenantLook(found, NOW_MS))
+    metrics.tenants(TenantLook.of({(0, 1): found}, NOW_MS))
     assert shown(metrics, "belfry_tenant_pending_schedules") == {"a": 5, "b": 4, OTHER: 3}
     assert shown(metrics, "belfry_tenant_fired_total") == {"a": 9, "b": 8, OTHER: 7}
     assert shown(metrics, "belfry_tenant_rejected_total")[OTHER] == 6
@@ -54,34 +54,47 @@ def test_the_rest_are_one_and_no_tenant_has_its_name() -> None:
 def test_a_tenant_named_other_is_not_the_rest() -> None:
     metrics = metrics_of(1)
     found = {"other": figures(pending=5, fired=9), "b": figures(pending=4, fired=8)}
-    metrics.tenants(TenantLook(found, NOW_MS))
+    metrics.tenants(TenantLook.of({(0, 1): found}, NOW_MS))
     assert shown(metrics, "belfry_tenant_fired_total") == {"other": 9, OTHER: 8}
 
 
 def test_none_is_told_apart_where_a_setting_says_so() -> None:
     metrics = metrics_of(0)
-    metrics.tenants(TenantLook({"a": figures(pending=5, fired=9)}, NOW_MS))
+    metrics.tenants(TenantLook.of({(0, 1): {"a": figures(pending=5, fired=9)}}, NOW_MS))
     assert shown(metrics, "belfry_tenant_fired_total") == {OTHER: 9}
 
 
 def test_who_comes_and_goes_takes_nothing_from_a_counter() -> None:
     metrics = metrics_of(1)
     looks = [
-        ({"a": 10, "b": 5}, {"a": 10, OTHER: 5}),
-        ({"a": 11, "b": 20}, {"b": 15, OTHER: 6}),
-        ({"a": 40, "b": 21}, {"a": 29, OTHER: 7}),
+        (1, {"a": 10, "b": 5}, {"a": 10, OTHER: 5}),
+        (1, {"a": 11, "b": 20}, {"b": 15, OTHER: 6}),
+        (1, {"a": 40, "b": 21}, {"a": 29, OTHER: 7}),
         # Another owner has begun anew.
-        ({"a": 3, "b": 1}, {"a": 32, OTHER: 8}),
+        (2, {"a": 3, "b": 1}, {"a": 32, OTHER: 8}),
+        (2, {"a": 4, "b": 1}, {"a": 33, OTHER: 8}),
     ]
-    for given, told in looks:
+    for epoch, given, told in looks:
         found = {name: figures(fired=count) for name, count in given.items()}
-        metrics.tenants(TenantLook(found, NOW_MS))
+        metrics.tenants(TenantLook.of({(0, epoch): found}, NOW_MS))
         assert shown(metrics, "belfry_tenant_fired_total") == told
+
+
+def test_a_partition_that_comes_and_goes_moves_no_counter() -> None:
+    metrics = metrics_of(1)
+    mine, yours, anew = ({"a": figures(fired=count)} for count in (1_000, 900, 950))
+    for owners, told in (
+        ({(0, 1): mine, (1, 1): yours}, 1_900),
+        ({(0, 1): mine}, 1_900),
+        ({(0, 1): mine, (1, 3): anew}, 2_850),
+    ):
+        metrics.tenants(TenantLook.of(owners, NOW_MS))
+        assert shown(metrics, "belfry_tenant_fired_total")["a"] == told
 
 
 def test_lateness_is_a_sum_in_seconds() -> None:
     metrics = metrics_of(1)
-    metrics.tenants(TenantLook({"a": figures(fired=2, late_ms=500)}, NOW_MS))
+    metrics.tenants(TenantLook.of({(0, 1): {"a": figures(fired=2, late_ms=500)}}, NOW_MS))
     assert shown(metrics, "belfry_tenant_lateness_seconds_total")["a"] == 0.5
 
 
@@ -93,14 +106,14 @@ def test_who_waits_is_shown_by_cause_with_the_age_of_the_oldest() -> None:
         "c": figures(wait=Wait(LOCKED, 99_000, 1, 99_000)),
         "d": figures(pending=1),
     }
-    metrics.tenants(TenantLook(found, NOW_MS))
+    metrics.tenants(TenantLook.of({(0, 1): found}, NOW_MS))
     assert shown(metrics, "belfry_tenant_waiting_seconds") == {"a": 40, "b": 0, "c": 1}
     causes = shown(metrics, "belfry_tenant_waiting_seconds", "cause")
     assert causes.keys() == {"output_topic", "ack_lock"}
     waiting = shown(metrics, "belfry_tenants_waiting", "cause")
     assert waiting == {**dict.fromkeys(CAUSES, 0), "output_topic": 2, "ack_lock": 1}
     assert shown(metrics, "belfry_tenants_waiting_longest_seconds", "cause")["output_topic"] == 40
-    metrics.tenants(TenantLook({}, NOW_MS))
+    metrics.tenants(TenantLook.of({}, NOW_MS))
     assert shown(metrics, "belfry_tenant_waiting_seconds") == {}
     assert not any(shown(metrics, "belfry_tenants_waiting", "cause").values())
 
@@ -110,7 +123,7 @@ def test_who_waits_is_shown_by_cause_with_the_age_of_the_oldest() -> None:
 )
 def test_whoever_is_first_by_a_figure_is_among_the_foremost(figure: dict[str, int]) -> None:
     found = {f"t{number}": figures() for number in range(9)} | {"first": figures(**figure)}
-    assert foremost(TenantLook(found, NOW_MS), 1) == ["first"]
+    assert foremost(TenantLook.of({(0, 1): found}, NOW_MS), 1) == ["first"]
 
 
 def test_who_waits_comes_before_all_others() -> None:
@@ -119,12 +132,12 @@ def test_who_waits_comes_before_all_others() -> None:
         "late": figures(wait=Wait(HELD, 1, 1, 1)),
         "later": figures(wait=Wait(HELD, 1, 1, 2)),
     }
-    assert foremost(TenantLook(found, NOW_MS), 1) == ["late"]
+    assert foremost(TenantLook.of({(0, 1): found}, NOW_MS), 1) == ["late"]
 
 
 def test_strangers_are_shown_no_tenant() -> None:
     metrics = metrics_of(9)
-    metrics.tenants(TenantLook({"shop": figures(fired=1)}, NOW_MS))
+    metrics.tenants(TenantLook.of({(0, 1): {"shop": figures(fired=1)}}, NOW_MS))
     assert b"shop" in metrics.exposition()
     assert b"shop" not in metrics.exposition(tenants=False)
 

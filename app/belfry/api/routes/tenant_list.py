@@ -1,13 +1,14 @@
 """`GET /v1/tenants`: every tenant that has anything, with its figures, from all workers.
 
-Each worker tells of what it owns, and the one that is asked adds them up and knows the policies.
+Each worker tells of what it owns, and the one that is asked adds them up, and tenants that have a
+policy and nothing else.
 Each answers with the first page of its own behind the cursor, so the first page of all is complete.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Callable, Iterable
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from http import HTTPStatus
 from itertools import islice
 from typing import Annotated, Any, Final, Literal
@@ -85,34 +86,42 @@ def tenant_list_routes(view: WorkerView, parts: ApiDependencies, callers: Caller
         if query.cursor is not None and query.sort != "name":
             detail = f"A list by {query.sort} has no pages: leave the cursor out, or sort by name."
             raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, detail, "bad_cursor")
-        found = _own(view, caller)
+        names = parts.ready.policies.names()
+        found = _own(view, caller, names)
         if query.alone:
-            return _page(_wanted(found.values(), query), query, [])
-        _add(found, _policies(parts, query, caller))
+            return _page(_wanted(found.values(), query), query, {})
+        _add(found, _policies(names, query, caller))
         answers = await ask_others(view, parts, caller, _target(query))
         others = {name: _read(answer) for name, answer in answers.items()}
-        for some in others.values():
-            _add(found, some or [])
-        silent = [name for name, some in others.items() if some is None]
-        return _page(_wanted(found.values(), query), query, silent)
+        for other in others.values():
+            _add(found, other.figures if other else [])
+        return _page(_wanted(found.values(), query), query, others)
 
     return routes
 
 
-def _own(view: WorkerView, caller: Principal) -> Found:
+def _own(view: WorkerView, caller: Principal, policies: Sequence[str]) -> Found:
     return {
-        name: TenantAnswer.of(name, each, has_policy=False)
+        name: TenantAnswer.of(name, each, has_policy=_is_among(policies, name))
         for name, each in view.tenants().items()
         if name and caller.reaches(name)
     }
 
 
-def _policies(parts: ApiDependencies, query: TenantsAsked, caller: Principal) -> list[TenantAnswer]:
+def _is_among(names: Sequence[str], name: str) -> bool:
+    """Whether a name is one of these, which are in order."""
+    place = bisect_left(names, name)
+    return place < len(names) and names[place] == name
+
+
+def _policies(
+    names: Sequence[str], query: TenantsAsked, caller: Principal
+) -> Iterator[TenantAnswer]:
     """Tenants that have a policy: those of a page, or all where figures say which come first."""
-    names = parts.ready.policies.names()
     start = 0 if query.cursor is None else bisect_right(names, query.cursor)
     reached = (name for name in names[start:] if caller.reaches(name))
-    return [TenantAnswer.of(name, _NOTHING, has_policy=True) for name in reached]
+    for name in islice(reached, query.limit + 1 if query.sort == "name" else None):
+        yield TenantAnswer.of(name, _NOTHING, has_policy=True)
 
 
 def _add(found: Found, more: Iterable[TenantAnswer]) -> None:
@@ -122,16 +131,17 @@ def _add(found: Found, more: Iterable[TenantAnswer]) -> None:
 
 
 def _target(query: TenantsAsked) -> Target:
-    """What the others are asked for: whether a tenant has a policy is known here."""
+    """The same question, about what the worker that is asked owns."""
     given = {"limit": query.limit, "sort": query.sort, "cursor": query.cursor, "alone": "true"}
     given["waiting"] = "true" if query.waiting else None
+    given["policy"] = "true" if query.policy else None
     asked = {name: value for name, value in given.items() if value is not None}
     return Target("GET", "/v1/tenants", urlencode(asked))
 
 
-def _read(answer: bytes | None) -> list[TenantAnswer] | None:
+def _read(answer: bytes | None) -> TenantsAnswer | None:
     try:
-        return None if answer is None else TenantsAnswer.model_validate_json(answer).figures
+        return None if answer is None else TenantsAnswer.model_validate_json(answer)
     except ValidationError:
         return None
 
@@ -147,12 +157,14 @@ def _wanted(found: Iterable[TenantAnswer], query: TenantsAsked) -> list[TenantAn
     return sorted(some, key=_ORDERS[query.sort])
 
 
-def _page(found: list[TenantAnswer], query: TenantsAsked, silent: list[str]) -> TenantsAnswer:
+def _page(
+    found: list[TenantAnswer], query: TenantsAsked, others: Mapping[str, TenantsAnswer | None]
+) -> TenantsAnswer:
     shown = list(islice(found, query.limit))
-    more = len(found) > query.limit and query.sort == "name"
+    more = len(found) > query.limit or any(each and each.cursor for each in others.values())
     return TenantsAnswer(
         tenants=[each.tenant for each in shown],
         figures=shown,
-        cursor=shown[-1].tenant if more else None,
-        silent=silent,
+        cursor=shown[-1].tenant if more and shown and query.sort == "name" else None,
+        silent=[name for name, each in others.items() if each is None],
     )
