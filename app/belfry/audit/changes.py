@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict, fields
 from typing import Any
-
-import orjson
 
 from belfry.schedules.masking import masked_target
 from belfry.tenants.policy import TenantPolicy
@@ -34,4 +33,5 @@ def changes_of(before: TenantPolicy | None, after: TenantPolicy | None) -> tuple
 def _shown(name: str, value: Any) -> str:
     if name == "http_targets":
         value = [masked_target(asdict(target)) for target in value]
-    return orjson.dumps(value).decode()
+    # What is refused is told of too, and a number that is too large for a field is refused later.
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)

@@ -14,7 +14,7 @@ rolls anything back.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from hashlib import blake2b
 from typing import Final
 
@@ -175,9 +175,19 @@ class PartitionEngine:
     # -- the parts of a step ---------------------------------------------------------------------
 
     def claim(
-        self, settings: bytes | None, identity: bytes | None = None, statement: bytes | None = None
+        self,
+        settings: bytes | None,
+        identity: bytes | None = None,
+        statement: bytes | None = None,
+        strays: Iterable[bytes] = (),
     ) -> Effects:
-        """The first step of an owner: a manifest of its own, and what of these is not kept yet."""
+        """The first step of an owner: a manifest of its own, and what of these is not kept yet.
+
+        `strays` are keys of rows that the changelog holds behind the last manifest and that are no
+        state: what is state is written once more, behind them.
+        """
+        for key in strays:
+            self._store.restate(key)
         given = {
             keys.IDENTITY_KEY: identity,
             keys.SETTINGS_KEY: settings,

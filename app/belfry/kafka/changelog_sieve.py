@@ -46,6 +46,10 @@ class Sieve:
         """Offset of the last manifest that was met; -1 for none."""
         return self._judge.manifest_at
 
+    def may_be_copies(self, offsets: Sequence[int]) -> bool:
+        """Whether rows behind the last manifest may be copies of what was rolled back."""
+        return self._judge.may_be_copies(offsets)
+
     def ours(self, messages: Sequence[Message]) -> Changes:
         """The rows among records, and their offsets; what is no worker's is reported."""
         changes: list[Change] = []

@@ -133,6 +133,7 @@ class PartitionOpener:
             None if recovered.manifest is None else recovered.manifest.owner_epoch,
             recovered.lent_ms,
             resigning,
+            recovered.strays,
         )
 
     def _sign(

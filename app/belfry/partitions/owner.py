@@ -196,7 +196,7 @@ class PartitionRunner:
         engine = owned.engine
         # The claim is also the first measurement of the clock, which needs a look at it before.
         self._guarded_ms()
-        new = owned.new_settings, owned.new_identity, owned.new_statement
+        new = owned.new_settings, owned.new_identity, owned.new_statement, owned.strays
         while not self._commit(engine, engine.claim(*new)):
             if self._stopping.wait(PAUSE_AFTER_ERROR_S):
                 raise Stopped

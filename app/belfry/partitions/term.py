@@ -65,6 +65,8 @@ class Owned:
     lent_ms: int | None = None
     # Rows that the former owners have left unsigned, or signed with another secret.
     resigning: Resigning | None = None
+    # Keys of rows that strangers left behind the last manifest; the first commit overwrites them.
+    strays: tuple[bytes, ...] = ()
 
     @property
     def keeps_state(self) -> bool:

@@ -127,6 +127,17 @@ class Replay:
                         " state was written"
                     )
 
+    @property
+    def loose(self) -> Sequence[int]:
+        """Offsets of the records behind the last manifest; none where some have been folded."""
+        return () if self._loose else self._buffered
+
+    def leave_loose(self) -> tuple[bytes, ...]:
+        """Do not fold what lies behind the last manifest; the keys of it."""
+        left = tuple({key: None for key, _ in self._buffer})
+        self._buffer, self._buffered = [], []
+        return left
+
     def check(self) -> None:
         """Raise HoleInChangelog unless the fold is what the last manifest says."""
         loose = self._loose + len(self._buffer)

@@ -60,6 +60,7 @@ from belfry.store.layout.records import (
     encode_progress,
     encode_size,
     encode_state,
+    is_location,
     pack_location,
     timeline_location,
 )
@@ -255,6 +256,12 @@ class ScheduleStore(Committed):
     def note(self, name: bytes, row: bytes | None) -> None:
         """Keep a row that is no schedule's under a changelog key, or forget what is over (None)."""
         self._named[name] = self.changes[name] = row
+
+    def restate(self, name: bytes) -> None:
+        """Write the row under a changelog key once more as it is, or that there is none."""
+        row = self.named(name)
+        waits = row is not None and is_location(row)
+        self.changes[name] = self.pending_at(name, row) if row is not None and waits else row
 
     def await_ack(self, key: bytes, record: bytes) -> None:
         """Keep a fire that is to be acknowledged, under its changelog key."""

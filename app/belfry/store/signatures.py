@@ -25,7 +25,7 @@ All keys are derived for one topic, by its id, and one partition.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from hashlib import blake2b, shake_256
 from struct import Struct
 from typing import Final
@@ -128,6 +128,8 @@ class Verifier:
         self._keys = believed
         # The offset of the last manifest: what was bound before it has come before it.
         self.manifest_at = -1
+        # Offsets behind it of what is signed by content.
+        self.bound: set[int] = set()
 
     def holds(self, offset: int, key: bytes, proof: bytes, row: bytes | None) -> bool:
         """Whether a worker has written this record; `proof` may be followed by the row."""
@@ -143,7 +145,15 @@ class Verifier:
         if not (self.manifest_at < base <= offset <= base + NEAR):
             return False
         tag = proof[_BOUND_HEAD.size : _BOUND_SIZE]
-        return any(tag == each.tag(base, key, row) for each in self._keys)
+        if not any(tag == each.tag(base, key, row) for each in self._keys):
+            return False
+        self.bound.add(offset)
+        return True
+
+    def met_manifest(self, offset: int) -> None:
+        """A manifest lies there, -1 for none: what comes next belongs to a later transaction."""
+        self.manifest_at = offset
+        self.bound.clear()
 
 
 class Judge:
@@ -167,7 +177,15 @@ class Judge:
         Nothing that is bound before that manifest is believed behind it.
         """
         if self._verifier is not None:
-            self._verifier.manifest_at = manifest_at
+            self._verifier.met_manifest(manifest_at)
+
+    def may_be_copies(self, offsets: Iterable[int]) -> bool:
+        """Whether rows behind the last manifest may be a stranger's copies of a transaction.
+
+        That was rolled back, and who may read what is not committed can copy what it held.  A row
+        that is signed by place cannot be copied: without a manifest, it tells of one that is lost.
+        """
+        return self._verifier is not None and self._verifier.bound.issuperset(offsets)
 
     @property
     def manifest_at(self) -> int:
@@ -190,7 +208,7 @@ class Judge:
         else:
             known = not self._required
         if known and self._verifier is not None and key.startswith(keys.MANIFEST_PREFIX):
-            self._verifier.manifest_at = offset
+            self._verifier.met_manifest(offset)
         return known, value
 
     def _is_end(self, offset: int, key: bytes, proof: Callable[[], bytes | None]) -> bool:

@@ -34,6 +34,11 @@ def test_a_policy_that_begins_or_ends_tells_what_differs_from_the_defaults() -> 
     assert changes_of(None, None) == ()
 
 
+def test_what_no_field_can_hold_is_told_as_well() -> None:
+    (change,) = changes_of(BEFORE, replace(BEFORE, max_pending=2**80))
+    assert change.after == str(2**80)
+
+
 def test_credentials_of_targets_are_masked() -> None:
     target = HttpTarget(
         "https://a.example/x?token=t0p", headers=(("authorization", "Bearer s3cret"),)

@@ -94,6 +94,20 @@ def test_a_copy_does_not_count_where_reading_goes_on_behind_a_manifest() -> None
     assert judged(13, NAME, bound(BY, 12, NAME, ROW) + ROW, judge) == ROW
 
 
+def test_rows_behind_the_last_manifest_may_be_copies_where_all_are_signed_by_content() -> None:
+    judge = Judge([BY])
+    copied = bound(BY, 12, NAME, ROW) + ROW
+    judged(11, MANIFEST, placed(11) + ROW, judge)
+    judged(13, NAME, copied, judge)
+    judged(14, NAME, copied, judge)
+    judged(15, NAME, placed(15) + ROW, judge)
+    assert judge.may_be_copies([13, 14])
+    assert not judge.may_be_copies([13, 14, 15]), "a row that lies in its place is no copy"
+    judged(16, MANIFEST, placed(16) + ROW, judge)
+    assert not judge.may_be_copies([13])
+    assert not Judge().may_be_copies([13]), "nothing is signed here"
+
+
 def test_a_strangers_manifest_bars_nothing() -> None:
     judge = Judge([BY])
     assert judged(11, MANIFEST, placed(99) + ROW, judge) == "a stranger's"
