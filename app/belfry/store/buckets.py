@@ -75,25 +75,6 @@ def buckets(
     return met, read[-1][0] + b"\0" if len(read) == limit else None
 
 
-def waiting_of(rows: OrderedMap, tenant: bytes) -> int:
-    """How many schedules of a tenant wait in a store, paused ones too."""
-    size = rows.get(keys.META_TENANT + tenant)
-    return 0 if size is None else decode_size(size)
-
-
-def waiting_by_tenant(rows: OrderedMap) -> dict[bytes, int]:
-    """The same of every tenant that has any."""
-    start, end = keys.META_TENANT, keys.following(keys.META_TENANT)
-    return {key[len(start) :]: decode_size(size) for key, size in rows.scan(start, end)}
-
-
-def bucket_at(rows: OrderedMap, tenant: bytes, minute: int) -> Bucket | None:
-    """The bucket of a tenant and a minute of the epoch; None where nothing waits."""
-    key = bucket_key(bucket_name(tenant, minute * keys.MINUTE_MS))
-    row = rows.get(key)
-    return None if row is None else decode_bucket(key, row)
-
-
 class LeftBuckets:
     """What a step takes out of buckets; what comes into them, its overlay tells."""
 
@@ -194,8 +175,9 @@ def differing(rows: OrderedMap) -> Iterator[str]:
     for name, waiting in want.items():
         tenants[tenant_of_bucket(name)] += waiting
     for tenant, waiting in tenants.items():
-        if waiting_of(rows, tenant) != waiting:
-            yield f"of {tenant!r} {waiting_of(rows, tenant)} are told, and {waiting} wait"
+        told = Committed(rows).waiting_of(tenant)
+        if told != waiting:
+            yield f"of {tenant!r} {told} are told, and {waiting} wait"
 
 
 def _changed_tenants(rows: OrderedMap, grown: Mapping[bytes, int]) -> dict[bytes, int]:

@@ -11,6 +11,7 @@ from itertools import islice
 from typing import Final
 
 from belfry.store.layout import keys
+from belfry.store.layout.buckets import Bucket, bucket_key, bucket_name, decode_bucket
 from belfry.store.layout.records import (
     NOTHING,
     Progress,
@@ -130,6 +131,24 @@ class Committed:
         """All rows under changelog keys from `first` on and before `end`."""
         for key, row in self._rows.scan(keys.named_key(first), keys.named_key(end)):
             yield keys.name_in(key), row
+
+    # -- minute buckets --------------------------------------------------------------------------
+
+    def bucket(self, tenant: bytes, minute: int) -> Bucket | None:
+        """The bucket of a tenant and a minute of the epoch; None where nothing waits."""
+        key = bucket_key(bucket_name(tenant, minute * keys.MINUTE_MS))
+        row = self._rows.get(key)
+        return None if row is None else decode_bucket(key, row)
+
+    def waiting_of(self, tenant: bytes) -> int:
+        """How many schedules of a tenant wait, paused ones too."""
+        size = self._rows.get(keys.META_TENANT + tenant)
+        return 0 if size is None else decode_size(size)
+
+    def waiting_by_tenant(self) -> dict[bytes, int]:
+        """The same of every tenant that has any."""
+        start, end = keys.META_TENANT, keys.following(keys.META_TENANT)
+        return {key[len(start) :]: decode_size(size) for key, size in self._rows.scan(start, end)}
 
     # -- by name ---------------------------------------------------------------------------------
 

@@ -31,7 +31,7 @@ from __future__ import annotations
 from collections.abc import Iterator, KeysView, Mapping, Sequence
 from typing import Final
 
-from belfry.store.buckets import LeftBuckets, bucket_at, derive, waiting_by_tenant, waiting_of
+from belfry.store.buckets import LeftBuckets, derive
 from belfry.store.committed import Committed
 from belfry.store.layout import keys
 from belfry.store.layout.buckets import Bucket
@@ -141,18 +141,6 @@ class ScheduleStore(Committed):
     def emptied(self) -> Sequence[Bucket]:
         """Buckets that the last step has emptied, and not by removals alone."""
         return self._left.emptied
-
-    def bucket(self, tenant: bytes, minute: int) -> Bucket | None:
-        """The committed bucket of a tenant and a minute of the epoch; None where nothing waits."""
-        return bucket_at(self._rows, tenant, minute)
-
-    def waiting_of(self, tenant: bytes) -> int:
-        """How many schedules of a tenant wait, paused ones too, by what is committed."""
-        return waiting_of(self._rows, tenant)
-
-    def waiting_by_tenant(self) -> dict[bytes, int]:
-        """The same of every tenant that has any."""
-        return waiting_by_tenant(self._rows)
 
     @property
     def waiting_changed(self) -> Mapping[bytes, int]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from belfry.store.buckets import buckets, differing, waiting_of
+from belfry.store.buckets import buckets, differing
+from belfry.store.committed import Committed
 from belfry.store.layout import keys
 from belfry.store.layout.buckets import Bucket
 from belfry.store.layout.pending import PAUSED, encode_pending, with_flags
@@ -83,7 +84,7 @@ def test_what_is_removed_leaves_it_and_an_empty_one_is_gone(shelf: Shelf) -> Non
     shelf.remove(b"t/c")
     shelf.store.commit(STATE)
     assert shelf.shown() == [Bucket(b"t", T0 // MINUTE_MS, 1, T0 + 5, T0 + 9)]
-    assert waiting_of(shelf.rows, b"t") == 1
+    assert Committed(shelf.rows).waiting_of(b"t") == 1
 
 
 def test_what_is_discarded_changes_none(shelf: Shelf) -> None:
@@ -118,10 +119,10 @@ def test_what_is_paused_waits_in_no_minute(shelf: Shelf) -> None:
     shelf.store.keep(b"t/a", kept, Location(IN_PAUSED, T0 + 9, 9))
     shelf.store.commit(STATE)
     assert shelf.waiting() == [1, 1]
-    assert waiting_of(shelf.rows, b"t") == 3
+    assert Committed(shelf.rows).waiting_of(b"t") == 3
     shelf.remove(b"t/a")
     shelf.store.commit(STATE)
-    assert waiting_of(shelf.rows, b"t") == 2
+    assert Committed(shelf.rows).waiting_of(b"t") == 2
     assert list(differing(shelf.rows)) == []
 
 
@@ -134,7 +135,7 @@ def test_many_that_are_taken_as_a_range_are_counted(shelf: Shelf) -> None:
     shelf.store.take(rows)
     shelf.store.commit(STATE)
     assert shelf.shown(b"many") == []
-    assert waiting_of(shelf.rows, b"many") == 0
+    assert Committed(shelf.rows).waiting_of(b"many") == 0
 
 
 def test_a_range_gives_the_minutes_that_it_meets(shelf: Shelf) -> None:
@@ -179,4 +180,4 @@ def test_a_store_that_an_older_release_wrote_on_has_its_buckets_derived_anew(she
     assert shelf.shown() == []
     Replay(ScheduleStore(shelf.rows)).finish(T0)
     assert dict(shelf.rows.scan(b"n", b"o")) == {k: v for k, v in before.items() if k[:1] == b"n"}
-    assert waiting_of(shelf.rows, b"t") == 3
+    assert Committed(shelf.rows).waiting_of(b"t") == 3

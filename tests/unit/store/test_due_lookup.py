@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from belfry.store.buckets import buckets, waiting_of
+from belfry.store.buckets import buckets
+from belfry.store.committed import Committed
 from belfry.store.due_lookup import due_page
 from belfry.store.layout import keys
 from belfry.store.layout.pending import PAUSED, with_flags
@@ -140,7 +141,7 @@ def test_what_waits_for_something_else_is_listed_and_counted(shelf: DueShelf) ->
     assert shelf.due(wanted, 2, EXAMINE) == ["queue", "late", "locked"]
     counted, _ = buckets(shelf.rows, b"w", 0, NOW_MS, limit=EXAMINE)
     assert [each.waiting for each in counted] == [1, 1, 1]
-    assert waiting_of(shelf.rows, b"w") == 4
+    assert Committed(shelf.rows).waiting_of(b"w") == 4
 
 
 def test_names_that_leave_a_window_take_no_others_with_them(shelf: DueShelf) -> None:
