@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain, islice
+from itertools import islice
 from typing import Final
 
 from belfry.store.committed import Committed
@@ -105,8 +105,10 @@ class LeftBuckets:
 
     def rows_after(self, records: Mapping[bytes, bytes | None]) -> Rows:
         """Rows of buckets after the step, whose overlay has these records under local keys."""
-        taken = left_from(chain.from_iterable(self._taken))
-        left = taken.copy()
+        taken: Counter[bytes] = Counter()
+        for rows in self._taken:
+            taken.update(left_from(rows))
+        left = taken.copy() if self._removed else taken
         left.update(self._removed)
         writes, emptied, self.waiting = changed_buckets(self._rows, came_into(records), left)
         self.emptied = [bucket for name, bucket in emptied if name in taken]

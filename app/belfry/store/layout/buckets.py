@@ -14,9 +14,9 @@ of a step, so they cut bytes and make no values.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from struct import Struct
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from belfry.store.layout.keys import MINUTE_MS
 from belfry.store.layout.pending import PAUSED
@@ -108,7 +108,7 @@ def came_into(records: Mapping[bytes, bytes | None]) -> dict[bytes, tuple[int, i
 
     With each count come the first and the last due instant of them.
     """
-    found: dict[bytes, tuple[list[int], list[bytes]]] = {}
+    found: dict[bytes, list[Any]] = {}
     get = found.get
     for key, record in records.items():
         # Gone, or the end of a wait for an acknowledgement, which has no record.
@@ -119,22 +119,26 @@ def came_into(records: Mapping[bytes, bytes | None]) -> dict[bytes, tuple[int, i
         due = record[4:12]
         had = get(name)
         if had is None:
-            found[name] = [1], [due, due]
+            found[name] = [1, due, due]
             continue
-        count, span = had
-        count[0] += 1
-        if due > span[1]:
-            span[1] = due
-        elif due < span[0]:
-            span[0] = due
+        had[0] += 1
+        if due > had[2]:
+            had[2] = due
+        elif due < had[1]:
+            had[1] = due
     return {
         name: (count, _DUE.unpack(first)[0], _DUE.unpack(last)[0])
-        for name, ((count,), (first, last)) in found.items()
+        for name, (count, first, last) in found.items()
     }
 
 
-def left_from(rows: Iterable[tuple[bytes, bytes]]) -> Counter[bytes]:
-    """How many of these rows, with their local keys, belong to each bucket, by its name."""
+def left_from(rows: Sequence[tuple[bytes, bytes]]) -> Counter[bytes]:
+    """How many of these rows, in the order of their local keys, belong to each bucket by name."""
+    minute, last = rows[0][0][1:5], rows[-1][0]
+    if last[0] == _TIMELINE == rows[0][0][0] and last[1:5] == minute:
+        # As a rule, what fires in a step was due in one minute.
+        tenants = Counter([record[88 : 88 + record[68]] for _, record in rows])
+        return Counter({tenant + minute: count for tenant, count in tenants.items()})
     return Counter(
         [
             record[88 : 88 + record[68]] + key[1:5] if key[0] == _TIMELINE else bucket_of(record)
