@@ -203,6 +203,10 @@ chaos: install ## Strike two workers at every step by every signal, SEEDS times,
 oracle: install ## Compare cron with a walk through UTC around every change of every zone's clock.
 	@ORACLE=all $(BIN)/python -m pytest -q tests/property/test_cron_oracle.py
 
+.PHONY: rrules
+rrules: install ## Compare RULES random rules of RFC 5545 with python-dateutil.
+	@RULES=$${RULES:-100000} $(BIN)/python -m pytest -q tests/property/test_rrule_oracle.py
+
 .PHONY: soak
 soak: install ## Load two workers for HOURS, restart one over and over, audit; nothing may grow.
 	@HOURS=$${HOURS:-1} $(BIN)/python -m pytest -q -s tests/soak

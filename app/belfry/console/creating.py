@@ -23,7 +23,7 @@ KINDS: Final = {
     "at": "At an instant, such as 2040-01-01T09:00:00Z",
     "interval_ms": "At an interval, in milliseconds",
     "cron": "By a cron expression, such as 30 2 * * SUN",
-    "rrule": "By an RFC 5545 rule, such as FREQ=DAILY",
+    "rrule": "By an RFC 5545 rule, such as FREQ=MONTHLY;BYDAY=-1FR",
 }
 NUMBERS: Final = frozenset({"delay_ms", "interval_ms"})
 TEXTS: Final = ("timezone", "start_at", "end_at")

@@ -175,10 +175,16 @@ class YearlyDays(Days):
             number += (self._choice.anchor - number) % step
         for each in range(number, min(number + step * MOST_YEARS, LAST_YEAR), step):
             year = year_at(each)
-            made += self._key(year) not in self._pages
+            made += self._holds_a_period(year) and self._key(year) not in self._pages
             if made > MOST_PAGES:
                 return
             yield year, self.page(year)
+
+    def _holds_a_period(self, year: Year) -> bool:
+        """Whether its page costs anything: one without a month of the rule is empty at once."""
+        if self._choice.freq != "MONTHLY":
+            return True
+        return -phase(self._choice, year) % self._choice.interval < 12
 
     def page(self, year: Year) -> array[int]:
         """The days of a year, counted from 0."""
