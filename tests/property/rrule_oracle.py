@@ -71,7 +71,9 @@ def _days(draw: random.Random, freq: str, parts: dict[str, str]) -> None:
     if draw.random() < 0.4:
         days = draw.sample(DAYS, draw.randrange(1, 5))
         if freq in ("YEARLY", "MONTHLY") and "BYWEEKNO" not in parts and draw.random() < 0.5:
-            nths = (1, 2, 3, 4, 5, -1, -2, -5) + ((20, 40, -30) if "BYMONTH" not in parts and freq == "YEARLY" else ())
+            nths: tuple[int, ...] = (1, 2, 3, 4, 5, -1, -2, -5)
+            if freq == "YEARLY" and "BYMONTH" not in parts:
+                nths += (20, 40, -30)
             days = [f"{draw.choice(nths)}{day}" for day in days]
         parts["BYDAY"] = ",".join(days)
 
