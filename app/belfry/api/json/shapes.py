@@ -28,8 +28,8 @@ from belfry.schedules.triggers.registry import BY_CODE, KINDS
 from belfry.store.layout.buckets import Bucket
 from belfry.store.layout.pending import Pending, decode_headers
 from belfry.store.layout.records import LOCKS_GROUP, LOCKS_OWN
-from belfry.store.lock_lookup import Lock
-from belfry.store.lookup import Standing
+from belfry.store.lock_lookup import HeldLock
+from belfry.store.lookup import ScheduleStanding
 from belfry.store.readable import why_unreadable_rule
 
 
@@ -213,7 +213,7 @@ def bytes_json(name: str, value: bytes | None) -> dict[str, Any]:
         return {f"{name}_base64": b64encode(value).decode()}
 
 
-def summary(standing: Standing) -> dict[str, Any]:
+def summary(standing: ScheduleStanding) -> dict[str, Any]:
     """A schedule in a list."""
     tenant, _, schedule_id = standing.name.decode().partition("/")
     found: dict[str, Any] = {
@@ -251,7 +251,7 @@ def drained(ended: Drained) -> dict[str, Any]:
     }
 
 
-def lock(tenant: str, held: Lock) -> dict[str, Any]:
+def lock(tenant: str, held: HeldLock) -> dict[str, Any]:
     """An ack lock."""
     fire = held.awaited
     names = {"group": LOCKS_GROUP, "schedule": LOCKS_OWN}
@@ -306,7 +306,7 @@ def _said(kind: TriggerKind, when: int | str | None) -> dict[str, Any]:
     return {kind.field.name: shown}
 
 
-def whole(standing: Standing) -> dict[str, Any]:
+def whole(standing: ScheduleStanding) -> dict[str, Any]:
     """A schedule with everything that it will send."""
     found = summary(standing)
     row = standing.pending
@@ -325,7 +325,7 @@ def whole(standing: Standing) -> dict[str, Any]:
     return found
 
 
-def masked_for(caller: Principal, standing: Standing) -> dict[str, Any]:
+def masked_for(caller: Principal, standing: ScheduleStanding) -> dict[str, Any]:
     """What is shown to this caller in place of the targets; nothing where it may see them."""
     row = standing.pending
     if caller.may(Role.SCHEDULE) or row is None or not has_targets(row.extra):

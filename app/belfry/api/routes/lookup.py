@@ -18,7 +18,7 @@ from belfry.api.workers.reading import Reads
 from belfry.api.workers.waiting import waiting
 from belfry.schedules.identity import etag_of
 from belfry.store.layout.keys import schedule_key
-from belfry.store.lookup import Standing
+from belfry.store.lookup import ScheduleStanding
 
 
 class ScheduleLookup:
@@ -48,14 +48,16 @@ class ScheduleLookup:
                 break
         return answer
 
-    def _waiting(self, found: Standing, tenant: str, partition: int) -> dict[str, Any]:
+    def _waiting(self, found: ScheduleStanding, tenant: str, partition: int) -> dict[str, Any]:
         holdings = self._parts.ready.holdings
         wait, stands_still = holdings.waits(partition, tenant)
         now_ms = int(self._parts.now_ms())
         return waiting(found, holdings.tenant(tenant), now_ms, wait, stands_still)
 
 
-def _shown(found: Standing | None, waits: dict[str, Any], path: str, schedule_id: str) -> Response:
+def _shown(
+    found: ScheduleStanding | None, waits: dict[str, Any], path: str, schedule_id: str
+) -> Response:
     if found is None:
         detail = f"The tenant has no schedule {schedule_id!r}."
         return Problem(HTTPStatus.NOT_FOUND, detail, "not_found").response(path)
