@@ -95,14 +95,14 @@ def list_(
     }
     remote = Remote(session)
     path = schedule_path(tenant, "").rstrip("/")
-    found = _pages(remote, path, "schedules", query, limit)
+    found = pages(remote, path, "schedules", query, limit)
     session.printer.many((each, _line(each)) for each in found)
 
 
-def _pages(
+def pages(
     remote: Remote, path: str, name: str, query: dict[str, Any], limit: int | None
 ) -> Iterator[dict[str, Any]]:
-    """What a list holds under this name, page after page."""
+    """What a list holds under this name, page after page, up to a limit."""
     left = limit
     cursor = None
     while left is None or left > 0:
@@ -122,7 +122,7 @@ def locks(session: Session, tenant: Tenant) -> None:
     Acknowledge one with: belfry schedule ack TENANT SCHEDULE_ID FIRE_ID
     """
     path = schedule_path(tenant, "").removesuffix("schedules/") + "locks"
-    found = _pages(Remote(session), path, "locks", {}, None)
+    found = pages(Remote(session), path, "locks", {}, None)
     session.printer.many((each, _lock(each)) for each in found)
 
 
