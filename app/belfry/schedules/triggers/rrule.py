@@ -178,8 +178,11 @@ def rrule_problem(request: Request) -> Rejection | None:
                 "Kind RRULE needs the field `start_at`, or a line DTSTART in `rrule`: the rule"
                 " begins then, and takes from it what it leaves out.",
             )
+        wrong_zone = zone_problem(request["timezone"]) or zone_problem(found.zone)
+        if wrong_zone is not None:
+            return wrong_zone
         _check_zone(found, request["timezone"])
-        return zone_problem(found.zone or request["timezone"]) or _bounds_problem(request)
+        return _bounds_problem(request)
     except RRuleMistake as mistake:
         return Rejection("bad_rule", f"rrule {text[:MAX_SHOWN]!r} cannot be read: {mistake}.")
 
