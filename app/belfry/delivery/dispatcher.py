@@ -38,6 +38,7 @@ from belfry.delivery.work import (
     work_of,
 )
 from belfry.host.clock import SystemClock
+from belfry.host.passing import PassThrough, all_pass, at_once
 from belfry.kafka.record_headers import headers_of
 from belfry.settings import DeliverySettings
 from belfry.telemetry.limited import LimitedLogger
@@ -77,8 +78,13 @@ class Dispatcher:
         poster: Callable[[Finished], Poster],
         decoder: Decoder,
         told: Told = _untold,
+        through: PassThrough = at_once,
     ) -> None:
-        """`told` hears of what is counted: an outcome, and how many of it."""
+        """`told` hears of what is counted: an outcome, and how many of it.
+
+        What is read comes `through` an agent, where the process has one.
+        """
+        self._through = through
         self._settings = settings
         self._places = places
         self._decoder = decoder
@@ -152,7 +158,7 @@ class Dispatcher:
 
     def _turn(self, journal: Journal) -> None:
         messages = journal.read(self._room(), BUSY_S if self._under_way else IDLE_S)
-        if messages:
+        if messages and all_pass(self._through, messages, self._stopping):
             self._take(messages)
         self._hand_in()
         self._collect(BUSY_S if self._under_way and not messages else 0.0)

@@ -22,10 +22,10 @@ from mode.utils.queues import FlowControlEvent
 
 from belfry.balance.owners import ASSIGNERS
 from belfry.group.assignor import assignor_of
-from belfry.group.batch_agent import REQUESTS, BatchAgent
 from belfry.group.batches import BatchConductor, SteadyFlow
 from belfry.group.group import Group
 from belfry.group.roster_client import follow_roster
+from belfry.group.worker_agents import WorkerAgents
 from belfry.kafka.security import group_client_security
 from belfry.settings import Settings
 
@@ -131,12 +131,8 @@ class MembershipApp(faust.App):
     settings: Settings
     group: Group
     assignors: Sequence[type[AbstractPartitionAssignor]]
-    requests: BatchAgent
-
-    @property
-    def stuck(self) -> bool:
-        """Whether an agent passes no batches on any more."""
-        return self.requests.stuck
+    shared_topic: str
+    carries: WorkerAgents
 
     @cached_property
     def flow_control(self) -> FlowControlEvent:
@@ -176,6 +172,6 @@ def membership_app(settings: Settings, group: Group, homes: int) -> MembershipAp
     # One only: aiokafka joins once for each, and each join is a rebalance for everybody.
     app.assignors = [assignor_of(group, assigner, homes, settings.standbys)]
     app.sensors.add(app.monitor)
-    told = "Passes each batch of requests on to the owner of its partition."
-    app.requests = BatchAgent(app, REQUESTS, settings.topic("schedules"), told)
+    app.shared_topic = settings.topic("schedules")
+    app.carries = WorkerAgents(app, settings)
     return app
