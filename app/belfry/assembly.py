@@ -45,6 +45,7 @@ from belfry.process.data_folder import RefusedToStart, only_one_in
 from belfry.process.front import Front
 from belfry.process.half_settings import HalfConfigured, refuse_half_settings
 from belfry.process.sharing import Shared, share
+from belfry.process.table_view import held_partitions
 from belfry.process.view import Running, View
 from belfry.process.worker import StopRequest, WorkerProcess, requests_through
 from belfry.schedules.outcomes import Outcome
@@ -193,6 +194,7 @@ async def _run(worker: _Worker, view: View, group: Group) -> int:
     )
     owners = Owners(opener, shared.runners(port), group, heartbeats)
     process = WorkerProcess(app, group, opener, guard, owners, stop)
+    app.schedules.connect(held_partitions(owners, opener))
     await app.carries.start()
     # It waits until all policies have come through their agent.
     await asyncio.to_thread(opener.policies.start)

@@ -25,6 +25,7 @@ from belfry.group.assignor import assignor_of
 from belfry.group.batches import BatchConductor, SteadyFlow
 from belfry.group.group import Group
 from belfry.group.roster_client import follow_roster
+from belfry.group.schedules_table import BelfryTables, SchedulesTable, schedules_table
 from belfry.group.worker_agents import WorkerAgents
 from belfry.kafka.security import group_client_security
 from belfry.settings import Settings
@@ -133,6 +134,7 @@ class MembershipApp(faust.App):
     assignors: Sequence[type[AbstractPartitionAssignor]]
     shared_topic: str
     carries: WorkerAgents
+    schedules: SchedulesTable
 
     @cached_property
     def flow_control(self) -> FlowControlEvent:
@@ -162,6 +164,7 @@ def membership_app(settings: Settings, group: Group, homes: int) -> MembershipAp
         topic_allow_declare=False,
         stream_wait_empty=False,
         store="memory://",
+        TableManager=BelfryTables,
         datadir=str(settings.data_dir / "faust"),
         broker_session_timeout=settings.session_timeout_ms / 1000,
         broker_heartbeat_interval=settings.heartbeat_interval_ms / 1000,
@@ -174,4 +177,5 @@ def membership_app(settings: Settings, group: Group, homes: int) -> MembershipAp
     app.sensors.add(app.monitor)
     app.shared_topic = settings.topic("schedules")
     app.carries = WorkerAgents(app, settings)
+    app.schedules = schedules_table(app, settings.topic("changelog"))
     return app
