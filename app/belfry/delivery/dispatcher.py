@@ -158,12 +158,17 @@ class Dispatcher:
 
     def _turn(self, journal: Journal) -> None:
         messages = journal.read(self._room(), BUSY_S if self._under_way else IDLE_S)
-        if messages and all_pass(self._through, messages, self._stopping):
+        if messages and self._came_through(messages):
             self._take(messages)
         self._hand_in()
         self._collect(BUSY_S if self._under_way and not messages else 0.0)
         if self._due():
             self._write(journal)
+
+    def _came_through(self, messages: list[Message]) -> bool:
+        """Whether records have come through the agent of deliveries; False if asked to stop."""
+        topic = self._settings.topic("deliveries")
+        return all_pass(self._through, topic, messages, self._stopping)
 
     def _room(self) -> int:
         """How many more records may be read now."""

@@ -202,7 +202,7 @@ class Follower:
         if first is None:
             return
         messages = [first, *consumer.consume(BATCH - 1, BATCH_S)]
-        if not all_pass(self._through, messages, self._thread.stopping):
+        if not all_pass(self._through, self._topic, messages, self._thread.stopping):
             return
         began = monotonic()
         by_partition: dict[int, list[Message]] = {}

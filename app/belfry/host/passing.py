@@ -27,13 +27,15 @@ def at_once(_topic: str, _partition: int, _offset: int, _stopping: Event) -> boo
     return True
 
 
-def all_pass(through: PassThrough, messages: Sequence[Message], stopping: Event) -> bool:
-    """Whether these records have come through, as one batch for each partition of them."""
-    begins: dict[tuple[str, int], int] = {}
+def all_pass(
+    through: PassThrough, topic: str, messages: Sequence[Message], stopping: Event
+) -> bool:
+    """Whether a topic's records have come through, as one batch for each partition of them."""
+    begins: dict[int, int] = {}
     for each in messages:
         if each.error() is None:
-            begins.setdefault((each.topic() or "", each.partition() or 0), each.offset() or 0)
-    return all(through(*where, offset, stopping) for where, offset in begins.items())
+            begins.setdefault(each.partition() or 0, each.offset() or 0)
+    return all(through(topic, place, offset, stopping) for place, offset in begins.items())
 
 
 class Streams(NamedTuple):

@@ -217,7 +217,7 @@ class Policies:
             self._treat(self._untreated.copy())
             return
         messages = [first, *self._consumer.consume(READ_RECORDS, 0.005)]
-        if not all_pass(self._through, messages, self._thread.stopping):
+        if not all_pass(self._through, self._topic, messages, self._thread.stopping):
             return
         records = [each for each in messages if each.error() is None]
         changed: dict[str, Stored | None] = {}
