@@ -7,6 +7,8 @@ import os
 import signal
 import socket
 import sys
+from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple, TypeVar
 
 import structlog
@@ -92,9 +94,9 @@ def run_worker(settings: DeliverySettings) -> int:
             audit.start(frames.audit, registry)
             if isinstance(settings, Settings):
                 group = _group(settings, identity.worker_id, reached)
-                worker = _worker(settings, found, clock, metrics, group, (parts, means))
-                delivering.show(worker.dispatcher)
-                return asyncio.run(_run(worker, view, group))
+                configured = parts, means
+                make = partial(_worker, settings, found, clock, metrics, group, configured)
+                return asyncio.run(_run(make, view, group))
             dispatcher = dispatcher_of(settings, found.frames, registry, means, metrics.delivered)
             delivering.show(dispatcher)
             return asyncio.run(deliver_until_asked(dispatcher))
@@ -174,8 +176,9 @@ def _worker(
     return _Worker(app, shared, front, dispatcher)
 
 
-async def _run(worker: _Worker, view: View, group: Group) -> int:
-    app, shared, front, dispatcher = worker
+async def _run(make: Callable[[], _Worker], view: View, group: Group) -> int:
+    # Faust's services belong to the event loop in which they are made.
+    app, shared, front, dispatcher = make()
     opener, guard, outputs = shared
     settings, app_id = opener.settings, opener.settings.cluster.app_id
     stop = StopRequest()
