@@ -19,6 +19,7 @@ from belfry.api.workers.request_client import Frames, RequestClient
 from belfry.client.errors import BelfryError
 from belfry.group.group import Group
 from belfry.history.follower import Follower
+from belfry.host.passing import PassThrough
 from belfry.partitions.opener import PartitionOpener
 from belfry.partitions.supervisor import Owners
 from belfry.policies.policy_client import PolicyClient
@@ -35,7 +36,12 @@ class Front:
     """Opens the parts of HTTP, and closes them."""
 
     def __init__(
-        self, opener: PartitionOpener, parts: ApiDependencies, frames: Frames, group: Group
+        self,
+        opener: PartitionOpener,
+        parts: ApiDependencies,
+        frames: Frames,
+        group: Group,
+        history_through: PassThrough,
     ) -> None:
         settings = opener.settings
         self._opener = opener
@@ -43,7 +49,12 @@ class Front:
         self._desk = RequestClient(settings, frames, opener.tenants.secret_of)
         self._directory = Directory(group, settings.http_advertised_url or "")
         self._history = Follower(
-            settings, frames[1], self._held, self._retention_ms, opener.clock.wall_ms
+            settings,
+            frames[1],
+            self._held,
+            self._retention_ms,
+            opener.clock.wall_ms,
+            history_through,
         )
         self._policies = PolicyClient(settings, opener.policies)
         self._holdings: Holdings | None = None
