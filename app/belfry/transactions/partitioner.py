@@ -23,7 +23,7 @@ def partitioner() -> PartitionOf:
     from confluent_kafka import cimpl
 
     try:
-        function: Any = getattr(ctypes.CDLL(cimpl.__file__), _NAME)
+        function: Any = getattr(ctypes.PyDLL(cimpl.__file__), _NAME)
     except (OSError, AttributeError):
         return identity.partition_of
     function.restype = ctypes.c_int32
