@@ -83,7 +83,7 @@ def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
 
 
 def parts(place: Place) -> dict[tuple[str, int], Any]:
-    """What a broker says of the partitions of the changelog and of the outputs, as far as it does."""
+    """What a broker says of the changelog's partitions and of those of the outputs."""
     topics = place.admin.list_topics(timeout=10).topics
     names = [place.topic(name) for name in ("changelog", *OUTPUTS)]
     return {
