@@ -67,7 +67,9 @@ class Steps:
             return
 
     def _owner(self) -> DirectProducer:
-        return wait_for("an owner", self._try, READY_S)
+        owner = wait_for("an owner", self._try, READY_S)
+        assert owner is not None
+        return owner
 
     def _try(self) -> DirectProducer | None:
         try:

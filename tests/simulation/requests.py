@@ -241,7 +241,7 @@ class Nodes:
         return at_ms if kind == "LogAppendTime" else -1
 
 
-def records_of(data: bytes) -> list[Record]:
+def records_of(data: bytes | bytearray) -> list[Record]:
     """What a finished batch holds; AssertionError where it is damaged."""
     batch = DefaultRecordBatch(bytearray(data))
     assert batch.validate_crc(), "a batch came with a wrong checksum"

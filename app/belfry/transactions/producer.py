@@ -7,7 +7,8 @@ that all writers of a worker share.
     begin ─► batches of all partitions ─► Produce, to each leader ─► acknowledged ─► EndTxn
 
 The manifest is the last record of the changelog's last batch.  Its acknowledgement comes before
-EndTxn is sent, so rows that are signed by place are looked at without a flush of their own.
+EndTxn is sent, so rows that are signed by place are looked at without a flush of their own.  All of
+a step's requests leave in one turn of the loop: each hand-over waits for the interpreter's lock.
 """
 
 from __future__ import annotations
