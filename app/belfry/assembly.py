@@ -22,7 +22,7 @@ from belfry.api.setup import gate_of, limits_of, server_of
 from belfry.api.workers.parts import ApiDependencies
 from belfry.api.workers.view import WorkerIdentity
 from belfry.audit.setup import AuditLog
-from belfry.balance.roster import Standing
+from belfry.balance.roster import MemberStanding
 from belfry.delivery.dispatcher import Dispatcher
 from belfry.delivery.posting import SenderDependencies
 from belfry.delivery.setup import (
@@ -138,7 +138,7 @@ def _configured(
 
 
 def _group(settings: Settings, name: str, url: str) -> Group:
-    standing = Standing(name, __version__, url, settings.worker_weight, settings.worker_rack)
+    standing = MemberStanding(name, __version__, url, settings.worker_weight, settings.worker_rack)
     return Group(standing, static=settings.group_instance_id is not None)
 
 

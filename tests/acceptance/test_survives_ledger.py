@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.acceptance.harness.books import retries
 from tests.acceptance.harness.changelog import Left, Manifest, Step, steps_of
 from tests.acceptance.harness.copies import differences
 from tests.acceptance.harness.evidence import rfc3339
@@ -208,6 +209,24 @@ def test_the_auditor_notices(doctor: Callable[[Books], None], invariant: str) ->
     doctor(books)
     findings = Ledger(books).run()
     assert invariant in {finding.invariant for finding in findings}, findings
+
+
+def test_the_retry_of_a_webhook_is_found_where_deliveries_come_out() -> None:
+    books = good()
+    identity = "44387bb10ed44b1dad62b291502c8444"
+    retry, first = fired(f"{identity}/0/2", T0 + 9_000, 7), fired("c", T0 + 9_000, 6)
+    each = [replace(record, topic="doc.deliveries") for record in (first, retry)]
+    manifested = books.steps[0][-1]
+    name = f"{identity}/0/2"
+    manifested.left.append(Left(f"belfry-deliveries/{name}".encode(), T0 + 9_000))
+    digest = blake2b(b"fire-c" + f"fire-{name}".encode(), digest_size=16).digest()
+    manifest(books, -1, fired=2, digest=digest)
+    assert [found.invariant for found in Ledger(books).run()] == ["manifest"]
+    found = retries(each)
+    assert [record.offset for record in found] == [7]
+    books.fired += found
+    books.ends["doc.deliveries", 0, 7] = "commit"
+    assert Ledger(books).run() == []
 
 
 def test_each_invariant_has_doctored_books() -> None:

@@ -20,7 +20,7 @@ from belfry.store.layout import pending as pending_records
 from belfry.store.layout import records
 from belfry.store.layout.aside import Waits, aside_key, decode_aside, encode_aside
 from belfry.store.layout.pending import Pending
-from belfry.store.layout.records import Awaited, Location, Manifest, Marker, Verdict
+from belfry.store.layout.records import Awaited, Location, Manifest, Marker, VerdictRow
 
 FILE: Final = Path(__file__).parent / "golden" / "rows.1.json"
 NOON: Final = 1_798_000_000_000
@@ -68,7 +68,7 @@ AWAITED: Final = {
         ("by both", records.LOCKS_GROUP | records.LOCKS_OWN, b"g"),
     )
 }
-ANSWERED: Final = Verdict(
+ANSWERED: Final = VerdictRow(
     "CONFLICT", NOON, None, 3, "wrong_version", bytes(range(16)), "CANCEL", "order/é", 3 << 48 | 41
 )
 # The offset of a request that waits lies in its key.
@@ -115,7 +115,7 @@ def rows() -> dict[str, bytes]:
         **{f"aside: {name}": encode_aside(row) for name, row in ASIDE.items()},
         "identity": encode_identity(WORLD),
         "zones": records.encode_zones("2026b"),
-        "verdict": records.encode_verdict(Verdict("CONFLICT", NOON, None, 3, "wrong_version")),
+        "verdict": records.encode_verdict(VerdictRow("CONFLICT", NOON, None, 3, "wrong_version")),
         "verdict with a digest": records.encode_verdict(ANSWERED),
         "manifest": records.encode_manifest(Manifest(7, 2, 43, NOON, 5, 1, bytes(range(16)))),
         "manifest: with a read lease": records.encode_manifest(

@@ -16,11 +16,11 @@ from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
 from belfry.devstack import Kafka
-from belfry.engine.effects import Effects, Rejected
+from belfry.engine.effects import Effects, RejectedRecord
 from belfry.host.clock import SystemClock
 from belfry.kafka.outcome import Aborted, Fenced, Unknown
 from belfry.kafka.step_records import Outlets
-from belfry.kafka.transactions import PartitionProducer, Surroundings
+from belfry.kafka.transactions import PartitionProducer, ProducerSurroundings
 from belfry.transactions.brokers import Cluster
 from belfry.transactions.loop import WriterLoop
 from belfry.transactions.producer import DirectProducer
@@ -67,13 +67,13 @@ class Place:
     def topic(self, name: str) -> str:
         return f"{self.name}.{name}"
 
-    def _around(self) -> Surroundings:
+    def _around(self) -> ProducerSurroundings:
         topic = self.topic
         outlets = Outlets(
             topic("changelog"), topic("s"), topic("r"), topic("l"), b"", topic("d"), b"",
             lambda _topic: PARTITIONS,
         )  # fmt: skip
-        return Surroundings(outlets, SystemClock(), MagicMock(reach=self.reach))
+        return ProducerSurroundings(outlets, SystemClock(), MagicMock(reach=self.reach))
 
     def owner(self) -> DirectProducer:
         """The next owner: it has fenced the one before."""
@@ -179,7 +179,7 @@ def step(place: Place, number: int, fired: int = 10, topics: tuple[str, ...] = O
         for n in range(fired)
     ]
     rows = {b"row-1": b"%d" % number, b"row-2": None, b"\0%d" % number: b"manifest"}
-    return Effects(rows=dict(rows), fired=events, rejected=[Rejected(None, b"what", [])])
+    return Effects(rows=dict(rows), fired=events, rejected=[RejectedRecord(None, b"what", [])])
 
 
 def test_steps_are_visible_once_and_in_order(place: Place) -> None:

@@ -16,7 +16,7 @@ from belfry.engine.effects import Effects
 from belfry.host.clock import SystemClock
 from belfry.kafka.outcome import Fenced
 from belfry.kafka.step_records import Outlets
-from belfry.kafka.transactions import PartitionProducer, Surroundings
+from belfry.kafka.transactions import PartitionProducer, ProducerSurroundings
 from tests.acceptance.harness.site import wait_for
 
 pytestmark = pytest.mark.slow
@@ -36,7 +36,7 @@ def owner(kafka: str, unique: Callable[[str], str]) -> Make:
     properties = {"bootstrap.servers": kafka, "transactional.id": name, "log_level": 0}
 
     def make(reach: Callable[[str], Any] = str) -> PartitionProducer:
-        around = Surroundings(outlets, SystemClock(), MagicMock(reach=reach))
+        around = ProducerSurroundings(outlets, SystemClock(), MagicMock(reach=reach))
         producer = PartitionProducer({**properties, "linger.ms": 0}, 0, around)
         producer.open()
         return producer

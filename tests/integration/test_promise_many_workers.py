@@ -18,7 +18,7 @@ from aiokafka import AIOKafkaConsumer
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
 from belfry.balance.owners import even
-from belfry.balance.roster import Roster, Standing
+from belfry.balance.roster import MemberStanding, Roster
 from belfry.group.assignor import assignor_of
 from belfry.group.group import Group, Surroundings
 from belfry.group.roster_client import follow_roster
@@ -39,7 +39,7 @@ class Member:
     def __init__(self, number: int, topic: str, bootstrap: str) -> None:
         name = f"belfry-worker-{number:04}"
         url = f"http://{name}.belfry.production.svc.cluster.local:8700"
-        self.group = Group(Standing(name, "1.10.0", url, 1, f"zone-{number % 3}"))
+        self.group = Group(MemberStanding(name, "1.10.0", url, 1, f"zone-{number % 3}"))
         self.group.connect(Surroundings(holdings=self._holdings))
         self._client = AIOKafkaConsumer(
             topic,

@@ -22,7 +22,7 @@ from belfry.host.failpoints import Failpoints
 from belfry.kafka import partition_log
 from belfry.kafka.record_headers import headers_of
 from belfry.kafka.step_records import Outlets
-from belfry.kafka.transactions import PartitionProducer, Surroundings
+from belfry.kafka.transactions import PartitionProducer, ProducerSurroundings
 from belfry.store.ordered_map import MemoryMap
 from belfry.tenants.effective import Level
 from belfry.wire import framing
@@ -81,7 +81,7 @@ class LogDriver(Driver):
         )
         former, surroundings = (
             self._producer,
-            Surroundings(outlets, self.cluster.clock, Failpoints()),
+            ProducerSurroundings(outlets, self.cluster.clock, Failpoints()),
         )
         properties = {
             **self.cluster.properties,

@@ -10,7 +10,7 @@ from belfry.schedules.jitter import jitter_ms
 from belfry.schedules.outcomes import Outcome
 from belfry.store.layout import keys, pending, records
 from belfry.store.layout.pending import Pending
-from belfry.store.layout.records import Location, Manifest, Marker, Verdict
+from belfry.store.layout.records import Location, Manifest, Marker, VerdictRow
 from belfry.wire import catalogue
 from belfry.wire.lifecycle import LifecycleEvent, encode_lifecycle, record_of
 
@@ -41,7 +41,7 @@ PENDING = st.builds(
 )
 MARKER = st.builds(Marker, st.integers(0, 3), I64, I64, U64, U32, U32)
 VERDICT = st.builds(
-    Verdict,
+    VerdictRow,
     outcome=st.sampled_from(["ACCEPTED", "NOT_FOUND", "REJECTED"]),
     at_ms=I64,
     due_ms=st.none() | st.integers(0, 2**63 - 1),
@@ -54,7 +54,7 @@ VERDICT = st.builds(
 )
 # As this release writes it: with what was asked.
 ANSWERED = st.builds(
-    Verdict._replace,
+    VerdictRow._replace,
     VERDICT,
     digest=st.binary(min_size=16, max_size=16),
     action=st.sampled_from(["UPSERT", "CANCEL"]),
@@ -112,14 +112,14 @@ def test_markers(row: Marker) -> None:
 
 
 @given(VERDICT)
-def test_verdicts(row: Verdict) -> None:
+def test_verdicts(row: VerdictRow) -> None:
     encoded = records.encode_verdict(row)
     assert records.decode_verdict(encoded) == row
     assert records.check_format(encoded) == records.VERDICT
 
 
 @given(ANSWERED)
-def test_verdicts_with_what_was_asked(row: Verdict) -> None:
+def test_verdicts_with_what_was_asked(row: VerdictRow) -> None:
     encoded = records.encode_verdict(row)
     assert records.decode_verdict(encoded) == row
     assert records.check_format(encoded) == records.ANSWERED

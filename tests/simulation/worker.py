@@ -15,7 +15,7 @@ from confluent_kafka import KafkaException
 from prometheus_client import CollectorRegistry
 from pydantic import SecretStr
 
-from belfry.balance.roster import Standing
+from belfry.balance.roster import MemberStanding
 from belfry.group.group import Group as Seat
 from belfry.group.group import Surroundings
 from belfry.partitions.owner import WorkerPort
@@ -75,7 +75,7 @@ class SimWorker:
         clock: Any = self.machine
         try:
             found = cluster_start.find(self._settings)
-            seat = Seat(Standing(self.machine.name))
+            seat = Seat(MemberStanding(self.machine.name))
             shared = sharing.share(self._settings, found, clock, _METRICS, seat)
         except KafkaException:
             # No broker: the process ends, and whoever supervises it starts it again.

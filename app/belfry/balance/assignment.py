@@ -18,7 +18,7 @@ from typing import Any, Final
 import orjson
 
 from belfry.balance.members import Share
-from belfry.balance.roster import Roster, Standing, read_object, read_roster
+from belfry.balance.roster import MemberStanding, Roster, read_object, read_roster
 
 FORMAT: Final = 2
 # A member whose metadata say this format or a later one reads its own part.
@@ -69,13 +69,13 @@ class Assignment:
         return next((each for each in self.watches if partition in each.ranks), None)
 
 
-def reads_own_part(standing: Standing) -> bool:
+def reads_own_part(standing: MemberStanding) -> bool:
     """Whether a member understands its own part; who does not is told the whole roster."""
     return standing.format >= READS_OWN_PART
 
 
 def own_parts(
-    standings: Mapping[str, Standing], found: Mapping[str, Share]
+    standings: Mapping[str, MemberStanding], found: Mapping[str, Share]
 ) -> dict[str, Assignment]:
     """Each member's own part, by the names that the shares go by."""
     owner_of = {p: name for name, share in found.items() for p in share.owns}
@@ -104,7 +104,7 @@ def own_parts(
     }
 
 
-def _heartbeat(standing: Standing, share: Share, listened: Container[int]) -> int:
+def _heartbeat(standing: MemberStanding, share: Share, listened: Container[int]) -> int:
     """Its first partition that has a standby: no two members own the same one."""
     if not standing.heartbeats:
         return NO_HEARTBEAT

@@ -1,10 +1,10 @@
 """Who is in the group: what a member says of itself, and all members with what each of them got.
 
-A member says what it is and holds (`Standing`), as JSON in its metadata.  The roster is the sum of
-what all say and what each was told; the broker that keeps the group tells it to whoever asks.
-Members of format 1 do not ask, so the leader sends them the whole of it.  Fields that a reader does
-not know are passed over, and what cannot be read at all counts as a plain member, so that versions
-can stand side by side.
+A member says what it is and holds (`MemberStanding`), as JSON in its metadata.  The roster is the
+sum of what all say and what each was told; the broker that keeps the group tells it to whoever
+asks.  Members of format 1 do not ask, so the leader sends them the whole of it.  Fields that a
+reader does not know are passed over, and what cannot be read at all counts as a plain member, so
+that versions can stand side by side.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ BEATS_OF_SILENCE: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class MemberStanding:
     """What a member says of itself."""
 
     worker: str
@@ -74,7 +74,7 @@ class Seat:
     stands_by: tuple[int, ...] = ()
 
 
-def seat_of(standing: Standing, owns: Iterable[int], stands_by: Iterable[int]) -> Seat:
+def seat_of(standing: MemberStanding, owns: Iterable[int], stands_by: Iterable[int]) -> Seat:
     """A member and what it got."""
     return Seat(
         standing.worker,
@@ -125,13 +125,13 @@ def beat_ms(partitions: int) -> int:
     return max(BEAT_MS, BEAT_MS_PER_PARTITION * partitions)
 
 
-def read_standing(told: bytes, name: str) -> Standing:
+def read_standing(told: bytes, name: str) -> MemberStanding:
     """What a member said; a plain member where it said nothing that can be read."""
     found = {"format": 1, **read_object(told)}
     owns = found.get("owns")
     kept = {int(key): int(epoch) for key, epoch in owns.items()} if isinstance(owns, dict) else {}
-    standing: Standing = _made(
-        Standing, {"worker": name, **found, "owns": kept}, ("warm", "cannot")
+    standing: MemberStanding = _made(
+        MemberStanding, {"worker": name, **found, "owns": kept}, ("warm", "cannot")
     )
     return standing
 

@@ -26,7 +26,7 @@ from belfry.cli.session import Session, with_session
 HTTP_S: Final = 3.0
 TOLERATED_SKEW_S: Final = 0.5
 if TYPE_CHECKING:
-    from belfry.kafka.topic_rules import Problem
+    from belfry.kafka.topic_rules import TopicProblem
 
 SKEW: Final = "belfry_clock_skew_seconds"
 KEYS: Final = "belfry_api_keys"
@@ -116,7 +116,7 @@ def _topics(session: Session, admin: Any) -> Iterator[Check]:
         yield Check("topics", Status.OK, f"All {len(found)} topics are as they should be.")
 
 
-def _finding(each: Problem, check: str = "topics") -> Check:
+def _finding(each: TopicProblem, check: str = "topics") -> Check:
     status = Status.PROBLEM if each.fatal else Status.RISK if each.checked else Status.SKIPPED
     why = f" Why: {each.why}." if each.why else ""
     return Check(check, status, f"{each.topic}: {each.what}.{why}", each.cure)

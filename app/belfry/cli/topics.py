@@ -12,7 +12,7 @@ from belfry.cli.session import Session, with_session
 from belfry.schedules.request import tenant_problem
 
 if TYPE_CHECKING:
-    from belfry.kafka.topic_rules import Problem
+    from belfry.kafka.topic_rules import TopicProblem
     from belfry.kafka.topics import TopicSpec
 
 
@@ -60,13 +60,13 @@ def check(session: Session) -> int:
     """
     from belfry.kafka import topics
     from belfry.kafka.cluster_checks import look_at_brokers
-    from belfry.kafka.topic_rules import Problem
+    from belfry.kafka.topic_rules import TopicProblem
 
     cluster, admin = session.admin()
     missing = topics.missing(admin, session.settings)
     problems = topics.problems(admin, session.settings)
     problems += look_at_brokers(admin, session.settings).problems
-    absent = [Problem(spec.name, "does not exist", CURE, fatal=True) for spec in missing]
+    absent = [TopicProblem(spec.name, "does not exist", CURE, fatal=True) for spec in missing]
     found = [*absent, *problems]
     if not any(each.checked for each in found):
         session.printer.note(f"All topics are as they should be at {cluster.servers}.")
@@ -82,7 +82,7 @@ def _created(spec: TopicSpec) -> tuple[dict[str, object], str]:
     return dict(spec._asdict()), text
 
 
-def problem_json(problem: Problem) -> dict[str, object]:
+def problem_json(problem: TopicProblem) -> dict[str, object]:
     """A problem of a topic for programs."""
     return {
         "topic": problem.topic,
@@ -94,7 +94,7 @@ def problem_json(problem: Problem) -> dict[str, object]:
     }
 
 
-def problem_text(problem: Problem) -> str:
+def problem_text(problem: TopicProblem) -> str:
     """A problem of a topic for people."""
     kind = "problem" if problem.fatal else "risk" if problem.checked else "skipped"
     why = f"\n{'':10}Why: {problem.why}." if problem.why else ""

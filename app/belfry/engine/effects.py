@@ -26,7 +26,7 @@ Delivered = tuple[bytes, bytes, Headers]
 STEP_BYTES: Final = 16_000_000
 
 
-class Rejected(NamedTuple):
+class RejectedRecord(NamedTuple):
     """A refused record, as received, with the headers that say why."""
 
     key: bytes | None
@@ -64,7 +64,7 @@ class Effects:
     fire_ids: list[bytes] = field(default_factory=list)
     lateness: dict[str, list[int]] = field(default_factory=dict)
     lifecycle: list[LifecycleEvent] = field(default_factory=list)
-    rejected: list[Rejected] = field(default_factory=list)
+    rejected: list[RejectedRecord] = field(default_factory=list)
     rerouted: list[Rerouted] = field(default_factory=list)
     outcomes: Counter[Outcome] = field(default_factory=Counter)
     rejections: Counter[str] = field(default_factory=Counter)

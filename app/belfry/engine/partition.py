@@ -31,7 +31,7 @@ from belfry.engine.occurrences import Occurrences
 from belfry.engine.oldest import FIRING
 from belfry.engine.queues import Queues
 from belfry.engine.reports import Place, Reports
-from belfry.engine.step import NO_MANIFEST, Standing, Step, UndoLog
+from belfry.engine.step import NO_MANIFEST, PartitionStanding, Step, UndoLog
 from belfry.engine.tenant_figures import Tallies, TenantFigures
 from belfry.engine.waiting import Waiting
 from belfry.engine.zone_change import ZoneChange
@@ -76,7 +76,7 @@ class PartitionEngine:
         self._few: int | None = None
         stored = store.state()
         manifest = NO_MANIFEST if stored is None else stored.manifest
-        self._stands = Standing(manifest, ScanPosition.at(manifest.watermark_ms))
+        self._stands = PartitionStanding(manifest, ScanPosition.at(manifest.watermark_ms))
         self._store = store
         self._reader = reader
         self._tenants = of_step = StepTenants(tenants)

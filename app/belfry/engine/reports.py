@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from belfry.engine.arrival import arrival_ms
-from belfry.engine.effects import Rejected
+from belfry.engine.effects import RejectedRecord
 from belfry.engine.step import Step
 from belfry.schedules.identity import Homes, generation_of, life_of
 from belfry.schedules.instants import format_instant
@@ -22,7 +22,7 @@ from belfry.store.layout import keys
 from belfry.store.layout.records import (
     REQUEST_ID_MS,
     Awaited,
-    Verdict,
+    VerdictRow,
     decode_verdict,
     encode_accepted,
     encode_verdict,
@@ -150,7 +150,7 @@ class Reports:
         """Keep the verdict of a request that has an id, for those that repeat it."""
         name = keys.request_key(request["tenant"], request["request_id"] or "")
         row = encode_verdict(
-            Verdict(
+            VerdictRow(
                 reply.outcome,
                 accepted_ms,
                 reply.due_ms,
@@ -235,14 +235,14 @@ def ack_timed_out(key: bytes, awaited: Awaited, tenants: StepTenants, step: Step
     )
 
 
-def _reused(request_id: str, first: Verdict) -> Reply:
+def _reused(request_id: str, first: VerdictRow) -> Reply:
     """The reply to another request than the one that has the id."""
     asked = f"{first.action} of {first.schedule_id[:60]!r}"
     reason = reused_reason(request_id, asked, first.outcome, first.code)
     return Reply(Outcome.CONFLICT, code=ID_REUSED, reason=reason)
 
 
-def _kept(record: SourceRecord, origin: Origin, rejection: Rejection) -> Rejected:
+def _kept(record: SourceRecord, origin: Origin, rejection: Rejection) -> RejectedRecord:
     """The record as received; what would not fit the topic is cut, and a header says so."""
     _, _, key, value, carried = record
     # By that one its reader had it refused: the reason stands in the headers that are added.
@@ -263,7 +263,7 @@ def _kept(record: SourceRecord, origin: Origin, rejection: Rejection) -> Rejecte
         key = None if key is None else key[:third]
         value = None if value is None else value[:third]
         headers = _first_headers(headers, third)
-    return Rejected(key, value, [*headers, *added])
+    return RejectedRecord(key, value, [*headers, *added])
 
 
 def _first_headers(headers: Headers, room: int) -> Headers:

@@ -1,7 +1,7 @@
 """One step of a partition: its instant, how far it has come, what it wants to happen, and the undo.
 
-    Standing ──► Step ──┬─ committed ───► the next Standing; overlay written, undo log forgotten
-                        └─ rolled back ─► the same Standing; overlay dropped, undo log played back
+    PartitionStanding ──► Step ──┬─ committed ───► the next one; overlay written, undo log forgotten
+                                 └─ rolled back ─► the same one; overlay dropped, undo log played
 
 A step is made from where the partition stands, and thrown away at its end.  What it knows of itself
 (scan position, source position, effects) lies in the `Step`, so there is nothing to put back.  What
@@ -33,7 +33,7 @@ Value = TypeVar("Value")
 NO_MANIFEST: Final = Manifest(0, 0, 0, 0, 0, 0, b"")
 
 
-class Standing(NamedTuple):
+class PartitionStanding(NamedTuple):
     """Where a partition stands between two steps.
 
     `heard_ms` is the newest arrival among the requests that were read.
@@ -64,7 +64,7 @@ class Step:
         "set_aside",
     )
 
-    def __init__(self, begins: Standing, effects: Effects) -> None:
+    def __init__(self, begins: PartitionStanding, effects: Effects) -> None:
         self.begins = begins
         self.effects = effects
         self.scan = begins.scan
@@ -76,7 +76,7 @@ class Step:
     @classmethod
     def alone(cls, now_ms: int, effects: Effects) -> Step:
         """A step that belongs to no partition's store: what it wants to happen is all of it."""
-        step = cls(Standing(), effects)
+        step = cls(PartitionStanding(), effects)
         step.now_ms = now_ms
         return step
 
@@ -85,9 +85,9 @@ class Step:
         self.now_ms = now_ms
         self.horizon_ms = max(now_ms, self.scan.reached_ms)
 
-    def stands(self, manifest: Manifest) -> Standing:
+    def stands(self, manifest: Manifest) -> PartitionStanding:
         """Where the partition stands once the step is committed under this manifest."""
-        return Standing(manifest, self.scan, self.heard_ms)
+        return PartitionStanding(manifest, self.scan, self.heard_ms)
 
 
 class UndoLog:

@@ -22,7 +22,7 @@ from aiokafka.coordinator.protocol import (
 from belfry.balance.assignment import own_parts, reads_own_part
 from belfry.balance.members import Share
 from belfry.balance.owners import Assigner
-from belfry.balance.roster import Roster, Standing, read_standing, seat_of
+from belfry.balance.roster import MemberStanding, Roster, read_standing, seat_of
 from belfry.balance.shares import shares
 from belfry.group.group import Group
 
@@ -76,7 +76,7 @@ def assignor_of(
     return BelfryAssignor
 
 
-def _by_name(standings: Mapping[str, Standing]) -> dict[str, tuple[str, Standing]]:
+def _by_name(standings: Mapping[str, MemberStanding]) -> dict[str, tuple[str, MemberStanding]]:
     """Member and standing by the worker's name, or by the member's where a name is not its own.
 
     Names are what `hash` goes by, so they are the workers'.  After a crash the group may hold a
@@ -89,7 +89,7 @@ def _by_name(standings: Mapping[str, Standing]) -> dict[str, tuple[str, Standing
     }
 
 
-def _told(standings: Mapping[str, Standing], found: Mapping[str, Share]) -> dict[str, bytes]:
+def _told(standings: Mapping[str, MemberStanding], found: Mapping[str, Share]) -> dict[str, bytes]:
     """What each member is told, in the format that it reads."""
     parts = own_parts(standings, found)
     told = {name: parts[name].encode() for name, s in standings.items() if reads_own_part(s)}
@@ -99,7 +99,7 @@ def _told(standings: Mapping[str, Standing], found: Mapping[str, Share]) -> dict
     return told
 
 
-def _roster(standings: Mapping[str, Standing], found: Mapping[str, Share]) -> Roster:
+def _roster(standings: Mapping[str, MemberStanding], found: Mapping[str, Share]) -> Roster:
     return Roster(
         tuple(
             seat_of(standing, found[name].owns, found[name].stands_by)

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from threading import Lock
 
 from belfry.balance.assignment import Assignment, read_answer
-from belfry.balance.roster import Roster, Standing
+from belfry.balance.roster import MemberStanding, Roster
 
 Holdings = Callable[[], tuple[dict[int, int], tuple[int, ...]]]
 
@@ -39,7 +39,7 @@ class Surroundings:
 class Group:
     """A member's standing, its assignment, and the roster as far as it knows it."""
 
-    def __init__(self, standing: Standing, static: bool = False) -> None:
+    def __init__(self, standing: MemberStanding, static: bool = False) -> None:
         self._standing = standing
         self._lock = Lock()
         self._assignment = Assignment()
@@ -87,7 +87,7 @@ class Group:
         """Whether nobody else could take this worker's partitions over."""
         return not self.assignment.others
 
-    def standing(self) -> Standing:
+    def standing(self) -> MemberStanding:
         """What to say at the next rebalance."""
         owns, warm = self._surroundings.holdings()
         keeps = self._surroundings.keeps_heartbeat

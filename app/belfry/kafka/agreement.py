@@ -44,7 +44,7 @@ DIFFERS: Final = "a setting differs from what other workers have, or had last"
 log = structlog.get_logger(__name__)
 
 
-class Refused(Exception):
+class OwnershipRefused(Exception):
     """This worker must not own the partition: state or settings do not fit."""
 
 
@@ -57,10 +57,10 @@ class Agreement:
         self._said: set[Difference] = set()
 
     def cluster(self, kept: bytes | None) -> bytes | None:
-        """The fixed settings, where they are not kept yet; `Refused` where they are others."""
+        """The settings that never change, if not kept yet; `OwnershipRefused` if others are."""
         differing = [] if kept is None else cluster_differences(kept, self._cluster)
         if differing:
-            raise Refused(
+            raise OwnershipRefused(
                 f"cluster settings differ: {told(differing)}. They are"
                 f" {AgreementRule.FIXED.value}: give all of its workers the same."
             )

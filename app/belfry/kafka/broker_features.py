@@ -24,7 +24,7 @@ from aiokafka.protocol.types import (
 )
 
 from belfry.kafka.security import group_client_security
-from belfry.kafka.topic_rules import Problem
+from belfry.kafka.topic_rules import TopicProblem
 
 ADD_PARTITIONS_TO_TXN: Final = 24
 # The first version of that request by which a broker verifies partitions of a transaction.
@@ -178,7 +178,7 @@ def _varint(encoded: bytes, at: int) -> tuple[int, int]:
             return value, at
 
 
-def feature_problems(broker: str, features: Features, *, hands_on: bool) -> list[Problem]:
+def feature_problems(broker: str, features: Features, *, hands_on: bool) -> list[TopicProblem]:
     """What a broker cannot do and promises rest on.
 
     `hands_on`: it gives its partitions away when it stops (`controlled.shutdown.enable`) and holds
@@ -187,7 +187,7 @@ def feature_problems(broker: str, features: Features, *, hands_on: bool) -> list
     found = []
     if features.requests.get(ADD_PARTITIONS_TO_TXN, 0) < VERIFIES:
         found.append(
-            Problem(
+            TopicProblem(
                 broker,
                 f"it does not verify transactions (release {features.release or 'unknown'})",
                 "run Kafka 3.6 or later",
@@ -198,7 +198,7 @@ def feature_problems(broker: str, features: Features, *, hands_on: bool) -> list
         )
     if features.release == ENDS_WITHOUT_MARKERS and hands_on:
         found.append(
-            Problem(
+            TopicProblem(
                 broker,
                 f"release {features.release} may end transactions without their markers where a"
                 " partition has a single replica",

@@ -20,7 +20,7 @@ from belfry.kafka.broker_features import (
     ask_brokers,
     feature_problems,
 )
-from belfry.kafka.topic_rules import Problem, broker_problems, unread
+from belfry.kafka.topic_rules import TopicProblem, broker_problems, unread
 from belfry.kafka.topics import REACH_S, described
 from belfry.settings import SharedSettings
 
@@ -31,7 +31,7 @@ CONTROLLED = "controlled.shutdown.enable"
 class Brokers(NamedTuple):
     """What was found, and a sentence on which brokers these are."""
 
-    problems: list[Problem]
+    problems: list[TopicProblem]
     told: str
 
 
@@ -58,7 +58,7 @@ def look_at_brokers(admin: AdminClient, settings: SharedSettings) -> Brokers:
         "session_timeout_ms": settings.session_timeout_ms,
     }
     configs = _configs(admin, names)
-    found: list[Problem] = []
+    found: list[TopicProblem] = []
     for name, config in configs.items():
         broker = f"broker {name}"
         if isinstance(config, KafkaException):
@@ -84,7 +84,7 @@ def look_at_brokers(admin: AdminClient, settings: SharedSettings) -> Brokers:
     return Brokers(found, _told(features))
 
 
-def _unread(broker: str, error: KafkaException) -> Problem:
+def _unread(broker: str, error: KafkaException) -> TopicProblem:
     """Settings of a broker that may not be looked at, or that is away."""
     cause = error.args[0]
     told = unread(broker, cause.str(), "the cluster")
@@ -93,10 +93,10 @@ def _unread(broker: str, error: KafkaException) -> Problem:
     return told._replace(cure="look again with `belfry doctor` once it answers")
 
 
-def _featureless(where: str, why: str) -> Problem:
+def _featureless(where: str, why: str) -> TopicProblem:
     what = f"its features could not be checked: {why}"
     cure = "check by hand that it is Kafka 3.6 or later"
-    return Problem(where, what, cure, fatal=False, refuses=False, checked=False)
+    return TopicProblem(where, what, cure, fatal=False, refuses=False, checked=False)
 
 
 def _configs(

@@ -18,7 +18,7 @@ KEEPING: Final = frozenset({"schedules", "changelog", "tenants", "deliveries"})
 ANY: Final = -1
 
 
-class Problem(NamedTuple):
+class TopicProblem(NamedTuple):
     """Something wrong: where, what it is, and what to do; fatal when a promise breaks.
 
     `why` says which promise.  A worker does not start where a problem is fatal and `refuses`.
@@ -111,7 +111,7 @@ _UNBOUNDED: Final = frozenset({"schedules", "deliveries", "lifecycle", "audit"})
 
 def problems_of(
     kind: str, topic: str, actual: Mapping[str, str | None], replicas: int
-) -> list[Problem]:
+) -> list[TopicProblem]:
     """What of a topic's settings endangers a promise; `kind` is its name without the prefix."""
     found = [
         problem
@@ -122,7 +122,7 @@ def problems_of(
     found += _in_sync(kind, topic, actual, replicas)
     if kind == "fired" and "compact" in (actual.get("cleanup.policy") or ""):
         found.append(
-            Problem(
+            TopicProblem(
                 topic,
                 f"cleanup.policy is {actual['cleanup.policy']}",
                 _alter(topic, "cleanup.policy", "delete"),
@@ -134,7 +134,7 @@ def problems_of(
     size = _number(actual, "retention.bytes")
     if kind in _UNBOUNDED and size is not None and size != ANY:
         found.append(
-            Problem(
+            TopicProblem(
                 topic,
                 f"retention.bytes is {size}; it should be -1 (no limit)",
                 _alter(topic, "retention.bytes", "-1"),
@@ -146,11 +146,11 @@ def problems_of(
     return found
 
 
-def _too_small(least: Least, topic: str, actual: Mapping[str, str | None]) -> Problem | None:
+def _too_small(least: Least, topic: str, actual: Mapping[str, str | None]) -> TopicProblem | None:
     value = _number(actual, least.key)
     if value is None or value == ANY or value >= least.at_risk_below:
         return None
-    return Problem(
+    return TopicProblem(
         topic,
         f"{least.key} is {value}; it should be {least.at_risk_below} at least",
         _alter(topic, least.key, str(least.at_risk_below)),
@@ -160,9 +160,9 @@ def _too_small(least: Least, topic: str, actual: Mapping[str, str | None]) -> Pr
     )
 
 
-def _unclean(kind: str, topic: str, actual: Mapping[str, str | None]) -> Iterator[Problem]:
+def _unclean(kind: str, topic: str, actual: Mapping[str, str | None]) -> Iterator[TopicProblem]:
     if actual.get("unclean.leader.election.enable") == "true":
-        yield Problem(
+        yield TopicProblem(
             topic,
             "unclean.leader.election.enable is true; it has to be false",
             _alter(topic, "unclean.leader.election.enable", "false"),
@@ -175,11 +175,11 @@ def _unclean(kind: str, topic: str, actual: Mapping[str, str | None]) -> Iterato
 
 def _in_sync(
     kind: str, topic: str, actual: Mapping[str, str | None], replicas: int
-) -> Iterator[Problem]:
+) -> Iterator[TopicProblem]:
     in_sync = _number(actual, "min.insync.replicas")
     if in_sync is None or replicas < 3 or in_sync >= 2:
         return
-    yield Problem(
+    yield TopicProblem(
         topic,
         f"min.insync.replicas is {in_sync}, with {replicas} replicas; it should be {replicas - 1}",
         _alter(topic, "min.insync.replicas", str(replicas - 1)),
@@ -257,10 +257,10 @@ RESTS: Final = (
 
 def broker_problems(
     broker: str, actual: Mapping[str, str | None], brokers: int, needs: Mapping[str, int]
-) -> list[Problem]:
+) -> list[TopicProblem]:
     """What of a broker's settings endangers a promise; `needs` are numbers of belfry's settings."""
     return [
-        Problem(
+        TopicProblem(
             broker,
             f"{rest.key} is {value}; it has to be {rest.wanted}",
             f"set {rest.key} in the broker's properties, or with kafka-configs.sh --entity-type"
@@ -274,9 +274,9 @@ def broker_problems(
     ]
 
 
-def unread(where: str, why: str, grant: str) -> Problem:
+def unread(where: str, why: str, grant: str) -> TopicProblem:
     """Settings that the cluster does not show."""
-    return Problem(
+    return TopicProblem(
         where,
         f"its settings could not be checked: {why}",
         f"let belfry describe them (ACL: DescribeConfigs on {grant}), or check them by hand",

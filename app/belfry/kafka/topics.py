@@ -20,7 +20,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its own re-
     ResourceType,
 )
 
-from belfry.kafka.topic_rules import Problem, problems_of, unread
+from belfry.kafka.topic_rules import TopicProblem, problems_of, unread
 from belfry.settings import SharedSettings
 
 REPLICATION: Final = 3
@@ -180,14 +180,14 @@ def _usable(topic: Any) -> bool:
     )
 
 
-def problems(admin: AdminClient, settings: SharedSettings) -> list[Problem]:
+def problems(admin: AdminClient, settings: SharedSettings) -> list[TopicProblem]:
     """What is wrong with the topics that exist; raises KafkaException when no broker answers."""
     cluster = admin.list_topics(timeout=REACH_S)
     wanted = wanted_topics(settings, len(cluster.brokers))
     there = {spec.name: spec for spec in wanted if spec.name in cluster.topics}
     of_tenants = _of_tenants(settings, cluster.topics)
     configs = _configs(admin, [*there, *of_tenants])
-    found: list[Problem] = []
+    found: list[TopicProblem] = []
     for name, config in configs.items():
         if isinstance(config, KafkaException):
             found.append(unread(name, config.args[0].str(), f"topic {name}"))
@@ -247,10 +247,10 @@ def tombstones_kept_ms(admin: AdminClient, changelog: str) -> int:
     return int(told or _DAY_MS)
 
 
-def config_problems(spec: TopicSpec, actual: Mapping[str, str | None]) -> list[Problem]:
+def config_problems(spec: TopicSpec, actual: Mapping[str, str | None]) -> list[TopicProblem]:
     """Settings of a topic that break a promise."""
     return [
-        Problem(
+        TopicProblem(
             spec.name,
             f"{key} is {actual.get(key)}; it has to be {value}",
             f"kafka-configs.sh --alter --topic {spec.name} --add-config {key}={value}",
@@ -261,19 +261,19 @@ def config_problems(spec: TopicSpec, actual: Mapping[str, str | None]) -> list[P
     ]
 
 
-def replication_problems(spec: TopicSpec, replicas: int, in_sync: int) -> list[Problem]:
+def replication_problems(spec: TopicSpec, replicas: int, in_sync: int) -> list[TopicProblem]:
     """A topic with too few replicas to write to, or to survive the loss of a broker."""
     more = f"give it {spec.replication} replicas with kafka-reassign-partitions.sh"
     if in_sync > replicas:
         what = f"min.insync.replicas is {in_sync}, with {replicas} replicas: nobody can write"
-        return [Problem(spec.name, what, f"{more}, or lower min.insync.replicas", fatal=True)]
+        return [TopicProblem(spec.name, what, f"{more}, or lower min.insync.replicas", fatal=True)]
     if replicas < spec.replication:
         what = f"{replicas} replicas, where the cluster has brokers for {spec.replication}"
-        return [Problem(spec.name, what, more, fatal=False)]
+        return [TopicProblem(spec.name, what, more, fatal=False)]
     return []
 
 
-def home_problems(changelog: str, counts: dict[str, int], wanted: int) -> list[Problem]:
+def home_problems(changelog: str, counts: dict[str, int], wanted: int) -> list[TopicProblem]:
     """Another number of homes than was agreed: schedules would be looked for where they are not."""
     homes = counts.get(changelog)
     if homes is None or homes == wanted:
@@ -286,10 +286,12 @@ def home_problems(changelog: str, counts: dict[str, int], wanted: int) -> list[P
         f"set it to {homes} on all workers; if {changelog} was altered, restore a backup into"
         " new topics"
     )
-    return [Problem(changelog, what, cure, fatal=True)]
+    return [TopicProblem(changelog, what, cure, fatal=True)]
 
 
-def partition_problems(schedules: str, changelog: str, counts: dict[str, int]) -> list[Problem]:
+def partition_problems(
+    schedules: str, changelog: str, counts: dict[str, int]
+) -> list[TopicProblem]:
     """Fewer partitions of input than of state: some schedules would have no home to be sent to.
 
     More of input are fine; they only take requests, which are re-routed.
@@ -299,4 +301,4 @@ def partition_problems(schedules: str, changelog: str, counts: dict[str, int]) -
         return []
     what = f"{given} partitions, but {changelog} has {homes}"
     cure = f"kafka-topics.sh --alter --topic {schedules} --partitions {homes}"
-    return [Problem(schedules, what, cure, fatal=True)]
+    return [TopicProblem(schedules, what, cure, fatal=True)]

@@ -41,7 +41,7 @@ _FENCED: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class ProducerSurroundings:
     """What every producer of a worker shares."""
 
     outlets: Outlets
@@ -91,7 +91,7 @@ class PartitionProducer:
         self,
         properties: dict[str, Any],
         partition: int,
-        surroundings: Surroundings,
+        surroundings: ProducerSurroundings,
     ) -> None:
         self._properties = properties
         self._producer = Producer(properties)

@@ -20,7 +20,7 @@ from typing import Final
 import cramjam
 import zstandard
 
-from belfry.kafka.unpacking_blocks import Damaged, unlz4, unsnappy
+from belfry.kafka.unpacking_blocks import DamagedBlock, unlz4, unsnappy
 from belfry.wire.record_stream import Unreadable
 
 NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
@@ -28,7 +28,7 @@ CHUNK_BYTES: Final = 256 * 1024
 MOST_WINDOW_BYTES: Final = 8 * 1024 * 1024
 _NAMES: Final = {GZIP: "gzip", SNAPPY: "snappy", LZ4: "lz4", ZSTD: "zstd"}
 _BROKEN: Final = (
-    Damaged,
+    DamagedBlock,
     zlib.error,
     zstandard.ZstdError,
     cramjam.DecompressionError,

@@ -32,24 +32,24 @@ _VERSION, _ALONE, _BLOCK_SUM, _SIZE, _SUM, _DICTIONARY = 0xC0, 0x20, 0x10, 0x08,
 _STORED: Final = 0x80000000
 
 
-class Damaged(ValueError):
+class DamagedBlock(ValueError):
     """Bytes that cannot be unpacked."""
 
 
 def unlz4(packed: memoryview) -> Iterator[bytes | memoryview]:
-    """What was packed as frames of lz4; Damaged where it was not."""
+    """What was packed as frames of lz4; DamagedBlock where it was not."""
     at = 0
     while at < len(packed):
         if len(packed) - at < 7 or _NUMBER.unpack_from(packed, at)[0] != LZ4_MAGIC:
-            raise Damaged("no frame begins where one should")
+            raise DamagedBlock("no frame begins where one should")
         flags, most = packed[at + 4], _LZ4_SIZES.get(packed[at + 5] >> 4 & 7)
         if flags & _VERSION != 0x40 or flags & _DICTIONARY or not flags & _ALONE or most is None:
-            raise Damaged("a frame has blocks that Kafka does not take")
+            raise DamagedBlock("a frame has blocks that Kafka does not take")
         at += 15 if flags & _SIZE else 7
         while size := _NUMBER.unpack_from(packed, at)[0]:
             end = at + 4 + (size & ~_STORED)
             if end > len(packed):
-                raise Damaged("it ends too early")
+                raise DamagedBlock("it ends too early")
             block = packed[at + 4 : end]
             yield block if size & _STORED else _unlz4_block(block, most)
             at = end + (4 if flags & _BLOCK_SUM else 0)
@@ -62,7 +62,7 @@ def _unlz4_block(block: memoryview, most: int) -> bytes:
 
 
 def unsnappy(packed: memoryview) -> Iterator[bytes]:
-    """What was packed by snappy, in either form; Damaged where it was not."""
+    """What was packed by snappy, in either form; DamagedBlock where it was not."""
     if bytes(packed[: len(XERIAL)]) != XERIAL:
         yield from _unsnappy_block(packed)
         return
@@ -70,7 +70,7 @@ def unsnappy(packed: memoryview) -> Iterator[bytes]:
     while at < len(packed):
         end = at + 4 + _BLOCK.unpack_from(packed, at)[0]
         if not at + 4 < end <= len(packed):
-            raise Damaged("a block has no end")
+            raise DamagedBlock("a block has no end")
         yield from _unsnappy_block(packed[at + 4 : end])
         at = end
 
@@ -90,7 +90,7 @@ def _unsnappy_block(block: memoryview) -> Iterator[bytes]:
         made += len(part)
         before = (before + part)[-_BACK_BYTES:]
     if made != size:
-        raise Damaged(f"it unpacks to {made} bytes, and says {size}")
+        raise DamagedBlock(f"it unpacks to {made} bytes, and says {size}")
 
 
 def _length(block: memoryview) -> tuple[int, int]:
@@ -100,7 +100,7 @@ def _length(block: memoryview) -> tuple[int, int]:
         size |= (block[at] & 0x7F) << 7 * at
         if block[at] < 0x80:
             return size, at + 1
-    raise Damaged("its length has no end")
+    raise DamagedBlock("its length has no end")
 
 
 def _piece(block: memoryview, at: int) -> tuple[int, int]:
@@ -124,7 +124,7 @@ def _piece(block: memoryview, at: int) -> tuple[int, int]:
             made += size + 1
             at += size + 1
     if at > end:
-        raise Damaged("it ends in the middle of an element")
+        raise DamagedBlock("it ends in the middle of an element")
     return at, made
 
 

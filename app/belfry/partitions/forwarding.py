@@ -13,7 +13,7 @@ from typing import Any, Final
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from belfry.engine.effects import Effects
-from belfry.kafka.transactions import PartitionProducer, Receipt, Surroundings
+from belfry.kafka.transactions import PartitionProducer, ProducerSurroundings, Receipt
 
 COMMITTED_S: Final = 10.0
 # Offsets of a group without members are forgotten after some days: say them again now and then.
@@ -24,7 +24,7 @@ class IngressProducer(PartitionProducer):
     """A producer that keeps a source position instead of a changelog."""
 
     def __init__(
-        self, properties: dict[str, Any], partition: int, surroundings: Surroundings
+        self, properties: dict[str, Any], partition: int, surroundings: ProducerSurroundings
     ) -> None:
         super().__init__(properties, partition, surroundings)
         self.group = str(properties["transactional.id"]).rpartition(".")[0]

@@ -21,14 +21,14 @@ from belfry.engine.reports import Place
 from belfry.host.clock import SystemClock
 from belfry.host.failpoints import Failpoints
 from belfry.host.rocks import NoRows
-from belfry.kafka.agreement import Agreement, Refused
+from belfry.kafka.agreement import Agreement, OwnershipRefused
 from belfry.kafka.changelog_trust import ChangelogTrust, NotTrusted
 from belfry.kafka.client_properties import consumer_properties, producer_properties
 from belfry.kafka.partition_log import LogEnds, PartitionLog
 from belfry.kafka.request_log import RequestLog
 from belfry.kafka.signature_marks import Mark
 from belfry.kafka.step_records import Outlets
-from belfry.kafka.transactions import StepProducer, Surroundings
+from belfry.kafka.transactions import ProducerSurroundings, StepProducer
 from belfry.partitions.forwarding import IngressProducer, committed_position
 from belfry.partitions.gauges import Gauges
 from belfry.partitions.intake_end import IntakeEnd
@@ -151,7 +151,7 @@ class PartitionOpener:
         try:
             return self.trust.check(partition)
         except NotTrusted as error:
-            raise Refused(str(error)) from error
+            raise OwnershipRefused(str(error)) from error
 
     def _take_in_only(self, term: Term) -> Owned:
         """Own a partition that is no schedule's home: it was added to the source later.
@@ -290,5 +290,5 @@ class PartitionOpener:
     def _log(self, topic: str, partition: int) -> PartitionLog:
         return PartitionLog(consumer_properties(self.settings), topic, partition)
 
-    def _surroundings(self) -> Surroundings:
-        return Surroundings(self.outlets, self.clock, self.failpoints)
+    def _surroundings(self) -> ProducerSurroundings:
+        return ProducerSurroundings(self.outlets, self.clock, self.failpoints)

@@ -23,7 +23,7 @@ from belfry.engine.effects import Effects
 from belfry.engine.ownership import Event, Ownership, after
 from belfry.engine.partition import GapInSource, PartitionEngine
 from belfry.firing.clock_guard import ClockGuard
-from belfry.kafka.agreement import Refused
+from belfry.kafka.agreement import OwnershipRefused
 from belfry.kafka.outcome import Aborted, Fenced, Stopped, Unknown
 from belfry.kafka.transactions import Receipt
 from belfry.outputs.readiness import Outputs
@@ -154,7 +154,7 @@ class PartitionRunner:
                 break
             except Stopped:
                 pass
-            except Refused as error:
+            except OwnershipRefused as error:
                 self.failures.problem = str(error)
                 self._worker.refused(self.failures.problem)
                 break

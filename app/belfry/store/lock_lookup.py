@@ -10,7 +10,7 @@ from belfry.store.layout.records import Awaited, decode_awaited
 from belfry.store.ordered_map import OrderedMap
 
 
-class Lock(NamedTuple):
+class HeldLock(NamedTuple):
     """A fire that is to be acknowledged, by its id."""
 
     fire_id: bytes
@@ -19,10 +19,10 @@ class Lock(NamedTuple):
 
 def locks(
     rows: OrderedMap, tenant: bytes, after: bytes | None, *, limit: int
-) -> tuple[list[Lock], bytes | None]:
+) -> tuple[list[HeldLock], bytes | None]:
     """At most `limit` of a tenant's locks behind the key `after`, and where to go on."""
     first = keys.NAMED_PREFIX + keys.awaited_key(tenant, b"")
     begin = first if after is None else max(first, after + b"\0")
     found = list(islice(rows.scan(begin, first[:-1] + b"0"), limit))
-    told = [Lock(key[len(first) :], decode_awaited(record)) for key, record in found]
+    told = [HeldLock(key[len(first) :], decode_awaited(record)) for key, record in found]
     return told, found[-1][0] if len(found) == limit else None

@@ -53,7 +53,7 @@ class Moving(Exception):
     """A schedule changes place faster than it can be read: try again."""
 
 
-class Standing(NamedTuple):
+class ScheduleStanding(NamedTuple):
     """A schedule as it stands: the pending row while it waits, the marker once it is over."""
 
     name: bytes
@@ -64,7 +64,7 @@ class Standing(NamedTuple):
     place: bytes = b""
     """The row under its name while it waits: where its record lies."""
 
-    def without_payload(self) -> Standing:
+    def without_payload(self) -> ScheduleStanding:
         """The same, as lists show it."""
         row = self.pending
         return self if row is None else self._replace(pending=row._replace(payload=None))
@@ -97,12 +97,12 @@ class Wanted:
 class Page(NamedTuple):
     """Schedules without their payloads, the rows that were looked at, and where to go on."""
 
-    found: list[Standing]
+    found: list[ScheduleStanding]
     examined: int
     after: bytes | None
 
 
-def standing_of(rows: OrderedMap, name: bytes, now_ms: int) -> Standing | None:
+def standing_of(rows: OrderedMap, name: bytes, now_ms: int) -> ScheduleStanding | None:
     """The schedule of this changelog key, or None; raises `Moving`."""
     for _ in range(TRIES):
         row = rows.get(keys.NAMED_PREFIX + name)
@@ -116,7 +116,9 @@ def standing_of(rows: OrderedMap, name: bytes, now_ms: int) -> Standing | None:
     raise Moving(f"{name!r} changes faster than it can be read")
 
 
-def standings_of(rows: OrderedMap, names: Sequence[bytes], now_ms: int) -> list[Standing | None]:
+def standings_of(
+    rows: OrderedMap, names: Sequence[bytes], now_ms: int
+) -> list[ScheduleStanding | None]:
     """The schedules of these changelog keys, None for what is none; raises `Moving`.
 
     All of them take two reads of many rows.  Where rows lie on disk, that is two waits instead of
@@ -132,7 +134,7 @@ def page(
 ) -> Page:
     """At most `limit` wanted schedules behind the key `after`, among the next `examine` rows."""
     walk = _names(rows, wanted, after)
-    found: list[Standing] = []
+    found: list[ScheduleStanding] = []
     examined = 0
     last: bytes | None = None
     while examined < examine and len(found) < limit:
@@ -167,7 +169,7 @@ def _behind(start: bytes, after: bytes | None) -> bytes:
 
 def read_rows(
     rows: OrderedMap, chunk: Sequence[tuple[bytes, bytes | None]], now_ms: int
-) -> Iterator[tuple[bytes, Standing | None]]:
+) -> Iterator[tuple[bytes, ScheduleStanding | None]]:
     """What rows under names say; the records of those that wait are read in one call."""
     wanted = [record_key(key[1:], row) for key, row in chunk if is_location(row)]
     records = iter(rows.get_many(wanted)) if wanted else iter(())
@@ -190,7 +192,7 @@ def read_rows(
 # -- judging -------------------------------------------------------------------------------------
 
 
-def is_selected(standing: Standing, wanted: Wanted) -> bool:
+def is_selected(standing: ScheduleStanding, wanted: Wanted) -> bool:
     """Whether a schedule is wanted, whenever it is due."""
     name, tenant = standing.name, wanted.tenant
     if not name.startswith(tenant + b"/" + wanted.prefix):
@@ -205,13 +207,13 @@ def is_selected(standing: Standing, wanted: Wanted) -> bool:
     )
 
 
-def _waits(name: bytes, record: bytes, place: bytes) -> Standing:
+def _waits(name: bytes, record: bytes, place: bytes) -> ScheduleStanding:
     state = HELD if paused(record) else WAITS
-    return Standing(name, state, decode_pending(record), None, payload_bytes(record), place)
+    return ScheduleStanding(name, state, decode_pending(record), None, payload_bytes(record), place)
 
 
-def _over(name: bytes, row: bytes, now_ms: int) -> Standing | None:
+def _over(name: bytes, row: bytes, now_ms: int) -> ScheduleStanding | None:
     marker = decode_marker(row)
     if now_ms - marker.ended_ms >= MARKER_MS:
         return None
-    return Standing(name, ENDS.get(marker.how, "FIRED"), None, marker)
+    return ScheduleStanding(name, ENDS.get(marker.how, "FIRED"), None, marker)

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from belfry.kafka.transactions import PartitionProducer, StepProducer, Surroundings
+from belfry.kafka.transactions import PartitionProducer, ProducerSurroundings, StepProducer
 from belfry.settings import Settings
 from belfry.transactions.loop import WriterLoop
 from belfry.transactions.producer import DirectProducer
 
-MakeProducer = Callable[[dict[str, Any], int, Surroundings], StepProducer]
+MakeProducer = Callable[[dict[str, Any], int, ProducerSurroundings], StepProducer]
 
 
 def producers(settings: Settings) -> MakeProducer:

@@ -34,7 +34,7 @@ from belfry.kafka.step_records import (
     fired_records,
     outcome_records,
 )
-from belfry.kafka.transactions import Receipt, Surroundings
+from belfry.kafka.transactions import ProducerSurroundings, Receipt
 from belfry.transactions.asking import Ended
 from belfry.transactions.batches import Batch, StepBatches
 from belfry.transactions.brokers import Cluster
@@ -69,7 +69,7 @@ class DirectProducer:
         self,
         properties: Mapping[str, Any],
         partition: int,
-        surroundings: Surroundings,
+        surroundings: ProducerSurroundings,
         loop: WriterLoop,
     ) -> None:
         """`properties` are librdkafka's."""

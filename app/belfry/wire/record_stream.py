@@ -47,7 +47,7 @@ def records_of(
         raise Unreadable(
             f"it holds {batch.record_count} records, and {MOST_RECORDS} are read of one batch"
         )
-    stream = _Stream(chunks)
+    stream = _Chunks(chunks)
     for _ in range(batch.record_count):
         size = stream.number()
         if size < 0:
@@ -63,14 +63,14 @@ def records_of(
 
 
 def _record(batch: Batch, data: bytes) -> SourceRecord:
-    body = _Stream((data,))
+    body = _Chunks((data,))
     offset, timestamp_ms = _place(batch, body)
     key, value = body.beginning(len(data)), body.beginning(len(data))
     headers = _headers(body, len(data))
     return (offset, timestamp_ms, key, value, headers)
 
 
-def _place(batch: Batch, body: _Stream) -> tuple[int, int]:
+def _place(batch: Batch, body: _Chunks) -> tuple[int, int]:
     """Offset and timestamp, with which a record begins."""
     body.take(1)
     delta_ms, delta = body.number(), body.number()
@@ -78,7 +78,7 @@ def _place(batch: Batch, body: _Stream) -> tuple[int, int]:
     return batch.base_offset + delta, timestamp_ms
 
 
-def _headers(body: _Stream, room: int) -> Headers | None:
+def _headers(body: _Chunks, room: int) -> Headers | None:
     """A record's headers; the first where there are thousands, or more than `room` bytes."""
     count = body.number()
     if count < 0:
@@ -101,7 +101,7 @@ def _headers(body: _Stream, room: int) -> Headers | None:
     return (headers or None) if readable else [NO_TEXT]
 
 
-def _cut(batch: Batch, stream: _Stream, size: int, most_bytes: int) -> SourceRecord:
+def _cut(batch: Batch, stream: _Chunks, size: int, most_bytes: int) -> SourceRecord:
     """The beginning of a record that is larger than it may be; the rest is passed over."""
     end = stream.passed + size
     offset, timestamp_ms = _place(batch, stream)
@@ -118,7 +118,7 @@ def _cut(batch: Batch, stream: _Stream, size: int, most_bytes: int) -> SourceRec
     return (offset, timestamp_ms, key, value, [*(headers or ()), *told])
 
 
-class _Stream:
+class _Chunks:
     """Chunks, read as numbers and runs of bytes."""
 
     def __init__(self, chunks: Iterable[bytes | memoryview]) -> None:

@@ -28,6 +28,8 @@ LONGEST_OPEN_MS: Final = 10_000 + 10_000 + 5_000
 # An owner asks where the log ends some time before its first manifest stands there.
 ASKED_BEFORE_MS: Final = 5_000
 CATCH_UP_MS: Final = 30_000
+# The tenant that retries of webhooks are schedules of; they come out on the topic of deliveries.
+RETRIES: Final = b"belfry-deliveries"
 LEDGER_INVARIANTS: Final = {
     "aborted": "A read_committed reader saw a record that no committed transaction wrote.",
     "fenced": "An owner committed after another had taken its place, or epochs went back.",
@@ -204,7 +206,8 @@ class Ledger:
 
 
 def _named(record: Record) -> tuple[bytes, bytes]:
-    tenant = record.topic.rpartition("fired.")[2].encode()
+    retried = record.topic.endswith(".deliveries")
+    tenant = RETRIES if retried else record.topic.rpartition("fired.")[2].encode()
     schedule_id = record.header("belfry-schedule-id") or b""
     return tenant + b"/" + schedule_id, record.header("belfry-scheduled-at") or b""
 

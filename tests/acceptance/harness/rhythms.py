@@ -33,6 +33,8 @@ PULSES: Final = (PLAIN, ENVELOPED, SPREAD, LOOSE, OWN_TOPIC, RATED, AWAITED, HOO
 TICK_S: Final = 0.02
 # Zero seconds of a day are a multiple of each of these, so their instants need no calendar.
 CRON_SECONDS: Final = (1, 2, 5)
+# A run waits for the end of the last one, so that one every five seconds fires eight times at most.
+LONGEST_MS: Final = 40_000
 
 
 @dataclass(frozen=True)
@@ -222,7 +224,7 @@ class RhythmLoad:
         if draw.random() < 0.5:
             rhythm.end_ms = now_ms() + 3_000 + count * min(interval_ms, 1_000)
         else:
-            rhythm.max_fires = count
+            rhythm.max_fires = min(count, LONGEST_MS // interval_ms)
         if draw.random() < 0.25:
             rhythm.jitter_ms = draw.choice((interval_ms // 2, interval_ms * 2))
         self._group_or_await(rhythm)

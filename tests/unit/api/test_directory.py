@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from belfry.api.workers.directory import Directory
 from belfry.balance.assignment import Assignment
-from belfry.balance.roster import Roster, Seat, Standing
+from belfry.balance.roster import MemberStanding, Roster, Seat
 from belfry.group.group import Group
 
 MINE = "http://one:8700"
@@ -16,7 +16,7 @@ def told(*seats: Seat) -> bytes:
 
 
 def test_holders_are_those_of_the_last_roster() -> None:
-    group = Group(Standing("one", http=MINE))
+    group = Group(MemberStanding("one", http=MINE))
     directory = Directory(group, MINE)
     assert directory.holder(0) is None
     group.seated(told(Seat("one", http=MINE, owns=(0, 2)), Seat("two", http=OTHER, owns=(1,))))
@@ -26,7 +26,7 @@ def test_holders_are_those_of_the_last_roster() -> None:
 
 
 def test_a_standby_is_no_holder() -> None:
-    group = Group(Standing("one", http=MINE))
+    group = Group(MemberStanding("one", http=MINE))
     group.seated(told(Seat("one", http=MINE, owns=(0,)), Seat("two", http=OTHER, stands_by=(0,))))
     assert Directory(group, MINE).holder(0) == MINE
     assert Directory(group, MINE).standbys(0) == [OTHER]
@@ -34,13 +34,13 @@ def test_a_standby_is_no_holder() -> None:
 
 
 def test_a_member_that_tells_no_address_is_not_found() -> None:
-    group = Group(Standing("one", http=MINE))
+    group = Group(MemberStanding("one", http=MINE))
     group.seated(told(Seat("old", owns=(0,))))
     assert Directory(group, MINE).holder(0) is None
 
 
 def test_a_leader_that_tells_a_member_its_own_part_leaves_the_roster_as_it_was() -> None:
-    group = Group(Standing("one", http=MINE))
+    group = Group(MemberStanding("one", http=MINE))
     group.met(Roster((Seat("one", http=MINE, owns=(0,)), Seat("two", http=OTHER, owns=(1,)))))
     group.seated(Assignment(others=True).encode())
     assert Directory(group, MINE).holder(1) == OTHER
@@ -48,7 +48,7 @@ def test_a_leader_that_tells_a_member_its_own_part_leaves_the_roster_as_it_was()
 
 
 def test_a_leader_that_gives_no_roster_tells_of_nobody() -> None:
-    group = Group(Standing("one", http=MINE))
+    group = Group(MemberStanding("one", http=MINE))
     group.seated(told(Seat("one", http=MINE, owns=(0,))))
     group.seated(b"")
     assert Directory(group, MINE).holder(0) is None

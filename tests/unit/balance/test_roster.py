@@ -5,10 +5,12 @@ from __future__ import annotations
 import orjson
 import pytest
 
-from belfry.balance.roster import Roster, Seat, Standing, beat_ms, read_roster, read_standing
+from belfry.balance.roster import MemberStanding, Roster, Seat, beat_ms, read_roster, read_standing
 
-STANDING = Standing("w1", "0.1.0", "http://h:1", 2, "r", leaving=True, owns={3: 7}, warm=(1, 2))
-PLAIN = Standing("member", format=1)
+STANDING = MemberStanding(
+    "w1", "0.1.0", "http://h:1", 2, "r", leaving=True, owns={3: 7}, warm=(1, 2)
+)
+PLAIN = MemberStanding("member", format=1)
 ROSTER = Roster((Seat("w1", owns=(0, 1), stands_by=(2,)), Seat("w2", owns=(2,), stands_by=(0, 1))))
 
 

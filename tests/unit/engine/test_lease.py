@@ -23,7 +23,7 @@ from belfry.group.silence import PROMPT_MS, Silence
 from belfry.kafka import transactions
 from belfry.kafka.outcome import Aborted
 from belfry.kafka.step_records import Outlets
-from belfry.kafka.transactions import PartitionProducer, Surroundings
+from belfry.kafka.transactions import PartitionProducer, ProducerSurroundings
 from belfry.partitions.leasing import OUTWAIT_MS, outwait_ms
 from belfry.store.layout.records import Manifest, decode_manifest, encode_manifest
 
@@ -164,7 +164,7 @@ def producer(now: list[float]) -> PartitionProducer:
     clock: Any = MagicMock()
     clock.monotonic_ms.side_effect = clock.wall_ms.side_effect = lambda: now[0]
     clock.both_ms.side_effect = lambda: (now[0], now[0])
-    return PartitionProducer({}, 0, Surroundings(outlets, clock, MagicMock()))
+    return PartitionProducer({}, 0, ProducerSurroundings(outlets, clock, MagicMock()))
 
 
 def test_rows_may_be_stale_from_the_acknowledged_manifest_to_the_written_store(

@@ -8,7 +8,7 @@ import pytest
 
 from belfry.schedules.rejections import CODES, PASSING, Rejection
 from belfry.store.layout import keys
-from belfry.store.layout.records import Verdict, encode_verdict
+from belfry.store.layout.records import VerdictRow, encode_verdict
 from belfry.tenants.effective import Level, Terms
 from belfry.tenants.policy import TenantPolicy
 from belfry.wire.record import Headers, Origin, origin_headers
@@ -131,7 +131,7 @@ def test_an_answer_of_an_older_release_takes_every_repeat_for_the_same() -> None
     driver.ask(at=T0 + 5 * HOUR, request_id="r1")
     driver.step(T0)
     name = keys.NAMED_PREFIX + keys.request_key("demo", "r1")
-    driver.rows.write({name: encode_verdict(Verdict("ACCEPTED", T0, T0 + 5 * HOUR, 1, ""))})
+    driver.rows.write({name: encode_verdict(VerdictRow("ACCEPTED", T0, T0 + 5 * HOUR, 1, ""))})
     driver.ask(action="CANCEL", request_id="r1")
     driver.start(driver.rows)
     assert driver.step(T0).outcomes == ["DUPLICATE"]

@@ -6,7 +6,7 @@ import pytest
 
 from belfry.engine.effects import Effects
 from belfry.engine.maintenance import Retention
-from belfry.engine.step import Standing, Step, UndoLog
+from belfry.engine.step import PartitionStanding, Step, UndoLog
 from belfry.store.layout import keys
 from belfry.store.layout.pending import encode_pending
 from belfry.store.layout.records import (
@@ -18,7 +18,7 @@ from belfry.store.layout.records import (
     Manifest,
     Marker,
     StoredState,
-    Verdict,
+    VerdictRow,
     encode_marker,
     encode_verdict,
 )
@@ -29,11 +29,11 @@ from tests.unit.store.test_records import ROW
 T0 = 1_800_000_000_000
 STATE = StoredState(1, T0, Manifest(1, 1, 1, T0, 0, 0, bytes(16)))
 MARKER = encode_marker(Marker(ENDED_FIRED, T0, T0, 1, 1, 1))
-VERDICT = encode_verdict(Verdict("ACCEPTED", T0, None, None, ""))
+VERDICT = encode_verdict(VerdictRow("ACCEPTED", T0, None, None, ""))
 
 
 def at(now_ms: int, heard_ms: int) -> Step:
-    step = Step(Standing(heard_ms=heard_ms), Effects())
+    step = Step(PartitionStanding(heard_ms=heard_ms), Effects())
     step.now_ms = now_ms
     return step
 

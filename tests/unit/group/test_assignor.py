@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from belfry.balance.owners import even
-from belfry.balance.roster import Standing
+from belfry.balance.roster import MemberStanding
 from belfry.group.assignor import assignor_of
 from belfry.group.group import Group, Surroundings
 from belfry.group.membership import membership_app
@@ -41,7 +41,7 @@ def shared(groups: dict[str, Group]) -> dict[str, list[int]]:
 
 
 def test_two_workers_know_of_each_other() -> None:
-    one, other = Group(Standing("one")), Group(Standing("other"))
+    one, other = Group(MemberStanding("one")), Group(MemberStanding("other"))
     found = shared({"m1": one, "m2": other})
     assert sorted(found["m1"] + found["m2"]) == list(range(6))
     assert one.roster == other.roster
@@ -50,14 +50,14 @@ def test_two_workers_know_of_each_other() -> None:
 
 
 def test_what_was_added_to_the_input_has_no_standby() -> None:
-    one, other = Group(Standing("one")), Group(Standing("other"))
+    one, other = Group(MemberStanding("one")), Group(MemberStanding("other"))
     shared({"m1": one, "m2": other})
     assert one.roster.stood_by() == {0, 1, 2, 3}
     assert {*one.assignment.stands_by, *other.assignment.stands_by} == {0, 1, 2, 3}
 
 
 def test_what_is_held_stays() -> None:
-    one, other = Group(Standing("one")), Group(Standing("other"))
+    one, other = Group(MemberStanding("one")), Group(MemberStanding("other"))
     one.connect(Surroundings(holdings=lambda: ({5: 1, 4: 1, 3: 1}, ())))
     other.connect(Surroundings(holdings=lambda: ({0: 1, 1: 1, 2: 1}, ())))
     assert shared({"m1": one, "m2": other}) == {"m1": [3, 4, 5], "m2": [0, 1, 2]}
@@ -65,13 +65,13 @@ def test_what_is_held_stays() -> None:
 
 def test_a_dead_member_of_the_same_name_is_another_one() -> None:
     """A worker that was killed and is back before its session is over."""
-    dead, back = Group(Standing("same")), Group(Standing("same"))
+    dead, back = Group(MemberStanding("same")), Group(MemberStanding("same"))
     found = shared({"m1": dead, "m2": back})
     assert len(found["m1"]) == len(found["m2"]) == 3
 
 
 def test_who_leaves_gets_nothing_and_asks_for_a_rebalance() -> None:
-    one, other = Group(Standing("one")), Group(Standing("other"))
+    one, other = Group(MemberStanding("one")), Group(MemberStanding("other"))
     asked: list[bool] = []
     one.connect(Surroundings(rejoin=lambda: asked.append(one.leaving)))
     one.leave()
@@ -85,7 +85,7 @@ def test_a_worker_offers_one_assignor(monkeypatch: pytest.MonkeyPatch, tmp_path:
     monkeypatch.setenv("BELFRY_DATA_DIR", str(tmp_path))
 
     async def made() -> int:
-        app = membership_app(Settings(), Group(Standing("one")), 4)
+        app = membership_app(Settings(), Group(MemberStanding("one")), 4)
         return len(app.assignors)
 
     assert asyncio.run(made()) == 1

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from faust.types import TP
 
-from belfry.balance.roster import Standing
+from belfry.balance.roster import MemberStanding
 from belfry.group import batch_agent
 from belfry.group.group import Group
 from belfry.group.membership import MembershipApp, membership_app
@@ -24,7 +24,7 @@ def with_agents(play: Callable[[MembershipApp], Awaitable[None]]) -> None:
     """Play with an application whose agents run, and which has joined no group."""
 
     async def played() -> None:
-        app = membership_app(Settings(), Group(Standing("one")), 4)
+        app = membership_app(Settings(), Group(MemberStanding("one")), 4)
         agent = app.requests.agent
         await agent.start()
         try:

@@ -15,7 +15,7 @@ import pytest
 
 from belfry.balance.assignment import NO_HEARTBEAT, Watched
 from belfry.balance.heartbeat import Heartbeat
-from belfry.balance.roster import BEAT_MS, Standing, beat_ms
+from belfry.balance.roster import BEAT_MS, MemberStanding, beat_ms
 from belfry.group.failure_detector import FailureDetector
 from belfry.group.group import Group
 from belfry.group.heartbeat_watch import FOUND_AGAIN_MS, HeartbeatWatch
@@ -52,7 +52,7 @@ class Model:
         self.watch = HeartbeatWatch("owner", 0.0) if heartbeats else None
         self.detectors = {p: FailureDetector(p, 0.0) for p in self.partitions}
         opener: Any = SimpleNamespace(settings=Settings(session_timeout_ms=10_000))
-        owners = Owners(opener, MagicMock(), Group(Standing("standby")))
+        owners = Owners(opener, MagicMock(), Group(MemberStanding("standby")))
         ranks = dict.fromkeys(self.partitions, rank)
         key = 0 if heartbeats else NO_HEARTBEAT
         watched = Watched("owner", partitions, key, ranks)

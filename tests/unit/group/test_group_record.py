@@ -12,7 +12,7 @@ import pytest
 
 from belfry.balance.assignment import Assignment, read_answer
 from belfry.balance.owners import even
-from belfry.balance.roster import Roster, Standing, read_roster
+from belfry.balance.roster import MemberStanding, Roster, read_roster
 from belfry.group.assignor import assignor_of
 from belfry.group.group import Group, Surroundings
 from belfry.group.roster_client import roster_of
@@ -47,14 +47,14 @@ class Formed(NamedTuple):
         return max(len(answer) for _, answer in self.told)
 
 
-def standing(number: int, **but: Any) -> Standing:
+def standing(number: int, **but: Any) -> MemberStanding:
     """A worker with names as long as those of a Kubernetes cluster."""
     name = f"belfry-worker-{number:04}"
     url = f"http://{name}.belfry.production.svc.cluster.local:8700"
-    return Standing(name, "1.10.0", url, 1, f"zone-{number % 3}", **but)
+    return MemberStanding(name, "1.10.0", url, 1, f"zone-{number % 3}", **but)
 
 
-def formed(standings: list[Standing], partitions: int) -> Formed:
+def formed(standings: list[MemberStanding], partitions: int) -> Formed:
     """A group that has been through two rebalances: all members say what they own and follow."""
     groups = {each.worker: Group(each) for each in standings}
     kinds = {name: assignor_of(group, even, partitions, 1) for name, group in groups.items()}

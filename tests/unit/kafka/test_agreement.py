@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 
 from belfry.kafka.agreement import (
     Agreement,
-    Refused,
+    OwnershipRefused,
     Statements,
     compare_at_start,
     kept_statements,
@@ -167,7 +167,9 @@ def test_a_release_that_says_more_is_no_difference() -> None:
 def test_fixed_settings_refuse_with_name_and_values() -> None:
     eight = Agreement(Settings(cluster=ClusterSettings(partitions=8)))
     four = Settings().cluster_fingerprint()
-    with pytest.raises(Refused, match="BELFRY_CLUSTER__PARTITIONS is 8 here, and was kept as 4"):
+    with pytest.raises(
+        OwnershipRefused, match="BELFRY_CLUSTER__PARTITIONS is 8 here, and was kept as 4"
+    ):
         eight.cluster(four)
     assert Agreement(Settings()).cluster(four) is None
     assert Agreement(Settings()).cluster(None) == four

@@ -8,13 +8,13 @@ from unittest.mock import MagicMock
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from belfry.engine.effects import Effects, Rejected
+from belfry.engine.effects import Effects, RejectedRecord
 from belfry.kafka import full_queue, transactions
 from belfry.kafka import non_transactional as loose
 from belfry.kafka.full_queue import produce_rows
 from belfry.kafka.outcome import Aborted
 from belfry.kafka.step_records import Outlets
-from belfry.kafka.transactions import PartitionProducer, Surroundings
+from belfry.kafka.transactions import PartitionProducer, ProducerSurroundings
 
 ROOM = 3
 
@@ -66,13 +66,13 @@ def commit(monkeypatch: pytest.MonkeyPatch, client: Client, effects: Effects) ->
     monkeypatch.setattr(loose, "Producer", lambda _properties: client)
     outlets = Outlets("c", "s", "r", "l", b"", "d", b"", lambda _topic: 1)
     clock: Any = MagicMock(monotonic_ms=lambda: 0.0, wall_ms=lambda: 0.0, both_ms=lambda: (0, 0))
-    PartitionProducer({}, 0, Surroundings(outlets, clock, MagicMock())).commit(effects)
+    PartitionProducer({}, 0, ProducerSurroundings(outlets, clock, MagicMock())).commit(effects)
 
 
 def step(**more: Any) -> Effects:
     """A step of five of each: fired with and without a group, refused, and rows."""
     fired: Any = [(topic, b"k", b"g", b"%d" % n, []) for n in range(5) for topic in ("a", "b")]
-    refused = [Rejected(b"k", b"%d" % n, []) for n in range(5)]
+    refused = [RejectedRecord(b"k", b"%d" % n, []) for n in range(5)]
     rows = {b"row%d" % n: b"%d" % n for n in range(5)}
     return Effects(fired=fired, rejected=refused, rows={**rows, b"\0": b"manifest"}, **more)
 

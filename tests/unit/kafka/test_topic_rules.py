@@ -13,7 +13,7 @@ from confluent_kafka import KafkaError, KafkaException
 from belfry.kafka import broker_features, cluster_checks
 from belfry.kafka.broker_features import Features, feature_problems, features_in
 from belfry.kafka.cluster_checks import check_at_start
-from belfry.kafka.topic_rules import Problem, broker_problems, problems_of, unread
+from belfry.kafka.topic_rules import TopicProblem, broker_problems, problems_of, unread
 from belfry.kafka.topics import described, wanted_topics
 from belfry.settings import Settings
 
@@ -249,7 +249,7 @@ def test_a_worker_starts_unless_a_problem_says_so(monkeypatch: pytest.MonkeyPatc
         def __getattr__(self, level: str) -> Any:
             return lambda _event, **said: told.append((level, said.get("at", "")))
 
-    def found(*problems: Problem) -> str:
+    def found(*problems: TopicProblem) -> str:
         told.clear()
         monkeypatch.setattr("belfry.kafka.topics.problems", lambda *_: list(problems))
         return check_at_start(None, SETTINGS)  # type: ignore[arg-type]
@@ -257,10 +257,10 @@ def test_a_worker_starts_unless_a_problem_says_so(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(cluster_checks, "log", Log())
     brokers = cluster_checks.Brokers([unread("broker 1", "denied", "the cluster")], "Kafka 4.3")
     monkeypatch.setattr(cluster_checks, "look_at_brokers", lambda *_: brokers)
-    broken = Problem("s", "it is wrong", "mend it", fatal=True, refuses=False)
-    risk = Problem("r", "it is risky", "mend it", fatal=False)
+    broken = TopicProblem("s", "it is wrong", "mend it", fatal=True, refuses=False)
+    risk = TopicProblem("r", "it is risky", "mend it", fatal=False)
     assert found(broken, risk) == ""
     assert told == [("info", ""), ("error", "s"), ("warning", "r"), ("info", "broker 1")]
-    assert found(broken, Problem("c", "compacted", "alter it", fatal=True)) == (
+    assert found(broken, TopicProblem("c", "compacted", "alter it", fatal=True)) == (
         "c: compacted; alter it."
     )

@@ -13,7 +13,7 @@ from belfry.kafka import non_transactional as loose
 from belfry.kafka import transactions
 from belfry.kafka.outcome import Aborted, TopicGone, Unknown
 from belfry.kafka.step_records import Outlets
-from belfry.kafka.transactions import PartitionProducer, Surroundings
+from belfry.kafka.transactions import PartitionProducer, ProducerSurroundings
 
 
 def failure(code: int, *, fatal: bool = False, abort: bool = False) -> KafkaException:
@@ -27,7 +27,7 @@ def end_of(cause: int, monkeypatch: pytest.MonkeyPatch) -> BaseException:
     client.abort_transaction.side_effect = failure(KafkaError.INVALID_TXN_STATE, fatal=True)
     monkeypatch.setattr(transactions, "Producer", lambda _properties: client)
     outlets = Outlets("c", "s", "r", "l", b"", "d", b"", lambda _topic: 1)
-    around = Surroundings(outlets, MagicMock(), MagicMock())
+    around = ProducerSurroundings(outlets, MagicMock(), MagicMock())
     effects: Any = Effects(rows={b"\0": b"manifest"})
     with pytest.raises(Exception) as raised:  # noqa: PT011  # which one is what is asked for
         PartitionProducer({}, 0, around).commit(effects)
@@ -56,7 +56,7 @@ def test_a_topic_that_an_earlier_step_sent_to_is_innocent_of_a_later_roll_back(
     monkeypatch.setattr(loose, "Producer", lambda _properties: sent)
     client.produce.side_effect = failure(KafkaError.INVALID_RECORD, abort=True)
     outlets = Outlets("c", "s", "r", "l", b"", "d", b"", lambda _topic: 1)
-    producer = PartitionProducer({}, 0, Surroundings(outlets, MagicMock(), MagicMock()))
+    producer = PartitionProducer({}, 0, ProducerSurroundings(outlets, MagicMock(), MagicMock()))
     # Purged with the producer, so told by its flush.
     told: list[Any] = []
     sent.produce.side_effect = lambda *_, on_delivery, **__: told.append(on_delivery)
@@ -84,7 +84,7 @@ def test_a_topic_that_goes_while_a_step_writes_to_it_rolls_the_step_back(
     monkeypatch.setattr(transactions, "Producer", lambda _properties: client)
     monkeypatch.setattr(loose, "Producer", lambda _properties: MagicMock())
     outlets = Outlets("c", "s", "r", "l", b"", "d", b"", gone)
-    producer = PartitionProducer({}, 0, Surroundings(outlets, MagicMock(), MagicMock()))
+    producer = PartitionProducer({}, 0, ProducerSurroundings(outlets, MagicMock(), MagicMock()))
     fired: Any = [("doomed", b"k", b"group", b"v", [])]
     effects = Effects(rows={b"\0": b"manifest"}, fired=fired)
     effects.loose = {"doomed"} if guarantee == "at least once" else set()

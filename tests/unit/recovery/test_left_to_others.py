@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from belfry.balance.assignment import Assignment
-from belfry.balance.roster import Standing, read_standing
+from belfry.balance.roster import MemberStanding, read_standing
 from belfry.group.group import Group, Surroundings
 from belfry.host.failpoints import Failpoints
 from belfry.recovery.reading import ReplayProgress
@@ -136,7 +136,7 @@ def test_where_nobody_else_can_it_is_taken_over_and_held_back() -> None:
 def group(*, others: bool = True) -> tuple[Group, list[str]]:
     """A member of a group, and how often it asked to share anew."""
     asked: list[str] = []
-    found = Group(Standing("w"))
+    found = Group(MemberStanding("w"))
     found.seated(Assignment(others=others).encode())
     found.connect(Surroundings(rejoin=lambda: asked.append("rejoin")))
     return found, asked

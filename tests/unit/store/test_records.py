@@ -7,7 +7,14 @@ import pytest
 from belfry.store.layout import pending, records
 from belfry.store.layout.aside import Waits, encode_aside
 from belfry.store.layout.pending import Pending
-from belfry.store.layout.records import Awaited, Location, Manifest, Marker, UnknownFormat, Verdict
+from belfry.store.layout.records import (
+    Awaited,
+    Location,
+    Manifest,
+    Marker,
+    UnknownFormat,
+    VerdictRow,
+)
 
 ROW = Pending(
     due_ms=1_800_000_000_007,
@@ -85,14 +92,14 @@ def test_a_marker_says_how_it_ended() -> None:
 def test_a_verdict_may_have_neither_instant_nor_version(
     due_ms: int | None, version: int | None
 ) -> None:
-    verdict = Verdict("NOT_FOUND", 9, due_ms, version, "not_found")
+    verdict = VerdictRow("NOT_FOUND", 9, due_ms, version, "not_found")
     assert records.decode_verdict(records.encode_verdict(verdict)) == verdict
     with_digest = verdict._replace(digest=b"d" * 16, action="CANCEL", schedule_id="a")
     assert records.decode_verdict(records.encode_verdict(with_digest)) == with_digest
 
 
 def test_a_verdict_keeps_as_much_of_long_names_as_has_room() -> None:
-    given = Verdict("REJECTED", 9, None, None, "bad", b"d" * 16, "A" * 999, "é" * 999, 7)
+    given = VerdictRow("REJECTED", 9, None, None, "bad", b"d" * 16, "A" * 999, "é" * 999, 7)
     kept = records.decode_verdict(records.encode_verdict(given))
     assert (kept.action, kept.schedule_id[:127]) == ("A" * 255, "é" * 127)
     assert (kept.digest, kept.generation, kept.code) == (given.digest, 7, "bad")
@@ -100,16 +107,16 @@ def test_a_verdict_keeps_as_much_of_long_names_as_has_room() -> None:
 
 def test_the_verdict_on_a_plain_request_is_the_general_one() -> None:
     plain = (b"demo", b"a/1", 8, None, None, None, b"x", b"r")
-    general = Verdict("ACCEPTED", 9, 8, 1, "", b"d" * 16, "UPSERT", "a/1", 7)
+    general = VerdictRow("ACCEPTED", 9, 8, 1, "", b"d" * 16, "UPSERT", "a/1", 7)
     assert records.encode_accepted(plain, 9, 7, b"d" * 16) == records.encode_verdict(general)
 
 
 WHOLE = {
     records.PENDING: pending.encode_pending(ROW),
     records.MARKER: records.encode_marker(Marker(0, 1, 2, 3, 4, 5)),
-    records.VERDICT: records.encode_verdict(Verdict("ACCEPTED", 1, 2, 3, "")),
+    records.VERDICT: records.encode_verdict(VerdictRow("ACCEPTED", 1, 2, 3, "")),
     records.ANSWERED: records.encode_verdict(
-        Verdict("ACCEPTED", 1, 2, 3, "", bytes(16), "UPSERT", "a", 4)
+        VerdictRow("ACCEPTED", 1, 2, 3, "", bytes(16), "UPSERT", "a", 4)
     ),
     records.MANIFEST: records.encode_manifest(Manifest(1, 2, 3, 4, 5, 6, bytes(16))),
     records.AWAITED: records.encode_awaited(Awaited(1, 2, 3, 4, 5, b"a", b"g")),

@@ -28,9 +28,10 @@ from belfry.schedules.triggers.registry import BY_CODE, KINDS
 from belfry.store.layout.buckets import Bucket
 from belfry.store.layout.pending import Pending, decode_headers
 from belfry.store.layout.records import LOCKS_GROUP, LOCKS_OWN
-from belfry.store.lock_lookup import Lock
-from belfry.store.lookup import Standing
+from belfry.store.lock_lookup import HeldLock
+from belfry.store.lookup import ScheduleStanding
 from belfry.store.readable import why_unreadable_rule
+from belfry.store.upcoming import Upcoming
 
 
 class HeaderAnswer(BaseModel):
@@ -99,6 +100,14 @@ class SummaryAnswer(_SaysWhen):
     )
 
 
+class UpcomingAnswer(BaseModel):
+    """An occurrence to come."""
+
+    occurrence: int
+    scheduled_at: str = Field(description="Its instant by the rule.")
+    due_at: str = Field(description="When it fires: the same and its jitter.")
+
+
 class ScheduleAnswer(SummaryAnswer):
     """A schedule with all that it will send."""
 
@@ -110,6 +119,11 @@ class ScheduleAnswer(SummaryAnswer):
     headers: list[HeaderAnswer] = Field(default_factory=list)
     http_targets: list[dict[str, Any]] | None = Field(
         None, description="Where it is posted to besides the topic; defaults are left out."
+    )
+    next_occurrences: list[UpcomingAnswer] | None = Field(
+        None,
+        description="As many as `next` asks for; fewer where the rule ends, or where it takes more"
+        " than 50 ms to find them. A pause does not count.",
     )
 
 
@@ -213,7 +227,7 @@ def bytes_json(name: str, value: bytes | None) -> dict[str, Any]:
         return {f"{name}_base64": b64encode(value).decode()}
 
 
-def summary(standing: Standing) -> dict[str, Any]:
+def summary(standing: ScheduleStanding) -> dict[str, Any]:
     """A schedule in a list."""
     tenant, _, schedule_id = standing.name.decode().partition("/")
     found: dict[str, Any] = {
@@ -251,7 +265,16 @@ def drained(ended: Drained) -> dict[str, Any]:
     }
 
 
-def lock(tenant: str, held: Lock) -> dict[str, Any]:
+def occurrence(each: Upcoming) -> dict[str, Any]:
+    """An occurrence to come."""
+    return {
+        "occurrence": each.number,
+        "scheduled_at": moment(each.scheduled_ms),
+        "due_at": moment(each.due_ms),
+    }
+
+
+def lock(tenant: str, held: HeldLock) -> dict[str, Any]:
     """An ack lock."""
     fire = held.awaited
     names = {"group": LOCKS_GROUP, "schedule": LOCKS_OWN}
@@ -306,7 +329,7 @@ def _said(kind: TriggerKind, when: int | str | None) -> dict[str, Any]:
     return {kind.field.name: shown}
 
 
-def whole(standing: Standing) -> dict[str, Any]:
+def whole(standing: ScheduleStanding) -> dict[str, Any]:
     """A schedule with everything that it will send."""
     found = summary(standing)
     row = standing.pending
@@ -325,7 +348,7 @@ def whole(standing: Standing) -> dict[str, Any]:
     return found
 
 
-def masked_for(caller: Principal, standing: Standing) -> dict[str, Any]:
+def masked_for(caller: Principal, standing: ScheduleStanding) -> dict[str, Any]:
     """What is shown to this caller in place of the targets; nothing where it may see them."""
     row = standing.pending
     if caller.may(Role.SCHEDULE) or row is None or not has_targets(row.extra):

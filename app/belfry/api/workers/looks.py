@@ -12,10 +12,10 @@ from collections.abc import Callable, Sequence
 
 from belfry.api.workers.holdings import NotHeld
 from belfry.api.workers.reading import Reads
-from belfry.store.lookup import Standing, standings_of
+from belfry.store.lookup import ScheduleStanding, standings_of
 
-Asked = list[tuple[bytes, asyncio.Future[Standing | None]]]
-Found = Standing | Exception | None
+Asked = list[tuple[bytes, asyncio.Future[ScheduleStanding | None]]]
+Found = ScheduleStanding | Exception | None
 
 
 class Looks:
@@ -26,12 +26,12 @@ class Looks:
         self._now_ms = now_ms
         self._asked: dict[int, Asked] = {}
 
-    async def standing(self, partition: int, name: bytes) -> Standing | None:
+    async def standing(self, partition: int, name: bytes) -> ScheduleStanding | None:
         """The schedule of a changelog key, or None; raises `NotHeld` and `Moving`."""
         loop = asyncio.get_running_loop()
         if not self._asked:
             loop.call_soon(self._look)
-        future: asyncio.Future[Standing | None] = loop.create_future()
+        future: asyncio.Future[ScheduleStanding | None] = loop.create_future()
         self._asked.setdefault(partition, []).append((name, future))
         return await future
 
@@ -54,12 +54,12 @@ class Looks:
         except Exception as error:  # noqa: BLE001  # who asked is told
             return error
 
-    def _found(self, partition: int, names: list[bytes]) -> list[Standing | None]:
+    def _found(self, partition: int, names: list[bytes]) -> list[ScheduleStanding | None]:
         now_ms = int(self._now_ms())
         return self._reads.read(partition, lambda rows: standings_of(rows, names, now_ms))
 
 
-def _tell(future: asyncio.Future[Standing | None], found: Found) -> None:
+def _tell(future: asyncio.Future[ScheduleStanding | None], found: Found) -> None:
     """Who asked may have gone."""
     if future.done():
         return

@@ -124,7 +124,7 @@ class Marker(NamedTuple):
     occurrence: int
 
 
-class Verdict(NamedTuple):
+class VerdictRow(NamedTuple):
     """What became of a request that has an id: `outcome` is the outcome's name.
 
     An empty `digest` says that an older release wrote it, which did not keep what was asked.
@@ -226,7 +226,7 @@ def is_answer(row: bytes) -> bool:
     return row[1] in (ANSWERED, VERDICT)
 
 
-def encode_verdict(row: Verdict) -> bytes:
+def encode_verdict(row: VerdictRow) -> bytes:
     """The record of a request's verdict."""
     outcome, code = row.outcome.encode(), row.code.encode()
     due_ms = -1 if row.due_ms is None else row.due_ms
@@ -254,13 +254,13 @@ def encode_accepted(request: PlainRequest, at_ms: int, generation: int, digest: 
     return b"%bACCEPTEDUPSERT%b" % (head, schedule_id)
 
 
-def decode_verdict(record: bytes) -> Verdict:
+def decode_verdict(record: bytes) -> VerdictRow:
     """A request's verdict in a record, of this release or an older one."""
     if record[1] == ANSWERED:
         return _answered(record)
     _, _, size, _, at_ms, due_ms, version = _VERDICT.unpack_from(record)
     end = _VERDICT.size + size
-    return Verdict(
+    return VerdictRow(
         record[_VERDICT.size : end].decode(),
         at_ms,
         None if due_ms < 0 else due_ms,
@@ -269,13 +269,13 @@ def decode_verdict(record: bytes) -> Verdict:
     )
 
 
-def _answered(record: bytes) -> Verdict:
+def _answered(record: bytes) -> VerdictRow:
     (_, _, outcome_n, code_n, at_ms, due_ms, version, generation, digest, action_n, id_n,
     ) = _ANSWERED.unpack_from(record)  # fmt: skip
     a = _ANSWERED.size + outcome_n
     b = a + code_n
     c = b + action_n
-    return Verdict(
+    return VerdictRow(
         record[_ANSWERED.size : a].decode(),
         at_ms,
         None if due_ms < 0 else due_ms,
