@@ -38,7 +38,8 @@ VENDOR: Final = ASSETS / "vendor"
 VIEWS: Final = (
     "/", "/console/schedules?tenant=t", "/console/schedule?tenant=t&id=a",
     "/console/timeline?tenant=t", "/console/create", "/console/tenants?tenant=t",
-    "/console/cluster",
+    "/console/cluster", "/console/rejections", "/console/rejections?tenant=t",
+    "/console/deliveries?tenant=t",
 )  # fmt: skip
 SCHEDULE: Final[dict[str, Any]] = {
     "tenant": "t", "schedule_id": HOSTILE, "state": "PENDING", "version": 3, "generation": 7,
@@ -49,7 +50,7 @@ SCHEDULE: Final[dict[str, Any]] = {
 }  # fmt: skip
 FIRED: Final = {
     "outcome": "FIRED", "due_at": "2030-01-01T09:00:00.000Z", "at": "2030-01-01T09:00:01.500Z",
-    "reason": HOSTILE, "code": None,
+    "reason": HOSTILE, "code": None, "target": HOSTILE, "attempt": 2,
 }  # fmt: skip
 WORKER: Final[dict[str, Any]] = {
     "worker_id": HOSTILE, "version": "1", "started_at": "2030-01-01T09:00:00.000Z", "live": True,
@@ -68,6 +69,18 @@ WAIT = {
 TENANT = {
     "tenant": HOSTILE, "has_policy": True, "pending": 7, "fired": 5,
     "rejected": 1, "late_seconds": 0.5, "wait": WAIT,
+}  # fmt: skip
+
+
+REJECTED = {
+    "at": FIRED["at"], "tenant": HOSTILE, "code": "bad_cron", "reason": HOSTILE, "topic": HOSTILE,
+    "partition": 1, "offset": 7, "size_bytes": 5, "key_text": HOSTILE, "sample_text": HOSTILE,
+    "headers": [{"name": HOSTILE, "value_text": HOSTILE}], "request": None,
+}  # fmt: skip
+LETTER = {
+    "id": "0-7", "tenant": "t", "schedule_id": HOSTILE, "fire_id": "f" * 32, "at": FIRED["at"],
+    "fired_at": FIRED["at"], "state": "given_up", "code": "http_status", "reason": HOSTILE,
+    "attempt": 3, "attempts": 3, "targets": [HOSTILE],
 }  # fmt: skip
 
 
@@ -111,6 +124,13 @@ class FakeApi:
                              "drained_at": "2030-01-01T08:59:59.007Z"}],
                 "examined": 1, "cursor": None},
             "/v1/tenants/t/statistics": {"lifecycle": "ALL"},
+            "/v1/rejections": {"rejections": [REJECTED, {**REJECTED, "request": {"a": HOSTILE}}],
+                               "examined": 9, "cursor": "more"},
+            "/v1/tenants/t/rejections": {"rejections": [REJECTED], "examined": 9, "cursor": None},
+            "/v1/tenants/t/dead-letters": {
+                "deliveries": [LETTER], "examined": 9, "cursor": "more"},
+            "/v1/tenants/t/deliveries": {
+                "deliveries": [{**LETTER, "id": None, "state": "retrying"}], "examined": 9},
             "/v1/tenants/t/locks": {"locks": [
                 {"schedule_id": "a", "fire_id": "f" * 32, "expires_at": FIRED["at"]}]},
             "/v1/preview": {"words": HOSTILE, "timezone": "UTC", "occurrences": [
@@ -222,7 +242,7 @@ def test_who_was_too_slow_is_told(client: TestClient, api: FakeApi) -> None:
         {"origin": "http://127.0.0.1:8701", "hx-request": "true"},
     ],
 )
-@pytest.mark.parametrize("path", ["act", "create", "preview", "first"])
+@pytest.mark.parametrize("path", ["act", "create", "preview", "first", "replay"])
 def test_forms_of_other_pages_are_refused(
     client: TestClient, api: FakeApi, path: str, headers: dict[str, str]
 ) -> None:
@@ -230,6 +250,24 @@ def test_forms_of_other_pages_are_refused(
     answer = client.post(f"/console/{path}", data=fields, headers=headers)
     assert answer.status_code == 403
     assert not api.asked
+
+
+def test_a_dead_letter_is_delivered_again_by_its_place(client: TestClient, api: FakeApi) -> None:
+    answer = client.post("/console/replay", data={"tenant": "t", "id": "0-7"}, headers=FORM)
+    assert answer.status_code == 204
+    assert "replayed=0-7" in json.loads(answer.headers["hx-location"])["path"]
+    assert api.asked[-1][:2] == ("POST", "/v1/tenants/t/dead-letters/0-7/replay")
+
+
+def test_rejections_and_dead_letters_go_further_back(client: TestClient, api: FakeApi) -> None:
+    for path, asked in (("rejections", "/v1/rejections"), ("deliveries?tenant=t", "dead-letters")):
+        page = client.get(f"/console/{path}").text
+        older = re.search(r'href="([^"]+)" rel="next"', page)
+        assert older is not None
+        assert "cursor=more" in older[1]
+        client.get(older[1].replace("&amp;", "&"))
+        told = [told for _, path, _, told in api.asked if path.endswith(asked)]
+        assert [each.get("cursor") for each in told] == [None, "more"]
 
 
 def test_filters_go_to_the_api_and_stay_in_the_address(client: TestClient, api: FakeApi) -> None:
@@ -304,10 +342,11 @@ def test_a_key_of_another_tenant_is_refused(guarded: Guarded, role: Role, path: 
 def test_each_route_takes_the_role_that_the_api_asks_for(guarded: Guarded, role: Role) -> None:
     client, key = guarded(role)
     act = {"tenant": "mine", "id": "a", "action": "pause", "etag": '"1.1"'}
+    again = {"tenant": "mine", "id": "0-7"}
     make = {"tenant": "mine", "id": "a", "kind": "at", "when": "2040-01-01T09:00:00Z"}
     # The worker has not reached Kafka, which is what a caller who may act is told.
     expected = 403 if role is Role.READ else 503
-    for path, fields in (("act", act), ("create", make)):
+    for path, fields in (("act", act), ("create", make), ("replay", again)):
         answer = client.post(f"/console/{path}", data=fields, headers=FORM | key)
         assert answer.status_code == expected, answer.text
     assert client.post("/console/preview", data=make, headers=FORM | key).status_code == 200
