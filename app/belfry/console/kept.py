@@ -92,7 +92,7 @@ def _older(path: str, tenant: str, cursor: str | None) -> str:
 
 def _request(told: dict[str, Any]) -> dict[str, Any]:
     """A refused request with the text of its sample: fields as JSON, else text, else hex."""
-    found = dict.fromkeys(OPTIONAL) | told
+    found: dict[str, Any] = dict.fromkeys(OPTIONAL) | told
     if found["request"] is not None:
         sample = json.dumps(found["request"], indent=2, ensure_ascii=False)
     elif found["sample_base64"] is not None:
