@@ -12,7 +12,7 @@ from belfry.cli.failures import CommandError, Exit, WrongUse
 from belfry.cli.help import Program
 from belfry.cli.policies import kafka_policies, policies_of
 from belfry.cli.session import Session, with_session
-from belfry.cli.tenant_top import top
+from belfry.cli.top import tenant_top
 
 if TYPE_CHECKING:
     from belfry.cli.policies import PolicyStore
@@ -28,7 +28,7 @@ def register(app: typer.Typer) -> None:
     group.command("set")(with_session(set_))
     group.command("get")(with_session(get))
     group.command("list")(with_session(list_))
-    group.command("top")(with_session(top))
+    group.command("top")(with_session(tenant_top))
     group.command("sign")(with_session(sign))
     group.command("remove")(with_session(remove))
     app.add_typer(group, name="tenant", help="Tenants: policies, figures, who waits.")
