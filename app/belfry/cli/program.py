@@ -20,6 +20,7 @@ from belfry.cli import (
     recover,
     schedule,
     schema,
+    slo,
     tenant,
     top,
     topics,
@@ -41,7 +42,7 @@ def program() -> typer.Typer:
     app.callback()(root_options(belfry))
     for commands in (
         *(dev, worker, schedule, events, deliveries, tenant, topics, schema),
-        *(doctor, audit, top, backup, recover, api_key, acls, bench),
+        *(doctor, audit, slo, top, backup, recover, api_key, acls, bench),
     ):
         commands.register(app)
     return app
