@@ -73,8 +73,8 @@ def slo(session: Session, *, since: Since = None, until: Until = None) -> None:
     if from_ms >= until_ms:
         raise WrongUse(
             f"From {instant_json(from_ms)} until {instant_json(until_ms)} there is nothing to"
-            " judge: events have half a minute to come out. Let --since be earlier than --until, and"
-            " more than half a minute ago."
+            " judge: events have half a minute to come out. Let --since be earlier than --until,"
+            " and more than half a minute ago."
         )
     try:
         book = slots_until(session.cluster(), session.settings.topic(SLO_TOPIC), from_ms, until_ms)
