@@ -26,6 +26,7 @@ from tests.integration.test_promise_tenants_seen import series
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 OUTAGE_MS = 6_000
+READY_S = 120.0
 # So long an event may need on a busy machine.
 LATE_MS = 2_000
 SETTINGS = {"CANARY_INTERVAL_MS": "1000", "HTTP_WORKER_SECRET": "one that workers share"}
@@ -67,8 +68,8 @@ def test_a_stopped_worker_makes_availability_fall(
     with Site(kafka, unique("canary"), tmp_path, **SETTINGS) as site:
         first = site.worker()
         assert slo(first).returncode == 3, "nothing was measured yet"
-        first.start().wait_ready()
-        wait_for("events that came out", lambda: counted(first, "fired") >= 8)
+        first.start().wait_ready(READY_S)
+        wait_for("events that came out", lambda: counted(first, "fired") >= 8, 60.0)
         # A stranger's request under its name is refused: it is not signed.
         site.ask(CANARY, "0.0.0", at=now_ms(), payload=b"0/1/1000", request_id="forged")
         assert site.outcome("forged")["code"] == "unsigned"
@@ -78,8 +79,8 @@ def test_a_stopped_worker_makes_availability_fall(
         stopped_ms = now_ms()
         wait_for("an outage", lambda: now_ms() - stopped_ms > OUTAGE_MS)
 
-        second = site.worker().start().wait_ready()
-        wait_for("events that come out again", lambda: counted(second, "fired") >= 20)
+        second = site.worker().start().wait_ready(READY_S)
+        wait_for("events that come out again", lambda: counted(second, "fired") >= 20, 60.0)
         asked = counted(second, "asked")
         assert asked - counted(second, "registered") >= 4 * OUTAGE_MS / 1000, "as many were owed"
         stands = measured(site)
