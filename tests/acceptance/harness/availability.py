@@ -27,7 +27,7 @@ from tests.acceptance.harness.worker import Worker
 WARM_S: Final = 20.0
 MINUTE_S: Final = 60.0
 GRACE_S: Final = 35.0
-READY_S: Final = 180.0
+READY_S: Final = 300.0
 SETTINGS: Final = {
     "CANARY_INTERVAL_MS": "1000",
     # Those of a worker that nobody has told otherwise.
