@@ -57,6 +57,7 @@ SEEN: Final = {
             # Other pages set policies as well.
             *('"max_pending":100000', '"words":', '{"tenants":[', '"tenant":"shop"'),
             *('"minute":', '"events":', '"success_rate":', '"workers":', '"ready":true', "sha256"),
+            *("demo/order/4711 was cancelled", "asked at belfry.schedules/", "in 1 s"),
         ],
         {"hello", "order/4711"},
     ),

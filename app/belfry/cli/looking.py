@@ -51,6 +51,10 @@ Most = Annotated[
     int | None,
     typer.Option("--limit", "-n", min=1, metavar="N", help="Show at most so many.  [default: all]"),
 ]
+Following = Annotated[
+    int,
+    typer.Option("--next", min=0, max=20, metavar="N", help="Occurrences to come that are shown."),
+]
 Payload = Annotated[
     str | None, typer.Option("--payload", metavar="TEXT", help="New value of the event.")
 ]
@@ -58,12 +62,14 @@ NewGroup = Annotated[str | None, typer.Option("--group", metavar="TEXT", help="N
 NewType = Annotated[str | None, typer.Option("--event-type", metavar="TEXT", help="New type.")]
 
 
-def get(session: Session, tenant: Tenant, schedule_id: ScheduleId) -> None:
+def get(
+    session: Session, tenant: Tenant, schedule_id: ScheduleId, *, following: Following = 10
+) -> None:
     """Show a schedule; for a day after its end, how it ended.
 
     Exit code 3 when there is none.
     """
-    found = Remote(session).get(schedule_path(tenant, schedule_id))
+    found = Remote(session).get(schedule_path(tenant, schedule_id), next=following or None)
     session.printer.one(found, _whole(found))
 
 
@@ -95,14 +101,14 @@ def list_(
     }
     remote = Remote(session)
     path = schedule_path(tenant, "").rstrip("/")
-    found = _pages(remote, path, "schedules", query, limit)
+    found = pages(remote, path, "schedules", query, limit)
     session.printer.many((each, _line(each)) for each in found)
 
 
-def _pages(
+def pages(
     remote: Remote, path: str, name: str, query: dict[str, Any], limit: int | None
 ) -> Iterator[dict[str, Any]]:
-    """What a list holds under this name, page after page."""
+    """What a list holds under this name, page after page, up to a limit."""
     left = limit
     cursor = None
     while left is None or left > 0:
@@ -122,7 +128,7 @@ def locks(session: Session, tenant: Tenant) -> None:
     Acknowledge one with: belfry schedule ack TENANT SCHEDULE_ID FIRE_ID
     """
     path = schedule_path(tenant, "").removesuffix("schedules/") + "locks"
-    found = _pages(Remote(session), path, "locks", {}, None)
+    found = pages(Remote(session), path, "locks", {}, None)
     session.printer.many((each, _lock(each)) for each in found)
 
 
@@ -204,4 +210,8 @@ def _lock(found: dict[str, Any]) -> str:
 
 def _whole(found: dict[str, Any]) -> str:
     shown = {name: value for name, value in found.items() if value not in (None, [])}
-    return "\n".join(f"{name:16} {plain(str(value))}" for name, value in shown.items())
+    following = shown.pop("next_occurrences", [])
+    lines = [f"{name:16} {plain(str(value))}" for name, value in shown.items()]
+    if len(following) > 1:
+        lines += [f"{'next':16} {each['due_at']}  #{each['occurrence']}" for each in following]
+    return "\n".join(lines)

@@ -13,11 +13,13 @@ from belfry.cli import looking
 from belfry.cli.event_options import EventOptions
 from belfry.cli.help import Program
 from belfry.cli.options import ASKING, RequestOptions, ScheduleId, Tenant, When
+from belfry.cli.past import history
 from belfry.cli.portability import export_, import_
 from belfry.cli.preview import preview
 from belfry.cli.rule_options import RuleOptions, check_recurring
 from belfry.cli.session import Session, with_session
 from belfry.cli.shown import verdict_json, verdict_text
+from belfry.cli.why import why
 
 if TYPE_CHECKING:
     from belfry.client import Client, Verdict
@@ -49,6 +51,8 @@ def register(app: typer.Typer) -> None:
         group.command(action.__name__)(with_session(action))
     group.command("get")(with_session(looking.get))
     group.command("list")(with_session(looking.list_))
+    group.command("history")(with_session(history))
+    group.command("why")(with_session(why))
     group.command("locks")(with_session(looking.locks))
     group.command("update")(with_session(looking.update))
     group.command("preview")(with_session(preview))

@@ -10,6 +10,7 @@ import typer
 
 from belfry.cli.failures import CommandError, Exit, WrongUse
 from belfry.cli.help import Program
+from belfry.cli.past import counts, of_tenant, statistics
 from belfry.cli.policies import kafka_policies, policies_of
 from belfry.cli.session import Session, with_session
 from belfry.cli.tenant_top import top
@@ -29,9 +30,12 @@ def register(app: typer.Typer) -> None:
     group.command("get")(with_session(get))
     group.command("list")(with_session(list_))
     group.command("top")(with_session(top))
+    group.command("counts")(with_session(counts))
+    group.command("history")(with_session(of_tenant))
+    group.command("statistics")(with_session(statistics))
     group.command("sign")(with_session(sign))
     group.command("remove")(with_session(remove))
-    app.add_typer(group, name="tenant", help="Tenants: policies, figures, who waits.")
+    app.add_typer(group, name="tenant", help="Tenants: policies, figures, history, who waits.")
 
 
 def set_(

@@ -1,0 +1,169 @@
+"""``belfry schedule history``, ``belfry tenant history|counts|statistics``: what was, what will be.
+
+All of it is read from a worker over HTTP, page after page, so that a long answer comes as it is
+read.  A history holds what the tenant's lifecycle level lets be written: fires at ALL alone.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Annotated, Any, Final
+from urllib.parse import quote
+
+import typer
+
+from belfry.cli.looking import Most, pages
+from belfry.cli.options import ScheduleId, Tenant
+from belfry.cli.remote import Remote, schedule_path
+from belfry.cli.session import Session
+from belfry.cli.shown import plain
+from belfry.schedules.instants import format_duration, parse_instant
+
+BAR: Final = 40
+
+From = Annotated[
+    int | None, typer.Option("--from", parser=parse_instant, metavar="INSTANT", help="Not before.")
+]
+Until = Annotated[
+    int | None, typer.Option("--until", parser=parse_instant, metavar="INSTANT", help="Before it.")
+]
+
+
+def history(
+    session: Session,
+    tenant: Tenant,
+    schedule_id: ScheduleId,
+    *,
+    from_: From = None,
+    until: Until = None,
+    limit: Most = None,
+) -> None:
+    """Show what became of a schedule and of the requests on it, oldest first.
+
+    Fires are written where the tenant's lifecycle is ALL. Example:
+
+    belfry schedule history demo order/4711
+    """
+    path = f"{schedule_path(tenant, schedule_id)}/history"
+    _tell(session, path, {"from": from_, "until": until}, limit)
+
+
+def of_tenant(
+    session: Session,
+    tenant: Tenant,
+    *,
+    from_: From = None,
+    until: Until = None,
+    limit: Most = None,
+) -> None:
+    """Show what became of all schedules of a tenant and of the requests on them, oldest first."""
+    _tell(session, f"{_tenant_path(tenant)}/history", {"from": from_, "until": until}, limit)
+
+
+def counts(
+    session: Session, tenant: Tenant, *, due_from: From = None, due_until: Until = None
+) -> None:
+    """Show how many schedules are due in each minute.
+
+    A minute counts as a whole, also where the range begins or ends within it.
+    """
+    remote, cursor = Remote(session), ""
+    # A tenant in several partitions has a minute in parts, on several pages.
+    minutes: Counter[str] = Counter()
+    while True:
+        query = {"due_from": due_from, "due_until": due_until, "cursor": cursor or None}
+        page = remote.get(f"{_tenant_path(tenant)}/counts", **query)
+        for each in page["counts"]:
+            minutes[each["minute"]] += each["pending"]
+        if not (cursor := page["cursor"]):
+            break
+    if not minutes:
+        session.printer.note(f"Nothing of {tenant} is due in this range.")
+    most = max(minutes.values(), default=1)
+    session.printer.many(
+        ({"minute": minute, "pending": waiting}, _bar(minute, waiting, most))
+        for minute, waiting in sorted(minutes.items())
+    )
+
+
+def statistics(
+    session: Session, tenant: Tenant, *, from_: From = None, until: Until = None
+) -> None:
+    """Show requests, fires and how late they were, by hours and in all."""
+    query = {"from": from_, "until": until}
+    found = Remote(session).get(f"{_tenant_path(tenant)}/statistics", **query)
+    if found["lifecycle"] != "ALL":
+        session.printer.note(
+            f"The tenant's lifecycle is {found['lifecycle']}: fires are counted where it is ALL"
+            f" (belfry tenant set {tenant} lifecycle=ALL)."
+        )
+    hours = [_hour(each["hour"][:16], each) for each in found["hours"]]
+    session.printer.one(found, "\n".join([_HEADING, *hours, _hour("in all", found)]))
+
+
+def event_line(event: dict[str, Any]) -> str:
+    """One lifecycle event: when, what, of which version, why, and the request that asked for it."""
+    parts = [f"{event['at']}  {event['outcome']:9} {plain(event['schedule_id'])}"]
+    if event["version"] is not None:
+        parts.append(f"version {event['version']}")
+    if event["due_at"] is not None:
+        parts.append(f"due {event['due_at']}{_late(event)}")
+    if event["attempt"] is not None:
+        parts.append(f"attempt {event['attempt']} to {plain(event['target'] or '-')}")
+    if event["code"] or event["reason"]:
+        parts.append(plain(f"{event['code'] or ''}: {event['reason'] or ''}".strip(": ")))
+    if event["source_offset"] is not None:
+        place = f"{event['source_topic']}/{event['source_partition']}@{event['source_offset']}"
+        parts.append(f"asked at {place}")
+    return ", ".join(parts)
+
+
+def lateness(due_at: str, at: str) -> str:
+    """How long after an instant another one was, for people."""
+    late_ms = parse_instant(at) - parse_instant(due_at)
+    return format_duration(late_ms) if late_ms > 0 else "0ms"
+
+
+def _tell(session: Session, path: str, query: dict[str, Any], limit: int | None) -> None:
+    found = pages(Remote(session), path, "events", query, limit)
+    first = next(found, None)
+    if first is None:
+        session.printer.note("Nothing is kept of this range.")
+    session.printer.many((each, event_line(each)) for each in _with(first, found))
+
+
+def _with(first: Any, rest: Iterator[Any]) -> Iterator[Any]:
+    if first is not None:
+        yield first
+    yield from rest
+
+
+def _tenant_path(tenant: str) -> str:
+    return f"/v1/tenants/{quote(tenant, safe='')}"
+
+
+def _late(event: dict[str, Any]) -> str:
+    """How late a fire was, for people."""
+    if event["outcome"] != "FIRED":
+        return ""
+    return f" ({lateness(event['due_at'], event['at'])} late)"
+
+
+def _bar(minute: str, waiting: int, most: int) -> str:
+    return f"{minute[:16]}Z {waiting:>10,}  {'█' * max(1, BAR * waiting // most)}"
+
+
+_HEADING: Final = (
+    f"{'hour':16} {'requests':>10} {'accepted':>10} {'fires':>10} {'in 1 s':>8} {'missed':>8}"
+    f" {'delivered':>10} {'failed':>8}"
+)
+
+
+def _hour(name: str, each: dict[str, Any]) -> str:
+    share = each["share_within_1s"]
+    quick = "-" if share is None else f"{share:.2%}"
+    return (
+        f"{name:16} {each['requests']:>10,} {each['accepted']:>10,} {each['fires']:>10,}"
+        f" {quick:>8} {each['missed']:>8,} {each['delivered']:>10,} {each['failed']:>8,}"
+    )

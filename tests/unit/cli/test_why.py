@@ -1,0 +1,167 @@
+"""`belfry schedule why` and its neighbours: the sentence that answers, and the lines below it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import orjson
+import pytest
+
+from belfry.cli.entry import main
+from belfry.cli.failures import CommandError, Exit
+from belfry.cli.past import event_line
+from belfry.cli.why import SHOWN, answer
+from belfry.schedules.instants import format_instant
+
+NOW = 1_800_000_000_000
+NAME = "demo/order/4711"
+
+
+def at(after_ms: int) -> str:
+    return format_instant(NOW + after_ms)
+
+
+def standing(**fields: Any) -> dict[str, Any]:
+    return {"state": "PENDING", "due_at": at(90_000), "occurrence": 0, **fields}
+
+
+def event(outcome: str, **fields: Any) -> dict[str, Any]:
+    empty = dict.fromkeys(
+        ("version", "due_at", "code", "reason", "fire_id", "target", "attempt", "source_topic",
+         "source_partition", "source_offset")
+    )  # fmt: skip
+    known = {"schedule_id": "order/4711", "outcome": outcome, "at": at(-5_000)}
+    return {**empty, **known, "due_at": at(-7_000), "version": 1, **fields}
+
+
+@pytest.mark.parametrize(
+    ("found", "last", "said"),
+    [
+        (standing(), None, f"waits for its due instant, {at(90_000)} (in 1m30s)."),
+        (standing(occurrence=3), event("FIRED"), "Occurrences before: 3."),
+        (standing(due_at=at(-2_000)), None, "fires with one of the next steps"),
+        (
+            standing(due_at=at(-9_000), waiting_reason="its topic is missing.", waiting_since="S"),
+            None,
+            f"waits, since S: its topic is missing. It is due {at(-9_000)} (9s ago).",
+        ),
+        (standing(unreadable="it is of a later release"), None, "waits: it is of a later release."),
+        (standing(state="PAUSED"), event("PAUSED", reason="stock"), "is paused: stock. Without"),
+        (standing(state="PAUSED"), event("ACCEPTED"), "is paused. Without"),
+        (None, event("FIRED", fire_id="f1"), "fired 5s ago, 2s after it was due, with fire id f1."),
+        (
+            standing(state="FIRED", due_at=at(-7_000), ended_at=at(-5_000)),
+            event("ACCEPTED"),
+            "ended as FIRED 5s ago, 2s after it was due.",
+        ),
+        (None, event("CANCELLED", reason="paid"), "was cancelled 5s ago: paid. It had been due"),
+        (None, event("MISSED"), f"did not fire at {at(-7_000)}: its misfire policy left it out."),
+        (None, event("COMPLETED"), "completed 5s ago: its rule has no occurrence left."),
+        (None, event("ACCEPTED"), "How it ended is not kept"),
+        (
+            None,
+            event("REJECTED", code="bad_cron", reason="five fields"),
+            "was never accepted: REJECTED, bad_cron: five fields",
+        ),
+    ],
+)
+def test_the_first_sentence_is_the_answer(found: Any, last: Any, said: str) -> None:
+    told = answer(NAME, found, last, NOW)
+    assert told.startswith(f"{NAME} ")
+    assert said in told
+
+
+def test_of_what_nothing_is_known_the_command_says_where_to_look() -> None:
+    with pytest.raises(CommandError, match="belfry schedule list demo") as caught:
+        answer(NAME, None, None, NOW)
+    assert caught.value.exit_code is Exit.NOT_FOUND
+
+
+def test_a_line_names_the_request_that_asked_for_it() -> None:
+    asked = {"source_topic": "belfry.schedules", "source_partition": 2, "source_offset": 41}
+    line = event_line(event("ACCEPTED", **asked))
+    assert line.endswith("version 1, due " + at(-7_000) + ", asked at belfry.schedules/2@41")
+    assert "(2s late)" in event_line(event("FIRED"))
+    assert "(0ms late)" in event_line(event("FIRED", due_at=at(-5_000)))
+    delivered = event("FAILED", attempt=3, target="https://a.example", code="timeout", reason="10s")
+    assert event_line(delivered).endswith("attempt 3 to https://a.example, timeout: 10s")
+
+
+@contextmanager
+def worker(answers: dict[str, list[Any]]) -> Iterator[str]:
+    """A worker that gives these pages at each path, by cursor; 404 elsewhere."""
+
+    class Answers(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked = urlsplit(self.path)
+            pages = answers.get(asked.path)
+            cursor = int(parse_qs(asked.query).get("cursor", ["0"])[0])
+            body = {"detail": "There is none."} if pages is None else pages[cursor]
+            self.send_response(404 if pages is None else 200)
+            self.end_headers()
+            self.wfile.write(orjson.dumps(body))
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Answers)
+    thread = Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def test_a_long_history_is_read_to_its_end_and_shown_by_its_newest(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    fires = [event("FIRED", fire_id=f"f{number}") for number in range(30)]
+    refused = event("NOT_FOUND", code="not_found", reason="it is over")
+    pages = [
+        {"events": fires[:25], "cursor": "1"},
+        {"events": [*fires[25:], refused], "cursor": None},
+    ]
+    with worker({"/v1/tenants/demo/schedules/a/history": pages}) as url:
+        assert main(["schedule", "why", "demo", "a", "--http-url", url]) == 0
+        lines = capsys.readouterr().out.splitlines()
+        assert main(["schedule", "why", "demo", "b", "--http-url", url]) == Exit.NOT_FOUND
+    assert "with fire id f29" in lines[0]
+    assert lines[1] == f"  … {31 - SHOWN} events before these: belfry schedule history demo a"
+    assert len(lines) == 2 + SHOWN
+
+
+def test_a_minute_in_two_partitions_counts_once(capsys: pytest.CaptureFixture[str]) -> None:
+    minute, later = at(0), at(60_000)
+    pages = [
+        {"counts": [{"minute": minute, "pending": 3}], "cursor": "1"},
+        {"counts": [{"minute": minute, "pending": 5}, {"minute": later, "pending": 2}],
+         "cursor": None},
+    ]  # fmt: skip
+    with worker({"/v1/tenants/demo/counts": pages}) as url:
+        assert main(["tenant", "counts", "demo", "--http-url", url, "-o", "json"]) == 0
+    told = orjson.loads(capsys.readouterr().out)
+    assert told == [{"minute": minute, "pending": 8}, {"minute": later, "pending": 2}]
+
+
+def test_statistics_say_that_fires_are_not_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    counted = dict.fromkeys(
+        ("requests", "accepted", "fires", "missed", "completed", "delivered", "failed"), 1_234
+    )
+    hour = {**counted, "share_within_1s": None, "hour": at(0)}
+    page = {**counted, "share_within_1s": 0.9996, "lifecycle": "FAILURES", "hours": [hour]}
+    with worker({"/v1/tenants/demo/statistics": [page]}) as url:
+        assert main(["tenant", "statistics", "demo", "--http-url", url]) == 0
+    printed = capsys.readouterr()
+    assert "belfry tenant set demo lifecycle=ALL" in printed.err
+    heading, first, total = printed.out.splitlines()
+    assert heading.split()[:3] == ["hour", "requests", "accepted"]
+    assert first.startswith(at(0)[:16])
+    assert "99.96%" in total
