@@ -195,6 +195,15 @@ survive: install ## Kill a worker ROUNDS times under load, and audit what came o
 webhook-kills: install ## Kill a dispatcher KILLS times amid its posts, and count what arrived.
 	@KILLS=$${KILLS:-20} $(BIN)/python -m pytest -q -s tests/integration/test_promise_webhooks.py -k killed
 
+.PHONY: availability
+availability: install ## Kill and restart workers for MINUTES, and tell what the canary says of them.
+	@PYTHONPATH=app:. $(BIN)/python -m tests.acceptance.harness.availability $${MINUTES:-10} $${WORKERS:-2}
+
+.PHONY: alerts
+alerts: ## Test the alerts that watch error budgets; needs promtool.
+	promtool check rules dashboards/alerts.yml
+	promtool test rules tests/alerts/slo.test.yml
+
 .PHONY: chaos
 chaos: install ## Strike two workers at every step by every signal, SEEDS times, and audit.
 	@SEEDS=$${SEEDS:-1} $(BIN)/python -m pytest -q -s tests/chaos

@@ -19,6 +19,7 @@ from belfry.cli import (
     events,
     recover,
     schedule,
+    slo,
     tenant,
     top,
     topics,
@@ -40,7 +41,7 @@ def program() -> typer.Typer:
     app.callback()(root_options(belfry))
     for commands in (
         *(dev, worker, schedule, events, deliveries, tenant, topics),
-        *(doctor, audit, top, backup, recover, api_key, acls, bench),
+        *(doctor, audit, slo, top, backup, recover, api_key, acls, bench),
     ):
         commands.register(app)
     return app

@@ -22,6 +22,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its own re-
 
 from belfry.kafka.topic_rules import TopicProblem, problems_of, unread
 from belfry.settings import SharedSettings
+from belfry.tenants.canary import CANARY_TOPIC, SLO_TOPIC
 
 REPLICATION: Final = 3
 REACH_S: Final = 5.0
@@ -63,6 +64,11 @@ _CONFIGS: Final[dict[str, dict[str, str]]] = {
         "max.message.bytes": str(2 * _MIB),
     },
 }
+# There only where belfry measures itself.
+_CANARY_CONFIGS: Final[dict[str, dict[str, str]]] = {
+    CANARY_TOPIC: {**_DELETE, "retention.ms": str(_DAY_MS)},
+    SLO_TOPIC: {"cleanup.policy": "compact,delete", "retention.ms": str(100 * _DAY_MS)},
+}
 # What a promise rests on; anything else is an operator's choice.
 _FATAL: Final = frozenset({"cleanup.policy", "message.timestamp.type"})
 
@@ -78,9 +84,10 @@ class TopicSpec(NamedTuple):
 
 def wanted_topics(settings: SharedSettings, brokers: int) -> list[TopicSpec]:
     """All topics that do not belong to one tenant, for a cluster of so many brokers."""
+    configs = _CONFIGS | (_CANARY_CONFIGS if settings.canary_interval_ms else {})
     return [
         _spec(settings.topic(name), settings.cluster.partitions, brokers, config)
-        for name, config in _CONFIGS.items()
+        for name, config in configs.items()
     ]
 
 

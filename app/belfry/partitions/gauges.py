@@ -85,6 +85,14 @@ class Gauges:
         """Show how many output topics of new tenants are still to be made."""
         self._metrics.topics_to_make(topics)
 
+    def probed(self, what: str, events: int = 1) -> None:
+        """Count events of the canary."""
+        self._metrics.probed(what, events)
+
+    def probe_lateness(self, late_ms: int) -> None:
+        """Count how late an event of the canary came."""
+        self._metrics.probe_lateness(late_ms)
+
     def foreign(self, topic: str, records: int) -> None:
         """Count records that nobody of belfry wrote, by one of its topics."""
         with self._lock:

@@ -33,6 +33,7 @@ from belfry.registry.subjects import look_in
 from belfry.schedules.rejections import Rejection
 from belfry.settings import Settings
 from belfry.telemetry.limited import LimitedLogger
+from belfry.tenants.canary import CANARY, CANARY_TOPIC, canary_policy
 from belfry.tenants.deliveries import RETRIES, retry_policy
 from belfry.tenants.directory import Tenants
 from belfry.tenants.effective import Terms
@@ -74,6 +75,7 @@ class Policies:
         self.closed = settings.unknown_tenants == "closed"
         self._topic = settings.topic("tenants")
         self._deliveries = settings.topic("deliveries")
+        self._canary = settings.topic(CANARY_TOPIC)
         self._places = SecretPlaces(settings.secrets_dir)
         self._decoder = Decoder("TenantPolicy", look_in(registry), only=True)
         self._stored: dict[str, Stored] = {}
@@ -145,6 +147,8 @@ class Policies:
         if name == RETRIES:
             # belfry's own: retries of deliveries are its schedules, whatever the topic says.
             return Terms(retry_policy(self._deliveries))
+        if name == CANARY:
+            return Terms(canary_policy(self._canary))
         stored = self._stored.get(name)
         if stored is not None:
             return self._terms(name, stored)

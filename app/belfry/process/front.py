@@ -1,4 +1,4 @@
-"""What a connected worker gives to HTTP: the desk for writes, its holdings, and the directory.
+"""What a connected worker gives to HTTP, and its canary: desk, holdings, directory, probes.
 
 They need Kafka, and the port does not: it answers from the first second, and this opens the rest
 behind it as soon as the topics can be read.
@@ -16,6 +16,8 @@ from belfry.api.workers.directory import Directory
 from belfry.api.workers.holdings import Holdings
 from belfry.api.workers.parts import ApiDependencies, Open
 from belfry.api.workers.request_client import Frames, RequestClient
+from belfry.canary.asking import Asking
+from belfry.canary.canary import Canary, CanaryPlace
 from belfry.client.errors import BelfryError
 from belfry.group.group import Group
 from belfry.history.follower import Follower
@@ -24,8 +26,10 @@ from belfry.partitions.opener import PartitionOpener
 from belfry.partitions.supervisor import Owners
 from belfry.policies.policy_client import PolicyClient
 from belfry.process.kept_topics import ReadKeptTopics
+from belfry.schedules.identity import Homes
 from belfry.tenants.policy import TenantPolicy
 from belfry.wire.lifecycle import LifecycleEvent
+from belfry.wire.worker_keys import Purpose, first
 
 AGAIN_S: Final = 1.0
 HISTORY_MS: Final = TenantPolicy("").history_ms
@@ -59,13 +63,21 @@ class Front:
         )
         self._policies = PolicyClient(settings, opener.policies)
         self._kept = ReadKeptTopics(settings, opener.clock.wall_ms)
+        asking = Asking(
+            Homes(opener.partitions), frames[0], first(settings.worker_keys(Purpose.CANARY))
+        )
+        run = f"{group.worker}-{int(opener.clock.wall_ms())}"
+        place = CanaryPlace(asking, opener.partitions, opener.clock.wall_ms, run)
+        self._canary = Canary(settings, place, self._owned, opener.metrics)
         self._holdings: Holdings | None = None
+        self._owners: Owners | None = None
         self._stopping = Event()
         self._thread = Thread(target=self._open, name="belfry-front", daemon=True)
 
     def committed(self, events: Sequence[LifecycleEvent]) -> None:
         """Outcomes that a partition of this worker has committed: HTTP need not read them back."""
         self._desk.committed(events)
+        self._canary.committed(events)
 
     def is_asked(self) -> bool:
         """Whether somebody uses the HTTP port just now."""
@@ -73,8 +85,10 @@ class Front:
 
     def start(self, owners: Owners) -> None:
         """Begin to open; returns at once."""
+        self._owners = owners
         self._holdings = Holdings(owners, self._opener.tenants, self._opener.partitions)
         self._history.start(self._opener.partitions)
+        self._canary.start()
         self._thread.start()
 
     def stop(self) -> None:
@@ -82,7 +96,14 @@ class Front:
         self._stopping.set()
         self._thread.join()
         self._history.stop()
+        self._canary.stop()
         self._desk.stop()
+
+    def _owned(self) -> list[int]:
+        """Homes that this worker owns and takes requests in for."""
+        runners = [] if self._owners is None else self._owners.runners()
+        homes = self._opener.partitions
+        return [r.partition for r in runners if r.epoch is not None and r.partition < homes]
 
     def _held(self) -> list[int]:
         return [] if self._holdings is None else self._holdings.held()

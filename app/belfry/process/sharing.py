@@ -43,6 +43,7 @@ def _signing(settings: Settings) -> Signing:
         settings.claims == "signed",
         settings.worker_keys(Purpose.REQUESTS),
         settings.worker_keys(Purpose.DELIVERIES),
+        settings.worker_keys(Purpose.CANARY),
     )
 
 

@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 from belfry.api.workers.view import PartitionView, Readiness, StandbyView, WorkerIdentity
 from belfry.balance.roster import Roster
 from belfry.engine.ownership import Ownership
+from belfry.engine.partition import PartitionEngine
 from belfry.engine.tenant_figures import TenantFigures
 from belfry.firing.clock_guard import ClockGuard
 from belfry.group.group import Group
@@ -17,6 +18,7 @@ from belfry.partitions.supervisor import Owners
 from belfry.process.worker import WorkerProcess
 from belfry.telemetry.metrics import Metrics
 from belfry.telemetry.tenant_metrics import TenantLook
+from belfry.tenants.canary import CANARY
 
 CATCHING_UP = Ownership.CATCHING_UP
 REPLAYING = Ownership.REPLAYING
@@ -92,7 +94,7 @@ class View:
             runners = [] if self._running is None else self._running.owners.runners()
             owned = {each.partition: each.owned for each in runners}
             counted = {
-                (partition, each.epoch): {n.decode(): f for n, f in each.engine.tenants().items()}
+                (partition, each.epoch): _figures(each.engine)
                 for partition, each in owned.items()
                 if each is not None
             }
@@ -151,3 +153,10 @@ class View:
             ingest_lag_records=max(0, owned.source.end - engine.position),
             missing=missing,
         )
+
+
+def _figures(engine: PartitionEngine) -> dict[str, TenantFigures]:
+    """Figures by tenant; what belfry asks itself for is nobody's load."""
+    found = {name.decode(): figures for name, figures in engine.tenants().items()}
+    found.pop(CANARY, None)
+    return found

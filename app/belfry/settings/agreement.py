@@ -114,6 +114,10 @@ AGREED: Final[Mapping[str, Agreed]] = {
         AgreementRule.ROLLING,
         "whoever leads the group decides, so shares move when another one leads",
     ),
+    "canary_interval_ms": Agreed(
+        AgreementRule.ROLLING,
+        "where an owner asks less often than others, `belfry slo` counts an outage",
+    ),
     "standbys": Agreed(
         AgreementRule.ROLLING,
         "whoever leads the group decides, so their number changes with the leader",
@@ -199,6 +203,7 @@ def statement(settings: DeliverySettings) -> dict[str, Any]:
             "catch_up_limit_ms": settings.catch_up_limit_ms,
             "assignment": settings.assignment,
             "standbys": settings.standbys,
+            "canary_interval_ms": settings.canary_interval_ms,
         }
     if settings.role != "schedule":
         secrets = orjson.dumps(plain(settings.webhook_secrets), option=orjson.OPT_SORT_KEYS)

@@ -27,6 +27,18 @@ def _long_enough(secret: SecretStr) -> SecretStr:
     return secret
 
 
+HOUR_MS: Final = 3_600_000
+
+
+def _divides_an_hour(interval_ms: int) -> int:
+    if interval_ms and (interval_ms < 1_000 or HOUR_MS % interval_ms):
+        raise ValueError(
+            f"{interval_ms} is neither 0 nor 1 000 or more and a divisor of an hour;"
+            " 10000 asks every ten seconds"
+        )
+    return interval_ms
+
+
 WorkerSecret = Annotated[SecretStr, AfterValidator(_long_enough)]
 
 
@@ -75,6 +87,13 @@ class SharedSettings(Sourced):
         "trusted",
         description="Policies in the topic: carried out whoever wrote them, or only if signed with"
         " the workers' secret.",
+    )
+    canary_interval_ms: Annotated[int, AfterValidator(_divides_an_hour)] = Field(
+        0,
+        ge=0,
+        le=60_000,
+        description="How often belfry schedules an event to itself on each partition, to measure"
+        " how available it is; 0: never. A divisor of an hour.",
     )
     session_timeout_ms: int = Field(
         10_000, ge=1_000, le=300_000, description="Silence after which the group drops a worker."

@@ -43,6 +43,27 @@ FAMILIES: Final = (
         ("outcome",),
     ),
     Family(
+        "belfry_slo_asked_total",
+        "counter",
+        "Events that the canary had to schedule; those count that nobody asked for in time.",
+    ),
+    Family(
+        "belfry_slo_registered_total",
+        "counter",
+        "Events of the canary that were accepted within 5 s, before they were due.",
+    ),
+    Family("belfry_slo_fired_total", "counter", "Events of the canary that a reader has seen."),
+    Family(
+        "belfry_slo_fired_in_time_total",
+        "counter",
+        "Events of the canary that a reader has seen within 1 s of their due instant.",
+    ),
+    Family(
+        "belfry_slo_lateness_seconds",
+        "histogram",
+        "Time from the due instant of the canary's events to the reader that has them.",
+    ),
+    Family(
         "belfry_api_keys",
         "gauge",
         "API keys of the list, by state: valid, expiring (within 14 days) or expired.",

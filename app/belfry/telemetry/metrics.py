@@ -80,6 +80,7 @@ class Metrics:
         self._of_tenants, self._tenants = registered(TenantMetrics(most_tenants))
         self._tenants_waiting = self._make(Gauge, "belfry_tenants_waiting")
         self._longest = self._make(Gauge, "belfry_tenants_waiting_longest_seconds")
+        self._slo, self._slo_lateness = self._make_slo()
         self._lateness = self._make_lateness("belfry_fire_lateness_seconds")
         self._drained = self._make_lateness("belfry_bucket_drained_lateness_seconds")
         self._pending = self._make(Gauge, "belfry_pending_schedules")
@@ -108,6 +109,11 @@ class Metrics:
         made = BulkHistogram(*described(name), LATENESS_BOUNDS_MS)
         self._registry.register(made)
         return made
+
+    def _make_slo(self) -> tuple[dict[str, Counter], BulkHistogram]:
+        whats = ("asked", "registered", "fired", "fired_in_time")
+        counters = {what: self._make(Counter, f"belfry_slo_{what}_total") for what in whats}
+        return counters, self._make_lateness("belfry_slo_lateness_seconds")
 
     def _make(self, kind: type[_Kind], name: str, **options: Any) -> _Kind:
         family = BY_NAME[name]
@@ -152,6 +158,14 @@ class Metrics:
     def drained(self, lateness_ms: Sequence[int]) -> None:
         """Count minute buckets that have ended, by how late the last schedule of each left."""
         self._drained.add(lateness_ms)
+
+    def probed(self, what: str, events: int = 1) -> None:
+        """Count events of the canary: ``asked``, ``registered``, ``fired``, ``fired_in_time``."""
+        self._slo[what].inc(events)
+
+    def probe_lateness(self, late_ms: int) -> None:
+        """Count how late a reader had an event of the canary."""
+        self._slo_lateness.add([late_ms])
 
     def given_up(self, missed: int, completed: int) -> None:
         """Count the missed occurrences and the completed schedules of one transaction."""

@@ -20,7 +20,6 @@ from dataclasses import replace
 from typing import Any, Final, NamedTuple, TypedDict, Unpack
 
 from belfry.tenants.collisions import Collisions, metric_name
-from belfry.tenants.deliveries import RETRIES
 from belfry.tenants.effective import Delivery, Level, Signing, Tenant, Terms
 from belfry.tenants.policy import TenantPolicy
 from belfry.tenants.topic_names import TopicNames
@@ -199,11 +198,12 @@ class Tenants:
     def secret_of(self, name: str) -> bytes:
         """What a worker signs a request of this tenant with that it writes itself; or nothing.
 
-        Nothing for the tenant of deliveries: only what follows from a delivery is written for it.
+        Nothing for tenants of belfry's own: only what follows from a delivery, and probes, are
+        written for them.
 
         Asking makes no tenant: it may come from any thread, and name anybody.
         """
-        if name == RETRIES:
+        if self.signing.of(name) is not None:
             return b""
         known = self.snapshot.by_name.get(name)
         if known is not None:
@@ -310,11 +310,11 @@ class Tenants:
 
     def _signature(self, name: str, terms: Terms) -> tuple[bool, tuple[bytes, ...]]:
         """Whether a tenant's requests have to be signed, and the secrets that may sign them."""
-        everybody, requests, deliveries = self.signing
-        if name == RETRIES:
+        everybody, requests = self.signing.everybody, self.signing.requests
+        if (own := self.signing.of(name)) is not None:
             # Workers alone write for it.  Where nobody has to sign they may have nothing to sign
             # with; where all have to, nothing unsigned counts, not even theirs.
-            return everybody or bool(deliveries), deliveries
+            return everybody or bool(own), own
         signs = everybody or terms.policy.signing_secret_ref is not None
         return signs, (*terms.secrets, *requests)
 

@@ -15,7 +15,8 @@ from typing import Any, Final, NamedTuple
 from belfry.schedules.outcomes import Outcome
 from belfry.schedules.rejections import Rejection
 from belfry.schedules.targets import HttpTarget
-from belfry.tenants.deliveries import first_states
+from belfry.tenants.canary import CANARY
+from belfry.tenants.deliveries import RETRIES, first_states
 from belfry.tenants.policy import TenantPolicy
 
 
@@ -150,9 +151,15 @@ class Signing(NamedTuple):
     """Who has to sign requests: all tenants, or those whose policy names a secret.
 
     Workers sign what they write themselves with the tenant's secret, else with the first of their
-    own keys for `requests`.  The tenant of deliveries has keys of its own: nothing else counts.
+    own keys for `requests`.  The tenants of deliveries and of the canary have keys of their own:
+    nothing else counts.
     """
 
     everybody: bool = False
     requests: tuple[bytes, ...] = ()
     deliveries: tuple[bytes, ...] = ()
+    canary: tuple[bytes, ...] = ()
+
+    def of(self, name: str) -> tuple[bytes, ...] | None:
+        """The keys of a tenant of belfry's own, None for any other."""
+        return {RETRIES: self.deliveries, CANARY: self.canary}.get(name)

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final, NamedTuple
 
+from belfry.tenants.canary import CANARY, CANARY_TOPIC, SLO_TOPIC
 from belfry.tenants.collisions import metric_name
 from belfry.tenants.deliveries import RETRIES
 from belfry.tenants.effective import Terms
@@ -36,6 +37,8 @@ INTERNAL: Final = frozenset(
         "tenants",
         "changelog",
         "audit",
+        CANARY_TOPIC,
+        SLO_TOPIC,
         # Names of groups and positions, so that no topic is taken for what they are about.
         "client",
         "deliver",
@@ -43,6 +46,9 @@ INTERNAL: Final = frozenset(
         "inlets",
     }
 )
+
+# What tenants of belfry's own fire to.
+OWN_TOPICS: Final = frozenset({(RETRIES, DELIVERIES), (CANARY, CANARY_TOPIC)})
 
 
 class TopicNames(NamedTuple):
@@ -71,7 +77,7 @@ class TopicNames(NamedTuple):
         """Whose a topic is that this tenant's events must not go to, or None."""
         if topic == f"{self.prefix}fired.{tenant}":
             return None
-        if tenant == RETRIES and topic == self.prefix + DELIVERIES:
+        if topic in {self.prefix + name for own, name in OWN_TOPICS if own == tenant}:
             return None
         if topic.startswith(KAFKAS):
             return "names that begin with __ are Kafka's own"

@@ -28,6 +28,7 @@ class Purpose(Enum):
     FORWARD = b"forwarded http requests"
     REQUESTS = b"requests that workers write"
     DELIVERIES = b"requests of belfry-deliveries"
+    CANARY = b"requests of belfry-canary"
     ORIGIN = b"origins of requests that are sent on"
     CHANGELOG = b"rows of the changelog"
     POLICIES = b"policies of tenants"

@@ -12,6 +12,7 @@ from belfry.engine.effects import Effects
 from belfry.engine.handing_over import Inlet, hand_over
 from belfry.engine.reports import Place
 from belfry.schedules.identity import Homes
+from belfry.tenants.canary import CANARY
 from belfry.tenants.deliveries import RETRIES
 from belfry.tenants.effective import Level, Signing, Terms
 from belfry.tenants.policy import TenantPolicy
@@ -68,6 +69,19 @@ def test_retries_are_believed_of_workers_alone(everybody: bool) -> None:
     driver.tenants.signing = Signing(everybody)
     driver.send(value)
     assert driver.step(T0).codes == (["unsigned"] if everybody else [])
+
+
+@pytest.mark.parametrize("everybody", [False, True])
+def test_probes_are_believed_of_workers_alone(everybody: bool) -> None:
+    driver = Driver()
+    driver.tenants.signing = Signing(everybody, (b"requests",), (b"deliveries",), (WORKERS,))
+    value = request(tenant=CANARY, at=T0 + HOUR)
+    for secret in (b"requests", b"deliveries", WORKERS):
+        shown = signature(secret, CANARY, None, value, [])
+        driver.send(value, headers=[("belfry-signature", shown)])
+    driver.send(value)
+    assert driver.step(T0).codes == ["bad_signature", "bad_signature", "unsigned"]
+    assert driver.engine.pending == 1
 
 
 def test_a_signed_request_counts() -> None:

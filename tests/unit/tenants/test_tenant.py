@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from belfry.schedules.outcomes import Outcome
+from belfry.tenants.canary import CANARY
 from belfry.tenants.deliveries import RETRIES
 from belfry.tenants.directory import Tenants
 from belfry.tenants.effective import WRITTEN, Delivery, Level, Signing, Terms
@@ -38,13 +39,13 @@ def test_asking_for_a_secret_makes_no_tenant(everybody: bool) -> None:
     """HTTP asks from a thread of its own, for whatever name it is given."""
     directory = tenants()
     directory.signing = Signing(
-        everybody, (b"the workers' own", b"the former one"), (b"for deliveries",)
+        everybody, (b"the workers' own", b"the former one"), (b"for deliveries",), (b"for probes",)
     )
     own = Terms(TenantPolicy("signs", signing_secret_ref="env:X"), secrets=(b"its own",))
     directory.terms_of = {"signs": own}.get
     secrets = [directory.secret_of(name) for name in ("signs", "plain")]
     assert secrets == [b"its own", b"the workers' own" if everybody else b""]
-    assert directory.secret_of(RETRIES) == b""
+    assert directory.secret_of(RETRIES) == directory.secret_of(CANARY) == b""
     assert directory.known(b"signs") is directory.known(b"plain") is None
     for name in ("signs", "plain"):
         directory.of(name)

@@ -6,6 +6,7 @@ import pytest
 
 from belfry.kafka.topics import _CONFIGS
 from belfry.schedules.rejections import Rejection
+from belfry.tenants.canary import CANARY, canary_policy
 from belfry.tenants.deliveries import RETRIES, retry_policy
 from belfry.tenants.directory import Tenants
 from belfry.tenants.effective import Delivery, Level, Terms
@@ -52,6 +53,10 @@ def test_retries_alone_go_to_the_topic_of_deliveries() -> None:
     topic = "belfry.deliveries"
     assert NAMES.problem(RETRIES, retry_policy(topic).output_topic) is None
     assert NAMES.problem(RETRIES, "belfry.tenants") is not None
+    assert NAMES.problem(RETRIES, "belfry.canary") is not None
+    assert NAMES.problem(CANARY, canary_policy("belfry.canary").output_topic) is None
+    assert NAMES.problem(CANARY, "belfry.slo") is not None
+    assert NAMES.problem("demo", "belfry.canary") is not None
 
 
 def test_no_tenant_is_ever_given_a_topic_of_others() -> None:

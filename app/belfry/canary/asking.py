@@ -1,0 +1,78 @@
+"""Requests of the canary: what a user would send, under belfry's own tenant, straight to a home."""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import Final, NamedTuple
+from zlib import crc32
+
+from belfry.canary.slots import AHEAD_MS, Probe
+from belfry.schedules.fields import EMPTY
+from belfry.schedules.identity import Homes
+from belfry.schedules.outcomes import Outcome
+from belfry.tenants.canary import CANARY, CANARY_SHARDS
+from belfry.wire import catalogue
+from belfry.wire.claims import signature
+from belfry.wire.lifecycle import LifecycleEvent
+from belfry.wire.record import SIGNATURE, Headers
+
+# Ids are used again, so that what a partition remembers of them does not grow.
+IDS: Final = 60
+ACCEPTED: Final = frozenset({Outcome.ACCEPTED, Outcome.UPDATED})
+
+
+class Asked(NamedTuple):
+    """A request, as it is to be produced."""
+
+    partition: int
+    key: bytes
+    value: bytes
+    headers: Headers
+
+
+class Asking:
+    """Makes requests; ids that lead to a partition are looked for once and remembered."""
+
+    def __init__(self, homes: Homes, head: bytes, key: bytes) -> None:
+        """`head` stands before a request; `key` signs it, where workers sign."""
+        self._homes = homes
+        self._head = head
+        self._key = key
+        self._ids: dict[tuple[int, int], str] = {}
+
+    def request(self, probe: Probe) -> Asked:
+        """The request for a probe's event."""
+        schedule_id = self.schedule_id(probe)
+        fields = {
+            "tenant": CANARY,
+            "schedule_id": schedule_id,
+            "at": probe.due_ms,
+            "payload": probe.payload(),
+        }
+        value = self._head + catalogue.encode("ScheduleRequest", {**EMPTY, **fields})
+        route = f"{CANARY}/{crc32(schedule_id.encode()) % CANARY_SHARDS}".encode()
+        signed = signature(self._key, CANARY, route, value, []) if self._key else None
+        headers: Headers = [(SIGNATURE, signed)] if signed else []
+        return Asked(probe.partition, route, value, headers)
+
+    def schedule_id(self, probe: Probe) -> str:
+        """An id whose home is the probe's partition."""
+        place = probe.partition, probe.slot % IDS
+        found = self._ids.get(place)
+        if found is None:
+            names = (f"{place[0]}.{place[1]}.{number}" for number in count())
+            found = next(each for each in names if self._home(each) == probe.partition)
+            self._ids[place] = found
+        return found
+
+    def _home(self, schedule_id: str) -> int:
+        return self._homes.of(CANARY, schedule_id, CANARY_SHARDS)
+
+
+def accepted_in(event: LifecycleEvent, interval_ms: int) -> Probe | None:
+    """The probe whose request was accepted, or None for any other event."""
+    if event.tenant != CANARY or event.outcome not in ACCEPTED or event.due_at is None:
+        return None
+    partition = event.schedule_id.partition(".")[0]
+    slot = (event.due_at - AHEAD_MS) // interval_ms
+    return Probe(int(partition), slot, interval_ms) if partition.isdigit() else None

@@ -1,0 +1,258 @@
+"""Asks for events on each owned partition, reads what comes out, and writes down how it went.
+
+The owner of a partition asks for it.  No second coordination is needed, since a fence leaves one
+owner; and a slot without an owner is asked for by nobody, which is just what it says.
+
+    slot begins ─► request ─► belfry.schedules ─► the partition commits ─► told here at once
+                                                   └► due 5 s later ─► belfry.canary ─► read here
+                                  what was seen, a second later at most ─► belfry.slo
+
+It reads as users do, and hears what others have written of the last hour.  What came out while no
+worker read is judged by the record's own instant.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from typing import Any, Final, NamedTuple, Protocol
+
+import structlog
+from confluent_kafka import KafkaException, TopicPartition
+
+from belfry.canary.asking import Asking, accepted_in
+from belfry.canary.slots import (
+    HOUR_MS,
+    IN_TIME_MS,
+    HourRow,
+    Probe,
+    SlotBook,
+    decode_row,
+    encode_row,
+    probe_in,
+)
+from belfry.client.kafka import Cluster
+from belfry.host.background import Background
+from belfry.settings import SharedSettings
+from belfry.tenants.canary import CANARY_TOPIC, SLO_TOPIC
+from belfry.wire.lifecycle import LifecycleEvent
+
+POLL_S: Final = 0.25
+BATCH: Final = 500
+REACH_S: Final = 5.0
+WRITE_EVERY_MS: Final = 1_000
+# So long rows of others are heard before it is judged which slots nobody asked for.
+HEAR_MS: Final = 2_000
+# What is older than that at the start was counted by the process before.
+COUNTED_MS: Final = 60_000
+# So long an event is remembered that came while its partition was being taken over.
+SEEN_MS: Final = 600_000
+MOST_HEARD: Final = 10_000
+
+log = structlog.get_logger(__name__)
+
+
+class ProbeCounters(Protocol):
+    """What is counted of probes."""
+
+    def probed(self, what: str, events: int = 1) -> None:
+        """``asked``, ``registered``, ``fired`` or ``fired_in_time``."""
+
+    def probe_lateness(self, late_ms: int) -> None:
+        """How late a reader had one."""
+
+
+class CanaryPlace(NamedTuple):
+    """Where the canary asks: its requests, the number of homes, the clock.
+
+    `run` names this run of a process among all that ever write rows.
+    """
+
+    asking: Asking
+    partitions: int
+    now_ms: Callable[[], float]
+    run: str
+
+
+class Canary:
+    """Runs in a thread of its own; `committed` comes from any."""
+
+    def __init__(
+        self,
+        settings: SharedSettings,
+        place: CanaryPlace,
+        owned: Callable[[], Iterable[int]],
+        counters: ProbeCounters,
+    ) -> None:
+        """`owned` are the partitions of this worker."""
+        self._interval_ms = settings.canary_interval_ms
+        self._asking, self._partitions, self._now_ms, self._run = place
+        self._owned = owned
+        self._counters = counters
+        self._requests = settings.topic("schedules")
+        self._events, self._rows = settings.topic(CANARY_TOPIC), settings.topic(SLO_TOPIC)
+        properties = settings.kafka_properties()
+        self._cluster = Cluster(properties.pop("bootstrap.servers"), properties)
+        self._group = f"{settings.cluster.app_id}.canary"
+        self._heard: deque[LifecycleEvent] = deque(maxlen=MOST_HEARD)
+        self._mine, self._known = SlotBook(), SlotBook()
+        self._changed: dict[tuple[int, int, int], HourRow] = {}
+        self._asked: dict[int, int] = {}
+        self._seen: dict[Probe, int] = {}
+        self._began_ms = self._wrote_ms = 0.0
+        self._producer: Any = None
+        self._consumer: Any = None
+        self._thread = Background("canary", self._turn, log, "the canary stumbled")
+        self._thread.last = self._end
+
+    def start(self) -> None:
+        """Begin to ask, if it is to."""
+        if self._interval_ms:
+            self._thread.start()
+
+    def stop(self) -> None:
+        """Write down what was seen, and end."""
+        self._thread.stop()
+
+    def committed(self, events: Sequence[LifecycleEvent]) -> None:
+        """What this worker has just committed; from any thread."""
+        if self._interval_ms:
+            self._heard.extend(e for e in events if accepted_in(e, self._interval_ms))
+
+    # -- the thread ------------------------------------------------------------------------------
+
+    def _turn(self) -> None:
+        if self._consumer is None:
+            self._begin()
+        now_ms = self._now_ms()
+        if now_ms >= self._began_ms + HEAR_MS:
+            for partition in self._owned():
+                self._ask(partition, int(now_ms))
+        left_s = self._interval_ms / 1000 - now_ms / 1000 % (self._interval_ms / 1000)
+        self._read(min(POLL_S, left_s))
+        self._settle()
+        self._hear()
+        self._producer.poll(0)
+        if self._now_ms() >= self._wrote_ms + WRITE_EVERY_MS:
+            self._write()
+
+    def _begin(self) -> None:
+        """Read from an hour ago on: what came out, and what others saw."""
+        producer = self._producer = self._producer or self._cluster.producer()
+        consumer = self._cluster.consumer(self._group)
+        self._began_ms = self._now_ms()
+        since_ms = int(self._began_ms) - HOUR_MS
+        places = [
+            TopicPartition(topic, partition, since_ms)
+            for topic in (self._events, self._rows)
+            for partition in self._cluster.partitions(producer, topic)
+        ]
+        consumer.assign(consumer.offsets_for_times(places, timeout=REACH_S))
+        self._consumer = consumer
+
+    def _ask(self, partition: int, now_ms: int) -> None:
+        """Ask for the present slot; slots between the last one and it were asked for by nobody."""
+        slot = now_ms // self._interval_ms
+        last = self._asked.get(partition)
+        known = self._known.last_asked(partition, self._interval_ms) if last != slot else last
+        last = max((each for each in (last, known) if each is not None), default=slot - 1)
+        if last >= slot:
+            self._asked[partition] = slot
+            return
+        self._asked[partition] = slot
+        self._counters.probed("asked", slot - last)
+        probe = Probe(partition, slot, self._interval_ms)
+        self._mark(probe, "asked")
+        asked = self._asking.request(probe)
+        # One that cannot be handed over counts as asked for and not accepted.
+        with suppress(BufferError, KafkaException):
+            self._producer.produce(
+                self._requests,
+                asked.value,
+                asked.key,
+                partition=asked.partition,
+                headers=asked.headers,
+            )
+
+    def _hear(self) -> None:
+        while self._heard:
+            event = self._heard.popleft()
+            probe = accepted_in(event, self._interval_ms)
+            if probe is not None and event.at <= probe.due_ms and self._mark(probe, "registered"):
+                self._counters.probed("registered")
+
+    def _read(self, wait_s: float) -> None:
+        for message in self._consumer.consume(1, wait_s) + self._consumer.consume(BATCH, 0):
+            if message.error() is not None:
+                continue
+            if message.topic() == self._events:
+                self._came(message)
+            elif (row := decode_row(message.value())) is not None:
+                self._known.add(row)
+
+    def _came(self, message: Any) -> None:
+        """An event that a reader has: how late."""
+        probe = probe_in(message.value())
+        if probe is not None:
+            stamped_ms = message.timestamp()[1]
+            seen_ms = self._now_ms() if stamped_ms >= self._began_ms else stamped_ms
+            self._seen.setdefault(probe, max(0, int(seen_ms) - probe.due_ms))
+
+    def _settle(self) -> None:
+        """Write down what came out of partitions that are owned here, lately or by now."""
+        owned, before_ms = set(self._owned()), self._now_ms() - SEEN_MS
+        for probe, late_ms in list(self._seen.items()):
+            if probe.partition in owned:
+                self._fired(probe, late_ms)
+            if probe.partition in owned or probe.due_ms < before_ms:
+                del self._seen[probe]
+
+    def _fired(self, probe: Probe, late_ms: int) -> None:
+        known = self._known.of(probe).fired & probe.bit
+        fired = self._mark(probe, "fired")
+        in_time = late_ms <= IN_TIME_MS and self._mark(probe, "in_time")
+        if not fired or known or probe.due_ms < self._began_ms - COUNTED_MS:
+            return
+        self._counters.probed("fired")
+        self._counters.probe_lateness(late_ms)
+        if in_time:
+            self._counters.probed("fired_in_time")
+
+    def _mark(self, probe: Probe, what: str) -> bool:
+        """Set a probe's bit; whether it was not set before."""
+        row = self._mine.of(probe)
+        row.partitions = self._partitions
+        bits = getattr(row, what)
+        setattr(row, what, bits | probe.bit)
+        self._known.of(probe).join(row)
+        if bits & probe.bit:
+            return False
+        self._changed[row.place] = row
+        return True
+
+    def _write(self) -> None:
+        """Write down what has changed; what Kafka does not take now is written with the next."""
+        self._wrote_ms = self._now_ms()
+        for place, row in list(self._changed.items()):
+            key = f"{row.partition}/{row.hour}/{row.interval_ms}/{self._run}".encode()
+            self._producer.produce(self._rows, encode_row(row), key, on_delivery=self._told(row))
+            del self._changed[place]
+        oldest = int(self._wrote_ms) // HOUR_MS - 1
+        self._mine.forget(oldest)
+        self._known.forget(oldest)
+
+    def _told(self, row: HourRow) -> Callable[[Any, Any], None]:
+        def told(error: Any, _message: Any) -> None:
+            if error is not None:
+                self._changed.setdefault(row.place, row)
+
+        return told
+
+    def _end(self) -> None:
+        if self._consumer is not None:
+            with suppress(BufferError, KafkaException):
+                self._hear()
+                self._write()
+            self._producer.flush(1)
+            self._consumer.close()

@@ -1,0 +1,149 @@
+"""``belfry slo``: how available belfry was, by the events that it schedules to itself."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from time import time
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from belfry.cli.failures import CommandError, Exit, WrongUse
+from belfry.cli.session import Session, with_session
+from belfry.cli.shown import instant_json
+from belfry.schedules.instants import parse_duration, parse_instant
+
+if TYPE_CHECKING:
+    from belfry.canary.objectives import Measured, Report
+
+SWITCH: Final = "BELFRY_CANARY_INTERVAL_MS=10000 on all workers"
+# After that it is said that nothing was asked for.
+QUIET_MS: Final = 600_000
+
+
+def _when(text: str) -> int:
+    """An instant, or how long ago: epoch milliseconds."""
+    try:
+        return int(time() * 1000) - parse_duration(text)
+    except ValueError:
+        return parse_instant(text)
+
+
+Since = Annotated[
+    int | None,
+    typer.Option(
+        "--since",
+        parser=_when,
+        metavar="WHEN",
+        help="From then on: 2h, 7d, or an instant in RFC 3339.  [default: the month, in UTC]",
+    ),
+]
+Until = Annotated[
+    int | None,
+    typer.Option(
+        "--until",
+        parser=_when,
+        metavar="WHEN",
+        help="Up to then.  [default: half a minute ago]",
+    ),
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the program."""
+    app.command("slo")(with_session(slo))
+
+
+def slo(session: Session, *, since: Since = None, until: Until = None) -> None:
+    """Show availability, reach, what came within a second, and what is left of the error budgets.
+
+    Workers measure it where BELFRY_CANARY_INTERVAL_MS is set. Nobody's events are counted but
+    belfry's own. Reads topics and needs no worker. Example:
+
+    belfry slo --since 7d
+    """
+    from belfry.canary.objectives import GRACE_MS, report
+    from belfry.canary.reading import slots_until
+    from belfry.client.errors import MissingTopic
+    from belfry.tenants.canary import SLO_TOPIC
+
+    now_ms = int(time() * 1000)
+    from_ms = _month_ms(now_ms) if since is None else since
+    until_ms = now_ms - GRACE_MS if until is None else min(until, now_ms - GRACE_MS)
+    if from_ms >= until_ms:
+        raise WrongUse(
+            f"From {instant_json(from_ms)} until {instant_json(until_ms)} there is nothing to"
+            " judge: events have half a minute to come out. Let --since be earlier than --until,"
+            " and more than half a minute ago."
+        )
+    try:
+        book = slots_until(session.cluster(), session.settings.topic(SLO_TOPIC), from_ms, until_ms)
+        found = report(book.rows.values(), from_ms, until_ms)
+    except MissingTopic:
+        found = None
+    if found is None:
+        raise CommandError(
+            f"Nothing was measured from {instant_json(from_ms)} until {instant_json(until_ms)}:"
+            f" workers measure only where they are told to. Set {SWITCH}, and ask again after a"
+            " few minutes.",
+            Exit.NOT_FOUND,
+        )
+    session.printer.one(shown(found), "\n".join(lines(found)))
+
+
+def _month_ms(now_ms: int) -> int:
+    now = datetime.fromtimestamp(now_ms / 1000, UTC)
+    begin = now.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    return int(begin.timestamp() * 1000)
+
+
+def shown(found: Report) -> dict[str, Any]:
+    """A report for programs; shares from 0 to 1."""
+    return {
+        "from": instant_json(found.first_ms),
+        "until": instant_json(found.until_ms),
+        "last_asked_at": instant_json(found.asked_ms),
+        "events": found.slots,
+        "asked": found.asked,
+        "accepted": found.accepted,
+        "objectives": [_objective(each) for each in found.objectives()],
+    }
+
+
+def _objective(each: Measured) -> dict[str, Any]:
+    return {
+        "objective": each.goal.name,
+        "goal": each.goal.share,
+        "share": each.share,
+        "good": each.good,
+        "of": each.of,
+        "met": each.met,
+        "budget_left": each.budget_left,
+    }
+
+
+def lines(found: Report) -> list[str]:
+    """A report for people."""
+    told = [f"from {instant_json(found.first_ms)} until {instant_json(found.until_ms)}"]
+    told += [_line(each) for each in found.objectives()]
+    if unasked := found.slots - found.asked:
+        told.append(f"{unasked:,} of {found.slots:,} events nobody asked for: no owner was there.")
+    if found.until_ms - found.asked_ms > QUIET_MS:
+        told.append(
+            f"Nothing was asked for since {instant_json(found.asked_ms)}: no worker runs, or the"
+            " canary is switched off (BELFRY_CANARY_INTERVAL_MS). In that case end the time with"
+            " --until."
+        )
+    return told
+
+
+def _line(each: Measured) -> str:
+    name, goal = f"{each.goal.name:12}", f"goal {each.goal.share:.2%}"
+    if each.share is None or each.budget_left is None:
+        return f"{name} nothing to judge   {goal}"
+    verdict = "met" if each.met else "MISSED"
+    missed = each.of - each.good
+    return (
+        f"{name} {each.share:>10.4%}   {goal}   {verdict:6}   {missed:,} of {each.of:,} failed,"
+        f" {each.budget_left:.0%} of the error budget left"
+    )
