@@ -4,6 +4,9 @@
     slow      known after up to 3 s                gone      deleted amid the run
     never     no answer, ever                      unknown   "there is no such schema", at once
 
+Half of the worlds have none that are slow or never answered.  In the others these use up the time
+that a partition waits for answers, and then what is asked for beside them may be refused as well.
+
 A worker's memory of answers ends with its process, so the next owner may hear something else.  Now
 and then the registry says nothing at all.  Each worker has `SimLookups` in the place of `Lookups`,
 whose threads ask over HTTP; what decides who waits and for how long (`Resolver`) runs as shipped.
@@ -20,18 +23,24 @@ from belfry.wire.catalogue import schema
 from belfry.wire.requests import Reading, Reference, reading_of
 from tests.simulation.stage import here
 
-KINDS: Final = ("fast", "fast", "fast", "slow", "late", "gone", "never", "unknown")
+PROMPT: Final = ("fast", "fast", "fast", "late", "gone", "unknown")
+KINDS: Final = (*PROMPT, "slow", "never")
 IDS: Final = 10
 # For how long a worker believes that there is no schema; runs are short, so a tenth of the shipped.
 MISSING_MS: Final = 1_000.0
 SLOWEST_MS: Final = 3_000.0
+PROMPT_MS: Final = 10.0
+# After a silence a partition has waited enough for a while.
+TIRED_MS: Final = 5_000.0
 
 
 class SimRegistry:
     """What is registered, and when it answers."""
 
     def __init__(self, random: Random, length_ms: float) -> None:
-        self.kinds = {1 + number: random.choice(KINDS) for number in range(IDS)}
+        self._prompt = random.random() < 0.5
+        kinds = PROMPT if self._prompt else KINDS
+        self.kinds = {1 + number: random.choice(kinds) for number in range(IDS)}
         self._random = random
         # When a late schema comes and a gone one goes.
         self._turns_ms = {each: random.random() * length_ms for each in self.kinds}
@@ -51,7 +60,7 @@ class SimRegistry:
         kind = self.kinds[schema_id]
         if kind == "never":
             return inf
-        return self._random.random() * (SLOWEST_MS if kind == "slow" else 60.0)
+        return self._random.random() * (SLOWEST_MS if kind == "slow" else PROMPT_MS)
 
     def knows(self, schema_id: int, now_ms: float) -> bool:
         """Whether an id stands for a schema now."""
@@ -61,14 +70,15 @@ class SimRegistry:
     def may_be_refused(self, schema_id: int, appended_ms: float) -> bool:
         """Whether a request that was appended then may be refused for want of its schema.
 
-        Not where the registry knew it in good time, and was never silent from then on.
+        Not where the registry knew it in good time, answers all at once, and was never silent from
+        a little before on.
         """
         kind = self.kinds[schema_id]
         settled = kind == "fast" or (
             kind == "late" and appended_ms > self._turns_ms[schema_id] + 2 * MISSING_MS
         )
-        silent = any(end > appended_ms - MISSING_MS for _, end in self.silences)
-        return not settled or silent
+        silent = any(end > appended_ms - TIRED_MS for _, end in self.silences)
+        return not (self._prompt and settled) or silent
 
     def may_be_read(self, schema_id: int) -> bool:
         """Whether a request with this id can ever be read."""
