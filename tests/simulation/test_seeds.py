@@ -1,4 +1,4 @@
-"""A thousand seeds find nothing, every fault strikes, and a seed is one run and no other."""
+"""Some hundred seeds find nothing, every fault strikes, and a seed is one run and no other."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from tests.simulation.faults import STEPS
 from tests.simulation.playing import finish, start
 from tests.simulation.scenario import scenarios
 
-SEEDS: Final = 1_000
+# `make simulate` plays a thousand, and more where it is told so.
+SEEDS: Final = 400
 PROCESSES: Final = 2
 # They run at the lowest priority in `make test`.
 TIMEOUT_S: Final = 900.0
@@ -22,7 +23,7 @@ FOUND: Final = (("clocks", 1597),)
 
 
 @pytest.mark.timeout(TIMEOUT_S + 30)
-def test_a_thousand_seeds_find_nothing_and_every_fault_strikes() -> None:
+def test_seeds_find_nothing_and_every_fault_strikes() -> None:
     share = SEEDS // PROCESSES
     started = [
         start("--seeds", str(share), "--first", str(number * share)) for number in range(PROCESSES)

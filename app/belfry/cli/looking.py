@@ -51,6 +51,10 @@ Most = Annotated[
     int | None,
     typer.Option("--limit", "-n", min=1, metavar="N", help="Show at most so many.  [default: all]"),
 ]
+Following = Annotated[
+    int,
+    typer.Option("--next", min=0, max=20, metavar="N", help="Occurrences to come that are shown."),
+]
 Payload = Annotated[
     str | None, typer.Option("--payload", metavar="TEXT", help="New value of the event.")
 ]
@@ -58,12 +62,14 @@ NewGroup = Annotated[str | None, typer.Option("--group", metavar="TEXT", help="N
 NewType = Annotated[str | None, typer.Option("--event-type", metavar="TEXT", help="New type.")]
 
 
-def get(session: Session, tenant: Tenant, schedule_id: ScheduleId) -> None:
+def get(
+    session: Session, tenant: Tenant, schedule_id: ScheduleId, *, following: Following = 10
+) -> None:
     """Show a schedule; for a day after its end, how it ended.
 
     Exit code 3 when there is none.
     """
-    found = Remote(session).get(schedule_path(tenant, schedule_id))
+    found = Remote(session).get(schedule_path(tenant, schedule_id), next=following or None)
     session.printer.one(found, _whole(found))
 
 
@@ -204,4 +210,8 @@ def _lock(found: dict[str, Any]) -> str:
 
 def _whole(found: dict[str, Any]) -> str:
     shown = {name: value for name, value in found.items() if value not in (None, [])}
-    return "\n".join(f"{name:16} {plain(str(value))}" for name, value in shown.items())
+    following = shown.pop("next_occurrences", [])
+    lines = [f"{name:16} {plain(str(value))}" for name, value in shown.items()]
+    if len(following) > 1:
+        lines += [f"{'next':16} {each['due_at']}  #{each['occurrence']}" for each in following]
+    return "\n".join(lines)

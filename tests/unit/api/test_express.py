@@ -1,6 +1,6 @@
 """Plain calls go past the framework, and are answered as it would.
 
-GET  …/schedules/a          express      GET  …/schedules/a?x=1            framework
+GET  …/schedules/a          express      GET  …/schedules/a?next=0         framework
 POST …/schedules            express      POST …/schedules?wait=accepted    framework
 """
 
@@ -24,6 +24,7 @@ from belfry.api.workers.holdings import NotHeld
 from belfry.api.workers.parts import ApiDependencies, Open
 from belfry.client.verdict import Verdict
 from belfry.schedules.fields import EMPTY
+from belfry.schedules.instants import parse_instant
 from belfry.schedules.outcomes import Outcome
 from belfry.schedules.rule import encode_rule, rule_of
 from belfry.schedules.targets import record_of, target_of
@@ -130,7 +131,7 @@ def both(app: FastAPI, method: str, path: str, query: str, **more: Any) -> list[
 )
 def test_a_read_by_either_way(keyed: FastAPI, path: str, key: str | None, status: int) -> None:
     headers = {} if key is None else {"authorization": f"Bearer {key}"}
-    express, framework = both(keyed, "GET", path, "?x=1", headers=headers)
+    express, framework = both(keyed, "GET", path, "?next=0", headers=headers)
     assert express == framework
     assert express[0] == status
 
@@ -159,8 +160,11 @@ def test_a_write_by_either_way(
 
 
 def test_a_worker_that_is_starting_says_so_by_either_way(app: FastAPI) -> None:
-    for method, path in (("GET", f"{HOME}/a"), ("POST", HOME)):
-        express, framework = both(app, method, path, "?wait=accepted", json=LATER)
+    for method, path, query in (
+        ("GET", f"{HOME}/a", "?next=0"),
+        ("POST", HOME, "?wait=accepted"),
+    ):
+        express, framework = both(app, method, path, query, json=LATER)
         assert express == framework
         assert express[0] == 503
 
@@ -175,7 +179,7 @@ def test_a_worker_that_is_starting_says_so_by_either_way(app: FastAPI) -> None:
         ("POST", f"{HOME}/a", False),
         ("HEAD", f"{HOME}/a", False),
         ("DELETE", f"{HOME}/a", False),
-        ("GET", f"{HOME}/a?x=1", False),
+        ("GET", f"{HOME}/a?next=0", False),
         ("GET", f"{HOME}/a/history", False),
         ("GET", f"{HOME}/order%2F4711", False),
         ("GET", f"{HOME}/\N{LATIN SMALL LETTER E WITH ACUTE}", False),
@@ -244,6 +248,21 @@ TARGET = {
 }
 
 
+def test_the_next_occurrences_are_shown_to_who_asks_for_them(keyed: FastAPI) -> None:
+    HELD.shelf.add(
+        "orders", "hourly", NOW_MS + 60_000, kind="EVERY", extra=encode_rule(rule_of(HOURLY))
+    )
+    client = TestClient(keyed, base_url="http://127.0.0.1:8700", raise_server_exceptions=False)
+    client.headers["authorization"] = f"Bearer {READER}"
+    assert "next_occurrences" not in client.get(f"{HOME}/hourly").json()
+    found = client.get(f"{HOME}/hourly?next=3").json()["next_occurrences"]
+    assert [each["occurrence"] for each in found] == [0, 1, 2]
+    times = [parse_instant(each["due_at"]) for each in found]
+    assert times == [NOW_MS + 60_000 + number * 3_600_000 for number in range(3)]
+    assert len(client.get(f"{HOME}/a?next=3").json()["next_occurrences"]) == 1
+    assert client.get(f"{HOME}/a?next=21").status_code == 422
+
+
 def test_who_may_only_read_sees_no_credentials_of_targets(keyed: FastAPI) -> None:
     """Neither of a schedule nor of a policy; who may set them sees them."""
     shelf = HELD.shelf
@@ -260,6 +279,9 @@ def test_who_may_only_read_sees_no_credentials_of_targets(keyed: FastAPI) -> Non
         assert "token=x" not in shown[0]
         assert "Bearer secret" in shown[1]
         assert "token=x" in shown[1]
+
+
+HOURLY: Any = {**EMPTY, "kind": "EVERY", "interval_ms": 3_600_000}
 
 
 def rule_with(target: dict[str, Any]) -> bytes:

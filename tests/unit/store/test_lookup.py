@@ -32,10 +32,10 @@ STATE = StoredState(1, NOW_MS, Manifest(1, 1, 1, 0, 0, 0, bytes(16)))
 
 def pending(tenant: str, schedule_id: str, due_ms: int, seq: int, **more: Any) -> bytes:
     """The record of a schedule that waits."""
-    given = {"group": b"", "event_type": b"", "payload": b"p", "extra": b"", **more}
+    given = {"group": b"", "event_type": b"", "payload": b"p", "extra": b"", "kind": "AT", **more}
     return encode_pending(
         Pending(
-            due_ms, due_ms, NOW_MS, seq, seq, 1, 0, KIND_CODES["AT"], due_ms, 0,
+            due_ms, due_ms, NOW_MS, seq, seq, 1, 0, KIND_CODES[given["kind"]], due_ms, 0,
             tenant.encode(), schedule_id.encode(), given["group"], given["event_type"],
             None, b"", given["extra"], given["payload"],
         )

@@ -57,6 +57,12 @@ class ListQuery(DueRange):
         )
 
 
+class Shown(Known):
+    """How much is shown of one schedule."""
+
+    next: int = Field(0, ge=0, le=20, description="Occurrences to come that are shown.")
+
+
 class ChangeQuery(Known):
     """How a change is asked for."""
 
@@ -109,6 +115,7 @@ class Conditions(Match):
 DueRangeQuery = Annotated[DueRange, Query()]
 PagesQuery = Annotated[PageQuery, Query()]
 FiltersQuery = Annotated[ListQuery, Query()]
+LookQuery = Annotated[Shown, Query()]
 AskingQuery = Annotated[ChangeQuery, Query()]
 AskingOfFireQuery = Annotated[AskingOfFire, Query()]
 AskingWhyQuery = Annotated[AskingWhy, Query()]

@@ -31,6 +31,7 @@ from belfry.store.layout.records import LOCKS_GROUP, LOCKS_OWN
 from belfry.store.lock_lookup import HeldLock
 from belfry.store.lookup import ScheduleStanding
 from belfry.store.readable import why_unreadable_rule
+from belfry.store.upcoming import Upcoming
 
 
 class HeaderAnswer(BaseModel):
@@ -99,6 +100,14 @@ class SummaryAnswer(_SaysWhen):
     )
 
 
+class UpcomingAnswer(BaseModel):
+    """An occurrence to come."""
+
+    occurrence: int
+    scheduled_at: str = Field(description="Its instant by the rule.")
+    due_at: str = Field(description="When it fires: the same and its jitter.")
+
+
 class ScheduleAnswer(SummaryAnswer):
     """A schedule with all that it will send."""
 
@@ -110,6 +119,11 @@ class ScheduleAnswer(SummaryAnswer):
     headers: list[HeaderAnswer] = Field(default_factory=list)
     http_targets: list[dict[str, Any]] | None = Field(
         None, description="Where it is posted to besides the topic; defaults are left out."
+    )
+    next_occurrences: list[UpcomingAnswer] | None = Field(
+        None,
+        description="As many as `next` asks for; fewer where the rule ends, or where it takes more"
+        " than 50 ms to find them. A pause does not count.",
     )
 
 
@@ -248,6 +262,15 @@ def drained(ended: Drained) -> dict[str, Any]:
         "minute": moment(ended.minute_ms),
         "drained_at": moment(ended.drained_at_ms),
         "late_ms": ended.late_ms,
+    }
+
+
+def occurrence(each: Upcoming) -> dict[str, Any]:
+    """An occurrence to come."""
+    return {
+        "occurrence": each.number,
+        "scheduled_at": moment(each.scheduled_ms),
+        "due_at": moment(each.due_ms),
     }
 
 

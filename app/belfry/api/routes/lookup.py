@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from http import HTTPStatus
-from typing import Any
+from time import monotonic
+from typing import Any, Final
 
 import orjson
 from fastapi import Request
@@ -19,6 +20,11 @@ from belfry.api.workers.waiting import waiting
 from belfry.schedules.identity import etag_of
 from belfry.store.layout.keys import schedule_key
 from belfry.store.lookup import ScheduleStanding
+from belfry.store.readable import why_unreadable_rule
+from belfry.store.upcoming import upcoming
+
+# Occurrences are found in the loop that answers everybody, so it takes no longer than this.
+LONGEST_S: Final = 0.05
 
 
 class ScheduleLookup:
@@ -30,16 +36,21 @@ class ScheduleLookup:
         self._parts = parts
 
     async def look_up(
-        self, request: Request, caller: Principal, tenant: str, schedule_id: str
+        self,
+        request: Request,
+        caller: Principal,
+        tenant: str,
+        schedule_id: str,
+        following: int = 0,
     ) -> Response:
-        """The answer that shows a schedule; 404 where there is none."""
+        """The answer that shows a schedule and so many occurrences to come; 404 for none."""
         name = schedule_key(tenant, schedule_id)
 
         async def look(partition: int) -> Response:
             found = await self._looks.standing(partition, name)
             waits = {} if found is None else self._waiting(found, tenant, partition)
             if found is not None:
-                waits |= shapes.masked_for(caller, found)
+                waits |= shapes.masked_for(caller, found) | _following(found, following)
             return _shown(found, waits, request.url.path, schedule_id)
 
         for home in self._reads.homes(request, tenant, schedule_id):
@@ -53,6 +64,18 @@ class ScheduleLookup:
         wait, stands_still = holdings.waits(partition, tenant)
         now_ms = int(self._parts.now_ms())
         return waiting(found, holdings.tenant(tenant), now_ms, wait, stands_still)
+
+
+def _following(found: ScheduleStanding, count: int) -> dict[str, Any]:
+    """The occurrences to come; none of what is over, or cannot be read."""
+    if not count:
+        return {}
+    row = found.pending
+    if row is None or why_unreadable_rule(row.extra):
+        return {"next_occurrences": []}
+    deadline_s = monotonic() + LONGEST_S
+    found_ones = upcoming(row, count, lambda: monotonic() < deadline_s)
+    return {"next_occurrences": [shapes.occurrence(each) for each in found_ones]}
 
 
 def _shown(

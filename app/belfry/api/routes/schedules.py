@@ -27,6 +27,7 @@ from belfry.api.json.queries import (
     ConditionHeaders,
     DueRangeQuery,
     FiltersQuery,
+    LookQuery,
     Match,
     MatchHeaders,
     PagesQuery,
@@ -209,10 +210,11 @@ def _one(routes: APIRouter, lookup: ScheduleLookup, callers: Callers) -> None:
         request: Request,
         tenant: TenantName,
         schedule_id: ScheduleName,
+        shown: LookQuery,
         caller: Principal = callers.who(Role.READ),
     ) -> Response:
         """One schedule; for a day after its end, how it ended."""
-        return await lookup.look_up(request, caller, tenant, schedule_id)
+        return await lookup.look_up(request, caller, tenant, schedule_id, shown.next)
 
 
 def _changing(routes: APIRouter, writes: Writes, callers: Callers) -> None:
