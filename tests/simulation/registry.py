@@ -4,11 +4,12 @@
     slow      known after up to 3 s                gone      deleted amid the run
     never     no answer, ever                      unknown   "there is no such schema", at once
 
-Half of the worlds have none that are slow or never answered.  In the others these use up the time
-that a partition waits for answers, and then what is asked for beside them may be refused as well.
+Half of the worlds have a prompt registry: it is never silent, and no id is slow or never answered.
+In the others these use up the time that a partition waits for answers, and then what is asked for
+beside them may be refused as well.
 
 A worker's memory of answers ends with its process, so the next owner may hear something else.  Now
-and then the registry says nothing at all.  Each worker has `SimLookups` in the place of `Lookups`,
+and then it says nothing at all.  Each worker has `SimLookups` in the place of `Lookups`,
 whose threads ask over HTTP; what decides who waits and for how long (`Resolver`) runs as shipped.
 """
 
@@ -30,8 +31,6 @@ IDS: Final = 10
 MISSING_MS: Final = 1_000.0
 SLOWEST_MS: Final = 3_000.0
 PROMPT_MS: Final = 10.0
-# After a silence a partition has waited enough for a while.
-TIRED_MS: Final = 5_000.0
 
 
 class SimRegistry:
@@ -48,8 +47,9 @@ class SimRegistry:
         self.silences: list[tuple[float, float]] = []
 
     def be_silent(self, now_ms: float, lasts_ms: float) -> None:
-        """Answer nothing for a while."""
-        self.silences.append((now_ms, now_ms + lasts_ms))
+        """Answer nothing for a while, unless the registry is a prompt one."""
+        if not self._prompt:
+            self.silences.append((now_ms, now_ms + lasts_ms))
 
     def silent_since(self, now_ms: float) -> float | None:
         """Since when nothing is answered, None where something is."""
@@ -70,15 +70,13 @@ class SimRegistry:
     def may_be_refused(self, schema_id: int, appended_ms: float) -> bool:
         """Whether a request that was appended then may be refused for want of its schema.
 
-        Not where the registry knew it in good time, answers all at once, and was never silent from
-        a little before on.
+        Not where the registry is prompt, and knew it in good time.
         """
         kind = self.kinds[schema_id]
         settled = kind == "fast" or (
             kind == "late" and appended_ms > self._turns_ms[schema_id] + 2 * MISSING_MS
         )
-        silent = any(end > appended_ms - TIRED_MS for _, end in self.silences)
-        return not (self._prompt and settled) or silent
+        return not (self._prompt and settled)
 
     def may_be_read(self, schema_id: int) -> bool:
         """Whether a request with this id can ever be read."""
