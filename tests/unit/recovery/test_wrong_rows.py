@@ -72,7 +72,7 @@ def plant(rows: RocksMap, row: bytes) -> None:
     rows.write({key: row})
 
 
-@pytest.fixture(params=WRONG.values(), ids=WRONG)
+@pytest.fixture(params=list(WRONG.values()), ids=list(WRONG))
 def wrong(request: pytest.FixtureRequest) -> Any:
     """A row of a bucket that is none."""
     return request.param
