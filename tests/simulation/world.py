@@ -38,8 +38,13 @@ class World:
         self.registry = SimRegistry(Random(f"{seed}/registry"), scenario.seconds * 1000.0)
         self.weather = Weather(Random(f"{seed}/weather"), **scenario.weather)
         level = self.random.choice(("ALL", "FAILURES"))
+        # Draws of their own: whoever writes, the rest of a seed stays as it is.
+        writers = Random(f"{seed}/writer")
+        writer = writers.choice(("librdkafka", "direct"))
+        self.broker.own_epochs = writers.random() < 0.5
         self.settings = settings_of(
-            scenario.partitions, **{"lifecycle": level, **scenario.settings}
+            scenario.partitions,
+            **{"lifecycle": level, "transaction_writer": writer, **scenario.settings},
         )
         self.group = Group(
             self.stage,
