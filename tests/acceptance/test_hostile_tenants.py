@@ -82,23 +82,19 @@ def victim(hardened: Hardened) -> Iterator[Victim]:
 
 
 @pytest.mark.parametrize("attack", PLAYED, ids=lambda attack: attack.name.replace(" ", "-"))
-def test_another_tenant_notices_nothing(
-    attack: Attack, hardened: Hardened, victim: Victim, request: pytest.FixtureRequest
-) -> None:
-    if attack.misses:
-        request.applymarker(pytest.mark.xfail(reason=attack.misses, strict=True))
+def test_another_tenant_notices_nothing(attack: Attack, hardened: Hardened, victim: Victim) -> None:
     if attack.settings != USUAL:
         anew(hardened, attack.settings)
     cores = calmed()
     figures = beside(attack, hardened, victim)
     busy = cores > MOST_CORES and figures.grown_mb <= MOST_GROWTH_MB
-    if not (figures.good or attack.misses or busy):
+    if not (figures.good or busy):
         print("once more:", shown(figures))  # noqa: T201  # shown where the second one fails too
         anew(hardened, attack.settings)
         figures = beside(attack, hardened, victim)
     if attack.settings != USUAL:
         anew(hardened, USUAL)
-    if busy and not (figures.good or attack.misses):
+    if busy and not figures.good:
         pytest.skip(f"{cores:.1f} of {cpu_count()} cores are busy: {shown(figures)}")
     assert figures.good, shown(figures)
 

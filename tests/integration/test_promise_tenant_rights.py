@@ -11,17 +11,20 @@ import re
 from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 from time import time
 
 import pytest
+from confluent_kafka import Producer
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its own re-exports
     AclBinding,
     AclBindingFilter,
     AclOperation,
     AclPermissionType,
+    NewTopic,
     ResourcePatternType,
     ResourceType,
 )
@@ -29,6 +32,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its own re-
 from belfry.client.errors import Unavailable
 from belfry.client.kafka import Cluster
 from belfry.kafka.broker_features import ask_brokers
+from belfry.kafka.request_log import RequestLog
 from belfry.settings import Settings
 from tests.acceptance.harness.guarded import PASSWORD, Guarded, allow, guarded_broker, known
 from tests.acceptance.harness.site import Site, now_ms, wait_for
@@ -147,6 +151,96 @@ class Issuer(BaseHTTPRequestHandler):
         """Nothing on the terminal of the tests."""
 
 
+def written(guarded: Guarded, topic: str, *users: str) -> Producer:
+    """A topic of three requests that these users may read, and who writes further ones to it."""
+    admin = guarded.admin
+    admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(20)
+    known(guarded, *users)
+    allow(guarded, topic, "ANONYMOUS", *users[:1])
+    producer = Producer({"bootstrap.servers": guarded.open})
+    for number in range(3):
+        producer.produce(topic, b"%d" % number)
+    assert producer.flush(20) == 0
+    return producer
+
+
+def values(log: RequestLog, count: int) -> list[bytes | None]:
+    """So many records that come next."""
+    found: list[bytes | None] = []
+
+    def enough() -> bool:
+        found.extend(record[3] for record in log.read(100, 0.2))
+        return len(found) >= count
+
+    wait_for(f"{count} records", enough, 30)
+    return found
+
+
+def refusal(log: RequestLog) -> str:
+    """What the reader is told in the end, where it may not read."""
+
+    def told() -> str:
+        try:
+            assert not log.read(100, 0.2)
+        except ConnectionError as error:
+            return str(error)
+        return ""
+
+    # Not through `seek`: librdkafka, which asks for the ends, would be refused first.
+    log._fetcher.follow({(log.topic, 0): 0})
+    return wait_for("a refusal", told, 60)
+
+
+def test_requests_are_read_with_a_password_and_a_certificate_also_after_a_break(
+    guarded: Guarded,
+) -> None:
+    producer = written(guarded, "read.scram", "reader")
+    properties = guarded.properties("reader") | {"bootstrap.servers": guarded.secure}
+    with closing(RequestLog(properties, "read.scram", 0)) as log:
+        log.seek(0)
+        assert values(log, 3) == [b"0", b"1", b"2"]
+        for connection in log._fetcher._client._conns.values():
+            connection._writer.transport.abort()
+        producer.produce("read.scram", b"3")
+        assert producer.flush(20) == 0
+        assert values(log, 1) == [b"3"]
+
+
+def test_requests_are_read_with_a_token(guarded: Guarded) -> None:
+    written(guarded, "read.token", "belfry")
+    with ThreadingHTTPServer(("127.0.0.1", 0), Issuer) as issuer:
+        Thread(target=issuer.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+        properties = guarded.properties("belfry") | issuer_of(issuer)
+        properties |= {"bootstrap.servers": guarded.secure}
+        with closing(RequestLog(properties, "read.token", 0)) as log:
+            log.seek(0)
+            assert values(log, 3) == [b"0", b"1", b"2"]
+        issuer.shutdown()
+
+
+def test_a_reader_says_why_it_may_not_read(guarded: Guarded) -> None:
+    """A topic without the right to it, a wrong password, an authority that is not believed."""
+    written(guarded, "read.denied", "reader", "other")
+    name = {"bootstrap.servers": guarded.secure}
+    given = {
+        "denied": guarded.properties("other") | name,
+        "password": guarded.properties("reader") | name | {"sasl.password": "another"},
+        "trust": guarded.properties("reader") | name | {"ssl.ca.pem": signed("another").pem},
+    }
+    with ThreadPoolExecutor() as beside, ExitStack() as opened:
+        logs = [
+            opened.enter_context(closing(RequestLog(each, "read.denied", 0)))
+            for each in given.values()
+        ]
+        denied, password, trust = beside.map(refusal, logs)
+    assert "read.denied/0: the brokers do not let this user read it" in denied
+    assert "READ and DESCRIBE" in denied
+    assert f"{guarded.secure} does not let this worker in" in password
+    assert "BELFRY_KAFKA__SASL_" in password
+    assert f"no secure connection to {guarded.secure}" in trust
+    assert "BELFRY_KAFKA__SSL_" in trust
+
+
 def _url_base64(text: str) -> str:
     return urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
@@ -164,18 +258,23 @@ def test_what_the_page_sets_is_what_clients_are_given(monkeypatch: pytest.Monkey
 def test_both_clients_bring_a_token_of_the_same_provider(guarded: Guarded) -> None:
     with ThreadingHTTPServer(("127.0.0.1", 0), Issuer) as issuer:
         Thread(target=issuer.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
-        properties = guarded.properties("belfry") | {
-            "sasl.mechanism": "OAUTHBEARER",
-            "sasl.oauthbearer.method": "oidc",
-            "sasl.oauthbearer.token.endpoint.url": f"http://127.0.0.1:{issuer.server_port}/token",
-            "sasl.oauthbearer.client.id": "belfry",
-            "sasl.oauthbearer.client.secret": PASSWORD,
-        }
+        properties = guarded.properties("belfry") | issuer_of(issuer)
         cluster = Cluster(guarded.secure, properties)
         assert cluster.reach(cluster.admin()).brokers
         # aiokafka, as the group's client has it.
         assert ask_brokers({"bootstrap.servers": guarded.secure, **properties})
         issuer.shutdown()
+
+
+def issuer_of(issuer: ThreadingHTTPServer) -> dict[str, str]:
+    """What a client gives instead of a password."""
+    return {
+        "sasl.mechanism": "OAUTHBEARER",
+        "sasl.oauthbearer.method": "oidc",
+        "sasl.oauthbearer.token.endpoint.url": f"http://127.0.0.1:{issuer.server_port}/token",
+        "sasl.oauthbearer.client.id": "belfry",
+        "sasl.oauthbearer.client.secret": PASSWORD,
+    }
 
 
 def _filter(rule: AclBinding) -> AclBindingFilter:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from tests.simulation.broker import Entry
+from tests.simulation.broker import T0, Entry
 from tests.simulation.load import Sent
 from tests.simulation.rhythms import drift
 from tests.simulation.stores import check_stores
@@ -103,10 +103,26 @@ class Checker:
             if len(kept) != 1:
                 self._wrong("I5", f"poison {sent.name} was refused {len(kept)} times")
             return
+        if sent.schema_id and self._unread(sent, kept):
+            return
         outcome = self._outcome(sent, step)
         if bool(kept) != (outcome == "REJECTED"):
             self._wrong("I5", f"{sent.name} ended in {outcome}, and was kept {len(kept)} times")
         self._apply(sent, outcome, step, entry.offset)
+
+    def _unread(self, sent: Sent, kept: list[Entry]) -> bool:
+        """Whether it was refused for want of its schema; that has to agree with the registry."""
+        registry, named = self._world.registry, f"{sent.name} (schema {sent.schema_id})"
+        codes = [headers_of(each)["belfry-error-code"].decode() for each in kept]
+        if not set(codes) & {"schema_unavailable", "unknown_schema_id"}:
+            if not registry.may_be_read(sent.schema_id):
+                self._wrong("I17", f"{named} was read, and nobody knows its schema")
+            return False
+        if len(codes) != 1:
+            self._wrong("I5", f"{named} was refused {codes}")
+        if not registry.may_be_refused(sent.schema_id, sent.appended_ms - T0):
+            self._wrong("I17", f"{named} was refused, and the registry knows its schema")
+        return True
 
     def _outcome(self, sent: Sent, step: Step) -> str:
         if sent.request_id is None:

@@ -85,6 +85,7 @@ class SimRocks(MemoryMap):
         base = deepcopy(self._kept.flushed)
         self._values, self._keys = base._values, base._keys
         self._reads_left = 40
+        self._condemned = False
 
     def _read(self) -> None:
         here().check()
@@ -119,13 +120,17 @@ class SimRocks(MemoryMap):
         here().check()
         self._kept.settle(len(self._kept.journal))
 
+    def condemn(self, _why: str) -> None:
+        """Closing removes it."""
+        self._condemned = True
+
     def close(self) -> None:
         """Flush and close; what is damaged is removed instead."""
         if here().current.host.dead or not self._kept.open:
             return
         self._kept.settle(len(self._kept.journal))
         self._kept.open = False
-        if self._kept.damaged and self._reads_left <= 0:
+        if self._condemned or (self._kept.damaged and self._reads_left <= 0):
             wipe(self._path)
 
     def __getattr__(self, name: str) -> Any:

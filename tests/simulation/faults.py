@@ -213,11 +213,17 @@ def night(world: World) -> None:
     world.slept_ms += world.stage.now_ms - before_ms
 
 
+def silent_registry(world: World) -> None:
+    """The schema registry answers nothing for a while."""
+    world.registry.be_silent(world.stage.now_ms, world.random.choice((300.0, 2_000.0, 5_000.0)))
+
+
 KINDS: Final[dict[str, Callable[[World], None]]] = {
     each.__name__: each
     for each in (
         crash, crash_at, pause_at, stop, all_down, cut, step_clock, skew, rebalance, lose_disk,
         old_disk, copy_disk, damage_disk, refuse_topic, compact, night,
         write_in_changelog, stranger_in_changelog, stranger_in_input, stranger_in_policies,
+        silent_registry,
     )
 }  # fmt: skip

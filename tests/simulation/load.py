@@ -17,6 +17,7 @@ import fastavro
 
 from tests.simulation.broker import Broker, Headers
 from tests.simulation.murmur import partition_of
+from tests.simulation.registry import IDS
 
 SCHEMAS: Final = Path(__file__).parents[2] / "schemas"
 TENANTS: Final = ("ash", "birch", "cedar", "dogwood")
@@ -54,6 +55,8 @@ class Sent:
     poison: bool = False
     value: bytes = b""
     headers: Headers | None = None
+    # Of the registry, where the request names its schema so.
+    schema_id: int = 0
 
     @property
     def recurs(self) -> bool:
@@ -78,6 +81,7 @@ class Load:
     random: Random
     partitions: int
     rhythms: float = 0.0
+    schema_ids: float = 0.0
     sent: list[Sent] = field(default_factory=list)
     last_due_ms: int = 0
 
@@ -142,7 +146,7 @@ class Load:
         if fresh and first.request_id is not None and not first.stray:
             again = Sent(
                 first.name, first.tenant, first.schedule_id, first.action, dict(first.fields),
-                first.request_id,
+                first.request_id, schema_id=first.schema_id,
             )  # fmt: skip
             self._append(again, first.partition, first.value, first.headers)
 
@@ -161,10 +165,14 @@ class Load:
         return self.random.choice((None, None, "g1", "g2"))
 
     def _send(self, sent: Sent) -> None:
+        if self.schema_ids and self.random.random() < self.schema_ids:
+            sent.schema_id = 1 + self.random.randrange(IDS)
+            # The checker would not know which of two owners could not read it.
+            sent.stray = False
         home = partition_of(sent.tenant.encode(), self.partitions)
         partition = (home + sent.stray) % self.partitions
         plain_headers = "kind" not in sent.fields and "expected_version" not in sent.fields
-        if plain_headers and self.random.random() < 0.3:
+        if plain_headers and not sent.schema_id and self.random.random() < 0.3:
             self._append(sent, partition, sent.name.encode(), _headers(sent))
             return
         record = {
@@ -177,7 +185,8 @@ class Load:
         }
         buffer = BytesIO()
         fastavro.schemaless_writer(buffer, REQUEST, record)
-        self._append(sent, partition, REQUEST_HEAD + buffer.getvalue(), None)
+        head = b"\0" + sent.schema_id.to_bytes(4) if sent.schema_id else REQUEST_HEAD
+        self._append(sent, partition, head + buffer.getvalue(), None)
 
     def _append(self, sent: Sent, partition: int, value: bytes, headers: Headers | None) -> None:
         sent.value, sent.headers = value, headers

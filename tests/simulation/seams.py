@@ -21,6 +21,7 @@ from confluent_kafka.admin import AdminClient
 import belfry.assembly  # noqa: F401  # with it comes the whole shell
 from belfry.host import rocks
 from belfry.kafka import broker_features, fetcher, open_transactions
+from belfry.store.ordered_map import Damaged
 from belfry.transactions import brokers, loop
 from tests.simulation import admin, clients, direct, disk, fetching, primitives, readers
 
@@ -67,7 +68,7 @@ SPARED: Final = ("belfry.group.membership", "belfry.process.worker")
 @contextmanager
 def replaced() -> Iterator[None]:
     """Within it the shell plays on the simulator's stage."""
-    disk.SimRocks.damaged = rocks.Damaged
+    disk.SimRocks.damaged = Damaged
     before: list[tuple[Any, str, Any]] = []
     for name, module in sorted(sys.modules.items()):
         if name.startswith(ROOMS) and name not in SPARED:

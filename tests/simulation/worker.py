@@ -25,6 +25,7 @@ from belfry.settings import ClusterSettings, Settings
 from belfry.telemetry.metrics import Metrics
 from tests.simulation.group import Group
 from tests.simulation.machine import Machine
+from tests.simulation.registry import SimLookups, SimRegistry
 from tests.simulation.stage import Stage, here
 
 BEAT_MS: Final = 300.0
@@ -50,11 +51,14 @@ def settings_of(partitions: int, **given: Any) -> Settings:
 class SimWorker:
     """A process on a machine; `boot` starts it."""
 
-    def __init__(self, machine: Machine, group: Group, settings: Settings) -> None:
+    def __init__(
+        self, machine: Machine, group: Group, settings: Settings, registry: SimRegistry | None
+    ) -> None:
         self.machine = machine
         self.owners: Owners | None = None
         self.refusals: list[str] = []
         self._group = group
+        self._registry = registry
         self._settings = settings.model_copy(update={"data_dir": Path("data") / machine.name})
         self._stopping = False
 
@@ -80,7 +84,10 @@ class SimWorker:
         except KafkaException:
             # No broker: the process ends, and whoever supervises it starts it again.
             return
-        opener = replace(shared.opener, failpoints=clock)
+        lookups: Any = None
+        if self._registry is not None:
+            lookups = SimLookups(self._registry, self._settings.registry_wait_ms)
+        opener = replace(shared.opener, failpoints=clock, lookups=lookups)
         shared = shared._replace(opener=opener)
         port = WorkerPort(
             hand_over=self._hand_over,

@@ -10,6 +10,7 @@ from tests.simulation.disk import Disk
 from tests.simulation.group import Group
 from tests.simulation.load import Load
 from tests.simulation.machine import Machine, Weather
+from tests.simulation.registry import SimRegistry
 from tests.simulation.scenario import Scenario
 from tests.simulation.stage import Stage
 from tests.simulation.stores import check_disk
@@ -27,7 +28,14 @@ class World:
         self.random = Random(f"{seed}/faults")
         self.stage = Stage(Random(f"{seed}/turns"))
         self.broker = Broker(self.stage)
-        self.load = Load(self.broker, Random(f"{seed}/load"), scenario.partitions, scenario.rhythms)
+        self.load = Load(
+            self.broker,
+            Random(f"{seed}/load"),
+            scenario.partitions,
+            scenario.rhythms,
+            scenario.schema_ids,
+        )
+        self.registry = SimRegistry(Random(f"{seed}/registry"), scenario.seconds * 1000.0)
         self.weather = Weather(Random(f"{seed}/weather"), **scenario.weather)
         level = self.random.choice(("ALL", "FAILURES"))
         # Draws of their own: whoever writes, the rest of a seed stays as it is.
@@ -73,7 +81,8 @@ class World:
             disk=self.disks[number],
             skew_ms=skew_ms,
         )
-        worker = SimWorker(machine, self.group, self.settings)
+        registry = self.registry if self.scenario.schema_ids else None
+        worker = SimWorker(machine, self.group, self.settings, registry)
         self.lives.append(worker)
         worker.boot(self.stage)
         return worker

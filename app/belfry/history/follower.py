@@ -34,8 +34,9 @@ from belfry.history.book import Book, HistoryEntry
 from belfry.history.layout import HOUR_MS
 from belfry.host.background import Background
 from belfry.host.passing import PassThrough, all_pass, at_once
-from belfry.host.rocks import Damaged, RocksMap, wipe
+from belfry.host.rocks import RocksMap, wipe
 from belfry.settings import ServerSettings
+from belfry.store.ordered_map import Damaged
 from belfry.wire.lifecycle import Headline, encode_record, headline
 
 BATCH: Final = 500

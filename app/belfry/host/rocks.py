@@ -32,7 +32,7 @@ from rocksdict import (
     WriteOptions,
 )
 
-from belfry.store.ordered_map import Range
+from belfry.store.ordered_map import Damaged, Range
 
 MEMTABLE_BYTES = 8 * 1024 * 1024
 CACHE_BYTES = 8 * 1024 * 1024
@@ -40,10 +40,6 @@ NAMES_FILTER = 0.05
 LAST = b"\xff"
 
 log = structlog.get_logger(__name__)
-
-
-class Damaged(Exception):
-    """The store on disk is not what was written: close it, and rebuild it from the changelog."""
 
 
 def _options() -> Options:
@@ -154,6 +150,11 @@ class RocksMap:
         except Exception as error:
             raise self._meaning_of(error) from error
 
+    def condemn(self, why: str) -> None:
+        """Its rows were found to be wrong: closing the store removes it."""
+        log.warning("local state is wrong, and will be removed", path=str(self._path), reason=why)
+        self._damaged = True
+
     def close(self) -> None:
         """Flush and close, or close without that; what is damaged is removed instead."""
         db = self._db
@@ -188,6 +189,9 @@ def move(path: Path, to: Path) -> None:
 
 class NoRows:
     """In place of a store, for a partition that keeps no state."""
+
+    def condemn(self, why: str) -> None:
+        """Nothing can be wrong."""
 
     def flush(self) -> None:
         """Nothing is kept."""

@@ -10,9 +10,10 @@ the protocol's messages are aiokafka's, as for the group's client.
 
 A fetcher has an event loop of its own and no thread: the loop runs while its user waits in `take`.
 So one thread at a time may use it, and an answer that nobody takes stays in the socket.  What a
-user has to decide comes as an answer with an error.  What time heals is asked again for ever, and
-told to the log.  After each such failure the leader is asked whether it still holds what was read
-last (KIP-320), since a new leader may know less than the old one.
+user has to decide comes as an answer with an error: a topic that is denied, and after some tries
+a login that is refused.  What time heals is asked again for ever, and told to the log.  After each
+such failure the leader is asked whether it still holds what was read last (KIP-320), since a new
+leader may know less than the old one.
 """
 
 from __future__ import annotations
@@ -31,9 +32,10 @@ from aiokafka.protocol.fetch import FetchRequest
 from aiokafka.structs import TopicPartition
 
 from belfry.kafka.epoch_requests import OffsetsForEpochs
+from belfry.kafka.fetch_position import FetchPosition
+from belfry.kafka.fetch_refusals import NotLetIn, not_known, not_read, why_no_connection
 from belfry.kafka.security import group_client_security
 from belfry.telemetry.limited import LimitedLogger
-from belfry.wire.record_batches import end_of
 
 Where = tuple[str, int]
 # Longer than anybody pauses between two calls of `take`, or else their answer looks late.
@@ -86,7 +88,7 @@ class Fetcher:
         self._feeder: asyncio.Task[None] | None = None
         self._log = LimitedLogger(log)
         self._client: Any = None
-        self._places: dict[Where, _Place] = {}
+        self._places: dict[Where, FetchPosition] = {}
         self._answers: deque[Answer] = deque()
         self._asking: dict[int, asyncio.Task[None]] = {}
         self._not_before: dict[int, float] = {}
@@ -100,7 +102,7 @@ class Fetcher:
         for where, offset in positions.items():
             place = self._places.get(where)
             if place is None or place.taken != offset:
-                self._places[where] = _Place(offset)
+                self._places[where] = FetchPosition(offset)
                 self._answers = deque(each for each in self._answers if each.where != where)
         self._answers = deque(each for each in self._answers if self._wanted(each))
 
@@ -209,13 +211,17 @@ class Fetcher:
 
     async def _connect(self) -> None:
         servers = str(self._properties["bootstrap.servers"]).split(",")
+        security = group_client_security(self._properties)
         client: Any = AIOKafkaClient(
             bootstrap_servers=servers,
             client_id=str(self._properties.get("client.id", "belfry")),
             request_timeout_ms=int(ASK_S * 1000),
-            **group_client_security(self._properties),
+            **security,
         )
-        await client.bootstrap()
+        try:
+            await client.bootstrap()
+        except errors.KafkaConnectionError as error:
+            raise await why_no_connection(servers, security) or error from error
         self._client = client
 
     def _by_leader(self) -> tuple[dict[int, list[tuple[Where, int]]], float | None]:
@@ -240,13 +246,13 @@ class Fetcher:
                 wanted[leader].append((where, place.next))
         return wanted, pause_s
 
-    def _unknown(self, where: Where, place: _Place, now: float) -> bool:
+    def _unknown(self, where: Where, place: FetchPosition, now: float) -> bool:
         """Whether a topic has been unknown for so long that its reader is told."""
         place.unknown_since = now if place.unknown_since is None else place.unknown_since
         if now - place.unknown_since < UNKNOWN_S:
             return False
         place.unknown_since = None
-        self._told(where, place, ConnectionError(f"{where[0]}/{where[1]}: no broker knows it"))
+        self._told(where, place, not_known(where, self._client.cluster))
         return True
 
     async def _ask(self, leader: int, places: list[tuple[Where, int]]) -> None:
@@ -278,6 +284,8 @@ class Fetcher:
             self._log.warning("away", told, topics=names, tried=self._failures, cause=cause)
         if self._failures % FORGET_AFTER == 0 and not self._others_asking():
             await self._forget_client()
+            for each in self._places.items() if isinstance(error, NotLetIn) else ():
+                self._told(*each, error)
         elif self._client is not None:
             self._client.force_metadata_update()
         return float(min(LONGEST_PAUSE_S, PAUSE_S * 2 ** min(self._failures - 1, 10)))
@@ -343,7 +351,7 @@ class Fetcher:
             return
         self._put(Answer(where, offset, place.next, data, aborted))
 
-    def _refused(self, where: Where, place: _Place, error: Any) -> None:
+    def _refused(self, where: Where, place: FetchPosition, error: Any) -> None:
         """A broker answers with an error."""
         name, now = f"{where[0]}/{where[1]}", asyncio.get_running_loop().time()
         if error is errors.OffsetOutOfRangeError:
@@ -356,9 +364,9 @@ class Fetcher:
         if error is errors.UnknownTopicOrPartitionError:
             self._unknown(where, place, now)
         elif not error.retriable:
-            self._told(where, place, ConnectionError(f"{name}: {error.__name__}"))
+            self._told(where, place, not_read(where, error))
 
-    def _told(self, where: Where, place: _Place, error: Exception) -> None:
+    def _told(self, where: Where, place: FetchPosition, error: Exception) -> None:
         place.stopped = isinstance(error, OffsetGone)
         place.not_before = asyncio.get_running_loop().time() + 1.0
         self._put(Answer(where, place.next, place.next, error=error))
@@ -366,30 +374,6 @@ class Fetcher:
     def _put(self, answer: Answer) -> None:
         self._answers.append(answer)
         self._came.set()
-
-
-class _Place:
-    """How far one partition has been taken and fetched."""
-
-    def __init__(self, offset: int) -> None:
-        self.taken = self.next = offset
-        self.epoch = self.met_end = -1
-        self.ahead_bytes = 0
-        self.not_before = 0.0
-        self.unknown_since: float | None = None
-        self.doubted = self.stopped = False
-
-    def went(self, data: bytes) -> bool:
-        """Batches were fetched, or none because there are none yet; whether that leads on."""
-        if not data:
-            self.met_end = self.next
-            return True
-        behind, epoch = end_of(data)
-        if behind <= self.next:
-            return False
-        self.next, self.epoch = behind, epoch
-        self.ahead_bytes += len(data)
-        return True
 
 
 def _request(places: list[tuple[Where, int]], answer_bytes: int) -> Any:

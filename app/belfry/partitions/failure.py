@@ -7,6 +7,9 @@ For the log, `/healthz/ready`, and whoever decides whether the worker is fit.  F
     a topic that may not be written to        none     yes; whoever needs the topic waits
     a contradiction: somebody has to choose   3 s      no, another worker would meet the same
     schedules that others can fire            1 s      no, it waits for the group to share anew
+
+Where rows of the local store were found to be wrong, the next term begins without them: it would
+only fail in the same way.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from typing import Any, Final
 
 from belfry.host.clock import SystemClock
 from belfry.kafka.outcome import Aborted, Unknown
+from belfry.partitions.term import Owned
 from belfry.recovery.takeover import LeftToOthers
 from belfry.store.identity import Contradiction
 from belfry.telemetry.limited import LimitedLogger
@@ -45,8 +49,10 @@ class Failures:
         self._barred = self._left = False
         self._pause_s = PAUSE_AFTER_ERROR_S
 
-    def ended(self, error: Exception) -> None:
+    def ended(self, error: Exception, owned: Owned | None = None) -> None:
         """A term has ended with an error, and the partition is to be taken over anew."""
+        if owned is not None:
+            owned.failed(error)
         self._barred = isinstance(error, Unknown) and error.barred
         was_left, self._left = self._left, isinstance(error, LeftToOthers)
         self._pause_s = 0.0 if self._barred else PAUSE_AFTER_ERROR_S

@@ -192,7 +192,14 @@ class PartitionOpener:
 
     def _resolver(self, reader: RequestReader, *, sets_aside: bool) -> Resolver:
         limits = self.settings.registry_wait_ms / 1000, self.settings.registry_lookups_per_minute
-        return Resolver(reader, self.lookups, self.tenants, limits, sets_aside=sets_aside)
+        return Resolver(
+            reader,
+            self.lookups,
+            self.tenants,
+            limits,
+            lambda: self.clock.monotonic_ms() / 1000,
+            sets_aside=sets_aside,
+        )
 
     def _source_reader(self, source: RequestLog, term: Term) -> SourceReader:
         settings = self.settings

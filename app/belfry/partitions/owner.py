@@ -156,7 +156,7 @@ class PartitionRunner:
                 self._worker.refused(self.failures.problem)
                 break
             except Exception as error:  # noqa: BLE001  # whatever it is, the changelog has the state
-                self.failures.ended(error)
+                self.failures.ended(error, self.owned)
             finally:
                 self._give_up()
             if self.state not in (Ownership.IDLE, Ownership.STOPPED):
@@ -371,12 +371,10 @@ class PartitionRunner:
 
     def _give_up(self) -> None:
         self._opener.given_up(self.partition)
-        owned, self.owned = self.owned, None
-        if owned is not None:
-            owned.close()
-        warm, self._warm = self._warm, None
-        if warm is not None:
-            warm.close()
+        held, self.owned, self._warm = (self.owned, self._warm), None, None
+        for each in held:
+            if each is not None:
+                each.close()
 
     def _wait_in_take_over(self, seconds: float) -> None:
         """Wait, unless the worker stops or the group has given the partition to another one."""

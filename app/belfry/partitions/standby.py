@@ -19,7 +19,6 @@ import structlog
 
 from belfry.group.failure_detector import FailureDetector, Patience
 from belfry.group.heartbeat_watch import HeartbeatWatch
-from belfry.host.rocks import Damaged
 from belfry.kafka.partition_log import AheadOfLog, LostRange, OutOfRange
 from belfry.partitions.opener import PartitionOpener
 from belfry.partitions.term import Warm
@@ -27,6 +26,7 @@ from belfry.recovery.reading import ReplayProgress
 from belfry.recovery.takeover import seek_behind
 from belfry.store.identity import Contradiction
 from belfry.store.layout.records import UnknownFormat
+from belfry.store.ordered_map import Damaged
 from belfry.store.replay import HoleInChangelog
 
 READ_RECORDS: Final = 20_000

@@ -25,6 +25,7 @@ from belfry.partitions.source import SourceReader
 from belfry.partitions.tenant_input import Inlets
 from belfry.recovery.identities import World
 from belfry.recovery.reading import ReplayProgress
+from belfry.store.ordered_map import Damaged
 from belfry.store.replay import Replay
 from belfry.wire.batch import SourceBatch
 
@@ -96,6 +97,11 @@ class Owned:
             raise self.source.failure
         if self.world.changed:
             raise Unknown("the changelog or the input is another topic than it was")
+
+    def failed(self, error: Exception) -> None:
+        """The term ends with this error; where the rows are wrong, the next one has none."""
+        if isinstance(error, Damaged):
+            self.rows.condemn(str(error))
 
     def close(self) -> None:
         """Stop reading, give the producer up, close the store."""

@@ -20,10 +20,11 @@ import orjson
 import structlog
 
 from belfry.host.clock import SystemClock
-from belfry.host.rocks import Damaged, RocksMap, move, wipe
+from belfry.host.rocks import RocksMap, move, wipe
 from belfry.store.identity import Identity, differ, foreign_state, lost_changelog
 from belfry.store.layout import keys
 from belfry.store.layout.records import NOTHING, Progress, UnknownFormat
+from belfry.store.ordered_map import Damaged
 from belfry.store.schedules import ScheduleStore
 
 HOUR_MS = 3_600_000

@@ -19,7 +19,7 @@ import structlog
 
 from belfry.engine.ownership import Event
 from belfry.host.failpoints import Failpoints
-from belfry.host.rocks import Damaged, RocksMap
+from belfry.host.rocks import RocksMap
 from belfry.kafka.partition_log import AheadOfLog, LostRange, OutOfRange, PartitionLog
 from belfry.kafka.transactions import StepProducer
 from belfry.recovery.evidence import Evidence
@@ -28,6 +28,7 @@ from belfry.recovery.reading import ReplayProgress
 from belfry.store.identity import Identity, truncated_log
 from belfry.store.layout import keys
 from belfry.store.layout.records import Manifest
+from belfry.store.ordered_map import Damaged
 from belfry.store.replay import HoleInChangelog, Replay
 from belfry.store.schedules import ScheduleStore
 

@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
+from struct import error as struct_error
 from typing import Final
 
 from belfry.store.committed import Committed
@@ -41,7 +42,7 @@ from belfry.store.layout.buckets import (
     tenant_of_bucket,
 )
 from belfry.store.layout.records import decode_size, encode_size
-from belfry.store.ordered_map import OrderedMap
+from belfry.store.ordered_map import Damaged, OrderedMap
 
 # Rows that are read at once where buckets are derived anew.
 DERIVED_AT_ONCE: Final = 20_000
@@ -100,7 +101,7 @@ class LeftBuckets:
             return
         record = self._rows.get(key)
         if record is None:
-            raise AssertionError(f"the place of {name!r} is empty: the store has a hole")
+            raise Damaged(f"the place of {name!r} is empty: the store has a hole")
         self._removed.append(bucket_of(record))
 
     def rows_after(self, records: Mapping[bytes, bytes | None]) -> Rows:
@@ -124,6 +125,8 @@ def changed_buckets(
 ) -> tuple[Rows, list[tuple[bytes, Bucket]], dict[bytes, int]]:
     """Rows of the buckets that a step has changed, and of how many wait of each tenant in all.
 
+    Damaged where less than nothing would wait: then the rows were wrong before.
+
     The second part are the buckets in which nothing waits any more, by name, as they were; the
     third is how many wait now of each tenant of which that has changed.
     """
@@ -137,10 +140,11 @@ def changed_buckets(
         change = more - left.get(name, 0)
         waiting = change
         if row is not None:
-            had, had_first_ms, had_last_ms = decode_waiting(row)
+            had, had_first_ms, had_last_ms = _told(name, row)
             waiting += had
             first_ms, last_ms = min(first_ms, had_first_ms), max(last_ms, had_last_ms)
-        assert waiting >= 0, f"{waiting} schedules wait in the bucket {name!r}"
+        if waiting < 0:
+            raise Damaged(f"{waiting} schedules wait in the bucket {name!r}")
         writes[place] = encode_bucket(waiting, first_ms, last_ms) if waiting else None
         if row is not None and not waiting:
             emptied.append((name, decode_bucket(place, row)._replace(waiting=0)))
@@ -185,10 +189,22 @@ def differing(rows: OrderedMap) -> Iterator[str]:
 def _changed_tenants(rows: OrderedMap, grown: Mapping[bytes, int]) -> dict[bytes, int]:
     changed = [(tenant, by) for tenant, by in grown.items() if by]
     before = rows.get_many([keys.META_TENANT + tenant for tenant, _ in changed])
-    return {
+    now = {
         tenant: by if size is None else decode_size(size) + by
         for (tenant, by), size in zip(changed, before, strict=True)
     }
+    for tenant, waiting in now.items():
+        if waiting < 0:
+            raise Damaged(f"{waiting} schedules of {tenant!r} wait")
+    return now
+
+
+def _told(name: bytes, row: bytes) -> tuple[int, int, int]:
+    """What the row of a bucket says; Damaged where it is none."""
+    try:
+        return decode_waiting(row)
+    except struct_error as error:
+        raise Damaged(f"the row of the bucket {name!r} cannot be read: {error}") from None
 
 
 _LATEST_MS: Final = 2**63 - 1

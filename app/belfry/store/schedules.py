@@ -64,7 +64,7 @@ from belfry.store.layout.records import (
     pack_location,
     timeline_location,
 )
-from belfry.store.ordered_map import OrderedMap, Range
+from belfry.store.ordered_map import Damaged, OrderedMap, Range
 
 _MISSING: Final = b"?"
 # Settings are JSON, and the identity has a format of its own, so that later releases read it.
@@ -127,7 +127,7 @@ class ScheduleStore(Committed):
         found = self._records.get(key, _MISSING)
         record = self._rows.get(key) if found is _MISSING else found
         if record is None:
-            raise AssertionError(f"the place of {name!r} is empty: the store has a hole")
+            raise Damaged(f"the place of {name!r} is empty: the store has a hole")
         return record
 
     def locked(self, tenant: bytes, lock: bytes) -> Iterator[tuple[bytes, bytes]]:

@@ -17,14 +17,12 @@ ANSWER_S: Final = 60.0
 class Attack(NamedTuple):
     """`strike` returns when the attack is over and was answered as it has to be; else it raises.
 
-    `settings` are the worker's where they are not the usual ones.  `misses` says why the goal is
-    not met beside this attack, with the figures, where it is not.
+    `settings` are the worker's where they are not the usual ones.
     """
 
     name: str
     strike: Callable[[Hardened], None]
     settings: Mapping[str, str] = USUAL
-    misses: str = ""
 
 
 class Refusals:

@@ -61,7 +61,8 @@ class Client:
     def __init__(self, **_: Any) -> None:
         self.cluster_of.clients.append(self)
         self.cluster = SimpleNamespace(
-            leader_for_partition=lambda place: self.cluster_of.leaders.get(tuple(place))
+            leader_for_partition=lambda place: self.cluster_of.leaders.get(tuple(place)),
+            unauthorized_topics=(),
         )
         self._topics: set[str] = set()
         self._conns: dict[Any, Any] = {}
@@ -238,7 +239,7 @@ def test_what_a_log_does_not_hold_is_told_once(cluster: Cluster, fetching: Fetch
 def test_a_right_that_is_missing_is_told(cluster: Cluster, fetching: Fetcher) -> None:
     cluster.rows[A] = lambda _: (0, TopicAuthorizationFailedError.errno, 0, 0, [], b"")
     fetching.follow({A: 0})
-    assert "TopicAuthorizationFailed" in str(taken(fetching).error)
+    assert "give it the rights READ and DESCRIBE" in str(taken(fetching).error)
 
 
 def test_a_throttled_reader_waits(cluster: Cluster, fetching: Fetcher) -> None:

@@ -7,7 +7,7 @@ import pytest
 from belfry.store.layout import keys
 from belfry.store.layout.pending import encode_pending
 from belfry.store.layout.records import IN_BACKLOG, IN_TIMELINE, Location, Manifest, StoredState
-from belfry.store.ordered_map import MemoryMap
+from belfry.store.ordered_map import Damaged, MemoryMap
 from belfry.store.schedules import RANGE_FROM, ScheduleStore
 from tests.unit.store.test_records import ROW
 
@@ -77,7 +77,7 @@ def test_an_empty_place_is_a_bug() -> None:
     place = store.named(b"demo/0")
     assert place is not None
     store.remove(b"demo/0", place)
-    with pytest.raises(AssertionError, match="the store has a hole"):
+    with pytest.raises(Damaged, match="the store has a hole"):
         store.pending_at(b"demo/0", place)
 
 

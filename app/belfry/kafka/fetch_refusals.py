@@ -1,0 +1,81 @@
+"""Why brokers refuse a reader, in sentences that say what to do.
+
+aiokafka tells its own log why a connection was refused, and its user only that there is none.  So
+where no broker could be reached, one is asked once more, and what it says is told: a wrong password
+and a certificate that nobody trusts look different, and neither is healed by time.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from aiokafka import errors
+from aiokafka.conn import create_conn
+
+ANSWER_MS: Final = 5_000
+_LOGIN: Final = (
+    errors.AuthenticationFailedError,
+    errors.AuthenticationMethodNotSupported,
+    errors.SaslAuthenticationFailed,
+    errors.UnsupportedSaslMechanismError,
+    errors.IllegalSaslStateError,
+)
+
+
+class NotLetIn(ConnectionError):
+    """No broker lets this worker in, for a reason that somebody has to look at."""
+
+
+def not_known(where: tuple[str, int], cluster: Any) -> ConnectionError:
+    """What to tell of a topic that has no partition of this number in what the brokers told."""
+    if where[0] in cluster.unauthorized_topics:
+        return _denied(where)
+    return ConnectionError(f"{where[0]}/{where[1]}: no broker knows it")
+
+
+def not_read(where: tuple[str, int], error: type[Exception]) -> ConnectionError:
+    """What to tell of a partition whose leader answers with an error that stays."""
+    if error is errors.TopicAuthorizationFailedError:
+        return _denied(where)
+    return ConnectionError(f"{where[0]}/{where[1]}: {error.__name__}")
+
+
+def _denied(where: tuple[str, int]) -> ConnectionError:
+    return ConnectionError(
+        f"{where[0]}/{where[1]}: the brokers do not let this user read it"
+        " (TOPIC_AUTHORIZATION_FAILED): give it the rights READ and DESCRIBE on the topic;"
+        " `belfry acls` prints them"
+    )
+
+
+async def why_no_connection(servers: Sequence[str], security: Mapping[str, Any]) -> NotLetIn | None:
+    """What the first of these servers says that answers; None where time may heal it."""
+    for server in servers:
+        host, _, port = server.rpartition(":")
+        try:
+            connection = await create_conn(
+                host.strip("[]"), int(port), request_timeout_ms=ANSWER_MS, **security
+            )
+        except _LOGIN as error:
+            return NotLetIn(
+                f"{server} does not let this worker in ({error}): look at BELFRY_KAFKA__SASL_…,"
+                " and whether the broker knows this user"
+            )
+        except (ssl.SSLError, errors.KafkaError, OSError) as error:
+            if (secure := _tls_error(error)) is not None:
+                return NotLetIn(
+                    f"no secure connection to {server} ({secure}): look at BELFRY_KAFKA__SSL_…,"
+                    " and at the broker's certificate"
+                )
+        else:
+            connection.close()
+            return None
+    return None
+
+
+def _tls_error(error: BaseException | None) -> ssl.SSLError | None:
+    while error is not None and not isinstance(error, ssl.SSLError):
+        error = error.__cause__ or error.__context__
+    return error
