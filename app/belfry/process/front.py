@@ -23,6 +23,7 @@ from belfry.host.passing import PassThrough
 from belfry.partitions.opener import PartitionOpener
 from belfry.partitions.supervisor import Owners
 from belfry.policies.policy_client import PolicyClient
+from belfry.process.kept_topics import ReadKeptTopics
 from belfry.tenants.policy import TenantPolicy
 from belfry.wire.lifecycle import LifecycleEvent
 
@@ -57,6 +58,7 @@ class Front:
             history_through,
         )
         self._policies = PolicyClient(settings, opener.policies)
+        self._kept = ReadKeptTopics(settings, opener.clock.wall_ms)
         self._holdings: Holdings | None = None
         self._stopping = Event()
         self._thread = Thread(target=self._open, name="belfry-front", daemon=True)
@@ -101,8 +103,10 @@ class Front:
                 log.warning("HTTP takes no requests yet", reason=str(error))
                 self._stopping.wait(AGAIN_S)
             else:
-                opened = Open(
-                    self._desk, self._holdings, self._directory, self._history, self._policies
-                )
-                self._parts.open(opened)
+                self._parts.open(self._opened(self._holdings))
                 return
+
+    def _opened(self, holdings: Holdings) -> Open:
+        return Open(
+            self._desk, holdings, self._directory, self._history, self._policies, self._kept
+        )

@@ -183,7 +183,8 @@ def test_what_a_thread_reads_comes_back_to_it_through_its_agent_alone() -> None:
 
 def test_the_group_shares_requests_alone() -> None:
     async def play(app: MembershipApp) -> None:
-        assert list(await app.topics._update_indices()) == [Settings().topic("schedules")]
+        topics: Any = app.topics
+        assert list(await topics._update_indices()) == [Settings().topic("schedules")]
 
     with_agents(play)
 
