@@ -192,6 +192,8 @@ class SchedulesTable(Table[Key, ScheduleStanding]):
 class BelfryTables(TableManager):
     """Faust's manager of tables, which neither reads changelogs nor waits for a recovery."""
 
+    _shared = False
+
     async def on_start(self) -> None:
         """Register the tables; the conductor waits for that."""
         self._tables_finalized.set()
@@ -218,11 +220,17 @@ class BelfryTables(TableManager):
         self._recovery_started.set()
         for table in self.values():
             await table.on_rebalance(assigned, revoked, newly_assigned, generation_id)
-        self.app.on_rebalance_end()
+        self._shared = True
 
     async def wait_until_recovery_completed(self) -> bool:
         """There is no recovery of Faust's to wait for."""
         return False
+
+    def _end_rebalance(self) -> None:
+        """Tell Faust that a rebalance is over, once its driver has answered the group as well."""
+        if self._shared and self.app.rebalancing:
+            self._shared = False
+            self.app.on_rebalance_end()
 
     @Service.task
     async def _tell(self) -> None:
@@ -230,6 +238,7 @@ class BelfryTables(TableManager):
         before: tuple[set[TP], set[TP]] = set(), set()
         while not self.should_stop:
             await self.sleep(LOOK_S)
+            self._end_rebalance()
             for table in self.values():
                 now = _held_by(table)
                 if now != before:
