@@ -1,4 +1,4 @@
-"""What a connected worker gives to HTTP: the desk for writes, its holdings, and the directory.
+"""What a connected worker gives to HTTP: the request client, its holdings, and the directory.
 
 They need Kafka, and the port does not: it answers from the first second, and this opens the rest
 behind it as soon as the topics can be read.
