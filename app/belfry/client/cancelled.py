@@ -2,6 +2,10 @@
 
 It tells of cancels whose request had an id (HTTP, the command line and the client give each one),
 and of all cancels of tenants whose level is not ``FAILURES``; and for as long as it keeps them.
+
+    ACCEPTED   CANCELLED                           cancelled
+    ACCEPTED   CANCELLED   ACCEPTED                it waits again: not among those that are told
+    ACCEPTED   CANCELLED   RESUMED                 the same, where the second ACCEPTED was not told
 """
 
 from __future__ import annotations
