@@ -25,6 +25,7 @@ from belfry.api.routes.cluster import cluster_routes
 from belfry.api.routes.express import Express
 from belfry.api.routes.health import health_routes
 from belfry.api.routes.history import history_routes
+from belfry.api.routes.kept import kept_routes
 from belfry.api.routes.key_routes import key_routes, me_routes
 from belfry.api.routes.previews import preview_routes
 from belfry.api.routes.schedules import plain_calls, schedule_routes
@@ -83,6 +84,7 @@ def create_app(
         tenant_list_routes(view, parts, callers),
         tenant_routes(parts, callers),
         preview_routes(parts, callers),
+        kept_routes(parts, callers),
         key_routes(view, parts, parts.gate.keys, callers),
         me_routes(callers),
         *more,
