@@ -1,4 +1,4 @@
-"""What a connected worker gives to HTTP: the request client, its holdings, and the directory.
+"""What a connected worker gives to HTTP and to Faust's table: writes, holdings, directory.
 
 They need Kafka, and the port does not: it answers from the first second, and this opens the rest
 behind it as soon as the topics can be read.
@@ -18,6 +18,7 @@ from belfry.api.workers.parts import ApiDependencies, Open
 from belfry.api.workers.request_client import Frames, RequestClient
 from belfry.client.errors import BelfryError
 from belfry.group.group import Group
+from belfry.group.schedules_table import HeldPartitions
 from belfry.history.follower import Follower
 from belfry.host.passing import PassThrough
 from belfry.partitions.opener import PartitionOpener
@@ -29,7 +30,6 @@ from belfry.wire.lifecycle import LifecycleEvent
 
 AGAIN_S: Final = 1.0
 HISTORY_MS: Final = TenantPolicy("").history_ms
-
 log = structlog.get_logger(__name__)
 
 
@@ -110,3 +110,15 @@ class Front:
         return Open(
             self._desk, holdings, self._directory, self._history, self._policies, self._kept
         )
+
+
+def held_partitions(owners: Owners, opener: PartitionOpener) -> HeldPartitions:
+    """The partitions of these owners and standbys; may be looked at from any thread."""
+    holdings = Holdings(owners, opener.tenants, opener.partitions)
+
+    def warm() -> list[int]:
+        return [each.partition for each in owners.standbys() if each.warm]
+
+    return HeldPartitions(
+        holdings.held, warm, holdings.home_of, holdings.read, opener.clock.wall_ms
+    )
