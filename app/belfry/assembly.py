@@ -44,10 +44,9 @@ from belfry.partitions.owner import WorkerPort
 from belfry.partitions.supervisor import Owners
 from belfry.process.cluster_start import ClusterState, find, homes
 from belfry.process.data_folder import RefusedToStart, only_one_in
-from belfry.process.front import Front
+from belfry.process.front import Front, held_partitions
 from belfry.process.half_settings import HalfConfigured, refuse_half_settings
 from belfry.process.sharing import Shared, share
-from belfry.process.table_view import held_partitions
 from belfry.process.view import Running, View
 from belfry.process.worker import StopRequest, WorkerProcess, requests_through
 from belfry.schedules.outcomes import Outcome

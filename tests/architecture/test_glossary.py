@@ -18,6 +18,8 @@ OLD: Final = {
     "_hasty": "_backing_off",
     "passport": "internal token",
     "policy_?desk": "policy client",
+    r"\bdesk\b": "request client",
+    r"(?-i:\bPATIENCE_M?S\b)": "timeout",
     "unended": "open deliveries",
 }
 

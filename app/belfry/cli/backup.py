@@ -19,7 +19,7 @@ import typer
 from belfry.cli.changelog import judges
 from belfry.cli.failures import Exit, WrongUse
 from belfry.cli.policies import kafka_policies
-from belfry.cli.portability import PATIENCE_S, Patience, create_all
+from belfry.cli.portability import TIMEOUT_S, OutcomesTimeout, create_all
 from belfry.cli.session import Session, with_session
 from belfry.host.private_files import OWN_FILE
 
@@ -88,7 +88,7 @@ def backup(session: Session, file: Target) -> None:
 
 
 def restore(
-    session: Session, file: Source, *, timeout: Patience = None, cancelled: Cancelled = False
+    session: Session, file: Source, *, timeout: OutcomesTimeout = None, cancelled: Cancelled = False
 ) -> int:
     """Write the policies of a backup and create its schedules; each goes on where it stood.
 
@@ -108,7 +108,7 @@ def restore(
     requests = (each for each in _parts(file) if not _is_policy(each))
     code: int = Exit.OK
     if held.schedules:
-        code = create_all(session, requests, timeout or PATIENCE_S, since_ms)
+        code = create_all(session, requests, timeout or TIMEOUT_S, since_ms)
     return code or (Exit.CONFLICT if kept else Exit.OK)
 
 

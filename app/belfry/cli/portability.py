@@ -36,7 +36,7 @@ Source = Annotated[
         metavar="FILE", help="What an export wrote (-: standard input).", show_default=False
     ),
 ]
-Patience = Annotated[
+OutcomesTimeout = Annotated[
     float | None,
     typer.Option(
         "--timeout",
@@ -45,7 +45,7 @@ Patience = Annotated[
         help="Longest wait for the outcomes of some hundred requests.  [default: 60]",
     ),
 ]
-PATIENCE_S = 60.0
+TIMEOUT_S = 60.0
 REFUSED: Final = "refused"
 CONFLICT: Final = "conflict"
 
@@ -68,7 +68,7 @@ def export_(session: Session, *, tenant: Of = None) -> None:
     session.printer.many((found, _line(found)) for found in map(portable, records))
 
 
-def import_(session: Session, source: Source, *, timeout: Patience = None) -> int:
+def import_(session: Session, source: Source, *, timeout: OutcomesTimeout = None) -> int:
     """Create the schedules of an export; each goes on where it stood.
 
     Says of each what it did: made; left, because it lives or has fired since; conflict, because
@@ -77,7 +77,7 @@ def import_(session: Session, source: Source, *, timeout: Patience = None) -> in
     belfry schedule import schedules.jsonl
     """
     with _opened(source) as lines:
-        return create_all(session, _requests(lines), timeout or PATIENCE_S)
+        return create_all(session, _requests(lines), timeout or TIMEOUT_S)
 
 
 def create_all(

@@ -2,6 +2,10 @@
 
 It tells of cancels whose request had an id (HTTP, the command line and the client give each one),
 and of all cancels of tenants whose level is not ``FAILURES``; and for as long as it keeps them.
+
+    ACCEPTED   CANCELLED                           cancelled
+    ACCEPTED   CANCELLED   ACCEPTED                it waits again: not among those that are told
+    ACCEPTED   CANCELLED   RESUMED                 the same, where the second ACCEPTED was not told
 """
 
 from __future__ import annotations
@@ -16,7 +20,7 @@ from belfry.schedules.outcomes import Outcome
 
 BATCH: Final = 10_000
 POLL_S: Final = 0.2
-PATIENCE_S: Final = 30.0
+TIMEOUT_S: Final = 30.0
 
 # What is told of schedules that wait alone: the ACCEPTED of another life may not have been told of.
 _WAITS: Final = frozenset({"ACCEPTED", "PAUSED", "RESUMED", "TRIGGERED"})
@@ -50,11 +54,11 @@ def note(found: Cancelled, record: dict[str, Any]) -> None:
 
 
 def _read(consumer: Consumer, since: TopicPartition, decoder: Decoder, found: Cancelled) -> None:
-    (start,) = consumer.offsets_for_times([since], PATIENCE_S)
+    (start,) = consumer.offsets_for_times([since], TIMEOUT_S)
     if start.offset < 0:
         # Nothing was told since then.
         return
-    _, end = consumer.get_watermark_offsets(since, PATIENCE_S, cached=False)
+    _, end = consumer.get_watermark_offsets(since, TIMEOUT_S, cached=False)
     consumer.assign([start])
     reached = start.offset
     while reached < end:

@@ -30,7 +30,7 @@ from belfry.store.signatures import Judge
 
 BATCH = 10_000
 POLL_S = 0.2
-PATIENCE_S = 30.0
+TIMEOUT_S = 30.0
 
 
 class DamagedChangelog(BelfryError):
@@ -111,7 +111,7 @@ def waiting_records(
 def _log_end(cluster: Cluster, consumer: Consumer, place: TopicPartition) -> int:
     """The offset after the last record, whether an open transaction holds it back or not."""
     try:
-        return int(consumer.get_watermark_offsets(place, PATIENCE_S, cached=False)[1])
+        return int(consumer.get_watermark_offsets(place, TIMEOUT_S, cached=False)[1])
     except KafkaException as error:
         raise cluster.unavailable(error.args[0]) from None
 
@@ -121,14 +121,14 @@ def _read(
 ) -> None:
     """Fold a partition up to `end`; HiddenChangelog where it cannot be read so far."""
     try:
-        low = consumer.get_watermark_offsets(place, PATIENCE_S, cached=False)[0]
+        low = consumer.get_watermark_offsets(place, TIMEOUT_S, cached=False)[0]
         consumer.assign([TopicPartition(place.topic, place.partition, low)])
         reached, moved = low, monotonic()
         while reached < end:
             now_at = max(reached, _fold(cluster, consumer.consume(BATCH, POLL_S), fold))
             if now_at > reached:
                 reached, moved = now_at, monotonic()
-            elif monotonic() - moved > PATIENCE_S:
+            elif monotonic() - moved > TIMEOUT_S:
                 raise HiddenChangelog(
                     f"{place.topic}/{place.partition} cannot be read beyond offset {reached}, and"
                     f" ends at {end}: a transaction is open there and hides what follows."

@@ -56,7 +56,7 @@ GRACE_MS: Final = 3_000.0
 SHARE: Final = 8
 # A batch of the largest records may come on top.
 MOST_BYTES: Final = 64 * 1024 * 1024
-PATIENCE_MS: Final = 1_000.0
+SILENT_HOST_MS: Final = 1_000.0
 POSTPONE_MS: Final = 5_000
 
 log = structlog.get_logger(__name__)
@@ -203,7 +203,7 @@ class Dispatcher:
             ticket, work = self._ahead[0]
             host = work.hosts[0]
             if self._at_host[host] >= self._most // SHARE:
-                if now_ms - self._heard_ms.get(host, now_ms) < PATIENCE_MS:
+                if now_ms - self._heard_ms.get(host, now_ms) < SILENT_HOST_MS:
                     break
                 self._ahead.popleft()
                 self._postpone(ticket, work)

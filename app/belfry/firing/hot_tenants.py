@@ -9,7 +9,16 @@ are due just before:
 
 A tenant that is hot is noticed while its requests come in, and is isolated: its further events wait
 in a queue of its own (`engine/waiting.py`).  To look at every request would cost all of them; a
-sample is enough, for a hot tenant has many.
+sample is enough, for a hot tenant has many.  Every request whose source offset is a multiple of 61
+is looked at, and stands for 61 of them:
+
+    offset     0 ··· 61 ··· 122 ··· 183 ···     tenant h, due at 9:00
+    count      61    122    183     244  …      from 5 000 on (82 samples) h is hot
+
+The sample goes by offsets, not by places in a batch, so it does not matter how requests were cut
+into batches.  Counts are kept by tenant and minute, only in memory: a new owner begins to count
+anew, and what it does not notice costs time, never an event.  What lay in the timeline before its
+tenant was noticed stays there.  Minutes that have passed are forgotten at each sweep.
 """
 
 from __future__ import annotations

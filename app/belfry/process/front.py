@@ -1,4 +1,4 @@
-"""What a connected worker gives to HTTP, and its canary: desk, holdings, directory, probes.
+"""What a connected worker gives to HTTP, to Faust's table and to its canary.
 
 They need Kafka, and the port does not: it answers from the first second, and this opens the rest
 behind it as soon as the topics can be read.
@@ -20,6 +20,7 @@ from belfry.canary.asking import Asking
 from belfry.canary.canary import Canary, CanaryPlace
 from belfry.client.errors import BelfryError
 from belfry.group.group import Group
+from belfry.group.schedules_table import HeldPartitions
 from belfry.history.follower import Follower
 from belfry.host.passing import PassThrough
 from belfry.partitions.opener import PartitionOpener
@@ -33,7 +34,6 @@ from belfry.wire.worker_keys import Purpose, first
 
 AGAIN_S: Final = 1.0
 HISTORY_MS: Final = TenantPolicy("").history_ms
-
 log = structlog.get_logger(__name__)
 
 
@@ -131,3 +131,15 @@ class Front:
         return Open(
             self._desk, holdings, self._directory, self._history, self._policies, self._kept
         )
+
+
+def held_partitions(owners: Owners, opener: PartitionOpener) -> HeldPartitions:
+    """The partitions of these owners and standbys; may be looked at from any thread."""
+    holdings = Holdings(owners, opener.tenants, opener.partitions)
+
+    def warm() -> list[int]:
+        return [each.partition for each in owners.standbys() if each.warm]
+
+    return HeldPartitions(
+        holdings.held, warm, holdings.home_of, holdings.read, opener.clock.wall_ms
+    )

@@ -16,7 +16,7 @@ COPY: Any = ("orders", b"key", None, b"value", [])
 
 
 class Offline:
-    """Stands for the desk of a worker whose broker does not answer."""
+    """Stands for the request client of a worker whose broker does not answer."""
 
     def __init__(self) -> None:
         self.answers = threading.Event()
@@ -28,7 +28,7 @@ class Offline:
 
 async def test_copies_that_wait_hold_up_nobody_else() -> None:
     desk = Offline()
-    parts: Any = SimpleNamespace(ready=SimpleNamespace(desk=desk))
+    parts: Any = SimpleNamespace(ready=SimpleNamespace(request_client=desk))
     runs: Any = DryRuns(parts, SimpleNamespace())  # type: ignore[arg-type]
     waiting = [asyncio.create_task(runs._written(COPY)) for _ in range(MOST)]
     await asyncio.sleep(0.05)

@@ -293,7 +293,7 @@ def test_statistics_in_chunks_are_whole(
 def test_statistics_of_a_partition_that_goes_meanwhile_are_not_told(
     client: TestClient, kept: Histories, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("belfry.api.workers.scatter_gather.PATIENCE_S", 0.0)
+    monkeypatch.setattr("belfry.api.workers.scatter_gather.TIMEOUT_S", 0.0)
     assert kept.book is not None
     statistics = kept.book.statistics
 
@@ -311,8 +311,8 @@ def test_statistics_of_a_partition_that_goes_meanwhile_are_not_told(
 def test_who_asks_before_all_is_read_is_to_ask_again(
     client: TestClient, kept: Histories, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
-    monkeypatch.setattr("belfry.api.workers.scatter_gather.PATIENCE_S", 0.0)
-    monkeypatch.setattr("belfry.api.workers.reading.PATIENCE_S", 0.0)
+    monkeypatch.setattr("belfry.api.workers.scatter_gather.TIMEOUT_S", 0.0)
+    monkeypatch.setattr("belfry.api.workers.reading.TIMEOUT_S", 0.0)
     kept.followed = frozenset({1 - kept.home})
     answer = client.get(path)
     assert (answer.status_code, answer.json()["code"]) == (503, "moving")

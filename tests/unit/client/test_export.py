@@ -62,7 +62,7 @@ def test_what_an_open_transaction_hides_is_waited_for() -> None:
 
 
 def test_what_stays_hidden_is_not_left_out_in_silence(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(export, "PATIENCE_S", 0.0)
+    monkeypatch.setattr(export, "TIMEOUT_S", 0.0)
     with pytest.raises(HiddenChangelog, match=r"beyond offset 11, and ends at 30.*belfry doctor"):
         read(Broker(30, 11, 11, 11))
 

@@ -81,7 +81,9 @@ class DryRuns:
 
     async def _written(self, copy: Fired) -> Response:
         try:
-            message = await self._threads.run(partial(self._parts.ready.desk.copy, copy, MARK))
+            message = await self._threads.run(
+                partial(self._parts.ready.request_client.copy, copy, MARK)
+            )
         except NotWritten as error:
             detail = f"The copy was not written: {error}. Try again."
             raise Problem(

@@ -3,8 +3,8 @@
 A tenant's spread may change, so a schedule may lie where an earlier spread put it.
 `ScheduleLookup` asks its home first and then the former ones, and the first that has it answers.
 
-`Looks` gathers what is asked for in one turn of the event loop, and reads it together.  A read of
-the store may wait for the disk.  One that reads many rows lets the engine's threads go on
+`GatheredLookups` gathers what is asked for in one turn of the event loop, and reads it together.
+A read of the store may wait for the disk.  One that reads many rows lets the engine's threads go on
 meanwhile, one of a single row does not; and the more callers there are, the more of them share a
 wait.
 """
@@ -45,7 +45,7 @@ class ScheduleLookup:
 
     def __init__(self, parts: ApiDependencies, reads: Reads) -> None:
         self._reads = reads
-        self._looks = Looks(reads, parts.now_ms)
+        self._gathered = GatheredLookups(reads, parts.now_ms)
         self._parts = parts
 
     async def look_up(
@@ -60,7 +60,7 @@ class ScheduleLookup:
         name = schedule_key(tenant, schedule_id)
 
         async def look(partition: int) -> Response:
-            found = await self._looks.standing(partition, name)
+            found = await self._gathered.standing(partition, name)
             waits = {} if found is None else self._waiting(found, tenant, partition)
             if found is not None:
                 waits |= shapes.masked_for(caller, found) | _following(found, following)
@@ -102,7 +102,7 @@ def _shown(
     return Response(orjson.dumps(shown), HTTPStatus.OK, headers, "application/json")
 
 
-class Looks:
+class GatheredLookups:
     """Gathers what is asked for; belongs to one event loop."""
 
     def __init__(self, reads: Reads, now_ms: Callable[[], float]) -> None:

@@ -30,7 +30,7 @@ RETRY_SOON = {"retry-after": "1"}
 class Open:
     """The parts of a worker that is connected."""
 
-    desk: RequestClient
+    request_client: RequestClient
     holdings: Holdings
     directory: Directory
     history: Follower

@@ -41,7 +41,7 @@ from belfry.engine.read_lease import ReadLease
 from belfry.store.lookup import Moving
 from belfry.store.ordered_map import OrderedMap
 
-PATIENCE_S: Final = 1.0
+TIMEOUT_S: Final = 1.0
 PAUSE_S: Final = 0.05
 LOOK_S: Final = 0.001
 T = TypeVar("T")
@@ -68,7 +68,7 @@ class Reads:
         look: Callable[[int], Awaitable[Response]],
     ) -> Response:
         """The answer of whoever holds a partition; `look` reads it here, raising `NotHeld`."""
-        deadline = monotonic() + PATIENCE_S
+        deadline = monotonic() + TIMEOUT_S
         after = self._after(request, partition)
         why = ""
         while True:

@@ -25,7 +25,7 @@ from belfry.history.book import Book
 from belfry.history.follower import Follower
 
 FOLLOWED: Final = "belfry-followed"
-PATIENCE_S: Final = 2.0
+TIMEOUT_S: Final = 2.0
 PAUSE_S: Final = 0.05
 # What a worker finds in some partitions; it may let other requests run meanwhile.
 Answer = dict[str, Any]
@@ -45,7 +45,7 @@ class Gatherer:
         source = opened(self._parts.ready.history)
         if FORWARDED in request.headers:
             return await _for_worker(request, source, look)
-        deadline = monotonic() + PATIENCE_S
+        deadline = monotonic() + TIMEOUT_S
         missing = frozenset(range(source.partitions))
         found: list[dict[str, Any]] = []
         while True:

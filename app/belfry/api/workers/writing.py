@@ -85,8 +85,8 @@ class Writes:
         home = parts.holdings.home_of(fields["tenant"], fields["schedule_id"])
         try:
             if not wait:
-                return await parts.desk.tell(fields, home, VERDICT_S)
-            verdict = await parts.desk.ask(fields, home, VERDICT_S)
+                return await parts.request_client.tell(fields, home, VERDICT_S)
+            verdict = await parts.request_client.ask(fields, home, VERDICT_S)
         except TooLarge as error:
             return _refused(fields, "request_too_large", f"Kafka does not take it: {error}.")
         except (ValueError, OverflowError) as error:

@@ -1,9 +1,19 @@
-"""Requests that wait for a schema, as they lie at rest: the record as it was received.
+r"""Requests that wait for a schema, as they lie at rest: the record as it was received.
 
     head | lane | key | value | name, value of each header          each behind its size, u32
 
 They are undecoded, so nothing is known of them but who asks (`engine/claims.py`): their *lane*.
 The changelog key holds the offset, so rows lie in the order in which the requests came.
+
+An example: at offset 7 a record of timestamp 1 000 ms, which is the broker's, of the lane `acme`,
+without a key, with the value `hi` and one header, `h` with `x`.
+
+    key    00 77  0000000000000007                      \0w, offset
+    row    01 0a 01 00  00000000000003e8                format, kind, appended, pad; timestamp
+           00000004 61636d65                            lane
+           ffffffff                                     key: a size of all ones is a null
+           00000002 6869                                value
+           00000001 68  00000001 78                     header: name, value
 """
 
 from __future__ import annotations

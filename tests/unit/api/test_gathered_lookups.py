@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from belfry.api.routes.lookup import Looks
+from belfry.api.routes.lookup import GatheredLookups
 from belfry.api.workers.holdings import NotHeld
 from belfry.store.layout.keys import NAMED_PREFIX, schedule_key
 from belfry.store.lookup import ScheduleStanding
@@ -51,8 +51,8 @@ def reads() -> Reads:
 
 
 @pytest.fixture
-def looks(reads: Any) -> Looks:
-    return Looks(reads, lambda: NOW_MS)
+def looks(reads: Any) -> GatheredLookups:
+    return GatheredLookups(reads, lambda: NOW_MS)
 
 
 def key(number: int) -> bytes:
@@ -60,7 +60,7 @@ def key(number: int) -> bytes:
     return schedule_key("orders", f"s-{number}")
 
 
-def test_what_is_asked_for_together_is_read_together(looks: Looks, reads: Reads) -> None:
+def test_what_is_asked_for_together_is_read_together(looks: GatheredLookups, reads: Reads) -> None:
     async def ask() -> list[ScheduleStanding | None]:
         return await asyncio.gather(*(looks.standing(0, key(number)) for number in (2, 0, 7, 1)))
 
@@ -69,7 +69,7 @@ def test_what_is_asked_for_together_is_read_together(looks: Looks, reads: Reads)
     assert reads.rows.reads == [4, 3]
 
 
-def test_later_ones_are_read_later(looks: Looks, reads: Reads) -> None:
+def test_later_ones_are_read_later(looks: GatheredLookups, reads: Reads) -> None:
     async def ask() -> None:
         for _ in range(2):
             assert await looks.standing(0, key(0))
@@ -78,7 +78,9 @@ def test_later_ones_are_read_later(looks: Looks, reads: Reads) -> None:
     assert reads.rows.reads == [1, 1, 1, 1]
 
 
-def test_a_partition_that_is_not_held_fails_for_those_who_asked_for_it(looks: Looks) -> None:
+def test_a_partition_that_is_not_held_fails_for_those_who_asked_for_it(
+    looks: GatheredLookups,
+) -> None:
     async def ask() -> list[ScheduleStanding | BaseException | None]:
         asked = (looks.standing(partition, key(0)) for partition in (1, 0, 1))
         return await asyncio.gather(*asked, return_exceptions=True)
@@ -89,7 +91,7 @@ def test_a_partition_that_is_not_held_fails_for_those_who_asked_for_it(looks: Lo
     assert isinstance(found, ScheduleStanding)
 
 
-def test_one_that_cannot_be_read_fails_alone(looks: Looks, reads: Reads) -> None:
+def test_one_that_cannot_be_read_fails_alone(looks: GatheredLookups, reads: Reads) -> None:
     row = reads.rows.get_many([NAMED_PREFIX + key(1)])[0]
     reads.shelf.rows.write({NAMED_PREFIX + key(1): (row or b"")[:3]})
 
@@ -103,7 +105,7 @@ def test_one_that_cannot_be_read_fails_alone(looks: Looks, reads: Reads) -> None
     assert isinstance(last, ScheduleStanding)
 
 
-def test_who_has_gone_is_not_told_and_the_others_are(looks: Looks) -> None:
+def test_who_has_gone_is_not_told_and_the_others_are(looks: GatheredLookups) -> None:
     async def ask() -> ScheduleStanding | None:
         gone = asyncio.ensure_future(looks.standing(0, key(0)))
         stays = asyncio.ensure_future(looks.standing(0, key(1)))
