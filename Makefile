@@ -212,13 +212,17 @@ chaos: install ## Strike two workers at every step by every signal, SEEDS times,
 oracle: install ## Compare cron with a walk through UTC around every change of every zone's clock.
 	@ORACLE=all $(BIN)/python -m pytest -q tests/property/test_cron_oracle.py
 
+.PHONY: rrules
+rrules: install ## Compare RULES random rules of RFC 5545 with python-dateutil.
+	@RULES=$${RULES:-100000} $(BIN)/python -m pytest -q tests/property/test_rrule_oracle.py
+
 .PHONY: soak
 soak: install ## Load two workers for HOURS, restart one over and over, audit; nothing may grow.
 	@HOURS=$${HOURS:-1} $(BIN)/python -m pytest -q -s tests/soak
 
 .PHONY: simulate
 simulate: install ## Play SEEDS seeds of the simulator, from FIRST on; ONLY names scenarios.
-	@PYTHONPATH=app $(BIN)/python -m tests.simulation --seeds $${SEEDS:-1000} --first $${FIRST:-0} $${ONLY:+--only $$ONLY}
+	@PYTHONPATH=app $(BIN)/python -m tests.simulation --seeds $${SEEDS:-1000} --first $${FIRST:-0} $${ONLY:+--only $$ONLY} $${WRITER:+--writer $$WRITER}
 
 .PHONY: fuzz-http
 fuzz-http: install ## Ask a worker EXAMPLES times what each part of the HTTP document allows.

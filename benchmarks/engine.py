@@ -44,6 +44,9 @@ FRAME: Final = framing.single_object("ScheduleRequest")
 HEADERS: Final = [{"name": "lang", "value": b"en"}]
 HOURLY: Final = {"kind": "EVERY", "interval_ms": HOUR_MS, "start_at": NOW_MS + HOUR_MS}
 
+CRON: Final = {"kind": "CRON", "cron": "0 * * * *"}
+DAILY: Final = {"kind": "RRULE", "rrule": "FREQ=DAILY", "start_at": NOW_MS + HOUR_MS}
+
 Fields = Callable[[int], dict[str, Any]]
 
 
@@ -134,6 +137,15 @@ CASES: Final[dict[str, tuple[str, Fields, Level, Delivery]]] = {
     "ingest_general": ("ingest", lambda _: {"headers": HEADERS}, Level.FAILURES, PAYLOAD),
     "fire": ("fire", lambda _: {}, Level.FAILURES, PAYLOAD),
     "recurring": ("fire", lambda _: HOURLY, Level.FAILURES, PAYLOAD),
+    "cron": ("fire", lambda _: CRON, Level.FAILURES, PAYLOAD),
+    "rrule": ("fire", lambda _: DAILY, Level.FAILURES, PAYLOAD),
+    # A thousand rules, each with a start of its own.
+    "rrule_starts": (
+        "fire",
+        lambda n: {**DAILY, "start_at": NOW_MS + HOUR_MS + n % 1000},
+        Level.FAILURES,
+        PAYLOAD,
+    ),
     "headers": ("fire", lambda _: {"headers": HEADERS}, Level.FAILURES, PAYLOAD),
     "told": ("fire", lambda _: {}, Level.ALL, PAYLOAD),
     "envelopes": ("fire", lambda _: {}, Level.FAILURES, ENVELOPE),

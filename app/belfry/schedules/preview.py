@@ -67,7 +67,7 @@ def preview(
     if problem is not None and problem.code != "never_fires":
         return problem
     kind = KINDS[request["kind"]]
-    name = (request["timezone"] if kind.zoned else None) or shown_in or "UTC"
+    name = kind.zone_name(request) or shown_in or "UTC"
     try:
         place = zone(name)
     except UnknownZone as unknown:

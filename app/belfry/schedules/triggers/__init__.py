@@ -3,6 +3,7 @@
     trigger_of(rule bytes) ─► Once      AT, AFTER   nothing after the one
                               Every     EVERY       sums
                               Cron      CRON        expression × zone (`clock`: when clocks change)
+                              RRule     RRULE       days × times × zone, by the same clock
 
 One module holds all that is known of a kind (`kind.Kind`); `registry` lists them.
 

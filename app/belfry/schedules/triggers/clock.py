@@ -23,31 +23,65 @@ each day passed over, whatever the expression.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Final
+from typing import Final, Protocol
 
-from belfry.schedules.triggers.expression import DAY_S, MOST_KEPT, Expression, expression
+from belfry.schedules.triggers.expression import DAY_S, MOST_KEPT, expression
 from belfry.schedules.triggers.zones import END_S, Stretch, Zone, zone
 
 MEMO_SIZE: Final = 64
 NEVER: Final = 1 << 62
 
 
-class Clock:
-    """The instants of one expression in one zone, in seconds of UTC."""
+class WallTimes(Protocol):
+    """What the clock asks of a rule: seconds on the wall, as if no clock were ever changed."""
 
-    def __init__(self, found: Expression, place: Zone) -> None:
+    @property
+    def fixed(self) -> bool:
+        """Whether it names its hours and minutes; otherwise it has a cadence."""
+
+    @property
+    def every_hour(self) -> bool:
+        """Whether it is a cadence of all hours, which loses no day."""
+
+    def next_wall(self, wall: int) -> int | None:
+        """The first one from this second on, or None."""
+
+    def last_wall(self, wall: int, from_wall: int) -> int | None:
+        """The last one up to this second, not before `from_wall`, or None."""
+
+    def count(self, start: int, end: int) -> int:
+        """How many there are from `start` to `end` (exclusive)."""
+
+    def ends_of_day(self, day: int) -> tuple[int, int]:
+        """The first and the last one of a day that has some."""
+
+    def on_day(self, day: int) -> bool:
+        """Whether a day, counted from 1970-01-01, has some."""
+
+
+class Clock:
+    """The instants of one rule in one zone, in seconds of UTC.
+
+    In milliseconds `rest_ms` is added to each.
+    """
+
+    def __init__(
+        self, found: WallTimes, place: Zone, rest_ms: int = 0, memo_size: int = MEMO_SIZE
+    ) -> None:
         self.expression = found
         self.zone = place
+        self.rest_ms = rest_ms
         # What follows an instant, both in milliseconds, or `NEVER`; many schedules ask the same.
         self.memo: dict[int, int] = {}
+        self._memo_size = memo_size
 
     def remember(self, instant_ms: int) -> int:
         """The first instant after this one, or `NEVER`, both in milliseconds, for the memo."""
         memo = self.memo
-        if len(memo) >= MEMO_SIZE:
+        if len(memo) >= self._memo_size:
             memo.clear()
-        found = self.after(instant_ms // 1000)
-        memo[instant_ms] = after_ms = NEVER if found is None else found * 1000
+        found = self.after((instant_ms - self.rest_ms) // 1000)
+        memo[instant_ms] = after_ms = NEVER if found is None else found * 1000 + self.rest_ms
         return after_ms
 
     def after(self, after: int) -> int | None:

@@ -6,11 +6,9 @@ What changed clocks do is decided in `clock`, and how an expression is read in `
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from belfry.schedules.field import Field, Form
-from belfry.schedules.instants import format_instant
 from belfry.schedules.rejections import Rejection
 from belfry.schedules.request import Request
 from belfry.schedules.triggers.clock import clock
@@ -18,19 +16,11 @@ from belfry.schedules.triggers.expression import SHAPE, CronMistake, expression,
 from belfry.schedules.triggers.kind import Recurring, Warned
 from belfry.schedules.triggers.rule import Rule
 from belfry.schedules.triggers.trigger import Trigger, ZonedTrigger
-from belfry.schedules.triggers.turns import Effect, ZoneTransition, turns
+from belfry.schedules.triggers.turns import turn_warnings
 from belfry.schedules.triggers.zones import END_S, zone_problem
 
 DEFAULT_ZONE: Final = "UTC"
 MAX_SHOWN: Final = 200
-MOST_TURNS: Final = 3
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_EFFECTS: Final = {
-    Effect.MADE_UP: "does not exist; it fires once, at {instant}, when the clock has gone forward",
-    Effect.PASSED_OVER: "does not exist; it is passed over, and the cadence goes on",
-    Effect.ONCE: "comes twice; it fires the first time only",
-    Effect.TWICE: "comes twice; it fires each time",
-}
 
 
 class Cron(ZonedTrigger):
@@ -41,6 +31,7 @@ class Cron(ZonedTrigger):
         assert isinstance(rule.when, str), "a checked rule has its expression"
         self._zone_name = rule.timezone or DEFAULT_ZONE
         self._text = normalized(rule.when)
+        self.expression = expression(self._text)
         self.clock = clock(self._text, self._zone_name)
         self._memo = self.clock.memo
         self._end_ms = END_S * 1000 if rule.end_at is None else rule.end_at
@@ -122,16 +113,13 @@ class CronKind(Recurring):
     def warnings(self, request: Request, trigger: Trigger, now_ms: int) -> Iterator[Warned]:  # noqa: ARG002  # every kind is asked so
         """Two days that are one too many, and the next changes of the clock that matter."""
         assert isinstance(trigger, Cron), "a rule of CRON has the trigger of CRON"
-        if trigger.clock.expression.either_day:
+        if trigger.expression.either_day:
             yield Warned(
                 "either_day",
                 "Both the day of month and the day of week are given: a day that is one of the two"
                 " is enough. A field that begins with * makes it both.",
             )
-        end_ms = trigger.rule.end_at
-        until = 1 << 60 if end_ms is None else end_ms // 1000
-        for turn in turns(trigger.clock, now_ms // 1000, until)[:MOST_TURNS]:
-            yield _turn_warning(turn)
+        yield from turn_warnings(trigger.clock, now_ms, trigger.rule.end_at)
 
     def trigger(self, rule: Rule) -> Trigger:
         """Expression and zone; raises `CronMistake` or `UnknownZone` where they are not checked."""
@@ -148,13 +136,6 @@ def _words(text: str) -> str:
         return str(get_description(normalized(text), options))
     except Exception:  # noqa: BLE001  # words are a courtesy: the expression itself is right
         return f"By the expression {text}"
-
-
-def _turn_warning(turn: ZoneTransition) -> Warned:
-    when = (_EPOCH + timedelta(seconds=turn.wall)).strftime("%Y-%m-%d %H:%M")
-    effect = _EFFECTS[turn.effect].format(instant=format_instant(turn.second * 1000))
-    gone = turn.effect in (Effect.MADE_UP, Effect.PASSED_OVER)
-    return Warned("clock_gap" if gone else "clock_repeat", f"{when} on the wall {effect}.")
 
 
 CRON: Final = CronKind()

@@ -8,6 +8,7 @@ is the same as it would be if there were no rules.
     1         │ 2 EVERY │ bit set    │ interval start end max late     │ policies  │ size u8, UTF-8
 
 What the kind's own field says is the number of bit 0, or the text of bit 13; the kind tells which.
+A text of more than 255 bytes has bit 14 instead, and a size of two bytes.
 
 Frozen numbers: the format, the bits, the codes, also those of the kinds.  Fields lie in the order
 of their bits; a new one takes a free bit: 0-7 are numbers, 8-11 codes, 12-14 texts.  Bit 15 is for
@@ -27,6 +28,8 @@ FORMAT: Final = 1
 _HEAD: Final = Struct(">BBH")
 _NUMBER: Final = 1 << 0
 _TEXT: Final = 1 << 13
+_LONG_TEXT: Final = 1 << 14
+_MOST_SHORT: Final = 255
 _NUMBERS: Final = {
     "start_at": 1 << 1,
     "end_at": 1 << 2,
@@ -49,6 +52,7 @@ _FIELDS: Final = {
     **{bit: name for name, bit in {**_NUMBERS, **_CODES}.items()},
     _TIMEZONE: "timezone",
     _TEXT: "when",
+    _LONG_TEXT: "when",
     TARGETS_BIT: "targets",
 }
 _KNOWN_BITS: Final = sum(_FIELDS)
@@ -66,8 +70,13 @@ def encode_rule(rule: Rule) -> bytes:
 
 
 def _said(rule: Rule, bit: int) -> Any:
-    if bit in (_NUMBER, _TEXT):
-        return rule.when if isinstance(rule.when, int if bit == _NUMBER else str) else None
+    if bit == _NUMBER:
+        return rule.when if isinstance(rule.when, int) else None
+    if bit in (_TEXT, _LONG_TEXT):
+        if not isinstance(rule.when, str):
+            return None
+        is_long = len(rule.when.encode()) > _MOST_SHORT
+        return rule.when if is_long == (bit == _LONG_TEXT) else None
     return getattr(rule, _FIELDS[bit])
 
 
@@ -80,7 +89,11 @@ def _encoded(bit: int, value: Any) -> bytes:
     if bit == TARGETS_BIT:
         return bytes(value) + len(value).to_bytes(_SIZE_BYTES, "big")
     text = str(value).encode()
-    return len(text).to_bytes(1, "big") + text
+    return len(text).to_bytes(_size_bytes(bit), "big") + text
+
+
+def _size_bytes(bit: int) -> int:
+    return _SIZE_BYTES if bit == _LONG_TEXT else 1
 
 
 def decode_rule(encoded: bytes) -> Rule:
@@ -113,8 +126,9 @@ def _decoded(bit: int, encoded: bytes, at: int) -> tuple[object, int]:
         return _SYMBOLS[name][encoded[at]], at + 1
     if bit == TARGETS_BIT:
         return encoded[at:-_SIZE_BYTES], len(encoded)
-    end = at + 1 + encoded[at]
-    return encoded[at + 1 : end].decode(), end
+    start = at + _size_bytes(bit)
+    end = start + int.from_bytes(encoded[at:start], "big")
+    return encoded[start:end].decode(), end
 
 
 def has_targets(encoded: bytes) -> bool:

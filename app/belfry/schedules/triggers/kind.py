@@ -49,6 +49,10 @@ class TriggerKind(ABC):
     def words(self, request: Request) -> str:
         """What a checked request asks for, in words for people, without its bounds."""
 
+    def zone_name(self, request: Request) -> str | None:
+        """The time zone of a checked request, where its kind has one and it names one."""
+        return request["timezone"] if self.zoned else None
+
     def warnings(self, request: Request, trigger: Trigger, now_ms: int) -> Iterator[Warned]:  # noqa: ARG002  # every kind is asked so
         """What to know about a checked request before asking for it."""
         return iter(())

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Final, NamedTuple
 
+from belfry.schedules.instants import format_instant
 from belfry.schedules.triggers.clock import Clock
+from belfry.schedules.triggers.kind import Warned
 from belfry.schedules.triggers.zones import END_S, Stretch
 
 LONGEST_S: Final = 400 * 86_400
+MOST_TOLD: Final = 3
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Effect(StrEnum):
@@ -26,6 +32,24 @@ class ZoneTransition(NamedTuple):
     second: int
     wall: int
     effect: Effect
+
+
+_EFFECTS: Final = {
+    Effect.MADE_UP: "does not exist; it fires once, at {instant}, when the clock has gone forward",
+    Effect.PASSED_OVER: "does not exist; it is passed over, and the cadence goes on",
+    Effect.ONCE: "comes twice; it fires the first time only",
+    Effect.TWICE: "comes twice; it fires each time",
+}
+
+
+def turn_warnings(clock: Clock, now_ms: int, end_ms: int | None) -> Iterator[Warned]:
+    """The next changes of the clock that matter to a rule, in words."""
+    until = 1 << 60 if end_ms is None else end_ms // 1000
+    for turn in turns(clock, now_ms // 1000, until)[:MOST_TOLD]:
+        when = (_EPOCH + timedelta(seconds=turn.wall)).strftime("%Y-%m-%d %H:%M")
+        effect = _EFFECTS[turn.effect].format(instant=format_instant(turn.second * 1000))
+        gone = turn.effect in (Effect.MADE_UP, Effect.PASSED_OVER)
+        yield Warned("clock_gap" if gone else "clock_repeat", f"{when} on the wall {effect}.")
 
 
 def turns(clock: Clock, from_second: int, until_second: int) -> list[ZoneTransition]:

@@ -1,0 +1,153 @@
+"""The times of day of a rule of RFC 5545: seconds from midnight, increasing.
+
+    FREQ=DAILY;BYHOUR=9,17         the same every day: hours × minutes × seconds
+    FREQ=HOURLY;INTERVAL=7         by the day: 0 7 14 21 │ 4 11 18 │ 1 8 …
+    FREQ=MONTHLY;…;BYSETPOS=-1     by the place in the period: `positioned` names days and seconds
+
+Sets of times are shared, and are compared by identity: the same rule gives the same object again.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import Final
+
+from belfry.schedules.triggers.rrule_text import Recurrence
+
+DAY_S: Final = 86_400
+_UNITS: Final = {"HOURLY": 3_600, "MINUTELY": 60, "SECONDLY": 1}
+_ALL_HOURS: Final = tuple(range(24))
+_ALL: Final = tuple(range(60))
+
+
+class Times:
+    """Seconds of a day."""
+
+    __slots__ = ("seconds",)
+
+    def __init__(self, seconds: Sequence[int]) -> None:
+        self.seconds = seconds
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self.seconds)
+
+    def cut(self, start: int, end: int) -> Times:
+        """Those from `start` to `end` (exclusive)."""
+        first, last = bisect_left(self.seconds, start), bisect_left(self.seconds, end)
+        return Times(self.seconds[first:last])
+
+
+NONE: Final = Times(())
+
+
+@lru_cache(maxsize=128)
+def product(hours: tuple[int, ...], minutes: tuple[int, ...], seconds: tuple[int, ...]) -> Times:
+    """All times of these hours, minutes and seconds."""
+    if len(hours) == 24 and len(minutes) == len(seconds) == 60:
+        return Times(range(DAY_S))
+    inner = [minute * 60 + second for minute in minutes for second in seconds]
+    return Times(array("I", (hour * 3_600 + each for hour in hours for each in inner)))
+
+
+def picked(size: int, positions: tuple[int, ...]) -> list[int]:
+    """Places from 0 that BYSETPOS takes out of so many."""
+    places = (at - 1 if at > 0 else size + at for at in positions)
+    return sorted({place for place in places if 0 <= place < size})
+
+
+def daily_times(rule: Recurrence, start: int) -> Times:
+    """The times of each day of a rule of days, before BYSETPOS; gaps are filled from DTSTART's."""
+    minute, second = divmod(start % DAY_S, 60)
+    hours = rule.hours or (minute // 60,)
+    return product(hours, rule.minutes or (minute % 60,), rule.seconds or (second,))
+
+
+class TimesWithinADay:
+    """The times of a rule by hours, minutes or seconds, day by day."""
+
+    def __init__(self, rule: Recurrence, start: int) -> None:
+        self._rule = rule
+        self._unit = _UNITS[rule.freq]
+        self._first = start // self._unit
+        self._minute, self._second = start // 60 % 60, start % 60
+        self._known: dict[int, Times] = {}
+
+    def on(self, day: int) -> Times:
+        """The times of a day; they depend on where INTERVAL stands at its midnight."""
+        ahead = (self._first - day * (DAY_S // self._unit)) % self._rule.interval
+        if ahead * self._unit >= DAY_S:
+            return NONE
+        found = self._known.get(ahead)
+        if found is None:
+            if len(self._known) >= 64:
+                self._known.clear()
+            found = self._known[ahead] = _within_a_day(
+                self._rule.freq, self._rule.interval, ahead, self._allowed(), self._rule.positions
+            )
+        return found
+
+    def _allowed(self) -> tuple[tuple[int, ...], ...]:
+        """Hours, minutes and seconds: what is not given is DTSTART's, or all where FREQ steps."""
+        rule = self._rule
+        minutes = rule.minutes or ((self._minute,) if rule.freq == "HOURLY" else _ALL)
+        seconds = rule.seconds or (_ALL if rule.freq == "SECONDLY" else (self._second,))
+        return rule.hours or _ALL_HOURS, minutes, seconds
+
+
+@lru_cache(maxsize=256)
+def _within_a_day(
+    freq: str, interval: int, ahead: int, allowed: tuple[tuple[int, ...], ...],
+    positions: tuple[int, ...],
+) -> Times:  # fmt: skip
+    hours, minutes, seconds = allowed
+    if interval == 1 and not positions:
+        return product(hours, minutes, seconds)
+    if freq == "SECONDLY":
+        return _by_seconds(range(ahead, DAY_S, interval), allowed, positions)
+    if freq == "MINUTELY":
+        inner = _taken(list(seconds), positions)
+        of = range(ahead, 1_440, interval)
+        units = [each for each in of if each // 60 in hours and each % 60 in minutes]
+        return Times(array("I", (unit * 60 + each for unit in units for each in inner)))
+    inner = _taken([minute * 60 + each for minute in minutes for each in seconds], positions)
+    units = [hour for hour in range(ahead, 24, interval) if hour in hours]
+    return Times(array("I", (unit * 3_600 + each for unit in units for each in inner)))
+
+
+def _taken(inner: list[int], positions: tuple[int, ...]) -> list[int]:
+    return [inner[place] for place in picked(len(inner), positions)] if positions else inner
+
+
+def _by_seconds(
+    every: range, allowed: tuple[tuple[int, ...], ...], positions: tuple[int, ...]
+) -> Times:
+    """What BYHOUR, BYMINUTE and BYSECOND leave of every so many seconds."""
+    hours, minutes, seconds = allowed
+    if positions and not picked(1, positions):
+        return NONE
+    if len(hours) == 24 and len(minutes) == len(seconds) == 60:
+        return Times(every)
+    return Times(array("I", _left(every, hours, minutes, frozenset(seconds))))
+
+
+def _left(
+    every: range, hours: tuple[int, ...], minutes: tuple[int, ...], seconds: frozenset[int]
+) -> Iterator[int]:
+    if len(every) < len(hours) * len(minutes):
+        wanted_hours, wanted = frozenset(hours), frozenset(minutes)
+        for each in every:
+            if each % 60 in seconds and each // 60 % 60 in wanted and each // 3_600 in wanted_hours:
+                yield each
+        return
+    for hour in hours:
+        for minute in minutes:
+            start = hour * 3_600 + minute * 60
+            first = start + (every.start - start) % every.step
+            within = range(max(first, every.start), start + 60, every.step)
+            yield from (
+                within if len(seconds) == 60 else (each for each in within if each % 60 in seconds)
+            )

@@ -1,0 +1,114 @@
+"""A recurrence of RFC 5545 in English words.
+
+FREQ=MONTHLY;BYDAY=-1FR;BYHOUR=9     Every month, on the last Friday, at hour 9
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Final
+
+from belfry.schedules.triggers.rrule_text import Moment, Recurrence, RuleText
+
+_UNITS: Final = {
+    "YEARLY": "year",
+    "MONTHLY": "month",
+    "WEEKLY": "week",
+    "DAILY": "day",
+    "HOURLY": "hour",
+    "MINUTELY": "minute",
+    "SECONDLY": "second",
+}
+_DAYS: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+_MONTHS: Final = (
+    "January", "February", "March", "April", "May", "June", "July", "August", "September",
+    "October", "November", "December",
+)  # fmt: skip
+_EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001  # the wall's
+_ENDINGS: Final = {1: "st", 2: "nd", 3: "rd"}
+MOST_SHOWN: Final = 8
+
+
+def words_of(text: RuleText) -> str:
+    """All of a text; long lists are cut."""
+    said = "; and ".join(_rule(each) for each in text.rules)
+    if text.dates:
+        said += f"{'; and ' if said else ''}at {_moments(text.dates)}"
+    for each in text.without:
+        said += f"; not {_rule(each)}"
+    if text.without_dates:
+        said += f"; not {'on' if text.without_dates[0].is_date else 'at'} "
+        said += _moments(text.without_dates)
+    return said[:1].upper() + said[1:]
+
+
+def _rule(rule: Recurrence) -> str:
+    unit = _UNITS[rule.freq]
+    every = f"every {unit}" if rule.interval == 1 else f"every {rule.interval} {unit}s"
+    return ", ".join((every, *_days(rule), *_times(rule), *_ends(rule)))
+
+
+def _days(rule: Recurrence) -> Iterator[str]:
+    if rule.months:
+        yield f"in {_list(_MONTHS[each - 1] for each in rule.months)}"
+    if rule.weeks:
+        yield f"in week {_list(map(_counted, rule.weeks))}"
+    if rule.year_days:
+        yield f"on day {_list(map(_counted, rule.year_days))} of the year"
+    if rule.month_days:
+        yield f"on day {_list(map(_counted, rule.month_days))} of the month"
+    if rule.days:
+        numbered = (f"{_nth(nth)}{_DAYS[day]}" for nth, day in rule.days)
+        yield f"on {_list(numbered)}"
+
+
+def _times(rule: Recurrence) -> Iterator[str]:
+    for name, numbers in (("hour", rule.hours), ("minute", rule.minutes), ("second", rule.seconds)):
+        if numbers:
+            yield f"at {name} {_list(map(str, numbers))}"
+    if rule.positions:
+        places = _list(_place(each) for each in rule.positions)
+        yield f"only the {places} of each {_UNITS[rule.freq]}"
+
+
+def _ends(rule: Recurrence) -> Iterator[str]:
+    if rule.most is not None:
+        yield f"{rule.most} in all"
+    if rule.until is not None:
+        yield f"until {_moment(rule.until)}"
+
+
+def _nth(nth: int) -> str:
+    return f"the {_place(nth)} " if nth else ""
+
+
+def _place(nth: int) -> str:
+    """``1st``, ``last``, ``2nd to last``."""
+    if nth == -1:
+        return "last"
+    size = abs(nth)
+    ending = (
+        "th" if size % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(size % 10, "th")
+    )
+    return f"{size}{ending}{' to last' if nth < 0 else ''}"
+
+
+def _counted(number: int) -> str:
+    return str(number) if number > 0 else f"{_place(number)}"
+
+
+def _moments(moments: tuple[Moment, ...]) -> str:
+    return _list(_moment(each) for each in sorted(moments))
+
+
+def _moment(moment: Moment) -> str:
+    at = _EPOCH + timedelta(seconds=moment.second)
+    return f"{at:%Y-%m-%d}" if moment.is_date else f"{at:%Y-%m-%d %H:%M:%S}{'Z' * moment.in_utc}"
+
+
+def _list(items: Iterator[str] | map[str]) -> str:
+    found = list(items)
+    if len(found) > MOST_SHOWN:
+        return f"{', '.join(found[: MOST_SHOWN - 1])} and {len(found) - MOST_SHOWN + 1} others"
+    return " and ".join(filter(None, (", ".join(found[:-1]), found[-1])))

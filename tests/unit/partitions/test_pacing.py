@@ -1,0 +1,63 @@
+"""Steps shrink when commits are slow or fail, and grow while they are quick."""
+
+from __future__ import annotations
+
+from belfry.partitions.pacing import (
+    FIRST,
+    LEAST,
+    MANY_TOPICS,
+    QUICK_MS,
+    SLOW_MS,
+    Pace,
+)
+
+
+def test_a_step_may_have_all_that_it_may_where_there_are_few_topics() -> None:
+    pace = Pace(10_000)
+    pace.begin(MANY_TOPICS)
+    assert pace.at_most == 10_000
+
+
+def test_among_many_topics_quick_steps_that_were_full_double_up_to_the_most() -> None:
+    pace = Pace(10_000)
+    pace.begin(MANY_TOPICS + 1)
+    sizes = []
+    for _ in range(7):
+        sizes.append(pace.at_most)
+        pace.committed(pace.at_most, QUICK_MS - 1)
+    assert sizes == [500, 1_000, 2_000, 4_000, 8_000, 10_000, 10_000]
+
+
+def test_a_step_that_was_not_full_says_nothing_about_larger_ones() -> None:
+    pace = Pace(10_000)
+    pace.failed()
+    pace.committed(4_999, 1.0)
+    assert pace.at_most == 5_000
+
+
+def test_slow_and_failed_steps_halve_it_and_what_lies_between_changes_nothing() -> None:
+    pace = Pace(FIRST)
+    pace.committed(FIRST, (QUICK_MS + SLOW_MS) / 2)
+    assert pace.at_most == FIRST
+    pace.committed(FIRST, SLOW_MS + 1)
+    assert pace.at_most == FIRST // 2
+    pace.failed()
+    assert pace.at_most == FIRST // 4
+
+
+def test_a_slow_step_that_fired_little_says_nothing_about_its_size() -> None:
+    """Requests were taken in, or the broker was slow."""
+    pace = Pace(10_000)
+    pace.committed(0, 60_000.0)
+    pace.committed(4_999, 60_000.0)
+    assert pace.at_most == 10_000
+    pace.committed(5_000, 60_000.0)
+    assert pace.at_most == 5_000
+
+
+def test_it_never_ends_up_with_nothing() -> None:
+    pace, small = Pace(10_000), Pace(3)
+    for _ in range(20):
+        pace.failed()
+        small.failed()
+    assert (pace.at_most, small.at_most) == (LEAST, 3)
