@@ -80,7 +80,7 @@ def test_a_stopped_worker_makes_availability_fall(
         wait_for("an outage", lambda: now_ms() - stopped_ms > OUTAGE_MS)
 
         second = site.worker().start().wait_ready(READY_S)
-        wait_for("events that come out again", lambda: counted(second, "fired") >= 20, 60.0)
+        wait_for("events that come out again", lambda: counted(second, "registered") >= 40, 60.0)
         asked = counted(second, "asked")
         assert asked - counted(second, "registered") >= 4 * OUTAGE_MS / 1000, "as many were owed"
         stands = measured(site)
