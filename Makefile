@@ -213,7 +213,7 @@ soak: install ## Load two workers for HOURS, restart one over and over, audit; n
 
 .PHONY: simulate
 simulate: install ## Play SEEDS seeds of the simulator, from FIRST on; ONLY names scenarios.
-	@PYTHONPATH=app $(BIN)/python -m tests.simulation --seeds $${SEEDS:-1000} --first $${FIRST:-0} $${ONLY:+--only $$ONLY}
+	@PYTHONPATH=app $(BIN)/python -m tests.simulation --seeds $${SEEDS:-1000} --first $${FIRST:-0} $${ONLY:+--only $$ONLY} $${WRITER:+--writer $$WRITER}
 
 .PHONY: fuzz-http
 fuzz-http: install ## Ask a worker EXAMPLES times what each part of the HTTP document allows.

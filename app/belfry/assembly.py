@@ -7,7 +7,9 @@ import os
 import signal
 import socket
 import sys
-from typing import TypeVar
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple, TypeVar
 
 import structlog
 from prometheus_client import CollectorRegistry
@@ -34,16 +36,18 @@ from belfry.delivery.setup import (
 )
 from belfry.group.group import Group
 from belfry.group.heartbeats import Heartbeats
-from belfry.group.membership import membership_app
+from belfry.group.membership import MembershipApp, membership_app
 from belfry.host.clock import SystemClock
 from belfry.host.memory import look_for_cycles_rarely, spare_memory
+from belfry.host.passing import Streams
 from belfry.partitions.owner import WorkerPort
 from belfry.partitions.supervisor import Owners
-from belfry.process.cluster_start import find
+from belfry.process.cluster_start import ClusterState, find, homes
 from belfry.process.data_folder import RefusedToStart, only_one_in
 from belfry.process.front import Front
 from belfry.process.half_settings import HalfConfigured, refuse_half_settings
 from belfry.process.sharing import Shared, share
+from belfry.process.table_view import held_partitions
 from belfry.process.view import Running, View
 from belfry.process.worker import StopRequest, WorkerProcess, requests_through
 from belfry.schedules.outcomes import Outcome
@@ -88,14 +92,14 @@ def run_worker(settings: DeliverySettings) -> int:
             found = find(settings)
             registry, frames = found.registry, found.frames
             audit.start(frames.audit, registry)
-            dispatcher = dispatcher_of(settings, frames, registry, means, metrics.delivered)
+            if isinstance(settings, Settings):
+                group = _group(settings, identity.worker_id, reached)
+                configured = parts, means
+                make = partial(_worker, settings, found, clock, metrics, group, configured)
+                return asyncio.run(_run(make, view, group))
+            dispatcher = dispatcher_of(settings, found.frames, registry, means, metrics.delivered)
             delivering.show(dispatcher)
-            if not isinstance(settings, Settings):
-                return asyncio.run(deliver_until_asked(dispatcher))
-            group = _group(settings, identity.worker_id, reached)
-            shared = share(settings, found, clock, metrics, group)
-            front = Front(shared.opener, parts, (frames.request, frames.lifecycle), group)
-            return asyncio.run(_run(shared, view, front, group, dispatcher))
+            return asyncio.run(deliver_until_asked(dispatcher))
     except (RefusedToStart, HttpAddressError) as error:
         log.critical("refused to start", reason=str(error))
         return 1
@@ -142,15 +146,45 @@ def _group(settings: Settings, name: str, url: str) -> Group:
     return Group(standing, static=settings.group_instance_id is not None)
 
 
-async def _run(
-    shared: Shared, view: View, front: Front, group: Group, dispatcher: Dispatcher
-) -> int:
+class _Worker(NamedTuple):
+    """The parts of a worker that is to run."""
+
+    app: MembershipApp
+    shared: Shared
+    front: Front
+    dispatcher: Dispatcher
+
+
+def _worker(
+    settings: Settings,
+    found: ClusterState,
+    clock: SystemClock,
+    metrics: Metrics,
+    group: Group,
+    configured: tuple[ApiDependencies, SenderDependencies],
+) -> _Worker:
+    """Make the parts of a worker; what they read comes through the agents of its application."""
+    frames, (parts, means) = found.frames, configured
+    app = membership_app(settings, group, homes(found.admin, settings.topic("changelog")))
+    carries = app.carries
+    streams = Streams(carries.policies.pass_through, carries.tenant_inputs.pass_through)
+    shared = share(settings, found, clock, metrics, group, streams)
+    heads = frames.request, frames.lifecycle
+    front = Front(shared.opener, parts, heads, group, carries.history.pass_through)
+    told, through = metrics.delivered, carries.deliveries.pass_through
+    dispatcher = dispatcher_of(settings, frames, found.registry, means, told, through)
+    return _Worker(app, shared, front, dispatcher)
+
+
+async def _run(make: Callable[[], _Worker], view: View, group: Group) -> int:
+    # Faust's services belong to the event loop in which they are made.
+    app, shared, front, dispatcher = make()
     opener, guard, outputs = shared
     settings, app_id = opener.settings, opener.settings.cluster.app_id
     stop = StopRequest()
-    app = membership_app(settings, group, opener.partitions)
+    stop.on_signals()
     port = WorkerPort(
-        hand_over=requests_through(app.requests),
+        hand_over=requests_through(app.carries.requests),
         refused=stop.refused,
         committed=front.committed,
         is_asked=front.is_asked,
@@ -163,7 +197,10 @@ async def _run(
     )
     owners = Owners(opener, shared.runners(port), group, heartbeats)
     process = WorkerProcess(app, group, opener, guard, owners, stop)
-    opener.policies.start()
+    app.schedules.connect(held_partitions(owners, opener))
+    await app.carries.start()
+    # It waits until all policies have come through their agent.
+    await asyncio.to_thread(opener.policies.start)
     outputs.start()
     opener.watch.start()
     front.start(owners)

@@ -5,6 +5,7 @@ Chromium is Debian's; axe-core looks for what people who see or hear little cann
 
 from __future__ import annotations
 
+import http.client
 import json
 import shutil
 from collections.abc import Iterator
@@ -14,7 +15,8 @@ import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from belfry.api.auth.keys import digest, new_key
-from tests.acceptance.harness.site import Site, now_ms
+from tests.acceptance.harness.reading import Record
+from tests.acceptance.harness.site import Site, now_ms, wait_for
 from tests.acceptance.harness.worker import Worker
 from tests.architecture.tree import ROOT
 
@@ -34,17 +36,27 @@ VIEWS: Final = (
     "/console/create?tenant=demo",
     "/console/tenants?tenant=demo",
     "/console/cluster",
+    "/console/rejections?tenant=demo",
+    "/console/deliveries?tenant=demo",
+    "/console/edit?tenant=demo&id=daily",
+    "/console/bulk?tenant=demo",
 )
 
 
 @pytest.fixture(scope="module")
-def worker(kafka: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worker]:
+def site(kafka: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    home = tmp_path_factory.mktemp("console")
+    with Site(kafka, f"console-{now_ms()}", home, LIFECYCLE="ALL") as site:
+        yield site
+
+
+@pytest.fixture(scope="module")
+def worker(site: Site) -> Worker:
     keys = [
         {"name": "o", "sha256": digest(KEY), "tenants": ["*"], "role": "operate"},
         {"name": "v", "sha256": digest(VIEWER), "tenants": ["demo"], "role": "read"},
     ]
-    with Site(kafka, f"console-{now_ms()}", tmp_path_factory.mktemp("console")) as site:
-        yield site.worker(HTTP_API_KEYS=json.dumps(keys)).start().wait_ready()
+    return site.worker(HTTP_API_KEYS=json.dumps(keys)).start().wait_ready()
 
 
 @pytest.fixture(scope="module")
@@ -118,14 +130,136 @@ def _confirm(page: Page, action: str) -> None:
     page.click(f"#do-{action} .confirm")
 
 
-def test_actions_are_confirmed_and_show_what_became(tab: Tab) -> None:
+def test_actions_are_confirmed_and_show_what_became(tab: Tab, site: Site) -> None:
     tab.open("/console/schedule?tenant=demo&id=daily")
     _confirm(tab.page, "pause")
     tab.page.wait_for_selector(".state:has-text('PAUSED')")
     _confirm(tab.page, "resume")
     tab.page.wait_for_selector(".state:has-text('PENDING')")
     _confirm(tab.page, "trigger")
-    tab.page.wait_for_selector("dialog:not([open])", state="attached")
+    shown_at_last(tab, "/console/schedule?tenant=demo&id=daily", ".events", "TRIGGERED: a test")
+    # The extra fire is there as well, besides the one of the first schedule.
+    found = wait_for("the extra fire", lambda: by_schedule(site, b"daily"))
+    assert [record.header("belfry-occurrence") for record in found] == [b"-1"]
+
+
+def by_schedule(site: Site, schedule_id: bytes) -> list[Record]:
+    fired = site.fired("demo")
+    return [each for each in fired if each.header("belfry-schedule-id") == schedule_id]
+
+
+def shown_at_last(tab: Tab, path: str, where: str, text: str) -> None:
+    """Open a page until it shows a text: histories are a second or so behind."""
+
+    def shown() -> bool:
+        tab.open(path)
+        return any(text in each for each in tab.page.locator(where).all_inner_texts())
+
+    wait_for(text, shown)
+
+
+def asked(worker: Worker, method: str, path: str, body: Any = None) -> Any:
+    """The API's answer to the operator; `body` is JSON."""
+    connection = http.client.HTTPConnection("127.0.0.1", worker.http_port, timeout=30)
+    headers = {"authorization": f"Bearer {KEY}", "content-type": "application/json"}
+    sent = None if body is None else json.dumps(body)
+    connection.request(method, f"/v1/tenants/{path}", sent, headers)
+    answer = connection.getresponse()
+    told = json.loads(answer.read())
+    assert answer.status < 300, told
+    return told
+
+
+def test_a_schedule_is_edited_unless_somebody_else_was_quicker(tab: Tab, worker: Worker) -> None:
+    page = tab.page
+    tab.open("/console/schedule?tenant=demo&id=daily")
+    page.click("#edit")
+    page.wait_for_selector("h1:has-text('Edit daily')")
+    assert page.input_value("[name=payload]") == HOSTILE
+    page.fill("[name=when]", "30 3 * * *")
+    page.fill("[name=reason]", "later")
+    page.click("#preview-button")
+    page.wait_for_selector("#preview li >> nth=9")
+    page.click("#save-button")
+    page.wait_for_selector("h1:text-is('daily')")
+    told = asked(worker, "GET", "demo/schedules/daily")
+    assert (told["cron"], told["timezone"], told["version"]) == ("30 3 * * *", "Europe/Paris", 2)
+    assert told["payload_text"] == HOSTILE
+    tab.open("/console/edit?tenant=demo&id=daily")
+    asked(worker, "PUT", "demo/schedules/daily", {"cron": "0 4 * * *", "payload_text": "theirs"})
+    page.fill("[name=when]", "0 5 * * *")
+    page.click("#save-button")
+    page.wait_for_selector("text=Somebody else was quicker")
+    assert asked(worker, "GET", "demo/schedules/daily")["cron"] == "0 4 * * *"
+    # What the browser says of a refusal is no complaint of the page.
+    tab.complaints = [each for each in tab.complaints if "412" not in each]
+
+
+def test_a_fire_is_acknowledged(tab: Tab, worker: Worker) -> None:
+    body = {"schedule_id": "job", "delay_ms": 100, "group": "g", "serial": True}
+    asked(worker, "POST", "demo/schedules", body)
+    address = "/console/schedule?tenant=demo&id=job"
+    shown_at_last(tab, address, ".panel", "waits to be acknowledged")
+    tab.page.check(".panel [type=checkbox]")
+    tab.page.fill(".panel [name=reason]", "done by hand")
+    tab.page.click(".acknowledge")
+    tab.page.wait_for_selector(".acknowledge", state="detached")
+    assert asked(worker, "GET", "demo/locks")["locks"] == []
+
+
+def test_many_are_counted_confirmed_and_paused(tab: Tab, worker: Worker) -> None:
+    page = tab.page
+    for number in range(3):
+        body = {"schedule_id": f"many/{number}", "at": "2040-01-01T09:00:00Z"}
+        asked(worker, "POST", "demo/schedules", body)
+    tab.open("/console/schedules?tenant=demo&prefix=many/")
+    page.click("#bulk")
+    page.wait_for_selector("option:has-text('Pause 3')", state="attached")
+    page.fill("[name=confirmed]", "3")
+    page.fill("[name=reason]", "a freeze")
+    page.click("#bulk-go")
+    page.wait_for_selector("#run:has-text('3 of 3, 3 PAUSED. This is the end.')")
+    assert page.locator("#run tbody tr").count() == 3
+    assert asked(worker, "GET", "demo/schedules/many%2F1")["state"] == "PAUSED"
+
+
+def test_a_rejected_request_is_shown_with_reason_source_and_sample(tab: Tab, site: Site) -> None:
+    site.ask("demo", "bad", kind="CRON", cron=HOSTILE, payload=HOSTILE.encode())
+    site.send(b"no request", key=b"k")
+    shown_at_last(tab, "/console/rejections?tenant=demo", "h2", "bad_cron")
+    tab.page.click("summary")
+    assert HOSTILE in tab.page.inner_text("pre >> nth=0")
+    assert site.topic("schedules") in tab.page.inner_text("main")
+    assert "not_a_request" not in tab.page.inner_text("main")
+    shown_at_last(tab, "/console/rejections", "h2", "not_a_request")
+
+
+def test_a_late_event_and_its_cause_are_three_clicks_away(tab: Tab, worker: Worker) -> None:
+    page = tab.page
+    asked(worker, "PUT", "slow", {"paused": True})
+    asked(worker, "POST", "slow/schedules", {"schedule_id": "late", "delay_ms": 0})
+    tab.open("/")
+    page.click(".tenants >> text=slow")
+    page.click("tbody >> text=late")
+    page.wait_for_selector(".state:has-text('paused')")
+    page.click("#policy")
+    page.wait_for_selector(".state.bad:has-text('pauses this tenant')")
+
+
+def test_a_hidden_tab_asks_for_nothing(tab: Tab) -> None:
+    page = tab.page
+    page.clock.install()
+    tab.open("/")
+    asked_for: list[str] = []
+    page.on("request", lambda request: asked_for.append(request.url))
+    page.evaluate(
+        "Object.defineProperty(document, 'hidden', {get: () => true, configurable: true})"
+    )
+    page.clock.run_for(30_000)
+    assert asked_for == []
+    page.evaluate("delete document.hidden")
+    with page.expect_request(lambda request: "fired=" in request.url):
+        page.clock.run_for(6_000)
 
 
 def test_keys_lead_everywhere(tab: Tab) -> None:

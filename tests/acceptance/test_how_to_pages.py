@@ -14,7 +14,7 @@ from typing import Final
 import pytest
 
 from belfry.devstack import Stack, free_port
-from belfry.devstack.worker import Worker
+from belfry.devstack.stack import Worker
 from tests.acceptance.harness import java_tools
 from tests.acceptance.test_readme_commands import Shell, Step, steps
 from tests.architecture.tree import ROOT

@@ -24,7 +24,7 @@ import pytest
 from belfry.client import Client, Events
 from belfry.devstack import Stack
 from belfry.devstack.ports import free_port
-from belfry.devstack.worker import Worker
+from belfry.devstack.stack import Worker
 from tests.architecture.tree import ROOT, markdown
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]

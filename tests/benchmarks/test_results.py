@@ -9,10 +9,8 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
-from belfry.bench.plan import BenchPlan
-from belfry.bench.report import BenchRuns
-from belfry.bench.result import Result
-from belfry.bench.sweep import SWEEPS, curve
+from belfry.bench.plan import SWEEPS, BenchPlan, curve
+from belfry.bench.result import BenchRuns, Result
 
 ROOT = Path(__file__).parents[2]
 PLAN = BenchPlan("ingest")

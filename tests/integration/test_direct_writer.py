@@ -39,8 +39,9 @@ Record = tuple[int, bytes | None, bytes | None, list[tuple[str, bytes]]]
 class Place:
     """Topics of one test, and producers of one transactional id."""
 
-    def __init__(self, servers: str, name: str, codec: str) -> None:
+    def __init__(self, servers: str, name: str, codec: str, replicas: int = 1) -> None:
         self.servers = servers
+        self.replicas = replicas
         self.name = name
         self.loop = WriterLoop()
         self.reach = MagicMock()
@@ -57,7 +58,9 @@ class Place:
         self._made: list[Any] = []
 
     def create(self, *names: str, **config: str) -> None:
-        new = [NewTopic(self.topic(each), PARTITIONS, 1, config=config) for each in names]
+        new = [
+            NewTopic(self.topic(each), PARTITIONS, self.replicas, config=config) for each in names
+        ]
         for future in self.admin.create_topics(new).values():
             future.result(WAIT_S)
 

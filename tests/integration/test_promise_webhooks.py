@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import subprocess
@@ -132,6 +133,24 @@ def test_what_was_given_up_is_listed_and_delivered_again(site: Site, receiver: R
     first, again = receiver.at(f"{path}/one")
     assert (first.id, first.body) == (again.id, again.body)
     assert len(receiver.at(f"{path}/two")) == 1
+    # The same over HTTP: by the place of the letter.
+    letters = told(site, "GET", "late/dead-letters")["deliveries"]
+    assert {each["schedule_id"] for each in letters} == {"one", "two"}
+    (two,) = [each for each in letters if each["schedule_id"] == "two"]
+    assert (two["state"], two["attempt"], two["code"]) == ("given_up", 1, "http_status")
+    assert told(site, "POST", f"late/dead-letters/{two['id']}/replay") == {"replayed": 1}
+    wait_ends(site, "late", 4)
+    assert len(receiver.at(f"{path}/two")) == 2
+    for place in ("all/dead-letters/" + two["id"], "late/dead-letters/0-999999"):
+        assert told(site, "POST", f"{place}/replay")["status"] == 404
+    assert told(site, "GET", "late/deliveries")["deliveries"] == []
+
+
+def told(site: Site, method: str, path: str) -> Any:
+    """What the worker answers about tenants."""
+    connection = http.client.HTTPConnection("127.0.0.1", site.workers[0].http_port, timeout=30)
+    connection.request(method, f"/v1/tenants/{path}")
+    return json.loads(connection.getresponse().read())
 
 
 def deliveries(site: Site, *words: str) -> str:
@@ -161,13 +180,21 @@ def test_what_has_no_end_is_found_and_delivered_again(
             site.ask("demo", schedule, at=now_ms(), http_targets=[target])
         site.wait_fired("demo", 2)
         assert unended(site) == {"done": "waiting", "later": "waiting"}
+        assert states(site) == unended(site)
         assert unended(site, "--older", "1h") == {}
         site.worker(ROLE="deliver").start().wait_ready()
         wait_for("a retry", lambda: unended(site) == {"later": "retrying"}, 30)
+        assert states(site) == unended(site)
         replayed = deliveries(site, "replay", "demo", "--all", "--open", "--older", "0s")
         assert "replayed 1" in replayed
         wait_ends(site, "demo", 2)
         assert unended(site) == {}
+
+
+def states(site: Site) -> dict[str, str]:
+    """The deliveries without an end that HTTP shows, by schedule."""
+    found = told(site, "GET", "demo/deliveries")["deliveries"]
+    return {each["schedule_id"]: each["state"] for each in found}
 
 
 def unended(site: Site, *words: str) -> dict[str, str]:

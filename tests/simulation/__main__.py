@@ -14,6 +14,7 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 from hashlib import blake2b
 from time import monotonic, process_time
 
@@ -26,7 +27,7 @@ def main() -> int:
         os.environ["PYTHONHASHSEED"] = "0"
         os.execv(sys.executable, [sys.executable, "-m", "tests.simulation", *sys.argv[1:]])
     asked = _asked()
-    return _run(range(asked.first, asked.first + asked.seeds), asked.only, asked.stop)
+    return _run(range(asked.first, asked.first + asked.seeds), asked)
 
 
 def _asked() -> argparse.Namespace:
@@ -34,15 +35,23 @@ def _asked() -> argparse.Namespace:
     parser.add_argument("--seeds", type=int, default=1000, help="how many seeds")
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--only", help="names of scenarios, separated by commas; all unless given")
+    parser.add_argument(
+        "--writer", choices=("librdkafka", "direct"), help="who writes; drawn unless given"
+    )
     parser.add_argument("--stop", action="store_true", help="end at the first finding")
     return parser.parse_args()
 
 
-def _run(seeds: Iterable[int], only: str | None, stop: bool) -> int:
+def _run(seeds: Iterable[int], asked: argparse.Namespace) -> int:
     from tests.simulation.run import simulate
     from tests.simulation.scenario import scenarios
 
-    chosen = [each for each in scenarios() if not only or each.name in only.split(",")]
+    given = {"transaction_writer": asked.writer} if asked.writer else {}
+    chosen = [
+        replace(each, settings=each.settings | given)
+        for each in scenarios()
+        if not asked.only or each.name in asked.only.split(",")
+    ]
     started, cpu = monotonic(), process_time()
     bad, prints = 0, blake2b(digest_size=8)
     sums: Counter[str] = Counter()
@@ -57,7 +66,7 @@ def _run(seeds: Iterable[int], only: str | None, stop: bool) -> int:
         if report.problems:
             bad += 1
             _show(report.scenario, seed, report.problems)
-            if stop:
+            if asked.stop:
                 break
     print(
         f"{sums['seeds']} seeds, {sums['requests']} requests, {sums['fired']} fired,"

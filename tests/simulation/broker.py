@@ -24,6 +24,7 @@ from tests.simulation.stage import Stage, Task
 
 T0: Final = 1_800_000_000_000  # 2027-01-15T08:00:00Z, on a minute's edge
 Headers = list[tuple[str, bytes | None]]
+Record = tuple[bytes | None, bytes | None, Headers | None]
 
 
 class Refused(Exception):
@@ -36,7 +37,10 @@ class Refused(Exception):
 
 @dataclass(eq=False, slots=True)
 class Txn:
-    """One transaction: `outcome` is empty while nothing is decided."""
+    """One transaction: `outcome` is empty while nothing is decided.
+
+    `in_batches`: its records came partition by partition, so nothing says which of two was first.
+    """
 
     producer: str
     epoch: int
@@ -46,6 +50,7 @@ class Txn:
     number: int = 0
     decided_ms: float = 0.0
     timeout_ms: float = 0.0
+    in_batches: bool = False
 
 
 class Entry(NamedTuple):
@@ -116,11 +121,18 @@ class Log:
 
 @dataclass(slots=True)
 class Coordinated:
-    """What the coordinator knows of a transactional id."""
+    """What the coordinator knows of a transactional id.
+
+    `ended` is the epoch whose EndTxn gave the present one, `replaced` the one that an
+    InitProducerId named; both are -1 for none.
+    """
 
     epoch: int = -1
     txn: Txn | None = None
     last_outcome: str = ""
+    timeout_ms: float = 0.0
+    ended: int = -1
+    replaced: int = -1
 
 
 class Broker:
@@ -134,6 +146,7 @@ class Broker:
         self.coordinated: dict[str, Coordinated] = {}
         self.anchors: dict[tuple[str, str, int], str] = {}
         self.made: dict[str, int] = {}
+        self.own_epochs = False
         self.order = 0
         self.decided = 0
 
@@ -157,7 +170,7 @@ class Broker:
     def append(
         self,
         log: Log,
-        record: tuple[bytes | None, bytes | None, Headers | None],
+        record: Record,
         txn: Txn | None = None,
     ) -> Entry:
         """Append a record; outside of a transaction it is committed."""
@@ -179,7 +192,7 @@ class Broker:
         known = self.coordinated.setdefault(name, Coordinated())
         if known.txn is not None and not known.txn.outcome:
             known.epoch += 1
-            self._decide(known, "abort")
+            self.decide(known, "abort")
         while known.txn is not None:
             wait(5.0)
         known.epoch += 1
@@ -189,24 +202,37 @@ class Broker:
         self,
         producer: tuple[str, int],
         place: tuple[str, int],
-        records: Sequence[tuple[bytes | None, bytes | None, Headers | None]],
+        records: Sequence[Record],
         timeout_ms: float,
     ) -> list[Entry]:
         """Append records to one partition within the producer's transaction."""
-        known = self._known(producer)
+        self._known(producer)
         topic, partition = place
         if topic in self.refused:
             raise Refused("refused", self.refused[topic])
         log = self.log(topic, partition)
+        txn = self.begin(producer, timeout_ms)
+        if txn.outcome:
+            raise Refused("state", "the transaction is being ended")
+        self.touch(txn, log)
+        return self.append_all(txn, log, records)
+
+    def begin(self, producer: tuple[str, int], timeout_ms: float) -> Txn:
+        """The transaction that is under way, or a new one."""
+        known = self.coordinated[producer[0]]
         if known.txn is None:
             known.txn = Txn(*producer, self.stage.now_ms, timeout_ms=timeout_ms)
             self._expire_later(known, known.txn, timeout_ms)
-        txn = known.txn
-        if txn.outcome:
-            raise Refused("state", "the transaction is being ended")
+        return known.txn
+
+    def touch(self, txn: Txn, log: Log) -> None:
+        """Add a partition to a transaction: it gets a marker, whether or not records come."""
         if log not in txn.touched:
             txn.touched.append(log)
-            log.open[txn] = log.end
+
+    def append_all(self, txn: Txn, log: Log, records: Sequence[Record]) -> list[Entry]:
+        """Append records of a transaction, undecided."""
+        log.open.setdefault(txn, log.end)
         return [self.append(log, record, txn) for record in records]
 
     def busy(self, name: str) -> bool:
@@ -222,7 +248,7 @@ class Broker:
             if ended not in ("", outcome):
                 raise Refused("state", f"the transaction has ended by {ended}")
             return
-        self._decide(known, outcome)
+        self.decide(known, outcome)
 
     def _known(self, producer: tuple[str, int]) -> Coordinated:
         name, epoch = producer
@@ -231,7 +257,8 @@ class Broker:
             raise Refused("fenced", f"{name}: epoch {epoch} is older than {known.epoch}")
         return known
 
-    def _decide(self, known: Coordinated, outcome: str) -> None:
+    def decide(self, known: Coordinated, outcome: str) -> None:
+        """Decide the open transaction at once; its markers are written later, one by one."""
         txn = known.txn
         assert txn is not None
         self.decided += 1
@@ -242,7 +269,7 @@ class Broker:
         def mark(log: Log) -> None:
             self.order += 1
             marker = Entry(log.end, self.now_ms(), None, None, None, txn, self.order, True)
-            log.open.pop(txn)
+            log.open.pop(txn, None)
             log.add(marker)
             self._wake(log)
             left.remove(log)
@@ -256,6 +283,6 @@ class Broker:
         def expire() -> None:
             if known.txn is txn and not txn.outcome:
                 known.epoch += 1
-                self._decide(known, "abort")
+                self.decide(known, "abort")
 
         self.stage.later(timeout_ms, expire)

@@ -28,6 +28,8 @@ class Weather:
     lost_batch: float = 0.0
     no_answer: float = 0.0
     eager: float = 0.2
+    partial: float = 0.01
+    moved: float = 0.005
 
     def latency_ms(self) -> float:
         """How long a message travels."""
@@ -40,7 +42,7 @@ class Weather:
         return chance > 0 and self.random.random() < chance
 
     def end_fate(self) -> str:
-        """What becomes of an EndTxn: ok, late, lost or unheard."""
+        """What becomes of an EndTxn, or a direct writer's request: ok, late, lost or unheard."""
         for chance, fate in (
             (self.late_end, "late"),
             (self.lost_end, "lost"),
@@ -53,7 +55,7 @@ class Weather:
     def calm(self) -> None:
         """No more faults."""
         self.slow = self.late_end = self.lost_end = self.lost_reply = 0.0
-        self.lost_batch = self.no_answer = 0.0
+        self.lost_batch = self.no_answer = self.partial = self.moved = 0.0
 
 
 @dataclass(slots=True)

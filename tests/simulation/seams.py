@@ -21,7 +21,8 @@ from confluent_kafka.admin import AdminClient
 import belfry.assembly  # noqa: F401  # with it comes the whole shell
 from belfry.host import rocks
 from belfry.kafka import broker_features, fetcher, open_transactions
-from tests.simulation import admin, clients, disk, fetching, primitives, readers
+from belfry.transactions import brokers, loop
+from tests.simulation import admin, clients, direct, disk, fetching, primitives, readers
 
 REPLACED: Final[list[tuple[Any, Any]]] = [
     (threading.Event, primitives.SimEvent),
@@ -41,6 +42,8 @@ REPLACED: Final[list[tuple[Any, Any]]] = [
     (fetcher.Fetcher, fetching.SimFetcher),
     (open_transactions.open_transactions, admin.open_transactions),
     (broker_features.ask_brokers, admin.ask_brokers),
+    (brokers.Cluster, direct.SimCluster),
+    (loop.WriterLoop, direct.SimWriterLoop),
     (rocks.RocksMap, disk.SimRocks),
     (rocks.wipe, disk.wipe),
     (rocks.move, disk.move),
@@ -54,6 +57,7 @@ ROOMS: Final = (
     "belfry.policies.",
     "belfry.process.",
     "belfry.recovery.",
+    "belfry.transactions.",
     "belfry.assembly",
 )
 # Faust lives on an event loop of its own; the simulator has its own group.

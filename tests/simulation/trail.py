@@ -39,7 +39,10 @@ class Manifest(NamedTuple):
 
 @dataclass(slots=True)
 class Step:
-    """One committed transaction of a partition and all that it wrote."""
+    """One committed transaction of a partition and all that it wrote.
+
+    `places` are the output partitions of fired records, by their order.
+    """
 
     partition: int
     index: int
@@ -50,6 +53,7 @@ class Step:
     told: list[dict[str, Any]] = field(default_factory=list)
     rejected: list[Entry] = field(default_factory=list)
     manifests: int = 0
+    places: dict[int, int] = field(default_factory=dict)
 
 
 def headers_of(entry: Entry) -> dict[str, bytes]:
@@ -88,13 +92,15 @@ def _outputs(world: World, steps: dict[Txn, Step]) -> None:
     # Requests need no transaction, and neither does a stranger where one writes.
     strangers = world.scenario.faults.get("write_in_changelog")
     unbound = (REQUESTS, CHANGELOG) if strangers else (REQUESTS,)
-    for topic in sorted(world.broker.topics):
+    for topic, logs in sorted(world.broker.topics.items()):
+        places = {entry.order: log.partition for log in logs for entry in log.history}
         for entry in world.committed(topic):
             step = None if entry.txn is None else steps.get(entry.txn)
             if step is None:
                 assert topic in unbound, f"{topic}: {entry} has no transaction"
             elif topic.startswith(FIRED):
                 step.fired.append((topic, entry))
+                step.places[entry.order] = places[entry.order]
             elif topic == "belfry.lifecycle":
                 reader = BytesIO((entry.value or b"")[10:])
                 event: Any = fastavro.schemaless_reader(reader, _LIFECYCLE, None)

@@ -30,8 +30,13 @@ class World:
         self.load = Load(self.broker, Random(f"{seed}/load"), scenario.partitions, scenario.rhythms)
         self.weather = Weather(Random(f"{seed}/weather"), **scenario.weather)
         level = self.random.choice(("ALL", "FAILURES"))
+        # Draws of their own: whoever writes, the rest of a seed stays as it is.
+        writers = Random(f"{seed}/writer")
+        writer = writers.choice(("librdkafka", "direct"))
+        self.broker.own_epochs = writers.random() < 0.5
         self.settings = settings_of(
-            scenario.partitions, **{"lifecycle": level, **scenario.settings}
+            scenario.partitions,
+            **{"lifecycle": level, "transaction_writer": writer, **scenario.settings},
         )
         self.group = Group(
             self.stage,

@@ -1,12 +1,18 @@
-"""What a benchmark is asked to do."""
+"""What a benchmark is asked to do, and curves: the same benchmark with one thing varied."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
 EXACTLY_ONCE: Final = "EXACTLY_ONCE"
 COMMON_TOPIC: Final = "common"
+SWEEPS: dict[str, tuple[str, tuple[int, ...]]] = {
+    "pending": ("pending", (0, 10_000, 100_000, 1_000_000, 5_000_000, 10_000_000)),
+    "payload": ("payload_bytes", (16, 100, 400, 2_000, 10_000)),
+    "partitions": ("partitions", (1, 2, 4, 8, 16)),
+    "tenants": ("tenants", (1, 10, 100, 1_000)),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,3 +32,16 @@ class BenchPlan:
     kind: str = "AT"
     guarantee: str = EXACTLY_ONCE
     common_topic: bool = False
+
+
+def curve(plan: BenchPlan, sweep: str, steps: tuple[int, ...] = ()) -> list[tuple[BenchPlan, int]]:
+    """The plans of a curve with the value that each varies: ingest, or fire for tenants.
+
+    Raises `ValueError` where there is no such curve.
+    """
+    if sweep not in SWEEPS:
+        raise ValueError(f"sweep {sweep!r}: choose one of {', '.join(SWEEPS)}")
+    name, usual = SWEEPS[sweep]
+    bench = "fire" if sweep == "tenants" else "ingest"
+    changes: list[dict[str, Any]] = [{name: value} for value in steps or usual]
+    return [(replace(plan, bench=bench, **change), change[name]) for change in changes]

@@ -1,11 +1,11 @@
-"""The benchmarks: each returns one `Result`."""
+"""The benchmarks: each returns one `Result`, of a belfry of its own."""
 
 from __future__ import annotations
 
 import gc
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import pairwise
 from typing import Final
@@ -18,6 +18,7 @@ from belfry.bench.plan import BenchPlan
 from belfry.bench.result import Result
 from belfry.bench.trail import LoggedTransaction, read_trail
 from belfry.bench.workload import Workload, write
+from belfry.settings import Settings
 
 RAW_RECORDS: Final = 10_000
 HOUR_MS: Final = 3_600_000
@@ -227,3 +228,10 @@ BENCHES: Final[dict[str, Callable[[BenchCluster, BenchPlan], Result]]] = {
     "restart": restart,
     "raw": raw,
 }
+
+
+def repeat(settings: Settings, plan: BenchPlan, runs: int) -> Iterator[Result]:
+    """So many runs of a plan, each on a belfry of its own."""
+    for _ in range(runs):
+        with BenchCluster(settings, plan.workers, plan.partitions) as cluster:
+            yield BENCHES[plan.bench](cluster, plan)

@@ -110,9 +110,9 @@ def bench(
     """
     from dataclasses import replace
 
-    from belfry.bench.plan import BenchPlan
-    from belfry.bench.report import BenchRuns, lines
-    from belfry.bench.sweep import curve, repeat
+    from belfry.bench.plan import BenchPlan, curve
+    from belfry.bench.result import BenchRuns, lines
+    from belfry.bench.runs import repeat
 
     plan = BenchPlan(
         bench=str(which),

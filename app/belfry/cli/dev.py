@@ -24,9 +24,8 @@ import typer
 
 from belfry.devstack import DevStackError, Stack, StartCancelledError, open_stack
 from belfry.devstack.artifacts import prepare
-from belfry.devstack.stack import StackPorts, moved_port
-from belfry.devstack.stopping import StopSignals
-from belfry.devstack.worker import Worker
+from belfry.devstack.child import StopSignals
+from belfry.devstack.stack import StackPorts, Worker, moved_port
 
 DEFAULT_KAFKA_PORT = 9092
 WORKER_TIMEOUT_S = 120.0

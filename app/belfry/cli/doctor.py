@@ -16,8 +16,7 @@ import typer
 from belfry.cli.check import Check, Status
 from belfry.cli.doctor_changelog import changelog_checks
 from belfry.cli.doctor_group import group_checks
-from belfry.cli.doctor_identity import identity_checks
-from belfry.cli.doctor_settings import settings_checks
+from belfry.cli.doctor_kept import identity_checks, settings_checks
 from belfry.cli.doctor_tenants import tenant_checks
 from belfry.cli.doctor_transactions import transaction_checks
 from belfry.cli.failures import Exit

@@ -19,7 +19,6 @@ from belfry.cli import (
     events,
     recover,
     schedule,
-    schema,
     tenant,
     top,
     topics,
@@ -40,7 +39,7 @@ def program() -> typer.Typer:
     app = Program(name="belfry", epilog=EPILOG)
     app.callback()(root_options(belfry))
     for commands in (
-        *(dev, worker, schedule, events, deliveries, tenant, topics, schema),
+        *(dev, worker, schedule, events, deliveries, tenant, topics),
         *(doctor, audit, top, backup, recover, api_key, acls, bench),
     ):
         commands.register(app)

@@ -13,7 +13,7 @@ from belfry.cli.help import Program
 from belfry.cli.past import counts, of_tenant, statistics
 from belfry.cli.policies import kafka_policies, policies_of
 from belfry.cli.session import Session, with_session
-from belfry.cli.tenant_top import top
+from belfry.cli.top import tenant_top
 
 if TYPE_CHECKING:
     from belfry.cli.policies import PolicyStore
@@ -29,7 +29,7 @@ def register(app: typer.Typer) -> None:
     group.command("set")(with_session(set_))
     group.command("get")(with_session(get))
     group.command("list")(with_session(list_))
-    group.command("top")(with_session(top))
+    group.command("top")(with_session(tenant_top))
     group.command("counts")(with_session(counts))
     group.command("history")(with_session(of_tenant))
     group.command("statistics")(with_session(statistics))

@@ -1,7 +1,12 @@
-"""``belfry top``: the workers and their partitions, again and again."""
+"""``belfry top`` and ``belfry tenant top``: what workers do now, and whose events wait.
+
+Both ask one worker over HTTP, and that worker asks the others.  A worker that does not answer is
+named, so that nobody takes what is shown for all there is.
+"""
 
 from __future__ import annotations
 
+from enum import StrEnum
 from time import monotonic, sleep
 from typing import Annotated, Any, Final
 
@@ -10,9 +15,9 @@ import typer
 from belfry.cli.options import seconds
 from belfry.cli.remote import Remote
 from belfry.cli.session import Session, with_session
+from belfry.cli.shown import plain
 
 PAUSE_S: Final = 2.0
-
 Interval = Annotated[
     float | None,
     typer.Option(
@@ -75,4 +80,53 @@ def _partition(partition: dict[str, Any]) -> str:
         f"  {partition['partition']:>4}  {partition['state']:12}"
         f" {partition['pending']:>12,} pending"
         f"  {partition['ingest_lag_records']:>8,} to take in  next {oldest}"
+    )
+
+
+class By(StrEnum):
+    """What comes first."""
+
+    WAITING = "waiting"
+    PENDING = "pending"
+    FIRED = "fired"
+    REJECTED = "rejected"
+    LATENESS = "lateness"
+
+
+Order = Annotated[By, typer.Option("--by", help="What comes first.")]
+Most = Annotated[int, typer.Option("--limit", "-n", min=1, max=1000, metavar="N", help="So many.")]
+Only = Annotated[bool, typer.Option("--waiting", help="Those whose events wait, and no others.")]
+
+
+def tenant_top(
+    session: Session, *, by: Order = By.WAITING, limit: Most = 20, waiting: Only = False
+) -> None:
+    """Show the foremost tenants: pending, fires, refusals, lateness, and why their events wait.
+
+    Every tenant that has anything counts, with a policy or without. Counts are since the owners of
+    their partitions began.
+    """
+    only = "true" if waiting else None
+    found = Remote(session).get("/v1/tenants", sort=str(by), limit=limit, waiting=only)
+    for name in found["silent"]:
+        session.printer.note(f"{name} does not answer: what it owns is missing.")
+    if not found["figures"]:
+        session.printer.note("No tenant's events wait." if waiting else "There are no tenants yet.")
+    session.printer.many((each, line(each)) for each in found["figures"])
+
+
+def line(each: dict[str, Any]) -> str:
+    """A tenant in a line; a second one says why its events wait."""
+    mean_ms = each["late_seconds"] * 1000 / each["fired"] if each["fired"] else 0.0
+    told = (
+        f"{plain(each['tenant']):24} {each['pending']:>10,} pending"
+        f" {each['fired']:>10,} fired {each['rejected']:>8,} refused {mean_ms:>9,.0f} ms late"
+    )
+    wait = each["wait"]
+    if wait is None:
+        return told
+    oldest = f", the oldest due {wait['oldest_due_at']}" if wait["oldest_due_at"] else ""
+    return (
+        f"{told}\n{'':24} {wait['waiting']:,} due and waiting ({wait['cause']}) since"
+        f" {wait['since']}: {plain(wait['reason'])}{oldest}"
     )

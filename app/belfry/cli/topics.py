@@ -1,7 +1,12 @@
-"""``belfry topics``: create what is missing, and check what is there."""
+"""``belfry topics`` and ``belfry schema``: what a cluster needs before a worker starts.
+
+Topics lie in Kafka, schemas in the registry.  Both commands make what is missing and leave alone
+what is there; both `check` commands compare and end with exit code 1 where something is wrong.
+"""
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,6 +19,7 @@ from belfry.schedules.request import tenant_problem
 if TYPE_CHECKING:
     from belfry.kafka.topic_rules import TopicProblem
     from belfry.kafka.topics import TopicSpec
+    from belfry.registry.client import Registry
 
 
 def register(app: typer.Typer) -> None:
@@ -22,6 +28,10 @@ def register(app: typer.Typer) -> None:
     group.command("create")(with_session(create))
     group.command("check")(with_session(check))
     app.add_typer(group, name="topics", help="Create and check belfry's topics.")
+    schemas = Program()
+    schemas.command("register")(with_session(register_schemas))
+    schemas.command("check")(with_session(check_schemas))
+    app.add_typer(schemas, name="schema", help="Register and check belfry's schemas.")
 
 
 def create(
@@ -99,3 +109,47 @@ def problem_text(problem: TopicProblem) -> str:
     kind = "problem" if problem.fatal else "risk" if problem.checked else "skipped"
     why = f"\n{'':10}Why: {problem.why}." if problem.why else ""
     return f"{kind:9} {problem.topic}: {problem.what}.{why}\n{'':10}To do: {problem.cure}"
+
+
+def register_schemas(session: Session) -> None:
+    """Register belfry's schemas with compatibility FULL_TRANSITIVE.
+
+    What is registered already stays as it is.
+    """
+    from belfry.registry.subjects import publish_all, subjects
+
+    names = subjects(session.settings)
+    with closing(_registry(session)) as registry:
+        published = publish_all(registry, session.settings)
+    session.printer.many(
+        (
+            {"subject": subject, "schema": names[subject], "id": schema_id},
+            f"id {schema_id:<6} {subject}  {names[subject]}",
+        )
+        for subject, schema_id in published.items()
+    )
+
+
+def check_schemas(session: Session) -> int:
+    """Compare the registry with this release; exit code 1 on problems."""
+    from belfry.registry.subjects import check_all
+
+    with closing(_registry(session)) as registry:
+        found = check_all(registry, session.settings)
+    if not found:
+        session.printer.note(f"All subjects are as they should be at {registry.url}.")
+    session.printer.many(({"problem": each}, f"problem  {each}") for each in found)
+    return Exit.ERROR if found else Exit.OK
+
+
+def _registry(session: Session) -> Registry:
+    from belfry.registry.subjects import open_registry
+
+    registry = open_registry(session.settings)
+    if registry is None:
+        raise WrongUse(
+            "No schema registry is configured: give --schema-registry-url or set"
+            " BELFRY_SCHEMA_REGISTRY_URL. (belfry works without one, too: records then carry"
+            " Avro's single-object encoding.)"
+        )
+    return registry

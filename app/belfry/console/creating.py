@@ -25,7 +25,7 @@ KINDS: Final = {
     "cron": "By a cron expression, such as 30 2 * * SUN",
     "rrule": "By an RFC 5545 rule, such as FREQ=MONTHLY;BYDAY=-1FR",
 }
-NUMBERS: Final = frozenset({"delay_ms", "interval_ms"})
+NUMBERS: Final = frozenset({"delay_ms", "interval_ms", "max_fires"})
 TEXTS: Final = ("timezone", "start_at", "end_at")
 FIRST: Final = {"schedule_id": "first", "delay_ms": 5000, "payload_text": "hello, belfry"}
 FIRST_TENANT: Final = "demo"
@@ -41,7 +41,7 @@ async def preview(api: Api, request: Request) -> Shown:
     """What the rule in the form will do; a rule that cannot be is explained, not refused."""
     fields = await posted(request)
     try:
-        told = await api.post("/v1/preview", _rule(fields))
+        told = await api.post("/v1/preview", rule_of(fields))
     except ApiRefusal as refused:
         if refused.status != HTTPStatus.UNPROCESSABLE_ENTITY:
             raise
@@ -53,7 +53,7 @@ async def create(api: Api, request: Request) -> Response:
     """Create the schedule, and show it."""
     fields = await posted(request)
     tenant, schedule_id = needed(fields, "tenant"), needed(fields, "id")
-    body = _rule(fields) | {"schedule_id": schedule_id}
+    body = rule_of(fields) | {"schedule_id": schedule_id}
     body |= {name: fields[name] for name in ("event_type", "group", "reason") if name in fields}
     if "payload" in fields:
         body |= _payload(fields["payload"], as_json=fields.get("payload_form") == "json")
@@ -72,19 +72,20 @@ async def _made(api: Api, tenant: str, body: dict[str, Any]) -> Response:
     return gone_to("/console/schedule?" + urlencode(shown))
 
 
-def _rule(fields: dict[str, str]) -> dict[str, Any]:
+def rule_of(fields: dict[str, str]) -> dict[str, Any]:
+    """The rule that a form asks for, in the API's names; raises `ApiRefusal`."""
     kind = needed(fields, "kind")
     if kind not in KINDS:
         detail = f"{kind[:50]!r} is no kind of rule; there are {', '.join(KINDS)}."
         raise ApiRefusal(HTTPStatus.UNPROCESSABLE_ENTITY, "bad_kind", detail)
-    rule: dict[str, Any] = {kind: _number(kind, needed(fields, "when"))}
+    rule: dict[str, Any] = {kind: number_of(kind, needed(fields, "when"))}
     rule |= {name: fields[name] for name in TEXTS if name in fields}
     if "max_fires" in fields:
-        rule["max_fires"] = _number("interval_ms", fields["max_fires"])
+        rule["max_fires"] = number_of("max_fires", fields["max_fires"])
     return rule
 
 
-def _number(name: str, given: str) -> int | str:
+def number_of(name: str, given: str) -> int | str:
     """The number that a text says; the API explains what is none."""
     try:
         return int(given) if name in NUMBERS else given

@@ -26,6 +26,7 @@ LOOKS_MS: Final = (3_600_000, 86_400_000, None)
 MOST_PAGES: Final = 5
 LAST: Final = 10
 ACTING: Final = frozenset({"schedule", "admin", "operate"})
+ACTIVE: Final = ("PENDING", "PAUSED")
 RULE: Final = (*words.WHEN, "timezone", "start_at", "end_at")
 
 
@@ -96,7 +97,7 @@ def _ended(schedule_id: str, last: dict[str, Any]) -> dict[str, Any]:
 
 async def _preview(api: Api, found: dict[str, Any]) -> dict[str, Any] | None:
     """The rule in words and its next ten occurrences; None where it has come to its end."""
-    if found["state"] not in ("PENDING", "PAUSED") or "unreadable" in found:
+    if found["state"] not in ACTIVE or "unreadable" in found:
         return None
     if "at" in found or "delay_ms" in found:
         rule = {"at": found["due_at"]}

@@ -8,7 +8,17 @@ from __future__ import annotations
 from fastapi import APIRouter
 from starlette.types import ASGIApp
 
-from belfry.console import creating, one_schedule, overview, places, schedules, timeline
+from belfry.console import (
+    bulk,
+    creating,
+    editing,
+    kept,
+    one_schedule,
+    overview,
+    places,
+    schedules,
+    timeline,
+)
 from belfry.console.page import Pages, View
 
 
@@ -22,14 +32,22 @@ def console_routes(app: ASGIApp, *, is_open: bool) -> APIRouter:
         "/console/schedule": one_schedule.view,
         "/console/timeline": timeline.view,
         "/console/create": creating.view,
+        "/console/edit": editing.view,
+        "/console/bulk": bulk.view,
         "/console/tenants": places.tenants,
         "/console/cluster": places.cluster,
+        "/console/rejections": kept.rejections,
+        "/console/deliveries": kept.deliveries,
     }
     forms: dict[str, View] = {
         "/console/act": one_schedule.act,
         "/console/create": creating.create,
         "/console/preview": creating.preview,
+        "/console/edit": editing.save,
+        "/console/bulk": bulk.step,
+        "/console/edit-preview": editing.preview,
         "/console/first": creating.first,
+        "/console/replay": kept.replay,
     }
     for path, view in views.items():
         routes.add_api_route(path, pages.route(view), methods=["GET"], response_model=None)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import urlencode
 
 from starlette.requests import Request
 
 from belfry.console.asking import Api, tenant_path
+from belfry.console.one_schedule import ACTING
 from belfry.console.page import Shown
 from belfry.console.words import filled
 
@@ -20,7 +22,7 @@ async def view(api: Api, request: Request) -> Shown:
     """A page of a tenant's schedules."""
     asked = request.query_params
     tenant = asked.get("tenant", "").strip()
-    filters = {name: asked.get(name, "").strip() for name in FILTERS}
+    filters = filters_of(asked)
     me = await api.get("/v1/me")
     shown: dict[str, Any] = {
         "me": me,
@@ -29,11 +31,13 @@ async def view(api: Api, request: Request) -> Shown:
         "states": STATES,
         "schedules": [],
         "following": None,
+        "bulk": "/console/bulk?" + urlencode(given({"tenant": tenant, **filters})),
+        "may_act": me["role"] in ACTING,
         "examined": 0,
         "filtered": any(filters.values()),
     }
     if tenant:
-        query = {name: _instant(name, value) for name, value in filters.items()}
+        query = query_of(filters)
         cursor = asked.get("cursor", "")
         path = f"{tenant_path(tenant)}/schedules"
         found = await api.get(path, **query, limit=PAGE, cursor=cursor)
@@ -41,8 +45,18 @@ async def view(api: Api, request: Request) -> Shown:
         shown |= {"schedules": listed, "examined": found["examined"]}
         if found["cursor"]:
             kept = {"tenant": tenant, **filters, "cursor": found["cursor"]}
-            shown["following"] = "/console/schedules?" + urlencode(_given(kept))
+            shown["following"] = "/console/schedules?" + urlencode(given(kept))
     return "schedules.html", shown
+
+
+def filters_of(asked: Mapping[str, str]) -> dict[str, str]:
+    """The filters in an address; those that are not there are empty."""
+    return {name: asked.get(name, "").strip() for name in FILTERS}
+
+
+def query_of(filters: Mapping[str, str]) -> dict[str, str]:
+    """The same as the API takes them."""
+    return {name: _instant(name, value) for name, value in filters.items()}
 
 
 def _instant(name: str, value: str) -> str:
@@ -53,5 +67,6 @@ def _instant(name: str, value: str) -> str:
     return value
 
 
-def _given(fields: dict[str, str]) -> dict[str, str]:
+def given(fields: Mapping[str, str]) -> dict[str, str]:
+    """Fields that say something."""
     return {name: value for name, value in fields.items() if value}

@@ -105,6 +105,11 @@ def hex_dump(raw: bytes) -> str:
     return "\n".join(lines)
 
 
+def hex_dump_of(coded: str) -> str:
+    """The same of bytes in base64; cut where they are many."""
+    return hex_dump(b64decode(coded)[:MOST_SHOWN_BYTES])
+
+
 def _cut(text: str) -> str:
     if len(text) <= MOST_SHOWN_BYTES:
         return text

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
-from confluent_kafka import KafkaException, Producer
+from confluent_kafka import KafkaException, Message, Producer
 from confluent_kafka.admin import AdminClient
 
 from belfry.client.decoding import Decoder
@@ -41,19 +41,22 @@ def dead_letters(settings: SharedSettings) -> Iterator[Letter]:
     """
     decoder = Decoder("FiredEvent", look_in(open_registry(settings)), only=True)
     for message in records(settings, settings.topic("undelivered")):
-        (headers,) = headers_of([message])
-        given: Headers = headers or []
-        try:
-            work = work_of(message.key(), message.value(), given, decoder)
-        except NotADelivery:
-            continue
-        said = {name: (value or b"").decode(errors="replace") for name, value in given}
-        yield Letter(
-            work,
-            message.timestamp()[1],
-            said.get("belfry-error-code", ""),
-            said.get("belfry-error-reason", ""),
-        )
+        letter = letter_of(message, decoder)
+        if letter is not None:
+            yield letter
+
+
+def letter_of(message: Message, decoder: Decoder) -> Letter | None:
+    """The delivery in a record of what was given up; None where it never was one."""
+    (headers,) = headers_of([message])
+    given: Headers = headers or []
+    try:
+        work = work_of(message.key(), message.value(), given, decoder)
+    except NotADelivery:
+        return None
+    said = {name: (value or b"").decode(errors="replace") for name, value in given}
+    code, reason = said.get("belfry-error-code", ""), said.get("belfry-error-reason", "")
+    return Letter(work, message.timestamp()[1], code, reason)
 
 
 def records(settings: SharedSettings, topic: str) -> Iterator[Any]:

@@ -38,6 +38,7 @@ from belfry.delivery.work import (
     work_of,
 )
 from belfry.host.clock import SystemClock
+from belfry.host.passing import PassThrough, all_pass, at_once
 from belfry.kafka.record_headers import headers_of
 from belfry.settings import DeliverySettings
 from belfry.telemetry.limited import LimitedLogger
@@ -77,8 +78,13 @@ class Dispatcher:
         poster: Callable[[Finished], Poster],
         decoder: Decoder,
         told: Told = _untold,
+        through: PassThrough = at_once,
     ) -> None:
-        """`told` hears of what is counted: an outcome, and how many of it."""
+        """`told` hears of what is counted: an outcome, and how many of it.
+
+        What is read comes `through` an agent, where the process has one.
+        """
+        self._through = through
         self._settings = settings
         self._places = places
         self._decoder = decoder
@@ -152,12 +158,17 @@ class Dispatcher:
 
     def _turn(self, journal: Journal) -> None:
         messages = journal.read(self._room(), BUSY_S if self._under_way else IDLE_S)
-        if messages:
+        if messages and self._came_through(messages):
             self._take(messages)
         self._hand_in()
         self._collect(BUSY_S if self._under_way and not messages else 0.0)
         if self._due():
             self._write(journal)
+
+    def _came_through(self, messages: list[Message]) -> bool:
+        """Whether records have come through the agent of deliveries; False if asked to stop."""
+        topic = self._settings.topic("deliveries")
+        return all_pass(self._through, topic, messages, self._stopping)
 
     def _room(self) -> int:
         """How many more records may be read now."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
 from belfry.client.decoding import Decoder
 from belfry.delivery.dead_letters import REACH_S, Letter, partitions, records
@@ -47,16 +47,16 @@ def open_deliveries(settings: SharedSettings, before_ms: int) -> Iterator[Letter
 
     Raises ConnectionError and KafkaException.
     """
-    progress = _progress(settings)
+    progress = progress_of(settings)
     told = _ends(settings)
     latest: dict[tuple[str, int], Letter] = {}
     for seen in _seen(settings, progress):
         if seen.work.event.fired_at < before_ms:
-            _judge(seen, told, latest)
+            judge(seen, told, latest)
     yield from latest.values()
 
 
-def _judge(seen: DeliveryRecord, told: Ends, latest: dict[tuple[str, int], Letter]) -> None:
+def judge(seen: DeliveryRecord, told: Ends, latest: dict[tuple[str, int], Letter]) -> None:
     """Keep what is open of a delivery; its attempts come in any order."""
     event, state = seen.work.event, seen.work.state
     name = (event.fire_id, state.number)
@@ -75,7 +75,7 @@ def _judge(seen: DeliveryRecord, told: Ends, latest: dict[tuple[str, int], Lette
         latest[name] = Letter(seen.work, seen.at_ms, RETRYING, reason)
 
 
-def _progress(settings: SharedSettings) -> dict[int, DeliveryPosition]:
+def progress_of(settings: SharedSettings) -> dict[int, DeliveryPosition]:
     """What the group of dispatchers is done with, by partition."""
     topic, group = settings.topic("deliveries"), f"{settings.cluster.app_id}.deliver"
     asked = [TopicPartition(topic, partition) for partition in partitions(settings, topic)]
@@ -95,12 +95,18 @@ def _ends(settings: SharedSettings) -> Ends:
     decoder = Decoder("LifecycleEvent", look_in(open_registry(settings)), only=True)
     ends: Ends = {}
     for message in records(settings, settings.topic("lifecycle")):
-        told = decoder.record(message.value() or b"")
-        if told is None or told["outcome"] not in ("DELIVERED", "FAILED"):
-            continue
-        name = (told["fire_id"] or "", told["target"] or "")
-        ends[name] = max(told["at"], ends.get(name, 0))
+        end = end_in(message, decoder)
+        if end is not None:
+            ends[end[0]] = max(end[1], ends.get(end[0], 0))
     return ends
+
+
+def end_in(message: Message, decoder: Decoder) -> tuple[tuple[str, str], int] | None:
+    """The end of a delivery that a lifecycle record tells, and when; None for another event."""
+    told = decoder.record(message.value() or b"")
+    if told is None or told["outcome"] not in ("DELIVERED", "FAILED"):
+        return None
+    return (told["fire_id"] or "", told["target"] or ""), told["at"]
 
 
 def _seen(

@@ -26,6 +26,7 @@ from belfry.delivery.work import Places
 from belfry.engine.tenant_figures import TenantFigures
 from belfry.host.clock import SystemClock
 from belfry.host.memory import look_for_cycles_rarely
+from belfry.host.passing import PassThrough, at_once
 from belfry.policies.secrets import SecretPlaces
 from belfry.registry.client import Registry
 from belfry.registry.startup import Frames
@@ -87,6 +88,7 @@ def dispatcher_of(
     registry: Registry | None,
     means: SenderDependencies,
     told: Told,
+    through: PassThrough = at_once,
 ) -> Dispatcher:
     """A dispatcher that is not started; it takes no more work than it can have files open.
 
@@ -112,7 +114,7 @@ def dispatcher_of(
         if apart
         else partial(Posting, means)
     )
-    return Dispatcher(settings, places, poster, decoder, told)
+    return Dispatcher(settings, places, poster, decoder, told, through)
 
 
 def _files() -> int:

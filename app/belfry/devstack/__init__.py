@@ -17,10 +17,9 @@ What holds, whatever happens:
 - an artifact enters the cache only after its digest matched the pinned one.
 """
 
-from belfry.devstack.cluster import Cluster
 from belfry.devstack.connect import Connect
 from belfry.devstack.errors import DevStackError, PortTakenError, StartCancelledError
-from belfry.devstack.kafka import Kafka, Node
+from belfry.devstack.kafka import Cluster, Kafka, Node
 from belfry.devstack.ports import free_port
 from belfry.devstack.postgres import Postgres
 from belfry.devstack.registry import Registry

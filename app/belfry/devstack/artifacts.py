@@ -23,13 +23,15 @@ import tarfile
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, SpinnerColumn, TextColumn
+
 from belfry.devstack.errors import DevStackError
-from belfry.devstack.progress import Fetched, fetch_progress
 
 PARALLEL_DOWNLOADS = 6
 TITLES = {
@@ -40,6 +42,9 @@ TITLES = {
     "connect-avro": "Apicurio's Avro converter 2.6.13.Final",
     "connect-jdbc": "Debezium's JDBC sink 3.6.0.Final",
 }
+# A context manager that yields a function taking the number of bytes that came in; one object is
+# entered by several downloads at once.
+Fetched = AbstractContextManager[Callable[[int], None]]
 
 
 @dataclass(frozen=True)
@@ -194,3 +199,27 @@ def _download(pin: Pin, resolve: Callable[[], Path]) -> Path:
 def _sha256(file: Path) -> str:
     with file.open("rb") as content:
         return hashlib.file_digest(content, "sha256").hexdigest()
+
+
+@contextmanager
+def fetch_progress(title: str, total_bytes: int) -> Iterator[Fetched]:
+    """Show the download of ``title`` on standard error as long as the context lasts."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        console.print(f"Fetching {title} ({total_bytes // 1_000_000} MB, the first time only)")
+        yield nullcontext(lambda _bytes: None)
+        return
+    with _bar(console) as bar:
+        task = bar.add_task(title, total=total_bytes)
+        yield nullcontext(lambda count: bar.advance(task, count))
+
+
+def _bar(console: Console) -> Progress:
+    return Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        DownloadColumn(),
+        console=console,
+        transient=True,
+    )

@@ -1,7 +1,7 @@
-"""Child processes that do not outlive their parent.
+"""Child processes that do not outlive their parent, and requests to stop.
 
-An orderly end is the caller's business: `Child.stop` sends SIGTERM, waits, and then kills.  This
-chapter is about the disorderly one, a parent that gets SIGKILL and can do nothing any more.
+An orderly end is the caller's business: `Child.stop` sends SIGTERM, waits, and then kills.  What
+follows is about the disorderly one, a parent that gets SIGKILL and can do nothing any more.
 
 On **Linux** the kernel does it: a child asks for ``PR_SET_PDEATHSIG``, and gets SIGKILL when its
 parent dies.  Two traps are closed here.  The kernel means the *thread* that started the child, so
@@ -15,6 +15,10 @@ have to be ended by hand, by the ids in the ready file.
 
 Children get a process group of their own, so that Ctrl-C in a terminal reaches the parent alone
 and the order of the stop is the parent's.
+
+**`StopSignals`** are a flag that loops look at, instead of an exception.  An exception raised by a
+signal handler could come between the start of a child and the moment at which the child is known,
+and the child would be forgotten.
 """
 
 from __future__ import annotations
@@ -25,9 +29,11 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 
 _LAUNCHER = """
 import ctypes, os, sys
@@ -37,8 +43,9 @@ if os.getppid() != int(sys.argv[1]):
     os._exit(1)
 os.execv(sys.argv[2], sys.argv[2:])
 """
-
 Popen = subprocess.Popen[bytes]
+# SIGHUP: the terminal was closed.
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Child:
@@ -139,6 +146,8 @@ class _Spawner:
 
 
 _spawner_lock = threading.Lock()
+
+
 _running: dict[int, _Spawner] = {}
 
 
@@ -148,3 +157,27 @@ def _spawner() -> _Spawner:
         if os.getpid() not in _running:
             _running[os.getpid()] = _Spawner()
         return _running[os.getpid()]
+
+
+class StopSignals:
+    """Whether somebody asked to stop."""
+
+    def __init__(self) -> None:
+        self._made = False
+
+    def made(self) -> bool:
+        """Whether a stop signal came in."""
+        return self._made
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """Take stop signals as requests within the context (main thread only)."""
+        before = {one: signal.signal(one, self._note) for one in STOP_SIGNALS}
+        try:
+            yield
+        finally:
+            for one, handler in before.items():
+                signal.signal(one, handler)
+
+    def _note(self, _signal: int, _frame: FrameType | None) -> None:
+        self._made = True

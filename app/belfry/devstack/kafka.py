@@ -1,11 +1,17 @@
-"""One Kafka node in KRaft mode, broker and controller in one process.
+"""Kafka nodes in KRaft mode, broker and controller in one process: one of them, or several joined.
 
 The defaults make a node that is a whole cluster: every internal topic has one replica and a few
 partitions, groups form without delay, and short sessions are allowed so that tests of failure
-need not wait.  `Node` gives a place in a cluster of several nodes instead.
+need not wait.
 
 A quorum is static (``controller.quorum.voters``): the controller's port of a lone node may
 then differ from start to start, and so a port that was taken meanwhile does no harm.
+
+`Cluster` joins several nodes on one machine, for replicas, and for brokers that may be lost.  Their
+ports are chosen once and stay over the restart of a node:
+
+    with Cluster(Path("three"), nodes=3) as cluster:
+        print(cluster.bootstrap_servers)
 """
 
 from __future__ import annotations
@@ -16,6 +22,8 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
 
 from belfry.devstack.artifacts import kafka_jars
 from belfry.devstack.child import Child
@@ -26,7 +34,6 @@ from belfry.devstack.service import JavaService
 
 FORMAT_TIMEOUT_S = 60
 METADATA_TIMEOUT_S = 2.0
-
 LONE_NODE = {
     # A killed node is let in again only when the session of its former life has passed, which by
     # default takes 9 s.
@@ -58,6 +65,10 @@ SMALL = {
     "share.coordinator.state.topic.num.partitions": "1",
     "transaction.state.log.num.partitions": "4",
 }
+READY_S: Final = 100.0
+HEAP_MB: Final = 256
+# A dead broker is noticed after this long, by default after 9 s.
+NOTICED: Final = {"broker.heartbeat.interval.ms": "500", "broker.session.timeout.ms": "3000"}
 
 
 def new_cluster_id() -> str:
@@ -187,3 +198,52 @@ def _accepts(port: int) -> bool:
     except OSError:
         return False
     return True
+
+
+class Cluster:
+    """Nodes that are started together; leaving it kills them."""
+
+    def __init__(
+        self, home: Path, nodes: int = 3, properties: Mapping[str, str] | None = None
+    ) -> None:
+        """``properties`` are server properties of every node."""
+        controllers: list[int] = []
+        for _ in range(nodes):
+            controllers.append(free_port(avoid=controllers))
+        voters = ",".join(f"{n}@{LOOPBACK}:{port}" for n, port in enumerate(controllers, 1))
+        cluster_id = new_cluster_id()
+        taken = list(controllers)
+        self.nodes: list[Kafka] = []
+        for number, controller in enumerate(controllers, 1):
+            taken.append(free_port(avoid=taken))
+            node = Node(number, controller, voters, cluster_id)
+            given = {**NOTICED, **(properties or {})}
+            self.nodes.append(
+                Kafka(home / str(number), taken[-1], HEAP_MB, node=node, properties=given)
+            )
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """Addresses of all nodes."""
+        return ",".join(node.bootstrap_servers for node in self.nodes)
+
+    def __enter__(self) -> Self:
+        try:
+            for node in self.nodes:
+                node.start()
+            for node in self.nodes:
+                node.wait_ready(READY_S)
+        except BaseException:
+            self._kill()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
+    ) -> None:
+        self._kill()
+
+    def _kill(self) -> None:
+        for node in self.nodes:
+            if node.running:
+                node.kill()

@@ -23,9 +23,8 @@ from belfry.schedules.rule import has_targets
 from belfry.store.layout.pending import Pending, PendingRow, as_pending, decode_headers
 from belfry.tenants.deliveries import RETRIES
 from belfry.tenants.effective import Delivery, Tenant
-from belfry.wire.fired import FiredEvent, encode_fired
+from belfry.wire.fired import FiredEvent, encode_fired, rfc3339
 from belfry.wire.headers import PREFIX as OURS
-from belfry.wire.instants import rfc3339
 from belfry.wire.lifecycle import LifecycleEvent
 from belfry.wire.record import Headers
 

@@ -30,7 +30,7 @@ from belfry.store.layout.records import MARKER_MS, decode_marker, is_marker
 from belfry.store.schedules import ScheduleStore
 from belfry.tenants.directory import StepTenants
 from belfry.tenants.effective import Tenant
-from belfry.tenants.reach import reach_of_targets_problem
+from belfry.tenants.policy_rights import reach_of_targets_problem
 from belfry.wire.headers import asked_by, unknown_header
 from belfry.wire.origins import vouched
 from belfry.wire.record import (

@@ -26,7 +26,7 @@ from belfry.engine.queues import Turn
 from belfry.engine.step import Step, UndoLog
 from belfry.engine.waiting import Waiting
 from belfry.engine.zone_change import ZoneChange
-from belfry.firing.catch_up_rate import CatchUpRate
+from belfry.firing.rates import CatchUpRate
 from belfry.schedules.identity import fire_id
 from belfry.schedules.instants import format_instant
 from belfry.schedules.jitter import jitter_ms

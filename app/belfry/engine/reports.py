@@ -136,11 +136,12 @@ class Reports:
     ) -> None:
         """Keep a refused record with its reason; tell of it where it has a tenant or an id."""
         effects = step.effects
-        effects.rejected.append(_kept(record, self.origin(record), rejection))
+        whose = "" if request is None else request["tenant"]
+        effects.rejected.append(_kept(record, self.origin(record), rejection, whose))
         effects.room -= min(size_of(record), MAX_REJECTED_BYTES)
         effects.outcomes[Outcome.REJECTED] += 1
         effects.rejections[rejection.code] += 1
-        effects.refused["" if request is None else request["tenant"]] += 1
+        effects.refused[whose] += 1
         if request is None or not (request["tenant"] or request["request_id"] is not None):
             return
         reply = Reply(Outcome.REJECTED, code=rejection.code, reason=rejection.reason)
@@ -242,7 +243,9 @@ def _reused(request_id: str, first: VerdictRow) -> Reply:
     return Reply(Outcome.CONFLICT, code=ID_REUSED, reason=reason)
 
 
-def _kept(record: SourceRecord, origin: Origin, rejection: Rejection) -> RejectedRecord:
+def _kept(
+    record: SourceRecord, origin: Origin, rejection: Rejection, tenant: str
+) -> RejectedRecord:
     """The record as received; what would not fit the topic is cut, and a header says so."""
     _, _, key, value, carried = record
     # By that one its reader had it refused: the reason stands in the headers that are added.
@@ -256,6 +259,10 @@ def _kept(record: SourceRecord, origin: Origin, rejection: Rejection) -> Rejecte
         ("belfry-error-partition", b"%d" % origin.partition),
         ("belfry-error-offset", b"%d" % origin.offset),
     ]
+    if tenant:
+        # So that a tenant finds its own without each record being read anew.
+        whose = tenant[:MOST_SHOWN].encode(errors="backslashreplace")
+        added.append(("belfry-error-tenant", whose))
     size = size_of(record)
     if size > MAX_REJECTED_BYTES:
         added.append(("belfry-error-cut", b"cut from %d bytes" % size))

@@ -1,8 +1,13 @@
-"""The agents of a worker: what it reads goes through them; Faust runs, restarts and counts them.
+"""The agents of a worker: what it reads goes through them; Faust runs and counts them.
 
-An agent passes each batch on to its owner.  One that crashes is started again by Faust's
-supervisor, and begins with the batch that the last one took and did not pass on: so none is lost,
-and none comes twice.  Where an agent does not pass batches on any more, only a new process helps:
+    requests         a reader's thread hands a batch over and reads on; the agent passes it on to
+                     the owner of its partition
+    all others       the thread that reads waits until the agent has passed its batch back to it
+
+A batch that is not taken where it is passed on to is told, counted, and passed on again after a
+pause, before those behind it.  An agent that takes no batches any more is started again: by
+Faust's supervisor, and by belfry where that does not.  Whoever starts it, it begins with the first
+batch that was not passed on, so none is lost and none comes twice.  Where that does not help either
 the worker is not `live`, and says which agent it is.
 """
 
@@ -10,19 +15,32 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from threading import Event
 from time import monotonic
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import structlog
 
 from belfry.group.batches import Batch, PassOn
 from belfry.telemetry.limited import LimitedLogger
 
-REQUESTS: Final = "belfry.requests"
 # A batch that waits for so long waits for an agent that is gone.
 STUCK_S: Final = 20.0
+# Faust's supervisor looks every 5 s.
+RESTART_S: Final = 7.0
+AGAIN_S: Final = 0.2
+# How often a thread that waits for its batch looks whether it is asked to stop.
+WAIT_S: Final = 0.2
 
 log = structlog.get_logger(__name__)
+
+
+class AgentHealth(NamedTuple):
+    """What went wrong with an agent since the start: batches not taken, starts by belfry."""
+
+    name: str
+    failures: int
+    restarts: int
 
 
 class BatchAgent:
@@ -32,11 +50,11 @@ class BatchAgent:
         self.name = name
         self._app = app
         self._topic = topic
-        # What the running actor took and has not passed on; the next one begins with it.
-        self._taken: deque[PassOn] = deque()
+        # What was handed over and is not passed on; touched by the event loop alone.
+        self._waiting: deque[PassOn] = deque()
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._handed_over = self._passed = 0
-        self._moved_s = 0.0
+        self._moved_s = self._started_s = 0.0
+        self.failures = self.restarts = 0
         self._log = LimitedLogger(log, first=1)
         described = app.topic(topic, acks=False, value_type=bytes)
 
@@ -47,41 +65,88 @@ class BatchAgent:
         run.__doc__ = help_text
         self.agent = app.agent(described, name=name)(run)
 
-    def hand_over(self, partition: int, offset: int, pass_on: PassOn) -> None:
-        """From a reader's thread: let the agent pass a batch on, which begins at an offset."""
-        batch = Batch(self._app, self._topic, partition, offset, pass_on)
-        assert self._loop is not None, "the group is joined once the agents run"
+    @property
+    def health(self) -> AgentHealth:
+        """What went wrong with it."""
+        return AgentHealth(self.name, self.failures, self.restarts)
+
+    def hand_over(
+        self, partition: int, offset: int, pass_on: PassOn, topic: str | None = None
+    ) -> None:
+        """From any thread: let the agent pass a batch on, which begins at an offset.
+
+        `topic` is where it was read, if that is not the agent's own topic.
+        """
+        batch = Batch(self._app, topic or self._topic, partition, offset, pass_on)
+        assert self._loop is not None, "nothing is read before the agents run"
         self._loop.call_soon_threadsafe(self._put, batch)
+
+    def pass_through(self, topic: str, partition: int, offset: int, stopping: Event) -> bool:
+        """From a thread: wait until its batch has come through; False if it is to stop before."""
+        passed = Event()
+        self.hand_over(partition, offset, passed.set, topic)
+        while not passed.wait(WAIT_S):
+            if stopping.is_set():
+                return False
+        return True
 
     @property
     def stuck(self) -> bool:
         """Whether a batch has waited for so long that the agent must be gone."""
-        waits = self._handed_over > self._passed
-        stuck = waits and monotonic() - self._moved_s > STUCK_S
+        stuck = self._waits_since(STUCK_S)
         if stuck:
             told = "an agent passes no batches on: this worker is not live, restart it"
             self._log.error(self.name, told, agent=self.name, since_s=STUCK_S)
         return stuck
 
+    def _waits_since(self, seconds: float) -> bool:
+        return bool(self._waiting) and monotonic() - self._moved_s > seconds
+
     # -- on the event loop -----------------------------------------------------------------------
 
+    async def start(self) -> None:
+        """Start the agent, unless it runs."""
+        self._loop = asyncio.get_running_loop()
+        await self.agent.maybe_start()
+
+    async def mend(self) -> None:
+        """Start the agent again where a batch waits for longer than Faust needs for that."""
+        waits = self._waits_since(RESTART_S)
+        if not waits or monotonic() - self._started_s < RESTART_S:
+            return
+        self._started_s = monotonic()
+        self.restarts += 1
+        log.error("an agent passes no batches on: started again", agent=self.name)
+        self.agent.cancel()
+        await self.agent.stop()
+        self._app.topics.forget(self._topic)
+        self.agent.service_reset()
+        await self.agent.start()
+
     def _put(self, batch: Batch) -> None:
-        if self._handed_over == self._passed:
+        if not self._waiting:
             self._moved_s = monotonic()
-        self._handed_over += 1
-        self._app.topics.hand_over(batch)
+        self._waiting.append(batch.pass_on)
+        self._app.topics.hand_over(batch, self._topic)
 
     async def _run(self, batches: Any) -> None:
-        self._loop = asyncio.get_running_loop()
-        while self._taken:
-            self._pass_on()
+        while self._waiting:
+            await self._pass_on()
         async for pass_on in batches:
-            self._taken.append(pass_on)
-            self._pass_on()
+            # What an agent before this one has left in the queue was passed on above.
+            if self._waiting and self._waiting[0] is pass_on:
+                await self._pass_on()
 
-    def _pass_on(self) -> None:
-        """Pass the first of what was taken on; it stays the first where that fails."""
-        self._taken[0]()
-        self._taken.popleft()
-        self._passed += 1
+    async def _pass_on(self) -> None:
+        """Pass the first batch that waits on; it stays the first until it is taken."""
+        while True:
+            try:
+                self._waiting[0]()
+                break
+            except Exception as error:  # noqa: BLE001  # told, and tried again
+                self.failures += 1
+                told = "a batch was not taken from an agent; it is passed on again"
+                self._log.warning(f"{self.name} fails", told, agent=self.name, cause=repr(error))
+            await asyncio.sleep(AGAIN_S)
+        self._waiting.popleft()
         self._moved_s = monotonic()

@@ -18,7 +18,7 @@ What is under way is bounded by the readers (`AHEAD` batches for each partition)
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from faust.transport.conductor import Conductor
@@ -47,10 +47,11 @@ class SteadyFlow(FlowControlEvent):
 class Batch(Message):
     """A fetched batch as Faust's message: its value passes it on."""
 
-    __slots__ = ("_app",)
+    __slots__ = ("_app", "pass_on")
 
     def __init__(self, app: Any, topic: str, partition: int, offset: int, pass_on: PassOn) -> None:
         self._app = app
+        self.pass_on = pass_on
         value: Any = pass_on
         super().__init__(topic, partition, offset, 0.0, 0, None, None, value, None)
 
@@ -67,15 +68,23 @@ class Batch(Message):
 class BatchConductor(Conductor):
     """Faust's conductor, which takes batches in from other threads."""
 
-    def hand_over(self, batch: Batch) -> None:
-        """Put a batch into the queue of each agent of its topic; on the event loop."""
-        channels = [each for each in self._topics if batch.topic in each.topics]
+    def hand_over(self, batch: Batch, topic: str) -> None:
+        """Put a batch into the queue of the agent of a topic; on the event loop."""
+        channels = [each for each in self._topics if topic in each.topics]
         if not channels:
-            raise LookupError(
-                f"no agent takes batches of {batch.topic}: {batch.tp} is not taken in"
-            )
+            raise LookupError(f"no agent takes batches of {topic}: {batch.tp} is not taken in")
         batch.incref(len(channels))
         self.app.sensors.on_message_in(batch.tp, batch.offset, batch)
         for channel in channels:
             event = self.app.create_event(None, batch.value, None, batch)
             channel.queue.force_put_nowait(event)
+
+    def forget(self, topic: str) -> None:
+        """Drop the queues of a topic's agent, before it is started again."""
+        for each in [each for each in self._topics if topic in each.topics]:
+            self.discard(each)
+
+    async def _update_indices(self) -> Iterable[str]:
+        """The group shares the topic of requests alone: all else follows its partitions."""
+        app: Any = self.app
+        return [each for each in await super()._update_indices() if each == app.shared_topic]

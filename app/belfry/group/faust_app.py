@@ -28,4 +28,6 @@ def __getattr__(name: str) -> Any:
 
 
 async def _refuse() -> None:
-    raise NotAWorker("this application lists agents only; start a worker by: belfry worker")
+    raise NotAWorker(
+        "this application lists agents and tables only; start a worker by: belfry worker"
+    )

@@ -22,10 +22,11 @@ from mode.utils.queues import FlowControlEvent
 
 from belfry.balance.owners import ASSIGNERS
 from belfry.group.assignor import assignor_of
-from belfry.group.batch_agent import REQUESTS, BatchAgent
 from belfry.group.batches import BatchConductor, SteadyFlow
 from belfry.group.group import Group
 from belfry.group.roster_client import follow_roster
+from belfry.group.schedules_table import BelfryTables, SchedulesTable, schedules_table
+from belfry.group.worker_agents import WorkerAgents
 from belfry.kafka.security import group_client_security
 from belfry.settings import Settings
 
@@ -131,12 +132,9 @@ class MembershipApp(faust.App):
     settings: Settings
     group: Group
     assignors: Sequence[type[AbstractPartitionAssignor]]
-    requests: BatchAgent
-
-    @property
-    def stuck(self) -> bool:
-        """Whether an agent passes no batches on any more."""
-        return self.requests.stuck
+    shared_topic: str
+    carries: WorkerAgents
+    schedules: SchedulesTable
 
     @cached_property
     def flow_control(self) -> FlowControlEvent:
@@ -166,6 +164,7 @@ def membership_app(settings: Settings, group: Group, homes: int) -> MembershipAp
         topic_allow_declare=False,
         stream_wait_empty=False,
         store="memory://",
+        TableManager=BelfryTables,
         datadir=str(settings.data_dir / "faust"),
         broker_session_timeout=settings.session_timeout_ms / 1000,
         broker_heartbeat_interval=settings.heartbeat_interval_ms / 1000,
@@ -176,6 +175,7 @@ def membership_app(settings: Settings, group: Group, homes: int) -> MembershipAp
     # One only: aiokafka joins once for each, and each join is a rebalance for everybody.
     app.assignors = [assignor_of(group, assigner, homes, settings.standbys)]
     app.sensors.add(app.monitor)
-    told = "Passes each batch of requests on to the owner of its partition."
-    app.requests = BatchAgent(app, REQUESTS, settings.topic("schedules"), told)
+    app.shared_topic = settings.topic("schedules")
+    app.carries = WorkerAgents(app, settings)
+    app.schedules = schedules_table(app, settings.topic("changelog"))
     return app

@@ -33,6 +33,7 @@ from belfry.history.backlog import Backlog
 from belfry.history.book import Book, HistoryEntry
 from belfry.history.layout import HOUR_MS
 from belfry.host.background import Background
+from belfry.host.passing import PassThrough, all_pass, at_once
 from belfry.host.rocks import Damaged, RocksMap, wipe
 from belfry.settings import ServerSettings
 from belfry.wire.lifecycle import Headline, encode_record, headline
@@ -62,8 +63,13 @@ class Follower:
         held: Callable[[], list[int]],
         retention_ms: Callable[[bytes], int],
         now_ms: Callable[[], float],
+        through: PassThrough = at_once,
     ) -> None:
-        """`held` are the homes of this worker, `retention_ms` is how long a tenant remembers."""
+        """`held` are the homes of this worker, `retention_ms` is how long a tenant remembers.
+
+        What is read comes `through` an agent.
+        """
+        self._through = through
         self._topic = settings.topic("lifecycle")
         self._group = f"{settings.cluster.app_id}-history"
         self._path = settings.data_dir / "history"
@@ -195,10 +201,13 @@ class Follower:
         first = consumer.poll(WAIT_S)
         if first is None:
             return
+        messages = [first, *consumer.consume(BATCH - 1, BATCH_S)]
+        if not all_pass(self._through, self._topic, messages, self._thread.stopping):
+            return
         began = monotonic()
         by_partition: dict[int, list[Message]] = {}
         ended: list[int] = []
-        for message in (first, *consumer.consume(BATCH - 1, BATCH_S)):
+        for message in messages:
             error, partition = message.error(), message.partition() or 0
             if error is None:
                 by_partition.setdefault(partition, []).append(message)
@@ -206,9 +215,9 @@ class Follower:
                 ended.append(partition)
             elif error.fatal():
                 raise KafkaException(error)
-        for partition, messages in by_partition.items():
-            notes = [note for message in messages if (note := self._note(message)) is not None]
-            position = (messages[-1].offset() or 0) + 1
+        for partition, read in by_partition.items():
+            notes = [note for message in read if (note := self._note(message)) is not None]
+            position = (read[-1].offset() or 0) + 1
             book.add(partition, notes, position)
             self._backlog.reached(partition, position)
         for partition in ended:

@@ -48,8 +48,9 @@ def fired_records(fired: Iterable[Fired], outlets: Outlets) -> Iterator[StepReco
     """Fired events; raises TopicGone where the topic of a group is not there any more."""
     partitions_of = outlets.partitions_of
     for each in fired:
-        topic, key, _, value, headers = each
-        yield topic, place_of(each, partitions_of), key, value, headers
+        topic, key, group, value, headers = each
+        where = None if group is None else place_of(each, partitions_of)
+        yield topic, where, key, value, headers
 
 
 def delivery_records(effects: Effects, outlets: Outlets) -> Iterator[StepRecord]:

@@ -23,10 +23,17 @@ from confluent_kafka.admin import AdminClient
 from belfry.engine.effects import Effects
 from belfry.host.background import Background
 from belfry.kafka.outcome import Aborted, TopicGone
-from belfry.kafka.topic_questions import ADMIN_S, largest_records, not_writable
 from belfry.outputs.envelopes import Envelopes, is_framed
 from belfry.outputs.output_state import FIRST_PAUSE_S, OutputState
-from belfry.outputs.topic_queue import CROWDED_OUT, TO_MAKE, TopicQueue, make_topics
+from belfry.outputs.topic_queue import (
+    ADMIN_S,
+    CROWDED_OUT,
+    TO_MAKE,
+    TopicQueue,
+    largest_records,
+    make_topics,
+    not_writable,
+)
 from belfry.registry.client import Registry
 from belfry.settings import Settings
 from belfry.tenants.directory import TenantFacts, Tenants

@@ -1,32 +1,41 @@
-"""Output topics that are to be made: so many a second, and those of known tenants first.
+"""What a worker asks of the cluster for output topics: to make them, and what they take.
 
-Anybody may make tenants up where unknown ones are served, and each topic costs the brokers
-partitions for good.  So topics are made at a bounded rate, several in one request, and whoever
-waits for one is held meanwhile.
+**To make them.**  Anybody may make tenants up where unknown ones are served, and each topic costs
+the brokers partitions for good.  So topics are made at a bounded rate, several in one request, and
+a tenant that waits for its topic is held meanwhile.  Topics of tenants with a policy come first.
+
+**What they take**: how large a record, and whether belfry may write there at all.  A topic that the
+cluster does not tell of in time is logged and left out: the next look asks again.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from threading import Lock
 from typing import Final
 
 import structlog
-from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import KafkaException, TopicCollection
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its own re-exports
+    AclOperation,
+    AdminClient,
+    ConfigResource,
+)
 
+from belfry.kafka.causes import cause_of
 from belfry.kafka.topics import create_topics, output_topic_spec
 from belfry.settings import Settings
 
 AT_ONCE: Final = 20
 TOLD_S: Final = 10.0
 ADMIN_S: Final = 10.0
-
 TO_MAKE: Final = "its topic is being made"
 CROWDED_OUT: Final = (
     "tenants without a policy have as many topics as they may have (BELFRY_UNKNOWN_TENANTS_MOST)"
 )
-
 log = structlog.get_logger(__name__)
+TOPICS_AT_ONCE: Final = 500
+BATCH_OVERHEAD_BYTES: Final = 1024
 
 
 class TopicQueue:
@@ -107,3 +116,41 @@ def make_topics(
         else:
             made.update({spec.name: spec.partitions for spec in left})
     return made, problems
+
+
+def largest_records(admin: AdminClient, topics: Iterable[str]) -> Iterator[tuple[str, int]]:
+    """Topics, and the bytes that a record may have in each."""
+    for some in _shares(topics):
+        resources = [ConfigResource("topic", topic) for topic in some]
+        for resource, answer in admin.describe_configs(resources).items():
+            try:
+                limit = int(answer.result(ADMIN_S)["max.message.bytes"].value)
+            except (KafkaException, TimeoutError) as error:
+                log.warning("topic not described", topic=resource.name, reason=cause_of(error))
+                continue
+            yield resource.name, limit - BATCH_OVERHEAD_BYTES
+
+
+def not_writable(admin: AdminClient, topics: Iterable[str]) -> set[str]:
+    """Those of these topics that belfry may not write to."""
+    barred: set[str] = set()
+    for some in _shares(topics):
+        answers = admin.describe_topics(
+            TopicCollection(some), include_authorized_operations=True, request_timeout=ADMIN_S
+        )
+        for topic, answer in answers.items():
+            try:
+                allowed = answer.result(ADMIN_S).authorized_operations
+            except (KafkaException, TimeoutError) as error:
+                log.warning("topic not described", topic=topic, reason=cause_of(error))
+                continue
+            if allowed is not None and AclOperation.WRITE not in allowed:
+                barred.add(topic)
+    return barred
+
+
+def _shares(topics: Iterable[str]) -> Iterator[list[str]]:
+    """These topics, as many at a time as a broker tells of within the time for an answer."""
+    asked = sorted(set(topics))
+    for start in range(0, len(asked), TOPICS_AT_ONCE):
+        yield asked[start : start + TOPICS_AT_ONCE]

@@ -1,7 +1,19 @@
-"""Which clock a batch is taken in by: the worker's, or its own append times where that one is off.
+"""Which requests the loop of a partition may take in now: by which clock, and those set aside.
 
-A request counts from its arrival, so a clock that is not trusted need not hold up taking in.  Only
-where the records have no append times of the broker's either, they wait, and `problem` tells.
+**By which clock.**  A request counts from its arrival, so a batch needs an instant at which it
+arrived.  That is the worker's clock while the clock guard trusts it.  Where the guard does not, the
+broker's append time of the batch stands in, so that a bad clock stops the firing and not the taking
+in.  Only records without an append time have to wait, and `Arrivals.problem` says so.
+
+    clock trusted     append time     taken in at
+    yes               any             the worker's now
+    no                yes             the newest append time of the batch
+    no                no              it waits
+
+**Those set aside.**  A request whose schema nobody knows yet waits as a row of the engine
+(`engine/aside.py`), while `resolver.py` asks the registry for the schema.  Neither knows the other.
+`take_aside` brings them together once in each step, and lets the loop look again after 20 ms
+instead of a second as long as anything is set aside.
 """
 
 from __future__ import annotations
@@ -9,13 +21,18 @@ from __future__ import annotations
 from typing import Final
 
 from belfry.engine.arrival import newest_ms
+from belfry.engine.effects import Effects
 from belfry.firing.clock_guard import ClockGuard
+from belfry.partitions.term import Owned
 from belfry.wire.batch import SourceBatch
 
 TIMELESS: Final = (
     "requests wait: this worker's clock is not trusted, and the records have no append time of the"
     " broker's. Set message.timestamp.type=LogAppendTime on the topic, and synchronise the clocks"
 )
+# How long the loop of a partition waits at most: usually, and while a schema is asked for.
+LONGEST_WAIT_S: Final = 1.0
+LOOK_AGAIN_S: Final = 0.02
 
 
 class Arrivals:
@@ -39,3 +56,20 @@ class Arrivals:
     def instant_ms(self, batch: SourceBatch, now_ms: int) -> int:
         """The instant at which a batch that may enter is taken in."""
         return now_ms if self._guard.may_fire else newest_ms(batch) or now_ms
+
+
+def take_aside(owned: Owned, effects: Effects | None, now_ms: int | None) -> Effects | None:
+    """Look after what is set aside, and add what can be taken in to the step's effects.
+
+    Without a clock that is trusted (`now_ms` is None) it goes on to wait.
+    """
+    engine, resolver = owned.engine, owned.resolver
+    if not (resolver.looks_after or engine.aside.any):
+        return effects
+    resolver.look_after(engine.aside.heads())
+    return effects if now_ms is None else engine.take_aside(now_ms)
+
+
+def longest_s(owned: Owned) -> float:
+    """How long the loop may wait for what it has to look at."""
+    return LOOK_AGAIN_S if owned.engine.aside.any else LONGEST_WAIT_S

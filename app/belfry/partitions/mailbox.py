@@ -1,7 +1,17 @@
-"""What is sent to the thread of an owned partition: batches of requests, and calls to wake up.
+"""What is sent to the thread of an owned partition, and whether all of it arrives.
 
-Each step is a transaction, so small batches that came while one was under way go into the next one
-together.
+**The mailbox** takes batches of requests from any thread, and calls to wake up.  One thread takes
+out.  Each step is a transaction, so small batches that came during one go into the next together.
+They are joined only where one begins at the offset that the other ends with.
+
+    in     [0‥9] [10‥14] [15‥800]         a step is under way
+    out    [0‥14]                          two small ones are joined; the third is too much
+
+Batches carry the number of a *term*, which is one take-over by this owner.  A batch of an earlier
+term is thrown away: the new term reads its requests again, from the position of the last manifest.
+
+**`MissingBatch`** notices a batch that was read ahead and never came.  The next batch would show
+the gap by its first offset, but where no further request comes, nothing else would tell.
 """
 
 from __future__ import annotations
@@ -11,11 +21,13 @@ from collections.abc import Callable, Sequence
 from queue import Empty, SimpleQueue
 from typing import Final
 
+from belfry.kafka.outcome import Unknown
 from belfry.wire.batch import SourceBatch
 from belfry.wire.record import SourceRecord
 
 SMALL: Final = 500
 Ready = Callable[[Sequence[SourceRecord]], bool]
+LONGEST_HAND_OVER_MS: Final = 10_000
 
 
 class Mailbox:
@@ -77,3 +89,25 @@ class Mailbox:
         except Empty:
             return None
         return mail[1] if mail is not None and mail[0] == self._term else None
+
+
+class MissingBatch:
+    """Watches one owner's requests arrive; instants are monotonic milliseconds."""
+
+    def __init__(self) -> None:
+        self._arrived_ms = 0.0
+
+    def arrived(self, now_ms: float) -> None:
+        """A batch has come, or none can be missing yet."""
+        self._arrived_ms = now_ms
+
+    def look(self, read_ahead: int, position: int, now_ms: float) -> None:
+        """No batch has come: raises `Unknown` where one that was read is overdue."""
+        if read_ahead <= position:
+            self._arrived_ms = now_ms
+        elif now_ms - self._arrived_ms > LONGEST_HAND_OVER_MS:
+            raise Unknown(
+                f"requests up to offset {read_ahead} were read, but after"
+                f" {LONGEST_HAND_OVER_MS} ms those from offset {position} on have not arrived: a"
+                " batch is missing"
+            )

@@ -20,6 +20,7 @@ from belfry.engine.partition import PartitionEngine
 from belfry.engine.reports import Place
 from belfry.host.clock import SystemClock
 from belfry.host.failpoints import Failpoints
+from belfry.host.passing import PassThrough
 from belfry.host.rocks import NoRows
 from belfry.kafka.agreement import Agreement, OwnershipRefused
 from belfry.kafka.changelog_trust import ChangelogTrust, NotTrusted
@@ -86,6 +87,7 @@ class PartitionOpener:
     leaves: Callable[[int, bool], bool]
     producers: MakeProducer
     agreement: Agreement
+    tenant_inputs_through: PassThrough
 
     def take_over(self, term: Term) -> Owned:
         """Take a partition over, up to the point where its requests are to be read."""
@@ -210,6 +212,7 @@ class PartitionOpener:
             self.clock,
             self.metrics,
             self.settings.step_bytes,
+            self.tenant_inputs_through,
         )
         return Inlets(term.partition, means, term.woken)
 

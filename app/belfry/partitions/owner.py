@@ -27,18 +27,15 @@ from belfry.kafka.agreement import OwnershipRefused
 from belfry.kafka.outcome import Aborted, Fenced, Stopped, Unknown
 from belfry.kafka.transactions import Receipt
 from belfry.outputs.readiness import Outputs
-from belfry.partitions.arrivals import Arrivals
+from belfry.partitions.arrivals import LOOK_AGAIN_S, Arrivals, longest_s, take_aside
 from belfry.partitions.failure import PAUSE_AFTER_ABORT_S, PAUSE_AFTER_ERROR_S, Failures
 from belfry.partitions.leasing import Leasing
-from belfry.partitions.linger import Linger
-from belfry.partitions.mailbox import Mailbox
-from belfry.partitions.missing_batch import MissingBatch
+from belfry.partitions.mailbox import Mailbox, MissingBatch
 from belfry.partitions.opener import PartitionOpener
-from belfry.partitions.pace import Pace
+from belfry.partitions.pacing import Linger, Pace
 from belfry.partitions.resolver import MOST_AT_ONCE
 from belfry.partitions.term import Owned, Term, Warm
 from belfry.partitions.upkeep import Upkeep
-from belfry.partitions.waiting_aside import LOOK_AGAIN_S, longest_s, take_aside
 from belfry.recovery.reading import ReplayProgress
 from belfry.wire.batch import SourceBatch
 from belfry.wire.lifecycle import LifecycleEvent

@@ -23,6 +23,7 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 from belfry.engine.effects import STEP_BYTES, Effects
 from belfry.engine.handing_over import Inlet, hand_over
 from belfry.host.clock import SystemClock
+from belfry.host.passing import PassThrough, at_once
 from belfry.kafka.batch_reader import BatchReader
 from belfry.kafka.fetcher import Answer, Fetcher, OffsetGone, Where
 from belfry.partitions.forwarding import RENEW_MS, IngressProducer
@@ -69,6 +70,7 @@ class TenantInputDependencies:
     clock: SystemClock
     metrics: Gauges
     step_bytes: int = STEP_BYTES
+    through: PassThrough = at_once
 
 
 class Inlets:
@@ -182,7 +184,7 @@ class TenantInputReading:
         """Hand over what has come, in one transaction."""
         if self._means.topics.of(self._home) != self._followed:
             self._follow()
-        count, effects = self._hand_over_some()
+        count, effects = self._hand_over_some(stopping)
         behind = self._behind()
         now_ms = self._means.clock.monotonic_ms()
         if now_ms - self._renewed_ms >= RENEW_MS:
@@ -194,7 +196,7 @@ class TenantInputReading:
             if count < SIP_RECORDS:
                 stopping.wait(SIP_S)
 
-    def _hand_over_some(self) -> tuple[int, Effects]:
+    def _hand_over_some(self, stopping: Event) -> tuple[int, Effects]:
         """What has come, some at a time, until one transaction has enough; how many records."""
         effects = Effects(room=self._means.step_bytes)
         count, wait_s = 0, WAIT_S
@@ -202,6 +204,8 @@ class TenantInputReading:
             readable = self._readable()
             answer = self._fetcher.take(0.0 if readable else wait_s, readable)
             if answer is not None:
+                if not self._came_through(answer, stopping):
+                    break
                 self._take(answer)
                 wait_s = MORE_S
             elif not readable:
@@ -211,6 +215,12 @@ class TenantInputReading:
                 # The other topics come before it the next time.
                 self._readers[where] = self._readers.pop(where)
         return count, effects
+
+    def _came_through(self, answer: Answer, stopping: Event) -> bool:
+        """Whether what was fetched has come through the agent; False if asked to stop."""
+        if not answer.data:
+            return True
+        return self._means.through(*answer.where, answer.offset, stopping)
 
     def _readable(self) -> list[Where]:
         """Topics of which there is something to hand over, what was read longest ago first."""

@@ -23,6 +23,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaExcepti
 
 from belfry.client.decoding import Decoder
 from belfry.host.background import Background
+from belfry.host.passing import PassThrough, all_pass, at_once
 from belfry.kafka.changelog_sieve import uncounted
 from belfry.kafka.record_headers import headers_of
 from belfry.outputs.readiness import Outputs
@@ -61,8 +62,13 @@ class Policies:
         outputs: Outputs,
         registry: Registry | None,
         counted: Callable[[str, int], None] = uncounted,
+        through: PassThrough = at_once,
     ) -> None:
-        """`counted` is told of records that nobody of belfry signed, by topic."""
+        """`counted` is told of records that nobody of belfry signed, by topic.
+
+        What is read comes `through` an agent.
+        """
+        self._through = through
         self._tenants = tenants
         self._outputs = outputs
         self.closed = settings.unknown_tenants == "closed"
@@ -211,6 +217,8 @@ class Policies:
             self._treat(self._untreated.copy())
             return
         messages = [first, *self._consumer.consume(READ_RECORDS, 0.005)]
+        if not all_pass(self._through, self._topic, messages, self._thread.stopping):
+            return
         records = [each for each in messages if each.error() is None]
         changed: dict[str, Stored | None] = {}
         barred: list[str] = []

@@ -202,7 +202,7 @@ def _messages() -> dict[str, Any]:
                 "required": ["belfry-error-code"],
                 "properties": {
                     f"belfry-error-{part}": {"type": "string"}
-                    for part in ("code", "reason", "topic", "partition", "offset")
+                    for part in ("code", "reason", "topic", "partition", "offset", "tenant")
                 },
             },
             "bindings": {"kafka": {"bindingVersion": BINDING}},

@@ -19,9 +19,11 @@ from belfry.api.workers.request_client import Frames, RequestClient
 from belfry.client.errors import BelfryError
 from belfry.group.group import Group
 from belfry.history.follower import Follower
+from belfry.host.passing import PassThrough
 from belfry.partitions.opener import PartitionOpener
 from belfry.partitions.supervisor import Owners
 from belfry.policies.policy_client import PolicyClient
+from belfry.process.kept_topics import ReadKeptTopics
 from belfry.tenants.policy import TenantPolicy
 from belfry.wire.lifecycle import LifecycleEvent
 
@@ -35,7 +37,12 @@ class Front:
     """Opens the parts of HTTP, and closes them."""
 
     def __init__(
-        self, opener: PartitionOpener, parts: ApiDependencies, frames: Frames, group: Group
+        self,
+        opener: PartitionOpener,
+        parts: ApiDependencies,
+        frames: Frames,
+        group: Group,
+        history_through: PassThrough,
     ) -> None:
         settings = opener.settings
         self._opener = opener
@@ -43,9 +50,15 @@ class Front:
         self._desk = RequestClient(settings, frames, opener.tenants.secret_of)
         self._directory = Directory(group, settings.http_advertised_url or "")
         self._history = Follower(
-            settings, frames[1], self._held, self._retention_ms, opener.clock.wall_ms
+            settings,
+            frames[1],
+            self._held,
+            self._retention_ms,
+            opener.clock.wall_ms,
+            history_through,
         )
         self._policies = PolicyClient(settings, opener.policies)
+        self._kept = ReadKeptTopics(settings, opener.clock.wall_ms)
         self._holdings: Holdings | None = None
         self._stopping = Event()
         self._thread = Thread(target=self._open, name="belfry-front", daemon=True)
@@ -90,8 +103,10 @@ class Front:
                 log.warning("HTTP takes no requests yet", reason=str(error))
                 self._stopping.wait(AGAIN_S)
             else:
-                opened = Open(
-                    self._desk, self._holdings, self._directory, self._history, self._policies
-                )
-                self._parts.open(opened)
+                self._parts.open(self._opened(self._holdings))
                 return
+
+    def _opened(self, holdings: Holdings) -> Open:
+        return Open(
+            self._desk, holdings, self._directory, self._history, self._policies, self._kept
+        )

@@ -10,6 +10,7 @@ from belfry.firing.clock_guard import ClockGuard
 from belfry.group.group import Group
 from belfry.host.clock import SystemClock
 from belfry.host.failpoints import Failpoints
+from belfry.host.passing import Streams
 from belfry.kafka import topics
 from belfry.kafka.agreement import Agreement, Statements
 from belfry.kafka.anchors import Anchors
@@ -76,9 +77,14 @@ class Shared(NamedTuple):
 
 
 def share(
-    settings: Settings, found: ClusterState, clock: SystemClock, metrics: Metrics, group: Group
+    settings: Settings,
+    found: ClusterState,
+    clock: SystemClock,
+    metrics: Metrics,
+    group: Group,
+    through: Streams = Streams(),  # noqa: B008  # a frozen value
 ) -> Shared:
-    """Make what partitions share; nothing is started."""
+    """Make what partitions share; nothing is started.  What they read comes `through` agents."""
     admin, cluster_id, registry, frames = found
     tenants = Tenants(
         settings.topic("fired."),
@@ -107,7 +113,7 @@ def share(
         tenants=tenants,
         lookups=startup.lookups(registry, settings, frames),
         outlets=outlets,
-        policies=Policies(settings, tenants, outputs, registry, gauges.foreign),
+        policies=Policies(settings, tenants, outputs, registry, gauges.foreign, through.policies),
         metrics=gauges,
         failpoints=Failpoints(os.environ.get("BELFRY_FAILPOINT", "")),
         log_ends=LogEnds(settings.kafka_properties()),
@@ -118,5 +124,6 @@ def share(
         leaves=group.leaves,
         producers=producers(settings),
         agreement=Agreement(settings),
+        tenant_inputs_through=through.tenant_inputs,
     )
     return Shared(opener, ClockGuard(settings.clock_tolerance_ms), outputs)

@@ -89,11 +89,10 @@ class WorkerProcess:
 
     def live(self) -> bool:
         """Whether the process can still do its work."""
-        return not self._app.crashed and not self._app.stuck and self.self_check.live()
+        return not self._app.crashed and not self._app.carries.stuck and self.self_check.live()
 
     async def run(self, heartbeats: Heartbeats) -> int:
         """Join the group, own what it assigns, and leave when asked to."""
-        self._stop.on_signals()
         heartbeats.start(self._owners.well)
         self._group.connect(
             Surroundings(
@@ -109,6 +108,7 @@ class WorkerProcess:
         await self._until_asked()
         self.self_check.stop()
         log.info("stopping")
+        self._app.carries.end_watch()
         failed = self._app.crashed or bool(self._stop.refusal)
         if not failed:
             await self._hand_on()

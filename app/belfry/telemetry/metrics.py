@@ -23,9 +23,8 @@ from prometheus_client import (
 )
 
 from belfry import __version__
-from belfry.telemetry.bulk import BulkHistogram
+from belfry.telemetry.collectors import BulkHistogram, KeyFigures, KeyMetrics
 from belfry.telemetry.families import BY_NAME, FAMILIES, described
-from belfry.telemetry.key_metrics import KeyFigures, KeyMetrics
 from belfry.telemetry.tenant_metrics import MOST_TENANTS, TenantLook, TenantMetrics, registered
 from belfry.tenants.waits import CAUSES
 

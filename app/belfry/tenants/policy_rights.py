@@ -1,16 +1,28 @@
-"""Who sets which field of a tenant's policy.
+"""What a tenant may do by itself: which fields of its policy it sets, which targets it may have.
 
-What says how a tenant's own events are treated is the tenant's; what costs others something, or
+What says how a tenant's own events are treated is the tenant's.  What costs others something, or
 reaches what is theirs, is the platform's: topics, quotas, turns, hosts, secrets, where schedules
-live.  Every field stands in this table, so that nobody gets a new one by forgetting it.
+live.  Every field of a policy stands in the table `SET_BY`, so that nobody gets a new one by
+forgetting it.
+
+The platform's fields bound the targets in turn: `reach_of_targets_problem` says why a tenant may
+not have a target, by the hosts and secrets of its policy, and by whose topic it is.
 """
 
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final
 
+from belfry.schedules.header_secrets import reach_problem
+from belfry.schedules.rejections import Rejection
+from belfry.schedules.target_kinds import is_allowed, kind_of, place_of
+from belfry.schedules.target_kinds.kind import Judge
+from belfry.schedules.targets import target_of
 from belfry.tenants.policy import TenantPolicy
+
+# Of a list that an answer shows.
+MAX_SHOWN: Final = 200
 
 
 class Setter(StrEnum):
@@ -46,10 +58,39 @@ SET_BY: Final[dict[str, Setter]] = {
     "signing_secret_ref": Setter.PLATFORM,
     "secret_refs": Setter.PLATFORM,
 }
+
+
 TENANTS: Final = tuple(name for name, setter in SET_BY.items() if setter is Setter.TENANT)
+
+
 PLATFORMS: Final = tuple(name for name, setter in SET_BY.items() if setter is Setter.PLATFORM)
 
 
 def platform_changes(before: TenantPolicy, after: TenantPolicy) -> list[str]:
     """Fields of the platform's in which two policies of a tenant differ, in the schema's order."""
     return [name for name in PLATFORMS if getattr(before, name) != getattr(after, name)]
+
+
+def reach_of_targets_problem(
+    targets: list[dict[str, Any]], policy: TenantPolicy, judge: Judge
+) -> Rejection | None:
+    """Why a tenant may not have these targets, or None.
+
+    By its policy's hosts and secrets, or by whose topics they are.
+    """
+    for target in map(target_of, targets):
+        place = place_of(target)
+        refused = kind_of(target).refused(place, judge)
+        if refused is not None:
+            return Rejection("target_not_allowed", refused)
+        if not is_allowed(target, policy.allowed_hosts):
+            return Rejection(
+                "target_not_allowed",
+                f"Host {place!r} of a target is none that the policy of tenant"
+                f" {policy.tenant} allows ({', '.join(policy.allowed_hosts)[:MAX_SHOWN]}): use one"
+                " of those, or ask for it in allowed_hosts.",
+            )
+        why = reach_problem(target.headers, policy.secret_refs, policy.allowed_hosts)
+        if why is not None:
+            return Rejection("target_not_allowed", why)
+    return None

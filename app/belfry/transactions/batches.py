@@ -46,7 +46,7 @@ class Batch:
 
     where: Where
     records: int
-    data: bytes
+    data: bytes | bytearray
     code: int = LOST
     offset: int = -1
     appended_ms: int = -1
@@ -57,6 +57,17 @@ class Batch:
         return self.offset + self.records - 1
 
 
+class _Filling:
+    """A batch that still takes records, and how many it has."""
+
+    __slots__ = ("append", "builder", "count")
+
+    def __init__(self, builder: Any) -> None:
+        self.builder = builder
+        self.append = builder.append
+        self.count = 0
+
+
 class StepBatches:
     """The batches of one step, in the making."""
 
@@ -65,47 +76,43 @@ class StepBatches:
         self._codec = codec
         self._limits = limits
         self._now_ms = now_ms
-        # Builders of each partition, and how many records the last of them has.
-        self._filled: dict[Where, list[tuple[Any, int]]] = {}
-        self._open: dict[Where, Any] = {}
-        self._count: defaultdict[Where, int] = defaultdict(int)
+        self._filled: dict[Where, list[_Filling]] = {}
+        self._open: dict[Where, _Filling] = {}
 
     def add(self, where: Where, key: bytes | None, value: bytes | None, headers: Headers) -> None:
         """Put a record behind those that the partition already gets."""
-        builder = self._open.get(where)
-        if builder is None:
-            builder = self._open[where] = self._builder(where[0])
-        count = self._count[where]
-        if builder.append(count, self._now_ms, key, value, headers) is None:
-            self._filled.setdefault(where, []).append((builder, count))
-            builder, count = self._builder(where[0]), 0
+        filling = self._open.get(where) or self._next(where)
+        if filling.append(filling.count, self._now_ms, key, value, headers) is None:
+            self._filled.setdefault(where, []).append(filling)
+            filling = self._next(where)
             # The first record of a batch always fits: whether it may be so large is the broker's.
-            builder.append(0, self._now_ms, key, value, headers)
-            self._open[where] = builder
-        self._count[where] = count + 1
+            filling.append(0, self._now_ms, key, value, headers)
+        filling.count += 1
 
     def add_rows(self, where: Where, rows: Iterable[Mapping[str, bytes | None]]) -> None:
         """The same for many records of one partition, which have a key and a value alone."""
-        builder, count, now_ms = self._open.get(where), self._count[where], self._now_ms
-        none: Headers = []
+        filling, now_ms = self._open.get(where) or self._next(where), self._now_ms
+        append, count, none = filling.append, filling.count, list[Any]()
         for row in rows:
-            key, value = row["key"], row["value"]
-            if builder is None or builder.append(count, now_ms, key, value, none) is None:
-                self._count[where] = count
-                self.add(where, key, value, none)
-                builder, count = self._open[where], self._count[where]
+            if append(count, now_ms, row["key"], row["value"], none) is None:
+                filling.count = count
+                self.add(where, row["key"], row["value"], none)
+                filling = self._open[where]
+                append, count = filling.append, filling.count
             else:
                 count += 1
-        self._count[where] = count
+        filling.count = count
 
-    def _builder(self, topic: str) -> Any:
-        most = min(self._limits.get(topic, BATCH_BYTES), BATCH_BYTES)
-        return DefaultRecordBatchBuilder(_MAGIC, NONE, 1, -1, -1, 0, most)
+    def _next(self, where: Where) -> _Filling:
+        most = min(self._limits.get(where[0], BATCH_BYTES), BATCH_BYTES)
+        builder = DefaultRecordBatchBuilder(_MAGIC, NONE, 1, -1, -1, 0, most)
+        filling = self._open[where] = _Filling(builder)
+        return filling
 
     @property
     def places(self) -> set[Where]:
         """The partitions that get something."""
-        return set(self._open)
+        return {where for where, filling in self._open.items() if filling.count}
 
     def finish(self, writer: Writer, sequences: Mapping[Where, int]) -> list[Batch]:
         """All batches: the first of each partition, then the second ones, and so on.
@@ -115,8 +122,9 @@ class StepBatches:
         rounds: defaultdict[int, list[Batch]] = defaultdict(list)
         for where, last in self._open.items():
             sequence = sequences.get(where, 0)
-            parts = [*self._filled.get(where, ()), (last, self._count[where])]
-            for number, (builder, count) in enumerate(parts):
+            parts = [*self._filled.get(where, ()), last]
+            for number, filling in enumerate(part for part in parts if part.count):
+                builder, count = filling.builder, filling.count
                 builder.set_producer_state(writer.producer_id, writer.epoch, sequence)
                 rounds[number].append(Batch(where, count, packed(builder.build(), self._codec)))
                 sequence = after(sequence, count)

@@ -35,15 +35,15 @@ _LENGTH: Final = struct.Struct(">i")
 _CRC: Final = struct.Struct(">I")
 
 
-def packed(batch: bytearray, codec: int) -> bytes:
+def packed(batch: bytearray, codec: int) -> bytearray:
     """The batch with its records packed; as it is where that would not make it smaller."""
     if codec == NONE:
-        return bytes(batch)
+        return batch
     records = _PACK[codec](bytes(memoryview(batch)[_RECORDS_AT:]))
     if len(records) >= len(batch) - _RECORDS_AT:
-        return bytes(batch)
+        return batch
     found = batch[:_RECORDS_AT] + records
     found[_ATTRIBUTES_AT + 1] |= codec
     _LENGTH.pack_into(found, _LENGTH_AT, len(found) - _LENGTH_ENDS)
     _CRC.pack_into(found, _CRC_AT, calc_crc32c(memoryview(found)[_ATTRIBUTES_AT:]))
-    return bytes(found)
+    return found

@@ -7,7 +7,8 @@ that all writers of a worker share.
     begin ─► batches of all partitions ─► Produce, to each leader ─► acknowledged ─► EndTxn
 
 The manifest is the last record of the changelog's last batch.  Its acknowledgement comes before
-EndTxn is sent, so rows that are signed by place are looked at without a flush of their own.
+EndTxn is sent, so rows that are signed by place are looked at without a flush of their own.  All of
+a step's requests leave in one turn of the loop: each hand-over waits for the interpreter's lock.
 """
 
 from __future__ import annotations
@@ -124,14 +125,13 @@ class DirectProducer:
             self.lease.sent(self._clock.monotonic_ms())
             sent_ms = self._clock.wall_ms()
             self._failpoint("S4")
-            acknowledged = self._run(self._write(writer, batches), WRITE_S)
-            self._see_places(acknowledged.manifest)
             if effects.loose and self._loose is not None:
+                acknowledged = self._run(self._write(writer, batches), WRITE_S)
                 self._loose.settle()
-            self._failpoint("S5")
-            # From here on the transaction may become visible at any moment.
-            self.lease.ends()
-            self._run(writer.end(commit=True), END_S)
+                self._run(self._end(writer, acknowledged), END_S)
+            else:
+                # In one go: the loop's thread is not waited for twice.
+                acknowledged = self._run(self._write_and_end(writer, batches), WRITE_S + END_S)
             self._failpoint("S7")
         except TimeoutError as error:
             raise Unknown(f"a transaction: {error}") from error
@@ -288,6 +288,20 @@ class DirectProducer:
         where = self._outlets.changelog, self._partition
         manifest = next(batch for batch in reversed(batches) if batch.where == where)
         return _Acknowledged(manifest, *self._clock.both_ms())
+
+    async def _end(self, writer: TransactionWriter, acknowledged: _Acknowledged) -> None:
+        self._see_places(acknowledged.manifest)
+        self._failpoint("S5")
+        # From here on the transaction may become visible at any moment.
+        self.lease.ends()
+        await writer.end(commit=True)
+
+    async def _write_and_end(
+        self, writer: TransactionWriter, batches: list[Batch]
+    ) -> _Acknowledged:
+        acknowledged = await self._write(writer, batches)
+        await self._end(writer, acknowledged)
+        return acknowledged
 
 
 def codec_of(properties: Mapping[str, Any]) -> str:

@@ -67,6 +67,7 @@ TRAVELLING: Final = frozenset(
         "belfry-error-topic",
         "belfry-error-partition",
         "belfry-error-offset",
+        "belfry-error-tenant",
         CUT,
     }
 )

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from belfry.api.routes.lookup import Looks
 from belfry.api.workers.holdings import NotHeld
-from belfry.api.workers.looks import Looks
 from belfry.store.layout.keys import NAMED_PREFIX, schedule_key
 from belfry.store.lookup import ScheduleStanding
 from tests.unit.store.test_lookup import NOW_MS, Shelf

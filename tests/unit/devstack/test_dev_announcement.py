@@ -13,8 +13,7 @@ import pytest
 
 from belfry.cli import dev
 from belfry.devstack import Kafka, Registry, Stack
-from belfry.devstack.child import Child
-from belfry.devstack.stopping import StopSignals
+from belfry.devstack.child import Child, StopSignals
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from belfry.devstack import DevStackError
-from belfry.devstack.lock import locked
+from belfry.devstack.stack import locked
 
 
 def test_a_second_holder_is_told_who_the_first_is(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from belfry.devstack import (
     StartCancelledError,
     free_port,
 )
-from belfry.devstack.worker import Worker
+from belfry.devstack.stack import Worker
 
 READY = """
 import http.server, json, os, pathlib, sys

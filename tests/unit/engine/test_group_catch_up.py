@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from belfry.firing.catch_up_rate import PER_SECOND, SAVED_MS
+from belfry.firing.rates import PER_SECOND, SAVED_MS
 from belfry.tenants.effective import Terms
 from belfry.tenants.policy import TenantPolicy
 from tests.unit.engine.driver import HOUR, T0, Driver, Step

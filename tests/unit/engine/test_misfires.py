@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from belfry.firing.catch_up_rate import PER_SECOND
+from belfry.firing.rates import PER_SECOND
 from belfry.schedules.outcomes import Outcome
 from belfry.store.layout.records import ENDED_COMPLETED, ENDED_MISSED, decode_marker
 from belfry.tenants.effective import Delivery, Level

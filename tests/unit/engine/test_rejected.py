@@ -151,6 +151,9 @@ def test_each_code_can_be_reached(code: str) -> None:
     added = {name: given for name, given in kept.headers if name.startswith("belfry-error-")}
     assert added.pop("belfry-error-reason")
     added.pop("belfry-error-cut", None)
+    # A tenant finds its own, and only what can be read says whose it is.
+    (told,) = [each.tenant for each in step.effects.lifecycle] or [""]
+    assert added.pop("belfry-error-tenant", b"") == told.encode()
     assert added == {
         "belfry-error-code": code.encode(),
         "belfry-error-topic": b"belfry.schedules",

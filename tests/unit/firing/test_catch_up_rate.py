@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from belfry.firing.catch_up_rate import CatchUpRate
+from belfry.firing.rates import CatchUpRate
 
 
 def test_what_a_step_takes_makes_another_rate() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from belfry.cli.backup import _write
-from belfry.devstack.lock import locked
+from belfry.devstack.stack import locked
 from belfry.host.private_files import close_to_others
 from belfry.host.rocks import RocksMap
 from belfry.process.data_folder import only_one_in

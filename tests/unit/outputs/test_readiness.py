@@ -11,10 +11,16 @@ from confluent_kafka import KafkaError, KafkaException
 
 from belfry.engine.effects import Effects
 from belfry.kafka.outcome import Aborted, TopicGone
-from belfry.kafka.topic_questions import BATCH_OVERHEAD_BYTES, TOPICS_AT_ONCE
 from belfry.outputs import readiness as outputs
 from belfry.outputs.readiness import Outputs
-from belfry.outputs.topic_queue import AT_ONCE, CROWDED_OUT, TO_MAKE, TopicQueue
+from belfry.outputs.topic_queue import (
+    AT_ONCE,
+    BATCH_OVERHEAD_BYTES,
+    CROWDED_OUT,
+    TO_MAKE,
+    TOPICS_AT_ONCE,
+    TopicQueue,
+)
 from belfry.settings import Settings
 from belfry.tenants.directory import Tenants
 from belfry.tenants.effective import Delivery, Level, Terms

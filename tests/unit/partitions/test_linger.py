@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from belfry.partitions.linger import FEW, LINGER_MS, Linger
+from belfry.partitions.pacing import FEW, LINGER_MS, Linger
 
 
 def after(events: int, left_ms: int | None, most: int = 8_000) -> float:

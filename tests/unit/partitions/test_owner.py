@@ -22,8 +22,8 @@ from belfry.kafka.outcome import Aborted, Fenced, Unknown
 from belfry.kafka.transactions import Receipt
 from belfry.partitions.failure import PAUSE_AFTER_ERROR_S, PAUSE_LEFT_S
 from belfry.partitions.forwarding import RENEW_MS
-from belfry.partitions.linger import FEW, LINGER_MS
 from belfry.partitions.owner import PartitionRunner
+from belfry.partitions.pacing import FEW, LINGER_MS
 from belfry.partitions.supervisor import HANGS_MS
 from belfry.recovery.takeover import LeftToOthers
 from belfry.schedules.identity import Homes

@@ -8,7 +8,7 @@ import pytest
 from prometheus_client import CollectorRegistry, Histogram
 from prometheus_client.parser import text_string_to_metric_families
 
-from belfry.telemetry.bulk import BulkHistogram
+from belfry.telemetry.collectors import BulkHistogram
 from belfry.telemetry.families import FAMILIES
 from belfry.telemetry.metrics import LATENESS_BOUNDS_MS, Metrics
 

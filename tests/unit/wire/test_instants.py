@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from belfry.schedules.instants import format_instant
-from belfry.wire.instants import rfc3339
+from belfry.wire.fired import rfc3339
 
 
 @pytest.mark.parametrize(

@@ -2,25 +2,24 @@
 
 Kept in memory, for each worker since its start: a key that nobody has shown to any worker for weeks
 can go.  A key has a short name of its own, the beginning of its digest, which tells several keys of
-one name apart and opens nothing.
+one name apart and opens nothing.  The metrics show the same figures, under that name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 import structlog
 
 from belfry.schedules.instants import format_instant
+from belfry.telemetry.collectors import KeyFigures
 
 SOON_MS: Final = 14 * 86_400_000
 SAY_AGAIN_MS: Final = 86_400_000
 ID_LENGTH: Final = 12
-
 State = Literal["valid", "expiring", "expired"]
-
 log = structlog.get_logger(__name__)
 
 
@@ -134,3 +133,24 @@ def _both(one: KeyRow, other: KeyRow) -> KeyRow:
         last_from=latest.last_from,
         workers=one.workers + other.workers,
     )
+
+
+def figures_of(
+    rows: Callable[[], list[KeyRow]], now_ms: Callable[[], float]
+) -> Callable[[], list[KeyFigures]]:
+    """What tells the figures of each key at the moment it is called."""
+
+    def figures() -> list[KeyFigures]:
+        at_ms = now_ms()
+        return [
+            KeyFigures(
+                row.id, row.state(at_ms), _seconds(row.expires_ms), _seconds(row.last_ms), row.uses
+            )
+            for row in rows()
+        ]
+
+    return figures
+
+
+def _seconds(ms: int | None) -> float | None:
+    return None if ms is None else ms / 1000

@@ -24,7 +24,7 @@ from pydantic import (
     model_validator,
 )
 
-from belfry.api.json.json_values import json_bytes
+from belfry.api.json.parsing import json_bytes
 from belfry.schedules.field import Form
 from belfry.schedules.fields import EMPTY, FIELDS, KIND_OF, WHEN, named
 from belfry.schedules.instants import parse_instant

@@ -1,12 +1,19 @@
-"""Bodies to values: JSON alone, read strictly, with errors that say where."""
+"""JSON of callers: bodies to values, read strictly, and values back to the bytes that are sent.
+
+What cannot be read is refused with a sentence that says where.  What is written is judged as well:
+the writer takes integers of 64 bits, and writes what is no number (`NaN`, `Infinity`, and a literal
+such as `1e400` that is read as one) as null.  A value that would arrive as another one is refused.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from http import HTTPStatus
-from typing import Any, TypeVar, get_args
+from math import isfinite
+from typing import Any, Final, TypeVar, get_args
 
-from pydantic import BaseModel, ValidationError
+import orjson
+from pydantic import BaseModel, JsonValue, ValidationError
 from starlette.requests import Request
 
 from belfry.api.nearest import unknown_name
@@ -17,6 +24,9 @@ MOST_SHOWN = 20
 MOST_PLACE = 200
 # What the parser says of a number with thousands of digits; that is well-formed JSON nevertheless.
 ENDLESS_NUMBER = "number out of range"
+_LEAST_INTEGER: Final = -(2**63)
+_MOST_INTEGER: Final = 2**64 - 1
+_SHOWN_DIGITS: Final = 30
 
 
 async def parsed(request: Request, kind: type[B]) -> B:
@@ -77,3 +87,47 @@ def _model_in(annotation: Any) -> type[BaseModel] | None:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
     return next((found for each in get_args(annotation) if (found := _model_in(each))), None)
+
+
+def json_bytes(value: JsonValue) -> bytes:
+    """JSON without spaces; raises `ValueError` that says where a value cannot be written, and why.
+
+    `value` is not nested deeper than the parser of requests allows.
+    """
+    try:
+        written = orjson.dumps(value)
+    except orjson.JSONEncodeError as error:
+        raise ValueError(_unwritable(value) or f"it cannot be written as JSON: {error}") from None
+    # Only what was written as null may have been something else before.
+    fault = _unwritable(value) if b"null" in written else ""
+    if fault:
+        raise ValueError(fault)
+    return written
+
+
+def _unwritable(whole: JsonValue) -> str:
+    """The first number in it that cannot be written, or an empty text."""
+    left: list[tuple[str, JsonValue]] = [("", whole)]
+    while left:
+        place, value = left.pop()
+        if isinstance(value, dict):
+            left += [(f"{place}.{name}", each) for name, each in value.items()]
+        elif isinstance(value, list):
+            left += [(f"{place}.{number}", each) for number, each in enumerate(value)]
+        elif isinstance(value, float) and not isfinite(value):
+            return (
+                f"{_at(place)}{value} is no number in JSON, and neither is one beyond 1e308:"
+                " send null or a text"
+            )
+        elif isinstance(value, int) and not _LEAST_INTEGER <= value <= _MOST_INTEGER:
+            given = str(value)
+            shown = given if len(given) <= _SHOWN_DIGITS else f"{given[:_SHOWN_DIGITS]}..."
+            return (
+                f"{_at(place)}the integer {shown} has more than 64 bits: send it as a text,"
+                ' such as "18446744073709551616"'
+            )
+    return ""
+
+
+def _at(place: str) -> str:
+    return f"at {place[1:][:200]}: " if place else ""

@@ -1,17 +1,25 @@
-"""What callers may add to an address, and the headers that say what to expect."""
+"""What callers may add to an address, and the headers that say what to expect.
+
+`If-Match` and `If-None-Match` say what a schedule has to be for a change to count.
+"""
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
-from typing import Annotated, Literal
+from http import HTTPStatus
+from typing import Annotated, Final, Literal
 
 from fastapi import Header, Query
 from pydantic import BaseModel, ConfigDict, Field
 
 from belfry.api.json.bodies import Instant
+from belfry.api.problems import Problem
+from belfry.schedules.identity import expected_from
 from belfry.store.lookup import STATES, Wanted
 
 State = StrEnum("State", {name: name for name in STATES})  # type: ignore[misc]
+_TAG: Final = re.compile(r'(?:W/)?"?([0-9.]{1,21})"?')
 
 
 class Known(BaseModel):
@@ -121,3 +129,35 @@ AskingOfFireQuery = Annotated[AskingOfFire, Query()]
 AskingWhyQuery = Annotated[AskingWhy, Query()]
 MatchHeaders = Annotated[Match, Header()]
 ConditionHeaders = Annotated[Conditions, Header()]
+
+
+def expected_version(if_match: str | None) -> int | None:
+    """What an `If-Match` expects, as `expected_version` holds it; raises `Problem` for nonsense.
+
+    An ETag of belfry's names generation and version.  A version alone matches any generation.
+    """
+    if if_match is None:
+        return None
+    found = _TAG.fullmatch(if_match.strip())
+    expected = expected_from(found[1]) if found else None
+    if expected is None:
+        raise Problem(
+            HTTPStatus.UNPROCESSABLE_ENTITY,
+            f"If-Match {if_match[:100]!r} names no version: give the ETag of an answer, such as"
+            ' "1234567.3", or a version, such as "3".',
+            "bad_condition",
+        )
+    return expected
+
+
+def must_be_new(if_none_match: str | None) -> bool:
+    """Whether an `If-None-Match` asks for a schedule that is not there yet."""
+    if if_none_match is None:
+        return False
+    if if_none_match.strip() != "*":
+        raise Problem(
+            HTTPStatus.UNPROCESSABLE_ENTITY,
+            f"If-None-Match {if_none_match[:100]!r} is not taken: give *, or leave it out.",
+            "bad_condition",
+        )
+    return True

@@ -17,7 +17,7 @@ from starlette.staticfiles import StaticFiles
 from belfry import __version__
 from belfry.api import problems
 from belfry.api.auth.access import Gate
-from belfry.api.auth.key_metrics import figures_of
+from belfry.api.auth.key_uses import figures_of
 from belfry.api.json.document import describe
 from belfry.api.routes.audited import Audited
 from belfry.api.routes.callers import Callers
@@ -25,8 +25,8 @@ from belfry.api.routes.cluster import cluster_routes
 from belfry.api.routes.express import Express
 from belfry.api.routes.health import health_routes
 from belfry.api.routes.history import history_routes
-from belfry.api.routes.key_routes import key_routes
-from belfry.api.routes.me import me_routes
+from belfry.api.routes.kept import kept_routes
+from belfry.api.routes.key_routes import key_routes, me_routes
 from belfry.api.routes.previews import preview_routes
 from belfry.api.routes.schedules import plain_calls, schedule_routes
 from belfry.api.routes.tenant_list import tenant_list_routes
@@ -84,6 +84,7 @@ def create_app(
         tenant_list_routes(view, parts, callers),
         tenant_routes(parts, callers),
         preview_routes(parts, callers),
+        kept_routes(parts, callers),
         key_routes(view, parts, parts.gate.keys, callers),
         me_routes(callers),
         *more,

@@ -10,6 +10,7 @@ down on the request's `RequestNotes` by whoever knows it.
     PUT    /v1/tenants/{tenant}/schedules/{id}             schedule.put
     DELETE /v1/tenants/{tenant}/schedules/{id}             schedule.cancel
     POST   /v1/tenants/{tenant}/schedules/{id}/{action}    schedule.pause, .resume, .trigger …
+    POST   /v1/tenants/{tenant}/dead-letters/{place}/replay  delivery.replay
     any other method that may change something             its name in lower case
     what changes nothing, and was refused                  read
 
@@ -43,6 +44,7 @@ REFUSALS: Final = frozenset(
 _TENANT: Final = re.compile(r"/v1/tenants/([^/]+)(?:/(.*))?", re.DOTALL)
 _SCHEDULE: Final = re.compile(r"schedules/(.+)", re.DOTALL)
 _ACTION: Final = re.compile(r"(.+)/(pause|resume|trigger|ack|dry-run)", re.DOTALL)
+_LETTER: Final = re.compile(r"dead-letters/([^/]+)/replay")
 _TRACE: Final = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}.*")
 _PREVIEW: Final = "/v1/preview"
 _BY_METHOD: Final = {"PUT": "schedule.put", "DELETE": "schedule.cancel"}
@@ -70,6 +72,9 @@ def asked_by(method: str, path: str) -> AuditedRequest:
         return AuditedRequest(_OF_POLICY[method], tenant, tenant)
     if rest == "schedules" and method == "POST":
         return AuditedRequest("schedule.create", tenant)
+    letter = _LETTER.fullmatch(rest or "")
+    if letter is not None and method == "POST":
+        return AuditedRequest("delivery.replay", tenant, unquote(letter[1]))
     named = _SCHEDULE.fullmatch(rest or "")
     if named is not None:
         return _of_schedule(method, tenant, named[1])

@@ -1,7 +1,11 @@
-"""`/v1/keys`: which API keys there are, when they end, and when each was used last.
+"""`/v1/keys`: which API keys there are, when they end, and when each was used last; and `/v1/me`.
 
 A worker counts what is shown to it.  The one that is asked asks the others, each for itself alone,
-and adds up; who does not answer in time is named.  No key and no digest is ever in an answer.
+and adds up; a worker that does not answer in time is named.  No key and no digest is ever in an
+answer.
+
+`/v1/me` says who the caller is and what it may do, for pages that leave out what would be refused.
+What is refused is still decided by each route.
 """
 
 from __future__ import annotations
@@ -152,3 +156,23 @@ async def _other(seat: Seat, parts: ApiDependencies, caller: Principal) -> KeysA
         return KeysAnswer.model_validate_json(bytes(answer.body))
     except (PeerUnreachable, TimeoutError, ValidationError):
         return None
+
+
+class MeAnswer(BaseModel):
+    """The caller, as the worker knows it."""
+
+    name: str
+    role: Role
+    tenants: list[str] = Field(description="Names, or beginnings of names followed by `*`.")
+
+
+def me_routes(callers: Callers) -> APIRouter:
+    """The route that tells callers who they are."""
+    routes = APIRouter(prefix="/v1", tags=["access"])
+
+    @routes.get("/me", responses=problems(429))
+    async def me(caller: Principal = callers.who(Role.READ)) -> MeAnswer:
+        """The name of the caller's key, its role, and the tenants that it is bound to."""
+        return MeAnswer(name=caller.name, role=caller.role, tenants=list(caller.tenants))
+
+    return routes

@@ -13,7 +13,6 @@ from starlette.responses import Response
 from belfry.api.auth.access import Principal, Role
 from belfry.api.json import shapes
 from belfry.api.json.bodies import DefinitionBody, ScheduleBody
-from belfry.api.json.conditions import expected_version, must_be_new
 from belfry.api.json.credentials import warned
 from belfry.api.json.document import body_of, bulk_answer, problems, with_answer
 from belfry.api.json.names import ScheduleName, TenantName
@@ -31,6 +30,8 @@ from belfry.api.json.queries import (
     Match,
     MatchHeaders,
     PagesQuery,
+    expected_version,
+    must_be_new,
 )
 from belfry.api.problems import Problem
 from belfry.api.routes.bulk import Charge, create_many, is_many

@@ -15,6 +15,7 @@ from belfry.api.problems import Problem
 from belfry.api.server.limits import Traffic
 from belfry.api.workers.directory import Directory
 from belfry.api.workers.holdings import Holdings
+from belfry.api.workers.kept import KeptTopics
 from belfry.api.workers.peers import InternalToken, Peers
 from belfry.api.workers.request_client import RequestClient
 from belfry.audit.trail import Trail
@@ -34,6 +35,7 @@ class Open:
     directory: Directory
     history: Follower
     policies: PolicyClient
+    kept: KeptTopics | None = None
 
 
 class ApiDependencies:
@@ -66,3 +68,12 @@ class ApiDependencies:
             detail = "The worker is starting: it has not reached Kafka yet. Try again."
             raise Problem(HTTPStatus.SERVICE_UNAVAILABLE, detail, "starting", RETRY_SOON)
         return self._open
+
+    @property
+    def kept(self) -> KeptTopics:
+        """What topics keep for a while; raises `Problem` before the worker can read them."""
+        found = self.ready.kept
+        if found is None:
+            detail = "This worker does not read these topics yet. Try again."
+            raise Problem(HTTPStatus.SERVICE_UNAVAILABLE, detail, "starting", RETRY_SOON)
+        return found

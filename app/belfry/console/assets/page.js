@@ -93,6 +93,8 @@ const PLACES = {
   t: () => `/console/timeline${tenant()}`,
   n: () => `/console/create${tenant()}`,
   p: () => `/console/tenants${tenant()}`,
+  d: () => `/console/deliveries${tenant()}`,
+  r: () => `/console/rejections${tenant()}`,
   c: () => "/console/cluster",
 };
 let leads = false;

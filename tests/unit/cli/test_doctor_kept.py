@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from belfry.cli.check import Status
-from belfry.cli.doctor_settings import judge, settings_checks
+from belfry.cli.doctor_kept import judge, settings_checks
 from belfry.settings import Settings
 from belfry.settings.agreement import statement
 from tests.unit.kafka.test_agreement import NEW, OLD, Cluster, keep

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from belfry.partitions.pace import (
+from belfry.partitions.pacing import (
     FIRST,
     LEAST,
     MANY_TOPICS,

@@ -1,0 +1,78 @@
+"""What topics keep for a while: refused requests, deliveries that were given up or have no end.
+
+A port: the worker reads Kafka behind it (`process/kept_topics.py`), in stretches from the end of a
+topic, so that no look reads a whole one.  All methods block; they are called from threads of few.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
+
+T = TypeVar("T")
+# The offset of each partition before which a look goes on.
+Before = Mapping[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class RejectedRequest:
+    """A request that was refused, with as much of it as may be shown.
+
+    `at_ms` is when it was refused; `source` are topic, partition and offset of where it was first
+    received; `request` are its fields, where it can be read.
+    """
+
+    at_ms: int
+    tenant: str | None
+    code: str
+    reason: str
+    source: tuple[str, int | None, int | None]
+    key: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...]
+    size_bytes: int
+    request: Mapping[str, Any] | None
+    sample: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class KeptDelivery:
+    """A delivery: given up where it has a place in the topic of those, else without an end."""
+
+    tenant: str
+    schedule_id: str
+    fire_id: str
+    at_ms: int
+    fired_ms: int
+    state: str
+    code: str
+    reason: str
+    attempt: int
+    attempts: int
+    targets: tuple[str, ...]
+    place: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KeptPage(Generic[T]):
+    """What one look found, newest first; `rest` is where older ones are, None for nowhere."""
+
+    found: list[T]
+    examined: int
+    rest: Before | None
+
+
+class KeptTopics(Protocol):
+    """What the worker reads for HTTP.  All raise ConnectionError where Kafka does not answer."""
+
+    def rejected(self, tenant: str | None, before: Before | None) -> KeptPage[RejectedRequest]:
+        """Refused requests of a tenant; None: of all, also those of which nobody is known."""
+
+    def dead_letters(self, tenant: str, before: Before | None) -> KeptPage[KeptDelivery]:
+        """A tenant's deliveries that were given up."""
+
+    def open_deliveries(self, tenant: str) -> KeptPage[KeptDelivery]:
+        """A tenant's deliveries without an end, among the latest ones."""
+
+    def replay(self, tenant: str, place: tuple[int, int]) -> bool:
+        """Deliver again what was given up and lies at this place; whether it is there."""

@@ -1,0 +1,165 @@
+"""Changing a schedule: its form, a preview of the new rule, and the change under the version seen.
+
+The form shows what people change.  All else of the schedule (key, headers, targets, misfire rule)
+is read anew when the form is sent, with the key of the person who sends it, and goes back as it is:
+targets' credentials never enter a page.  `If-Match` holds for both, so nothing of a version that
+was not looked at is overwritten.
+"""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Any, Final
+from urllib.parse import urlencode
+
+import orjson
+from starlette.requests import Request
+from starlette.responses import Response
+
+from belfry.console.asking import Api, ApiAnswer, ApiRefusal, schedule_path
+from belfry.console.creating import KINDS, TEXTS, number_of, rule_of
+from belfry.console.one_schedule import ACTING, ACTIVE
+from belfry.console.page import Shown, gone_to
+from belfry.console.posted import needed, posted
+from belfry.schedules.fields import FIELDS, WHEN
+
+KEEP: Final = "keep"
+MOST_PAYLOAD: Final = 65_536
+WHENS: Final = frozenset(field.name for field in WHEN)
+# What a definition says, and no request about it.
+_OF_REQUESTS: Final = frozenset(
+    {"tenant", "schedule_id", "action", "kind", "request_id", "expected_version", "reason",
+     "fire_id", "key", "payload"}
+)  # fmt: skip
+_BYTES: Final = frozenset({"key_text", "key_base64", "payload_text", "payload_base64"})
+DEFINES: Final = (frozenset(FIELDS) - _OF_REQUESTS) | _BYTES
+_OF_FORM: Final = (*TEXTS, "max_fires")
+
+
+async def view(api: Api, request: Request) -> Shown:
+    """The form, with what the schedule says now."""
+    tenant = request.query_params.get("tenant", "")
+    schedule_id = request.query_params.get("id", "")
+    me = await api.get("/v1/me")
+    answer, found = await _found(api, tenant, schedule_id)
+    kind, when = _rule_now(found)
+    return "edit.html", {
+        "me": me,
+        "may_act": me["role"] in ACTING,
+        "tenant": tenant,
+        "id": schedule_id,
+        "etag": answer.headers.get("etag", ""),
+        "kinds": {KEEP: "Keep the rule as it is", **KINDS},
+        "kind": kind,
+        "when": when,
+        "values": {name: found.get(name) or "" for name in (*_OF_FORM, "event_type", "group")},
+        "payload": _editable(found),
+        "zone": found.get("timezone") or "UTC",
+    }
+
+
+async def preview(api: Api, request: Request) -> Shown:
+    """What the rule in the form will do, over a change of the clocks as well."""
+    fields = await posted(request)
+    tenant, schedule_id = needed(fields, "tenant"), needed(fields, "id")
+    _, found = await _found(api, tenant, schedule_id)
+    try:
+        body = _rule(fields, found)
+        if "delay_ms" not in body and not WHENS & body.keys():
+            body["at"] = _nominal(found)
+        told = await api.post("/v1/preview", body)
+    except ApiRefusal as refused:
+        if refused.status != HTTPStatus.UNPROCESSABLE_ENTITY:
+            raise
+        return "preview.html", {"wrong": str(refused), "preview": None}
+    return "preview.html", {"wrong": "", "preview": told}
+
+
+async def save(api: Api, request: Request) -> Response:
+    """Change the schedule if it still is what was looked at, and show it."""
+    fields = await posted(request)
+    tenant, schedule_id = needed(fields, "tenant"), needed(fields, "id")
+    etag = needed(fields, "etag")
+    _, found = await _found(api, tenant, schedule_id)
+    body = {name: found[name] for name in DEFINES if found.get(name) is not None}
+    body = {name: value for name, value in body.items() if name not in (*WHENS, *_OF_FORM)}
+    body |= _rule(fields, found)
+    for name in ("event_type", "group"):
+        body.pop(name, None)
+        body |= {name: fields[name]} if name in fields else {}
+    body |= {"reason": fields["reason"]} if "reason" in fields else {}
+    body = _with_payload(body, fields, found)
+    match = {"if-match": etag}
+    (await api.ask("PUT", schedule_path(tenant, schedule_id), {}, body, match)).json()
+    return gone_to("/console/schedule?" + urlencode({"tenant": tenant, "id": schedule_id}))
+
+
+async def _found(api: Api, tenant: str, schedule_id: str) -> tuple[ApiAnswer, dict[str, Any]]:
+    """The schedule as it is; raises `ApiRefusal` where there is nothing to change."""
+    answer = await api.ask("GET", schedule_path(tenant, schedule_id), {})
+    found: dict[str, Any] = answer.json()
+    if found["state"] not in ACTIVE or "unreadable" in found:
+        detail = f"{schedule_id[:100]!r} is {found['state']}: only what is to fire can be changed."
+        raise ApiRefusal(HTTPStatus.CONFLICT, "over", detail)
+    return answer, found
+
+
+def _rule_now(found: dict[str, Any]) -> tuple[str, str]:
+    """The kind of rule that the form begins with, and its value."""
+    if found.get("at") or found.get("delay_ms"):
+        return "at", _nominal(found)
+    for kind in KINDS:
+        if found.get(kind) is not None:
+            return kind, str(found[kind])
+    return KEEP, ""
+
+
+def _nominal(found: dict[str, Any]) -> str:
+    """The instant of a one-shot, before its jitter."""
+    return str(found.get("scheduled_at") or found.get("at") or found["due_at"])
+
+
+def _rule(fields: dict[str, str], found: dict[str, Any]) -> dict[str, Any]:
+    """The rule that the form asks for."""
+    if needed(fields, "kind") != KEEP:
+        return rule_of(fields)
+    rule = {name: found[name] for name in WHENS if found.get(name) is not None}
+    if "delay_ms" in rule:
+        rule = {"at": _nominal(found)}
+    rule |= {name: fields[name] for name in TEXTS if name in fields}
+    if "max_fires" in fields:
+        rule["max_fires"] = number_of("max_fires", fields["max_fires"])
+    return rule
+
+
+def _editable(found: dict[str, Any]) -> str | None:
+    """The payload that the form shows; None where it is no text, or too long for a form."""
+    if found.get("payload_base64") is not None:
+        return None
+    text = found.get("payload_text") or ""
+    return text if len(text) <= MOST_PAYLOAD else None
+
+
+def _with_payload(
+    body: dict[str, Any], fields: dict[str, str], found: dict[str, Any]
+) -> dict[str, Any]:
+    """The definition with the payload of the form; one that the form did not show stays."""
+    before = _editable(found)
+    # A browser sends line ends as CR LF: one that nobody touched stays as it was, byte for byte.
+    given = fields.get("payload", "").replace("\r\n", "\n")
+    if before is None or given == before.replace("\r\n", "\n"):
+        return body
+    body.pop("payload_text", None)
+    if not given:
+        return body
+    if fields.get("payload_form") == "json":
+        _check_json(given)
+    return {**body, "payload_text": given}
+
+
+def _check_json(given: str) -> None:
+    try:
+        orjson.loads(given)
+    except orjson.JSONDecodeError as error:
+        detail = f"The payload is no JSON ({error}): mend it, or send it as text."
+        raise ApiRefusal(HTTPStatus.UNPROCESSABLE_ENTITY, "bad_payload", detail) from None

@@ -1,0 +1,109 @@
+"""Rejected requests, and deliveries: without an end, given up, and delivered again.
+
+The API looks back from the end of the topics for a bounded time, so a page may be empty while older
+ones hold more; *Look further back* goes on where it ended.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+from urllib.parse import quote, urlencode
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from belfry.console.asking import Api, tenant_path
+from belfry.console.one_schedule import ACTING
+from belfry.console.page import Shown, gone_to
+from belfry.console.posted import needed, posted
+from belfry.console.words import hex_dump_of
+
+REJECTIONS: Final = "/console/rejections"
+DELIVERIES: Final = "/console/deliveries"
+OPTIONAL: Final = ("key_text", "key_base64", "request", "sample_text", "sample_base64")
+
+
+async def rejections(api: Api, request: Request) -> Shown:
+    """Refused requests of a tenant, or of all where the key sees all."""
+    me = await api.get("/v1/me")
+    tenant, cursor = _asked(request)
+    full = "*" in me["tenants"]
+    page: dict[str, Any] = {"rejections": [], "examined": 0, "cursor": None}
+    if tenant or full:
+        path = f"{tenant_path(tenant)}/rejections" if tenant else "/v1/rejections"
+        page = await api.get(path, cursor=cursor)
+    return "rejections.html", {
+        "me": me,
+        "full": full,
+        "tenant": tenant,
+        "rejections": [_request(each) for each in page["rejections"]],
+        "examined": page["examined"],
+        "older": _older(REJECTIONS, tenant, page["cursor"]),
+    }
+
+
+async def deliveries(api: Api, request: Request) -> Shown:
+    """A tenant's deliveries without an end, and its dead letters."""
+    me = await api.get("/v1/me")
+    tenant, cursor = _asked(request)
+    shown: dict[str, Any] = {
+        "me": me,
+        "may_act": me["role"] in ACTING,
+        "tenant": tenant,
+        "replayed": request.query_params.get("replayed", ""),
+        "open": [],
+        "letters": [],
+        "examined": 0,
+        "older": "",
+        "is_first": not cursor,
+    }
+    if tenant:
+        letters = await api.get(f"{tenant_path(tenant)}/dead-letters", cursor=cursor)
+        older = _older(DELIVERIES, tenant, letters["cursor"])
+        shown |= {"letters": letters["deliveries"], "examined": letters["examined"], "older": older}
+        if not cursor:
+            shown["open"] = (await api.get(f"{tenant_path(tenant)}/deliveries"))["deliveries"]
+    return "deliveries.html", shown
+
+
+async def replay(api: Api, request: Request) -> Response:
+    """Have one dead letter delivered again."""
+    fields = await posted(request)
+    tenant, letter = needed(fields, "tenant"), needed(fields, "id")
+    path = f"{tenant_path(tenant)}/dead-letters/{quote(letter, safe='')}/replay"
+    (await api.ask("POST", path, {})).json()
+    return gone_to(f"{DELIVERIES}?" + urlencode({"tenant": tenant, "replayed": letter}))
+
+
+def _asked(request: Request) -> tuple[str, str]:
+    """The tenant and the cursor that are asked for, either may be empty."""
+    asked = request.query_params
+    return asked.get("tenant", "").strip(), asked.get("cursor", "")
+
+
+def _older(path: str, tenant: str, cursor: str | None) -> str:
+    """The address of older ones; empty where there are none."""
+    if cursor is None:
+        return ""
+    given = {"tenant": tenant, "cursor": cursor} if tenant else {"cursor": cursor}
+    return f"{path}?{urlencode(given)}"
+
+
+def _request(told: dict[str, Any]) -> dict[str, Any]:
+    """A refused request with the text of its sample: fields as JSON, else text, else hex."""
+    found: dict[str, Any] = dict.fromkeys(OPTIONAL) | told
+    if found["request"] is not None:
+        sample = json.dumps(found["request"], indent=2, ensure_ascii=False)
+    elif found["sample_base64"] is not None:
+        sample = hex_dump_of(found["sample_base64"])
+    else:
+        sample = found["sample_text"] or ""
+    headers = [f"{each['name']}: {_value(each)}" for each in found["headers"]]
+    return {**found, "sample": sample, "shown_headers": "\n".join(headers)}
+
+
+def _value(header: dict[str, Any]) -> str:
+    text = header.get("value_text")
+    coded = header.get("value_base64")
+    return str(text if text is not None else coded if coded is not None else "(null)")

@@ -1,0 +1,142 @@
+"""The end of a topic, `read_committed`, read backwards in stretches: never the whole of it.
+
+A stretch holds the next older offsets of each partition.  Each record is shortened by the caller as
+soon as it is there, so a stretch of large records takes little memory.
+
+    partition 0   ···|·········|·········|····end
+    partition 1      ···|·······|·······|·····end
+                     rest        second   first stretch
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from time import monotonic
+from types import TracebackType
+from typing import Any, Final, Self, TypeVar
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from belfry.kafka.rights import READERS_GROUP
+
+T = TypeVar("T")
+
+REACH_S: Final = 5.0
+STRETCH_S: Final = 10.0
+BATCH: Final = 200
+_PROPERTIES: Final[dict[str, Any]] = {
+    "group.id": READERS_GROUP,
+    "enable.auto.commit": False,
+    "enable.partition.eof": True,
+    "auto.offset.reset": "earliest",
+    "isolation.level": "read_committed",
+    "fetch.wait.max.ms": 10,
+    # What is fetched ahead of the reader, in all.
+    "queued.max.messages.kbytes": 8_192,
+}
+
+
+class TopicTail:
+    """Reads one topic from its end backwards; for one thread, and closed after use."""
+
+    def __init__(
+        self, properties: Mapping[str, Any], topic: str, before: Mapping[int, int] | None = None
+    ) -> None:
+        """`before` says at which offset of each partition to begin; None: at the end.
+
+        Raises ConnectionError where Kafka does not answer.  A topic that is not there has no
+        partitions.
+        """
+        self._topic = topic
+        self._consumer = Consumer({**properties, **_PROPERTIES})
+        self._low: dict[int, int] = {}
+        # The offset before which each partition is still to be read.
+        self.rest: dict[int, int] = {}
+        try:
+            for partition in self._partitions():
+                low, high = self._ends(partition)
+                end = high if before is None else min(before.get(partition, low), high)
+                self._low[partition], self.rest[partition] = low, max(low, end)
+        except BaseException:
+            self._consumer.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
+    ) -> None:
+        self._consumer.close()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing older is kept."""
+        return all(end <= self._low[partition] for partition, end in self.rest.items())
+
+    def is_cut(self, partition: int) -> bool:
+        """Whether older records of a partition have not been read."""
+        return self.rest[partition] > self._low[partition]
+
+    def stretch(self, offsets: int, short: Callable[[Message], T]) -> list[T]:
+        """The next older `offsets` of each partition, shortened, in no order among partitions.
+
+        Raises ConnectionError where they do not come in time.
+        """
+        until = {partition: end for partition, end in self.rest.items() if self.is_cut(partition)}
+        start = {each: max(self._low[each], end - offsets) for each, end in until.items()}
+        self._consumer.assign(
+            [TopicPartition(self._topic, partition, offset) for partition, offset in start.items()]
+        )
+        found: list[T] = []
+        deadline = monotonic() + STRETCH_S
+        while until:
+            if monotonic() > deadline:
+                raise ConnectionError(f"{self._topic}: not read within {STRETCH_S} s")
+            some = self._consumer.consume(BATCH, 0.01)
+            found += [short(message) for message in some if self._is_within(message, until)]
+        self.rest |= start
+        return found
+
+    def one(self, partition: int, offset: int) -> Message | None:
+        """The committed record at a place; None where there is none."""
+        if not self._low.get(partition, 0) <= offset < self.rest.get(partition, 0):
+            return None
+        self.rest = {partition: offset + 1}
+        found = self.stretch(1, lambda message: message)
+        return found[0] if found else None
+
+    def _is_within(self, message: Message, until: dict[int, int]) -> bool:
+        """Whether a record belongs to the stretch; partitions that are through leave `until`."""
+        partition, offset = message.partition(), message.offset()
+        error = message.error()
+        if error is not None and error.code() != KafkaError._PARTITION_EOF:
+            if error.fatal() or not error.retriable():
+                raise ConnectionError(f"{self._topic}: {error.str()}")
+            return False
+        assert partition is not None
+        assert offset is not None
+        end = until.get(partition)
+        if end is None:
+            return False
+        # Offsets of markers are no records: what lies beyond the end, or the log's, tells as well.
+        if error is not None or offset >= end - 1:
+            del until[partition]
+        return error is None and offset < end
+
+    def _partitions(self) -> list[int]:
+        try:
+            known = self._consumer.list_topics(self._topic, REACH_S).topics.get(self._topic)
+        except KafkaException as error:
+            raise ConnectionError(f"{self._topic}: {error.args[0].str()}") from error
+        return [] if known is None or known.error is not None else sorted(known.partitions)
+
+    def _ends(self, partition: int) -> tuple[int, int]:
+        name = TopicPartition(self._topic, partition)
+        try:
+            ends = self._consumer.get_watermark_offsets(name, REACH_S, cached=False)
+        except KafkaException as error:
+            raise ConnectionError(f"{self._topic}: {error.args[0].str()}") from error
+        if ends is None:
+            raise ConnectionError(f"{self._topic}: no answer within {REACH_S} s")
+        return int(ends[0]), int(ends[1])

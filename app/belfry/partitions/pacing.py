@@ -1,0 +1,81 @@
+"""How large a step is, and when the next one begins: two rules for the loop of a partition.
+
+**`Pace`: as many events as are committed in good time.**  A transaction pays for every output
+partition that it touches.  A step of 10 000 events takes half a second for a few tenants, and may
+take longer than the broker waits where each event has a topic of its own.  Such a step would be
+rolled back and begun again for ever.  So a slow commit, or one that failed, halves the next step,
+and quick ones let it grow, as TCP does.  Jacobson, "Congestion Avoidance and Control", 1988.
+
+    most 10 000, many topics    500 ─ quick ► 1 000 ─ quick ► 2 000 ─ slow ► 1 000 ─ quick ► 2 000
+
+**`Linger`: a pause after a small step, while somebody waits over HTTP.**  Where cores are idle it
+is quickest to let one small step follow another at once.  But each transaction costs worker and
+broker time that others wait for.  So the loop pauses, and all that comes meanwhile goes into the
+next transaction together:
+
+    without    a │ b │ c │ d │ e │         five transactions, each for a request
+    with       a │ · · · · · · · │ bcde │  two; what came in the pause of 20 ms shares the second
+
+An owner that is behind does not linger.  It is behind where its step left something that was due at
+the step before already, or where it took in as many requests as it may.  Neither does one with a
+backlog that may fire.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+MANY_TOPICS: Final = 1_000
+FIRST: Final = 500
+LEAST: Final = 50
+QUICK_MS: Final = 1_000.0
+SLOW_MS: Final = 2_500.0
+FEW: Final = 200
+LINGER_MS: Final = 20.0
+
+
+class Pace:
+    """The size of one partition's next step, `most` events at most."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self.at_most = most
+
+    def begin(self, topics: int) -> None:
+        """A term of ownership begins, on a cluster with so many output topics."""
+        if topics > MANY_TOPICS:
+            self.at_most = min(self.at_most, FIRST)
+
+    def committed(self, fired: int, took_ms: float) -> None:
+        """A step that fired so many events took so long to commit; a small one tells nothing."""
+        if took_ms > SLOW_MS and 2 * fired >= self.at_most:
+            self.failed()
+        elif took_ms < QUICK_MS and fired >= self.at_most:
+            self.at_most = min(2 * self.at_most, self._most)
+
+    def failed(self) -> None:
+        """A step was not committed."""
+        self.at_most = max(self.at_most // 2, min(LEAST, self._most))
+
+
+class Linger:
+    """The pauses of one partition, which takes in at most `most` requests at once."""
+
+    def __init__(self, most: int) -> None:
+        self._few = min(FEW, most)
+        self._until_ms = 0.0
+        self._now_ms = self._before_ms = 0
+
+    def fires(self, now_ms: int) -> None:
+        """A step is to fire what is due by now."""
+        self._before_ms, self._now_ms = self._now_ms, now_ms
+
+    def after(self, events: int, left_ms: int | None, monotonic_ms: float) -> None:
+        """A step of so many events and requests is done; what it left is due from `left_ms` on."""
+        behind = left_ms is not None and left_ms <= self._before_ms
+        if events < self._few and not behind:
+            self._until_ms = monotonic_ms + LINGER_MS
+
+    def left_s(self, monotonic_ms: float) -> float:
+        """How much of the pause is left."""
+        return max(0.0, self._until_ms - monotonic_ms) / 1000

@@ -1,0 +1,206 @@
+"""What HTTP shows of belfry.rejected, belfry.undelivered and belfry.deliveries.
+
+Each look goes back from the end of a topic in stretches, which grow while they find little, until
+enough is found or so many offsets have been looked at.  The next look goes on where it ended.
+
+A refused request is shown as far as it can be read, with credentials masked.  One in Avro that
+cannot be read is shown by its first bytes alone, for nobody knows what lies behind them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeVar
+
+from confluent_kafka import Message
+
+from belfry.api.workers.kept import Before, KeptDelivery, KeptPage, RejectedRequest
+from belfry.client.decoding import Decoder, Look
+from belfry.delivery.dead_letters import Letter
+from belfry.delivery.kept import LatestDeliveries
+from belfry.kafka.record_headers import headers_of
+from belfry.kafka.topic_tail import TopicTail
+from belfry.registry.subjects import look_in, open_registry
+from belfry.schedules.header_secrets import carries_credentials
+from belfry.schedules.masking import MASK, masked_target, masked_url
+from belfry.settings import SharedSettings
+from belfry.wire.framing import FrameKind, read_frame
+from belfry.wire.record import SIGNATURE, Headers
+
+T = TypeVar("T")
+
+ENOUGH: Final = 50
+MOST_OFFSETS: Final = 5_000
+FIRST_STRETCH: Final = 25
+LONGEST_STRETCH: Final = 1_600
+SAMPLE_BYTES: Final = 2_048
+# Of a value that cannot be read: its frame, and hardly more.
+UNREAD_BYTES: Final = 32
+MOST_HEADERS: Final = 50
+_ERROR: Final = "belfry-error-"
+
+
+class ReadKeptTopics:
+    """Reads what topics keep, for HTTP; blocks, and any thread may call it."""
+
+    def __init__(self, settings: SharedSettings, now_ms: Callable[[], float]) -> None:
+        """`settings` lead to Kafka and the registry."""
+        self._settings = settings
+        self._look = look_in(open_registry(settings))
+        self._deliveries = LatestDeliveries(settings, now_ms)
+
+    def rejected(self, tenant: str | None, before: Before | None) -> KeptPage[RejectedRequest]:
+        """Refused requests of a tenant; None: of all, also those of which nobody is known."""
+        read = RejectedReader(self._look)
+
+        def short(message: Message) -> RejectedRequest | None:
+            return read.of(message, tenant)
+
+        page = self._page("rejected", before, short)
+        return KeptPage(sorted(page.found, key=_when, reverse=True), page.examined, page.rest)
+
+    def dead_letters(self, tenant: str, before: Before | None) -> KeptPage[KeptDelivery]:
+        """A tenant's deliveries that were given up."""
+        read = self._deliveries.reader()
+
+        def short(message: Message) -> KeptDelivery | None:
+            placed = read(message)
+            if placed is None or placed.letter.work.event.tenant != tenant:
+                return None
+            partition, offset, letter = placed
+            return _delivery(letter, "given_up", (partition, offset))
+
+        page = self._page("undelivered", before, short)
+        return KeptPage(sorted(page.found, key=_when, reverse=True), page.examined, page.rest)
+
+    def open_deliveries(self, tenant: str) -> KeptPage[KeptDelivery]:
+        """A tenant's deliveries without an end, among the latest ones."""
+        found, examined = self._deliveries.without_end(tenant)
+        shown = [_delivery(letter, letter.code, None) for letter in found]
+        return KeptPage(sorted(shown, key=_when, reverse=True)[: 4 * ENOUGH], examined, None)
+
+    def replay(self, tenant: str, place: tuple[int, int]) -> bool:
+        """Deliver again what was given up and lies at this place; whether it is there."""
+        return self._deliveries.replay(tenant, *place)
+
+    def _page(
+        self, topic: str, before: Before | None, short: Callable[[Message], T | None]
+    ) -> KeptPage[T]:
+        found: list[T] = []
+        examined, offsets = 0, FIRST_STRETCH
+        properties, name = self._settings.kafka_properties(), self._settings.topic(topic)
+        with TopicTail(properties, name, before) as tail:
+            while not tail.is_over and len(found) < ENOUGH and examined < MOST_OFFSETS:
+                read = tail.stretch(offsets, short)
+                # Markers of transactions count as well, so that a look ends whatever lies there.
+                examined += max(len(read), offsets)
+                found += [each for each in read if each is not None]
+                offsets = min(2 * offsets, LONGEST_STRETCH)
+            return KeptPage(found, examined, None if tail.is_over else dict(tail.rest))
+
+
+class RejectedReader:
+    """Records of belfry.rejected to what may be shown of them."""
+
+    def __init__(self, look: Look | None) -> None:
+        """`look` knows writers' schemas."""
+        self._decoder = Decoder("ScheduleRequest", look, only=False)
+
+    def of(self, message: Message, tenant: str | None) -> RejectedRequest | None:
+        """The request in a record; None for one that is not this tenant's."""
+        (found,) = headers_of([message])
+        own, said = _apart(found or [])
+        whose = _text(said.get(f"{_ERROR}tenant")) or None
+        if tenant is not None and whose != tenant:
+            return None
+        value = message.value()
+        fields = None if value is None else self._decoder.record(value, own)
+        return RejectedRequest(
+            at_ms=message.timestamp()[1],
+            tenant=whose,
+            code=_text(said.get(f"{_ERROR}code")),
+            reason=_text(said.get(f"{_ERROR}reason")),
+            source=(
+                _text(said.get(f"{_ERROR}topic")),
+                _number(said.get(f"{_ERROR}partition")),
+                _number(said.get(f"{_ERROR}offset")),
+            ),
+            key=None if message.key() is None else _bytes(message.key())[:SAMPLE_BYTES],
+            headers=tuple(map(_masked_header, own[:MOST_HEADERS])),
+            size_bytes=len(value or b""),
+            request=None if fields is None else _shown(fields),
+            sample=None if fields is not None else _sample(value, own),
+        )
+
+
+def _apart(headers: Headers) -> tuple[Headers, dict[str, bytes | None]]:
+    """The headers as received, and those that were added.
+
+    Whoever wrote the request may have given it headers of the same names: belfry's come last.
+    """
+    codes = [n for n, (name, _) in enumerate(headers) if name == f"{_ERROR}code"]
+    first = codes[-1] if codes else len(headers)
+    return headers[:first], dict(headers[first:])
+
+
+def _sample(value: bytes | None, headers: Headers) -> bytes | None:
+    """The beginning of a value that is no request that can be read."""
+    if value is None:
+        return None
+    framed = read_frame(value, headers).kind is not FrameKind.UNFRAMED
+    return value[: UNREAD_BYTES if framed else SAMPLE_BYTES]
+
+
+def _shown(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a request that say something, without what may be a credential."""
+    found = {name: value for name, value in fields.items() if value not in (None, [], b"")}
+    if "http_targets" in found:
+        found["http_targets"] = [masked_target(each) for each in found["http_targets"]]
+    if "headers" in found:
+        given = [(each["name"], each["value"]) for each in found["headers"][:MOST_HEADERS]]
+        found["headers"] = [list(_masked_header(each)) for each in given]
+    for name in ("key", "payload"):
+        if name in found:
+            found[name] = found[name][:SAMPLE_BYTES]
+    return found
+
+
+def _masked_header(header: tuple[str, bytes | None]) -> tuple[str, bytes | None]:
+    name, value = header
+    if name == SIGNATURE or carries_credentials(name):
+        return name, MASK.encode()
+    return name, None if value is None else value[:SAMPLE_BYTES]
+
+
+def _delivery(letter: Letter, state: str, place: tuple[int, int] | None) -> KeptDelivery:
+    event, delivery = letter.work.event, letter.work.state
+    return KeptDelivery(
+        tenant=event.tenant,
+        schedule_id=event.schedule_id,
+        fire_id=event.fire_id,
+        at_ms=letter.at_ms,
+        fired_ms=event.fired_at,
+        state=state,
+        code=letter.code,
+        reason=letter.reason,
+        attempt=delivery.attempt,
+        attempts=delivery.attempts,
+        targets=tuple(masked_url(each.url) for each in delivery.targets),
+        place=place,
+    )
+
+
+def _when(each: RejectedRequest | KeptDelivery) -> int:
+    return each.at_ms
+
+
+def _text(value: bytes | None) -> str:
+    return (value or b"").decode(errors="replace")
+
+
+def _number(value: bytes | None) -> int | None:
+    return int(value) if value is not None and value.isdigit() else None
+
+
+def _bytes(value: Any) -> bytes:
+    return value.encode() if isinstance(value, str) else bytes(value)
