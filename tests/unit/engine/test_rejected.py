@@ -65,7 +65,7 @@ REACHED: dict[str, Given] = {
     "bad_jitter": avro(at=T0, jitter_ms=-1),
     "bad_interval": avro(kind="EVERY", interval_ms=0),
     "bad_cron": avro(kind="CRON", cron="61 * * * *"),
-    "bad_rule": avro(kind="RRULE", rrule="FREQ=HOURLY", start_at=T0),
+    "bad_rule": avro(kind="RRULE", rrule="FREQ=HOURLI", start_at=T0),
     "bad_timezone": avro(kind="CRON", cron="@daily", timezone="Paris"),
     "bad_window": avro(kind="EVERY", interval_ms=1, start_at=T0 + 1, end_at=T0),
     "bad_max_fires": avro(kind="EVERY", interval_ms=1, max_fires=0),
