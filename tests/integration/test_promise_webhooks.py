@@ -10,6 +10,7 @@ import sys
 import uuid
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import closing
 from functools import partial
 from itertools import count
 from typing import Any, Final
@@ -149,8 +150,9 @@ def test_what_was_given_up_is_listed_and_delivered_again(site: Site, receiver: R
 def told(site: Site, method: str, path: str) -> Any:
     """What the worker answers about tenants."""
     connection = http.client.HTTPConnection("127.0.0.1", site.workers[0].http_port, timeout=30)
-    connection.request(method, f"/v1/tenants/{path}")
-    return json.loads(connection.getresponse().read())
+    with closing(connection):
+        connection.request(method, f"/v1/tenants/{path}")
+        return json.loads(connection.getresponse().read())
 
 
 def deliveries(site: Site, *words: str) -> str:

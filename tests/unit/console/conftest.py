@@ -1,0 +1,149 @@
+"""The API as the console's tests have it: it answers with hostile values."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+from urllib.parse import quote
+
+import orjson
+import pytest
+from fastapi import FastAPI
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.testclient import TestClient
+
+from belfry.console import ASSETS
+from belfry.console.routes import console_routes
+
+BASE: Final = "http://127.0.0.1:8700"
+FORM: Final = {"origin": BASE, "hx-request": "true"}
+SHOWN: Final = "/console/schedule?tenant=t&id=a%2Fb"
+HOSTILE: Final = "<img src=x onerror=alert(1)>\"'{{7*7}}</pre><script>alert(2)</script>"
+VENDOR: Final = ASSETS / "vendor"
+VIEWS: Final = (
+    "/", "/console/schedules?tenant=t", "/console/schedule?tenant=t&id=a",
+    "/console/timeline?tenant=t", "/console/create", "/console/tenants?tenant=t",
+    "/console/cluster", "/console/rejections", "/console/rejections?tenant=t",
+    "/console/deliveries?tenant=t", "/console/edit?tenant=t&id=a",
+    f"/console/bulk?tenant=t&group={quote(HOSTILE)}",
+)  # fmt: skip
+SCHEDULE: Final[dict[str, Any]] = {
+    "tenant": "t", "schedule_id": HOSTILE, "state": "PENDING", "version": 3, "generation": 7,
+    "occurrence": 0, "due_at": "2040-01-01T09:00:00.000Z", "kind": "CRON", "cron": "0 9 * * *",
+    "timezone": "Europe/Paris", "event_type": HOSTILE, "group": HOSTILE,
+    "payload_text": HOSTILE, "waiting_reason": HOSTILE,
+    "http_targets": [{"url": "https://a.example/x?token=hunter2", "headers": []}],
+}  # fmt: skip
+FIRED: Final = {
+    "outcome": "FIRED", "due_at": "2030-01-01T09:00:00.000Z", "at": "2030-01-01T09:00:01.500Z",
+    "reason": HOSTILE, "code": None, "target": HOSTILE, "attempt": 2,
+}  # fmt: skip
+WORKER: Final[dict[str, Any]] = {
+    "worker_id": HOSTILE, "version": "1", "started_at": "2030-01-01T09:00:00.000Z", "live": True,
+    "ready": False, "problems": [HOSTILE], "pending": 5, "fired": 9, "firing_paused": False,
+    "clock_skew_seconds": 0.0, "partitions": [{
+        "partition": 0, "state": "firing", "missing": HOSTILE, "pending": 5, "position": 1,
+        "ingest_lag_records": 0, "oldest_due_at": "2020-01-01T09:00:00.000Z",
+        "waiting_for": "tenant_blocked"}],
+}  # fmt: skip
+
+
+WAIT = {
+    "tenant": HOSTILE, "cause": HOSTILE, "reason": HOSTILE, "since": "2030-01-01T09:00:00.000Z",
+    "waiting": 3, "oldest_due_at": "2030-01-01T09:00:00.000Z",
+}  # fmt: skip
+TENANT = {
+    "tenant": HOSTILE, "has_policy": True, "pending": 7, "fired": 5,
+    "rejected": 1, "late_seconds": 0.5, "wait": WAIT,
+}  # fmt: skip
+
+
+REJECTED = {
+    "at": FIRED["at"], "tenant": HOSTILE, "code": "bad_cron", "reason": HOSTILE, "topic": HOSTILE,
+    "partition": 1, "offset": 7, "size_bytes": 5, "key_text": HOSTILE, "sample_text": HOSTILE,
+    "headers": [{"name": HOSTILE, "value_text": HOSTILE}], "request": None,
+}  # fmt: skip
+LETTER = {
+    "id": "0-7", "tenant": "t", "schedule_id": HOSTILE, "fire_id": "f" * 32, "at": FIRED["at"],
+    "fired_at": FIRED["at"], "state": "given_up", "code": "http_status", "reason": HOSTILE,
+    "attempt": 3, "attempts": 3, "targets": [HOSTILE],
+}  # fmt: skip
+
+
+class FakeApi:
+    """Answers the API's routes with hostile values, and keeps what it is asked."""
+
+    def __init__(self) -> None:
+        self.role = "operate"
+        self.verdict = 200
+        self.refused = ""
+        self.schedule: dict[str, Any] = SCHEDULE
+        self.listed: list[dict[str, Any]] = [SCHEDULE]
+        self.asked: list[tuple[str, str, dict[str, str], Any]] = []
+        self.app = Starlette(
+            routes=[Route("/{path:path}", self.answer, methods=["GET", "POST", "PUT", "DELETE"])]
+        )
+
+    async def answer(self, request: Request) -> Response:
+        body = await request.body()
+        told = orjson.loads(body) if body else dict(request.query_params)
+        path = request.url.path
+        self.asked.append((request.method, path, dict(request.headers), told))
+        if path == "/metrics":
+            rows = ((0.001, 50), (0.01, 99), ("+Inf", 100))
+            lines = [f'belfry_fire_lateness_seconds_bucket{{le="{b}"}} {n}' for b, n in rows]
+            return Response("# TYPE belfry_fire_lateness_seconds histogram\n" + "\n".join(lines))
+        if request.method == self.refused:
+            return Response(orjson.dumps({"outcome": "CONFLICT"}), 412)
+        if path.endswith("/pause"):
+            return Response(orjson.dumps({"outcome": "PAUSED"}), self.verdict)
+        status = self.verdict if request.method != "GET" and path != "/v1/preview" else 200
+        return Response(orjson.dumps(self.found(path)), status, {"etag": '"7.3"'})
+
+    def found(self, path: str) -> Any:
+        ends: dict[str, Any] = {
+            "/v1/me": {"name": "n", "role": self.role, "tenants": ["*"]},
+            "/v1/cluster": {
+                "app_id": HOSTILE, "members": [{"stands_by": [1]}], "standbys": [],
+                "workers": [WORKER], "silent": [HOSTILE]},
+            "/v1/tenants": {"tenants": [HOSTILE], "figures": [TENANT], "cursor": None,
+                            "silent": [HOSTILE]},
+            "/v1/tenants/t": {"tenant": "t", "paused": True, "output_topic": HOSTILE,
+                              "http_targets": [{"url": "https://hunter2.example"}]},
+            "/v1/tenants/t/schedules": {"schedules": self.listed, "examined": 1, "cursor": "more"},
+            "/v1/tenants/t/counts": {
+                "counts": [{"minute": "2030-01-01T09:00:00.000Z", "pending": 4}],
+                "drained": [{"minute": "2030-01-01T08:59:00.000Z", "late_ms": 7,
+                             "drained_at": "2030-01-01T08:59:59.007Z"}],
+                "examined": 1, "cursor": None},
+            "/v1/tenants/t/statistics": {"lifecycle": "ALL"},
+            "/v1/rejections": {"rejections": [REJECTED, {**REJECTED, "request": {"a": HOSTILE}}],
+                               "examined": 9, "cursor": "more"},
+            "/v1/tenants/t/rejections": {"rejections": [REJECTED], "examined": 9, "cursor": None},
+            "/v1/tenants/t/dead-letters": {
+                "deliveries": [LETTER], "examined": 9, "cursor": "more"},
+            "/v1/tenants/t/deliveries": {
+                "deliveries": [{**LETTER, "id": None, "state": "retrying"}], "examined": 9},
+            "/v1/tenants/t/locks": {"locks": [
+                {"schedule_id": "a", "fire_id": "f" * 32, "expires_at": FIRED["at"]}]},
+            "/v1/preview": {"words": HOSTILE, "timezone": "UTC", "occurrences": [
+                {"occurrence": 0, "scheduled_at": FIRED["at"], "local": HOSTILE}],
+                "warnings": [{"code": "c", "text": HOSTILE}]},
+        }  # fmt: skip
+        if path.endswith("/history"):
+            return {"events": [FIRED], "cursor": None}
+        return ends.get(path, self.schedule if self.verdict == 200 else {"outcome": "CONFLICT"})
+
+
+@pytest.fixture
+def api() -> FakeApi:
+    return FakeApi()
+
+
+@pytest.fixture
+def client(api: FakeApi) -> TestClient:
+    pages = FastAPI()
+    pages.include_router(console_routes(api.app, is_open=True))
+    return TestClient(pages, BASE, raise_server_exceptions=False)
