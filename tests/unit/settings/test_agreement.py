@@ -39,6 +39,7 @@ OTHERS: dict[str, Any] = {
     "catch_up_limit_ms": 1,
     "assignment": "hash",
     "standbys": 2,
+    "canary_interval_ms": 10_000,
     "webhook_secrets": {"main": OLD},
     "webhook_private_networks": ["10.0.0.0/8"],
 }
