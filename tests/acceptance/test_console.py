@@ -138,7 +138,7 @@ def test_actions_are_confirmed_and_show_what_became(tab: Tab, site: Site) -> Non
     _confirm(tab.page, "resume")
     tab.page.wait_for_selector(".state:has-text('PENDING')")
     _confirm(tab.page, "trigger")
-    shown_at_last(tab, "/console/schedule?tenant=demo&id=daily", ".events", "TRIGGERED")
+    shown_at_last(tab, "/console/schedule?tenant=demo&id=daily", ".events", "TRIGGERED: a test")
     # The extra fire is there as well, besides the one of the first schedule.
     found = wait_for("the extra fire", lambda: by_schedule(site, b"daily"))
     assert [record.header("belfry-occurrence") for record in found] == [b"-1"]

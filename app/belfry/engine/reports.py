@@ -195,6 +195,8 @@ class Reports:
         origin = self.origin(record)
         # A refused request may carry names of any length.
         request_id = request["request_id"]
+        # Where belfry gives no reason for the outcome, the history keeps that of who asked.
+        reason = request["reason"] if reply.reason is None else reply.reason
         return LifecycleEvent(
             tenant=request["tenant"][:MOST_SHOWN],
             schedule_id=request["schedule_id"][:MOST_SHOWN],
@@ -205,7 +207,7 @@ class Reports:
             at=now_ms,
             due_at=reply.due_ms,
             code=reply.code,
-            reason=None if reply.reason is None else reply.reason[:MOST_REASON],
+            reason=None if reason is None else reason[:MOST_REASON],
             source_topic=origin.topic,
             source_partition=origin.partition,
             source_offset=origin.offset,

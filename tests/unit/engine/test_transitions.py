@@ -270,6 +270,14 @@ def test_each_trigger_has_a_fire_id_of_its_own() -> None:
     assert len({shot.header("belfry-fire-id") for shot in shots}) == 3
 
 
+@pytest.mark.parametrize("action", ["UPSERT", "PAUSE", "TRIGGER", "CANCEL", "CREATE"])
+def test_the_reason_of_who_asked_is_told_where_belfry_has_none(action: str) -> None:
+    _, step = asked(State.PENDING, action, request_id="r-1", reason="customer paid")
+    (told,) = [each for each in step.effects.lifecycle if each.request_id == "r-1"]
+    assert (told.reason == "customer paid") is (told.outcome != "CONFLICT")
+    assert told.reason
+
+
 def test_a_null_value_cancels() -> None:
     driver = standing(State.PENDING)
     driver.send(None, key=NAME)
