@@ -10,6 +10,7 @@ import json
 import shutil
 from collections.abc import Iterator
 from contextlib import closing
+from functools import partial
 from typing import Any, Final
 
 import pytest
@@ -240,10 +241,13 @@ def test_a_late_event_and_its_cause_are_three_clicks_away(tab: Tab, worker: Work
     page = tab.page
     asked(worker, "PUT", "slow", {"paused": True})
     asked(worker, "POST", "slow/schedules", {"schedule_id": "late", "delay_ms": 0})
+    # At first it waits for its topic to be made, as any new tenant's.
+    late = partial(asked, worker, "GET", "slow/schedules/late")
+    wait_for("the cause", lambda: late().get("waiting_cause") == "paused")
     tab.open("/")
     page.click(".tenants >> text=slow")
     page.click("tbody >> text=late")
-    page.wait_for_selector(".state:has-text('tenant')")
+    page.wait_for_selector(".state:has-text('its policy pauses it')")
     page.click("#policy")
     page.wait_for_selector(".state.bad:has-text('pauses this tenant')")
 

@@ -213,7 +213,7 @@ def test_the_auditor_notices(doctor: Callable[[Books], None], invariant: str) ->
 
 def test_the_retry_of_a_webhook_is_found_where_deliveries_come_out() -> None:
     books = good()
-    identity = "44387bb10ed44b1dad62b291502c8444"
+    identity = "a1" * 16
     retry, first = fired(f"{identity}/0/2", T0 + 9_000, 7), fired("c", T0 + 9_000, 6)
     each = [replace(record, topic="doc.deliveries") for record in (first, retry)]
     manifested = books.steps[0][-1]
