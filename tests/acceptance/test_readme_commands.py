@@ -80,6 +80,7 @@ SHAPES: Final = {"docs/dev-stack.md": "tests/integration/test_devstack_kafka.py"
 ELSEWHERE: Final = {
     "docs/audit.md": "tests/integration/test_promise_audit.py",
     "docs/recovery.md": "tests/integration/test_promise_identity.py",
+    "docs/slo.md": "tests/integration/test_promise_canary.py",
     "docs/workers.md": "tests/integration/test_promise_tenant_rights.py",
 }
 

@@ -33,7 +33,7 @@ SETTINGS = {"CANARY_INTERVAL_MS": "1000", "HTTP_WORKER_SECRET": "one that worker
 
 
 def slo(worker: Worker, *options: str) -> subprocess.CompletedProcess[str]:
-    """What `belfry slo` says."""
+    """What `belfry slo` says, as docs/slo.md has it typed."""
     env = {**os.environ, **worker.settings}
     command = [sys.executable, "-m", "belfry.cli", "slo", "--output", "json", *options]
     return subprocess.run(command, env=env, capture_output=True, text=True, check=False)
