@@ -168,6 +168,7 @@ class Fetcher:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await self._forget_client()
+        await _abort_all()
 
     async def _forget_client(self) -> None:
         """Close the connections without a farewell, which no broker reads while a fetch waits."""
@@ -374,6 +375,15 @@ class Fetcher:
     def _put(self, answer: Answer) -> None:
         self._answers.append(answer)
         self._came.set()
+
+
+async def _abort_all() -> None:
+    """Close what is left in this loop: connections that a broker refused still say farewell."""
+    loop: Any = asyncio.get_running_loop()
+    for transport in list(loop._transports.values()):  # noqa: SLF001  # it has no other way
+        transport.abort()
+    # The next turn of the loop closes them.
+    await asyncio.sleep(0)
 
 
 def _request(places: list[tuple[Where, int]], answer_bytes: int) -> Any:
