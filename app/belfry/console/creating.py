@@ -6,6 +6,7 @@ exist or comes twice is told as a warning, with local times beside those in UTC.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -40,8 +41,13 @@ async def view(api: Api, request: Request) -> Shown:
 async def preview(api: Api, request: Request) -> Shown:
     """What the rule in the form will do; a rule that cannot be is explained, not refused."""
     fields = await posted(request)
+    return await previewed(api, lambda: rule_of(fields))
+
+
+async def previewed(api: Api, rule: Callable[[], dict[str, Any]]) -> Shown:
+    """The preview of a rule, which may be refused while it is made of a form as well."""
     try:
-        told = await api.post("/v1/preview", rule_of(fields))
+        told = await api.post("/v1/preview", rule())
     except ApiRefusal as refused:
         if refused.status != HTTPStatus.UNPROCESSABLE_ENTITY:
             raise

@@ -17,7 +17,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from belfry.console.asking import Api, ApiAnswer, ApiRefusal, schedule_path
-from belfry.console.creating import KINDS, TEXTS, number_of, rule_of
+from belfry.console.creating import KINDS, TEXTS, number_of, previewed, rule_of
 from belfry.console.one_schedule import ACTING, ACTIVE
 from belfry.console.page import Shown, gone_to
 from belfry.console.posted import needed, posted
@@ -63,16 +63,14 @@ async def preview(api: Api, request: Request) -> Shown:
     fields = await posted(request)
     tenant, schedule_id = needed(fields, "tenant"), needed(fields, "id")
     _, found = await _found(api, tenant, schedule_id)
-    try:
+
+    def rule() -> dict[str, Any]:
         body = _rule(fields, found)
         if "delay_ms" not in body and not WHENS & body.keys():
             body["at"] = _nominal(found)
-        told = await api.post("/v1/preview", body)
-    except ApiRefusal as refused:
-        if refused.status != HTTPStatus.UNPROCESSABLE_ENTITY:
-            raise
-        return "preview.html", {"wrong": str(refused), "preview": None}
-    return "preview.html", {"wrong": "", "preview": told}
+        return body
+
+    return await previewed(api, rule)
 
 
 async def save(api: Api, request: Request) -> Response:
