@@ -125,13 +125,14 @@ class DirectProducer:
             self.lease.sent(self._clock.monotonic_ms())
             sent_ms = self._clock.wall_ms()
             self._failpoint("S4")
+            acknowledged = self._run(self._write(writer, batches), WRITE_S)
+            self._see_places(acknowledged.manifest)
             if effects.loose and self._loose is not None:
-                acknowledged = self._run(self._write(writer, batches), WRITE_S)
                 self._loose.settle()
-                self._run(self._end(writer, acknowledged), END_S)
-            else:
-                # In one go: the loop's thread is not waited for twice.
-                acknowledged = self._run(self._write_and_end(writer, batches), WRITE_S + END_S)
+            self._failpoint("S5")
+            # From here on the transaction may become visible at any moment.
+            self.lease.ends()
+            self._run(writer.end(commit=True), END_S)
             self._failpoint("S7")
         except TimeoutError as error:
             raise Unknown(f"a transaction: {error}") from error
@@ -288,20 +289,6 @@ class DirectProducer:
         where = self._outlets.changelog, self._partition
         manifest = next(batch for batch in reversed(batches) if batch.where == where)
         return _Acknowledged(manifest, *self._clock.both_ms())
-
-    async def _end(self, writer: TransactionWriter, acknowledged: _Acknowledged) -> None:
-        self._see_places(acknowledged.manifest)
-        self._failpoint("S5")
-        # From here on the transaction may become visible at any moment.
-        self.lease.ends()
-        await writer.end(commit=True)
-
-    async def _write_and_end(
-        self, writer: TransactionWriter, batches: list[Batch]
-    ) -> _Acknowledged:
-        acknowledged = await self._write(writer, batches)
-        await self._end(writer, acknowledged)
-        return acknowledged
 
 
 def codec_of(properties: Mapping[str, Any]) -> str:
