@@ -333,6 +333,15 @@ def test_a_copy_that_is_the_fold_has_no_differences() -> None:
     assert differences(copy(), CHANGES) == []
 
 
+def test_a_copy_is_followed_behind_a_lock() -> None:
+    place = struct.pack(">BBBBqQ", 1, 5, 4, 0, T0, 3) + b"ggroup"
+    held = b"hdemo\0g\x05group" + struct.pack(">qQ", T0, 3)
+    store = {**copy(), b"kdemo/w": place, held: PENDING_BYTES}
+    del store[TIMELINE_KEY]
+    assert differences(store, CHANGES) == []
+    assert differences({**store, held: PENDING_BYTES + b"?"}, CHANGES)
+
+
 @pytest.mark.parametrize(
     ("key", "value"),
     [

@@ -176,6 +176,6 @@ def test_a_worker_that_lacks_the_secret_takes_nothing_for_a_strangers(site: Site
         for wrong in ({"HTTP_WORKER_SECRET": OTHER}, {"CHANGELOG": "trusted"}):
             other = site.worker(**{"CHANGELOG": "required", **wrong}).start()
             wait_for("a refusal", partial(_has_ended, other))
-            assert "BELFRY_" in other.tail()
+            assert "BELFRY_" in other.said()
         worker.start().wait_ready()
         trigger_all(site, "kept")

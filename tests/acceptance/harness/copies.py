@@ -23,7 +23,7 @@ Rows = dict[bytes, bytes]
 STATE: Final = b"mstate"
 NAMED: Final = b"k"
 # Where a schedule waits, by the code in its place: timeline, backlog, paused, catching up.
-TIMELINE, BACKLOG, PAUSED, CATCHING_UP = WAITING = (b"t", b"b", b"p", b"c")
+TIMELINE, BACKLOG, PAUSED, CATCHING_UP, LOCKED = WAITING = (b"t", b"b", b"p", b"c", b"h")
 MINUTE_MS: Final = 60_000
 _PLACE: Final = Struct(">BBBBqQ")
 _TIMELINE: Final = Struct(">cIBqQ")
@@ -83,11 +83,17 @@ def differences(store: Rows, records: Iterable[Record]) -> list[str]:
 
 
 def _where(name: bytes, place: bytes) -> bytes:
-    _, _, where, _, due_ms, seq = _PLACE.unpack(place)
+    _, _, where, _, due_ms, seq = _PLACE.unpack_from(place)
     letter = WAITING[where]
     if letter == TIMELINE:
         return _TIMELINE.pack(TIMELINE, due_ms // MINUTE_MS, 0, due_ms, seq)
     if letter == PAUSED:
         return PAUSED + name
     tenant = name.partition(b"/")[0]
-    return letter + tenant + b"\0" + _TAIL.pack(due_ms, seq)
+    lock = _lock(place[_PLACE.size :]) if letter == LOCKED else b""
+    return letter + tenant + b"\0" + lock + _TAIL.pack(due_ms, seq)
+
+
+def _lock(said: bytes) -> bytes:
+    """A lock's letter and name as a place says them, with the name's size between, as in a key."""
+    return said[:1] + bytes((len(said) - 1,)) + said[1:]
