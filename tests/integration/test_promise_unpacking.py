@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
-from tests.acceptance.harness.bombs import as_one_batch, peak_mb, refused
+from tests.acceptance.harness.bombs import as_one_batch, outcomes_of, peak_mb, refused
 from tests.acceptance.harness.requests import request
 from tests.acceptance.harness.site import Site, now_ms, wait_for
 
@@ -40,7 +40,7 @@ def site(kafka: str, tmp_path: Path, unique: Callable[[str], str]) -> Site:
 
 
 def bomb(site: Site, topic: str, partition: int, megabytes: int, codec: str = "zstd") -> int:
-    """Send zeros as one batch; how many records these are."""
+    """Send zeros as one batch; how many refusals answer it."""
     count = megabytes * 1_000_000 // RECORD_BYTES
     producer = Producer({"bootstrap.servers": site.bootstrap, **as_one_batch(codec, count)})
     told: list[Any] = []
@@ -51,7 +51,7 @@ def bomb(site: Site, topic: str, partition: int, megabytes: int, codec: str = "z
         )
     assert producer.flush(60) == 0
     assert told == [None] * count
-    return count
+    return outcomes_of(count, RECORD_BYTES)
 
 
 @pytest.mark.parametrize("codec", BOMBS)

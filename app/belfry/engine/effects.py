@@ -24,6 +24,8 @@ Delivered = tuple[bytes, bytes, Headers]
 
 
 STEP_BYTES: Final = 16_000_000
+# Of refused records: others wait while they are written.
+REFUSED_BYTES: Final = 1_000_000
 
 
 class RejectedRecord(NamedTuple):
@@ -55,7 +57,8 @@ class Effects:
     `lateness` has how late each fire of a tenant was; `refused` counts refusals by the tenant that
     they name.
     `room` is how many bytes may still join: whoever adds what its own input does not bound takes of
-    it, and what comes when it is used up waits for the next step.
+    it, and what comes when it is used up waits for the next step.  `refused_room` is how many bytes
+    of refused records are still kept whole; those that come when it is used up are cut.
     """
 
     rows: dict[bytes, bytes | None] = field(default_factory=dict)
@@ -76,6 +79,7 @@ class Effects:
     rederived: int = 0
     drained: list[Drained] = field(default_factory=list)
     room: int = field(default=STEP_BYTES, compare=False)
+    refused_room: int = field(default=REFUSED_BYTES, compare=False)
     moved: bool = False
     manifest: Manifest | None = None
 

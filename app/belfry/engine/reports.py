@@ -37,6 +37,8 @@ from belfry.wire.record import Headers, Origin, SourceRecord, size_of
 from belfry.wire.worker_keys import Keys
 
 MAX_REJECTED_BYTES: Final = 900_000
+# A refused record of so many bytes is always kept whole.
+LEAST_REJECTED_BYTES: Final = 10_000
 MOST_SHOWN: Final = 255
 MOST_REASON: Final = 2000
 
@@ -137,8 +139,11 @@ class Reports:
         """Keep a refused record with its reason; tell of it where it has a tenant or an id."""
         effects = step.effects
         whose = "" if request is None else request["tenant"]
-        effects.rejected.append(_kept(record, self.origin(record), rejection, whose))
-        effects.room -= min(size_of(record), MAX_REJECTED_BYTES)
+        most = min(MAX_REJECTED_BYTES, max(LEAST_REJECTED_BYTES, effects.refused_room))
+        kept = min(size_of(record), most)
+        effects.rejected.append(_kept(record, self._added(record, rejection, whose), most))
+        effects.refused_room -= kept
+        effects.room -= kept
         effects.outcomes[Outcome.REJECTED] += 1
         effects.rejections[rejection.code] += 1
         effects.refused[whose] += 1
@@ -146,6 +151,25 @@ class Reports:
             return
         reply = Reply(Outcome.REJECTED, code=rejection.code, reason=rejection.reason)
         effects.lifecycle.append(self._told(record, request, reply, step.now_ms))
+
+    def _added(self, record: SourceRecord, rejection: Rejection, tenant: str) -> Headers:
+        """The headers that say why a record is refused, and where it was received."""
+        origin = self.origin(record)
+        added: Headers = [
+            ("belfry-error-code", rejection.code.encode()),
+            (
+                "belfry-error-reason",
+                rejection.reason[:MOST_REASON].encode(errors="backslashreplace"),
+            ),
+            ("belfry-error-topic", origin.topic[:249].encode()),
+            ("belfry-error-partition", b"%d" % origin.partition),
+            ("belfry-error-offset", b"%d" % origin.offset),
+        ]
+        if tenant:
+            # So that a tenant finds its own without each record being read anew.
+            whose = tenant[:MOST_SHOWN].encode(errors="backslashreplace")
+            added.append(("belfry-error-tenant", whose))
+        return added
 
     def remember(self, request: Request, reply: Reply, accepted_ms: int) -> None:
         """Keep the verdict of a request that has an id, for those that repeat it."""
@@ -245,30 +269,17 @@ def _reused(request_id: str, first: VerdictRow) -> Reply:
     return Reply(Outcome.CONFLICT, code=ID_REUSED, reason=reason)
 
 
-def _kept(
-    record: SourceRecord, origin: Origin, rejection: Rejection, tenant: str
-) -> RejectedRecord:
-    """The record as received; what would not fit the topic is cut, and a header says so."""
+def _kept(record: SourceRecord, added: Headers, most_bytes: int) -> RejectedRecord:
+    """The record as received; what is more than may be kept is cut, and a header says so."""
     _, _, key, value, carried = record
     # By that one its reader had it refused: the reason stands in the headers that are added.
     headers = list(carried or ())
     if headers and headers[-1][0] == UNREAD:
         headers.pop()
-    added: Headers = [
-        ("belfry-error-code", rejection.code.encode()),
-        ("belfry-error-reason", rejection.reason[:MOST_REASON].encode(errors="backslashreplace")),
-        ("belfry-error-topic", origin.topic[:249].encode()),
-        ("belfry-error-partition", b"%d" % origin.partition),
-        ("belfry-error-offset", b"%d" % origin.offset),
-    ]
-    if tenant:
-        # So that a tenant finds its own without each record being read anew.
-        whose = tenant[:MOST_SHOWN].encode(errors="backslashreplace")
-        added.append(("belfry-error-tenant", whose))
     size = size_of(record)
-    if size > MAX_REJECTED_BYTES:
+    if size > most_bytes:
         added.append(("belfry-error-cut", b"cut from %d bytes" % size))
-        third = MAX_REJECTED_BYTES // 3
+        third = most_bytes // 3
         key = None if key is None else key[:third]
         value = None if value is None else value[:third]
         headers = _first_headers(headers, third)

@@ -5,8 +5,9 @@
 
 This is the slow way (20 µs a record), for batches that unpack to more than Kafka's client holds.  A
 record that is larger than it may be keeps its beginning and its first headers, and one more header
-by which it is refused (`wire/headers.py`).  Behind the first `MOST_BYTES` of a batch that is so for
-every record above `LATE_BYTES`, since others wait meanwhile: a batch of 900 MB would cost seconds.
+by which it is refused (`wire/headers.py`).  Of one batch `MOST_BYTES` are unpacked and no more,
+since others wait meanwhile: gzip of 900 MB, which is one megabyte as it is sent, would cost two
+seconds.
 Lengths are believed only as far as bytes follow; `Unreadable` is raised where they make no sense.
 """
 
@@ -21,9 +22,8 @@ from belfry.wire.record_batches import MAGIC, Batch
 
 # Of a record that is larger than it may be: of its key, its value and its headers.
 KEPT_BYTES: Final = 250_000
-# What Kafka's client unpacks of a batch, and how much of one may be made of large records here.
-MOST_BYTES: Final = 64_000_000
-LATE_BYTES: Final = 10_000
+# So much is unpacked of a batch: 32 times what a broker takes for one by default.
+MOST_BYTES: Final = 32_000_000
 # A batch of a megabyte may claim a hundred million records, each of which would be answered.
 MOST_RECORDS: Final = 1_000_000
 _MORE: Final = 0x80
@@ -39,7 +39,8 @@ def records_of(
 ) -> Iterator[SourceRecord]:
     """The records of a batch, out of its unpacked chunks; those above `most_bytes` are cut.
 
-    Raises Unreadable where the chunks are no records, or fewer than the head says.
+    Raises Unreadable where the chunks are no records, or fewer than the head says, and at the first
+    record that does not end within `MOST_BYTES`.
     """
     if batch.magic != MAGIC:
         raise Unreadable("it has the format of before Kafka 0.11, or is damaged")
@@ -52,9 +53,12 @@ def records_of(
         size = stream.number()
         if size < 0:
             raise Unreadable(f"a record has {size} bytes")
-        most = most_bytes if stream.passed <= MOST_BYTES else LATE_BYTES
-        if size > most:
-            record = _cut(batch, stream, size, most)
+        if stream.passed + size > MOST_BYTES:
+            raise Unreadable(
+                f"it unpacks to more than {MOST_BYTES} bytes, and so many are read of one batch"
+            )
+        if size > most_bytes:
+            record = _cut(batch, stream, size, most_bytes)
         else:
             record = _record(batch, stream.take(size))
         if not batch.base_offset <= record[0] < batch.next_offset:
@@ -110,9 +114,9 @@ def _cut(batch: Batch, stream: _Chunks, size: int, most_bytes: int) -> SourceRec
     headers = _headers(stream, kept)
     stream.skip(end - stream.passed)
     reason = (
-        f"The record takes {size} bytes; at most {most_bytes} are unpacked of one at its place in a"
-        " batch as large as its own. Send it in a smaller batch; or store its content elsewhere and"
-        " schedule the address (claim check)."
+        f"The record takes {size} bytes; at most {most_bytes} are unpacked of one in a batch as"
+        " large as its own. Send it in a smaller batch; or store its content elsewhere and schedule"
+        " the address (claim check)."
     )
     told: Headers = [(CUT, b"cut from %d bytes" % size), unread("request_too_large", reason)]
     return (offset, timestamp_ms, key, value, [*(headers or ()), *told])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from tests.acceptance.harness.worker import Worker
 
@@ -20,6 +20,18 @@ def as_one_batch(codec: str, records: int) -> dict[str, Any]:
         "message.max.bytes": 1_000_000_000,
         "queue.buffering.max.kbytes": 2_000_000,
     }
+
+
+# So much is read of one batch; the rest is refused as one.
+READ_BYTES: Final = 32_000_000
+# What belongs to a record beside its value, at least.
+MORE_BYTES: Final = 8
+
+
+def outcomes_of(records: int, value_bytes: int) -> int:
+    """How many refusals answer a batch of so many refused records: one for all that is not read."""
+    read = READ_BYTES // (value_bytes + MORE_BYTES)
+    return records if records <= read else read + 1
 
 
 def peak_mb(worker: Worker) -> int:

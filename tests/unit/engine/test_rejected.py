@@ -205,6 +205,20 @@ def test_whatever_is_refused_fits_the_topics(
     assert "belfry-error-cut" in dict(kept.headers)
 
 
+def test_a_step_keeps_a_megabyte_of_refused_records_whole_and_the_beginning_of_the_others() -> None:
+    driver = Driver()
+    for _ in range(20):
+        driver.send(b"v" * 400_000)
+    driver.send(b"v" * 5_000)
+    kept = driver.step(T0).effects.rejected
+    whole = [
+        len(each.value or b"") for each in kept if "belfry-error-cut" not in dict(each.headers)
+    ]
+    assert whole == [400_000, 400_000, 5_000]
+    assert sum(len(each.value or b"") for each in kept) < 1_200_000
+    assert dict(kept[-2].headers)["belfry-error-cut"] == b"cut from 400000 bytes"
+
+
 def test_lifecycle_records_of_refused_requests_are_short() -> None:
     driver = Driver()
     driver.send(b"v", headers=[*BY_HEADERS, ("belfry-action", b"\x01" * 900_000)])
