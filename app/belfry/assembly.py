@@ -164,7 +164,8 @@ def _worker(
 ) -> _Worker:
     """Make the parts of a worker; what they read comes through the agents of its application."""
     frames, (parts, means) = found.frames, configured
-    app = membership_app(settings, group, homes(found.admin, settings.topic("changelog")))
+    partitions = homes(found.admin, settings.topic("changelog"))
+    app = membership_app(settings, group, partitions, metrics.agent)
     carries = app.carries
     streams = Streams(carries.policies.pass_through, carries.tenant_inputs.pass_through)
     shared = share(settings, found, clock, metrics, group, streams)

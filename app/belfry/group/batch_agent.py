@@ -15,9 +15,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 from threading import Event
 from time import monotonic
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import structlog
 
@@ -34,27 +35,26 @@ WAIT_S: Final = 0.2
 
 log = structlog.get_logger(__name__)
 
+# Of which agent, and what: "failed" for a batch that was not taken, "restarted".
+AgentTold = Callable[[str, str], None]
 
-class AgentHealth(NamedTuple):
-    """What went wrong with an agent since the start: batches not taken, starts by belfry."""
 
-    name: str
-    failures: int
-    restarts: int
+def to_nobody(_agent: str, _event: str) -> None:
+    """Where nobody counts."""
 
 
 class BatchAgent:
     """One agent, and the way of a batch into it."""
 
-    def __init__(self, app: Any, name: str, topic: str, help_text: str) -> None:
+    def __init__(self, app: Any, name: str, topic: str, help_text: str, told: AgentTold) -> None:
         self.name = name
+        self._told = told
         self._app = app
         self._topic = topic
         # What was handed over and is not passed on; touched by the event loop alone.
         self._waiting: deque[PassOn] = deque()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._moved_s = self._started_s = 0.0
-        self.failures = self.restarts = 0
         self._log = LimitedLogger(log, first=1)
         described = app.topic(topic, acks=False, value_type=bytes)
 
@@ -64,11 +64,6 @@ class BatchAgent:
         # `faust agents` shows the function's docstring.
         run.__doc__ = help_text
         self.agent = app.agent(described, name=name)(run)
-
-    @property
-    def health(self) -> AgentHealth:
-        """What went wrong with it."""
-        return AgentHealth(self.name, self.failures, self.restarts)
 
     def hand_over(
         self, partition: int, offset: int, pass_on: PassOn, topic: str | None = None
@@ -115,7 +110,7 @@ class BatchAgent:
         if not waits or monotonic() - self._started_s < RESTART_S:
             return
         self._started_s = monotonic()
-        self.restarts += 1
+        self._told(self.name, "restarted")
         log.error("an agent passes no batches on: started again", agent=self.name)
         self.agent.cancel()
         await self.agent.stop()
@@ -144,7 +139,7 @@ class BatchAgent:
                 self._waiting[0]()
                 break
             except Exception as error:  # noqa: BLE001  # told, and tried again
-                self.failures += 1
+                self._told(self.name, "failed")
                 told = "a batch was not taken from an agent; it is passed on again"
                 self._log.warning(f"{self.name} fails", told, agent=self.name, cause=repr(error))
             await asyncio.sleep(AGAIN_S)

@@ -22,6 +22,7 @@ from mode.utils.queues import FlowControlEvent
 
 from belfry.balance.owners import ASSIGNERS
 from belfry.group.assignor import assignor_of
+from belfry.group.batch_agent import AgentTold, to_nobody
 from belfry.group.batches import BatchConductor, SteadyFlow
 from belfry.group.group import Group
 from belfry.group.roster_client import follow_roster
@@ -152,8 +153,10 @@ class MembershipApp(faust.App):
         return _MembershipTransport(self.conf.broker_producer, self, loop=self.loop)
 
 
-def membership_app(settings: Settings, group: Group, homes: int) -> MembershipApp:
-    """The application of a worker, with its agents."""
+def membership_app(
+    settings: Settings, group: Group, homes: int, told: AgentTold = to_nobody
+) -> MembershipApp:
+    """The application of a worker, with its agents, of which `told` hears."""
     servers = ";".join(f"kafka://{server}" for server in settings.bootstrap_servers.split(","))
     app = MembershipApp(
         settings.cluster.app_id,
@@ -176,6 +179,6 @@ def membership_app(settings: Settings, group: Group, homes: int) -> MembershipAp
     app.assignors = [assignor_of(group, assigner, homes, settings.standbys)]
     app.sensors.add(app.monitor)
     app.shared_topic = settings.topic("schedules")
-    app.carries = WorkerAgents(app, settings)
+    app.carries = WorkerAgents(app, settings, told)
     app.schedules = schedules_table(app, settings.topic("changelog"))
     return app

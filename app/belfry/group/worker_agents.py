@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import structlog
 
-from belfry.group.batch_agent import AgentHealth, BatchAgent
+from belfry.group.batch_agent import AgentTold, BatchAgent, to_nobody
 from belfry.settings import Settings
 
 LOOK_S: Final = 1.0
@@ -22,11 +22,12 @@ log = structlog.get_logger(__name__)
 class WorkerAgents:
     """The agents of an application, by what they carry."""
 
-    def __init__(self, app: Any, settings: Settings) -> None:
+    def __init__(self, app: Any, settings: Settings, told: AgentTold = to_nobody) -> None:
+        """`told` hears of each start again, and of each batch that was not taken."""
         requests = settings.topic("schedules")
 
-        def agent(name: str, topic: str, told: str) -> BatchAgent:
-            return BatchAgent(app, f"belfry.{name}", topic, told)
+        def agent(name: str, topic: str, help_text: str) -> BatchAgent:
+            return BatchAgent(app, f"belfry.{name}", topic, help_text, told)
 
         self.requests = agent(
             "requests", requests, "Passes each batch of requests on to the owner of its partition."
@@ -55,10 +56,6 @@ class WorkerAgents:
     def stuck(self) -> bool:
         """Whether one of them passes no batches on any more."""
         return any(each.stuck for each in self.all)
-
-    def health(self) -> list[AgentHealth]:
-        """What went wrong with each of them."""
-        return [each.health for each in self.all]
 
     async def start(self) -> None:
         """Start all of them, and watch them for as long as the application runs."""

@@ -159,6 +159,13 @@ FAMILIES: Final = (
         ("partition",),
     ),
     Family(
+        "belfry_agent_events_total",
+        "counter",
+        "Batches that were not taken from a Faust agent (failed), and agents that passed nothing on"
+        " and were started again (restarted).",
+        ("agent", "event"),
+    ),
+    Family(
         "belfry_standbys_warm",
         "gauge",
         "Partitions of other workers that this one could take over at once.",

@@ -89,7 +89,8 @@ class Metrics:
         self._lag = self._make(Gauge, "belfry_ingest_lag_records")
         self._unread = self._make(Gauge, "belfry_changelog_lag_records")
         self._open = self._make(Gauge, "belfry_open_transaction_seconds")
-        self._foreign = self._make(Counter, "belfry_foreign_records_total")
+        names = ("belfry_foreign_records_total", "belfry_agent_events_total")
+        self._foreign, self._agents = (self._make(Counter, name) for name in names)
         self._transaction = self._make(
             Histogram, "belfry_transaction_seconds", buckets=TRANSACTION_BOUNDS
         )
@@ -100,9 +101,8 @@ class Metrics:
             self._make(Counter, "belfry_http_requests_total"),
             self._make(Histogram, "belfry_http_request_seconds", buckets=HTTP_BOUNDS),
         )
-        self._skew = self._make(Gauge, "belfry_clock_skew_seconds")
-        self._to_make = self._make(Gauge, "belfry_topics_to_make")
-        self._paused = self._make(Gauge, "belfry_firing_paused")
+        gauges = ("belfry_clock_skew_seconds", "belfry_topics_to_make", "belfry_firing_paused")
+        self._skew, self._to_make, self._paused = (self._make(Gauge, name) for name in gauges)
         self._make(Gauge, "belfry_build_info").labels(version, app_id).set(1)
 
     def _make_lateness(self, name: str) -> BulkHistogram:
@@ -133,6 +133,10 @@ class Metrics:
         """Count the refusals of one transaction: error code to number of requests."""
         for code, count in codes.items():
             self._rejected.labels(code).inc(count)
+
+    def agent(self, name: str, event: str) -> None:
+        """Count what went wrong with a Faust agent: "failed" or "restarted"."""
+        self._agents.labels(name, event).inc()
 
     def delivered(self, outcome: str, count: int) -> None:
         """Count attempts at deliveries that one transaction told of."""
