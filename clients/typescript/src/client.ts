@@ -55,6 +55,7 @@ export class Client {
   private readonly producer: Producer
   private readonly consumer: Consumer
   private readonly group: string
+  private broken?: Error
 
   private constructor(
     private readonly kafka: Kafka,
@@ -68,8 +69,13 @@ export class Client {
   /** Make a client that is ready to ask. */
   static async connect(kafka: Kafka, options: ClientOptions = {}): Promise<Client> {
     const client = new Client(kafka, options)
-    await client.producer.connect()
-    await client.readFromNow()
+    try {
+      await client.producer.connect()
+      await client.readFromNow()
+    } catch (error) {
+      await Promise.allSettled([client.producer.disconnect(), client.consumer.disconnect()])
+      throw error
+    }
     return client
   }
 
@@ -126,6 +132,7 @@ export class Client {
     message: Message,
     requestId: string = randomUUID(),
   ): Promise<Verdict> {
+    if (this.broken) throw this.broken
     const headers = { ...message.headers, 'belfry-request-id': requestId }
     const secret = this.options.secrets?.[tenant]
     const { key, value } = message
@@ -160,6 +167,9 @@ export class Client {
     const admin = this.kafka.admin()
     await admin.connect()
     const ends = await admin.fetchTopicOffsets(topic).finally(() => admin.disconnect())
+    this.consumer.on('consumer.crash', ({ payload }) => {
+      if (!payload.restart) this.broken = payload.error
+    })
     await this.consumer.connect()
     await this.consumer.subscribe({ topic })
     await this.consumer.run({ eachMessage: async ({ message }) => this.hear(message.value) })
