@@ -57,7 +57,9 @@ PAGES: Final = {
 }
 ELSEWHERE: Final = {
     "connect.md": "tests/acceptance/test_connect.py",
-    **dict.fromkeys(("java.md", "go.md", "typescript.md"), "tests/acceptance/test_clients.py"),
+    **dict.fromkeys(
+        ("java.md", "spring.md", "go.md", "typescript.md"), "tests/acceptance/test_clients.py"
+    ),
 }
 
 
