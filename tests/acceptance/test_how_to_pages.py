@@ -1,6 +1,7 @@
 """The pages under ``docs/how-to/`` work as they stand: every block is run, from top to bottom.
 
-The page on Kafka Connect is run by ``test_connect.py``, where a Connect worker is.
+The page on Kafka Connect is run by ``test_connect.py``, where a Connect worker is, and those on the
+clients for other languages by ``test_clients.py``.
 """
 
 from __future__ import annotations
@@ -54,7 +55,12 @@ PAGES: Final = {
         "faust got b'from kcat' b'from/kcat'",
     ],
 }
-ELSEWHERE: Final = {"connect.md": "tests/acceptance/test_connect.py"}
+ELSEWHERE: Final = {
+    "connect.md": "tests/acceptance/test_connect.py",
+    **dict.fromkeys(
+        ("java.md", "spring.md", "go.md", "typescript.md"), "tests/acceptance/test_clients.py"
+    ),
+}
 
 
 @pytest.fixture(scope="module")

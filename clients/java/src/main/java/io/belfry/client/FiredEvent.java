@@ -1,0 +1,72 @@
+package io.belfry.client;
+
+import java.nio.charset.StandardCharsets;
+import java.time.Instant;
+import java.time.format.DateTimeParseException;
+import java.util.Locale;
+import java.util.Optional;
+import java.util.Set;
+import org.apache.kafka.common.header.Header;
+import org.apache.kafka.common.header.Headers;
+import org.apache.kafka.common.header.internals.RecordHeaders;
+
+/**
+ * What the headers of a fired record say.
+ *
+ * @param fireId the same for every attempt to fire this occurrence: deduplicate by it
+ * @param id the schedule's
+ * @param scheduledAt the instant by the rule
+ * @param occurrence 0, 1, 2 …; -1 is an extra one that a TRIGGER asked for
+ * @param missed how many further occurrences this one stands for
+ * @param type that of a CloudEvent, else that of the header {@code event-type}, else null
+ */
+public record FiredEvent(
+        String fireId, String id, Instant scheduledAt, long occurrence, long missed, String type) {
+    static final String EVENT_TYPE = "event-type";
+    private static final Set<String> MADE =
+            Set.of("ce_specversion", "ce_id", "ce_source", "ce_type", "ce_time");
+
+    /** Read the headers of a record; empty for a record that belfry did not fire. */
+    public static Optional<FiredEvent> of(Headers headers) {
+        String fireId = last(headers, "belfry-fire-id");
+        String id = last(headers, "belfry-schedule-id");
+        String at = last(headers, "belfry-scheduled-at");
+        String occurrence = last(headers, "belfry-occurrence");
+        if (fireId == null || id == null || at == null || occurrence == null) {
+            return Optional.empty();
+        }
+        String missed = last(headers, "belfry-missed");
+        String type = last(headers, "ce_type");
+        try {
+            return Optional.of(
+                    new FiredEvent(
+                            fireId, id, Instant.parse(at), Long.parseLong(occurrence),
+                            missed == null ? 0 : Long.parseLong(missed),
+                            type == null ? last(headers, EVENT_TYPE) : type));
+        } catch (DateTimeParseException | NumberFormatException error) {
+            return Optional.empty();
+        }
+    }
+
+    /** The last header of a name as text: belfry puts its own after the user's. */
+    static String last(Headers headers, String name) {
+        Header found = headers.lastHeader(name);
+        return found == null || found.value() == null
+                ? null
+                : new String(found.value(), StandardCharsets.UTF_8);
+    }
+
+    /** The user's headers: without belfry's, and without the CloudEvent that belfry made. */
+    static Headers own(Headers headers) {
+        String fireId = last(headers, "belfry-fire-id");
+        boolean made = fireId != null && fireId.equals(last(headers, "ce_id"));
+        Headers own = new RecordHeaders();
+        for (Header each : headers) {
+            boolean belfrys = each.key().toLowerCase(Locale.ROOT).startsWith("belfry-");
+            if (!belfrys && !each.key().equals(Retrier.ATTEMPT) && !(made && MADE.contains(each.key()))) {
+                own.add(each);
+            }
+        }
+        return own;
+    }
+}

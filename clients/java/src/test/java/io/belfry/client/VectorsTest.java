@@ -1,0 +1,101 @@
+package io.belfry.client;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.io.File;
+import java.io.IOException;
+import java.time.Duration;
+import java.time.Instant;
+import java.util.Arrays;
+import java.util.HexFormat;
+import java.util.Optional;
+import java.util.function.Function;
+import org.apache.kafka.common.header.Headers;
+import org.apache.kafka.common.header.internals.RecordHeaders;
+import org.junit.jupiter.api.Test;
+
+/** What belfry's own code says, for the clients of all languages. */
+class VectorsTest {
+    private final JsonNode vectors;
+
+    VectorsTest() throws IOException {
+        vectors = new ObjectMapper().readTree(new File("../vectors.json"));
+    }
+
+    @Test
+    void requestsGoToTheirTenantsHome() {
+        for (JsonNode each : vectors.required("partitions")) {
+            int found = BelfryClient.home(each.get("tenant").asText(), each.get("partitions").asInt());
+            assertEquals(each.get("partition").asInt(), found, each::toString);
+        }
+    }
+
+    @Test
+    void signatures() {
+        for (JsonNode each : vectors.required("signatures")) {
+            Headers headers = new RecordHeaders();
+            each.get("headers").forEach(pair -> headers.add(pair.get(0).asText(), bytes(pair.get(1))));
+            String found =
+                    Signature.of(
+                            Schedule.bytes(each.get("secret").asText()), each.get("tenant").asText(),
+                            bytes(each.get("key")), bytes(each.get("value")), headers);
+            assertEquals(HexFormat.of().formatHex(bytes(each.get("signature"))), found);
+        }
+    }
+
+    @Test
+    void verdicts() {
+        for (JsonNode each : vectors.required("verdicts")) {
+            byte[] value = bytes(each.get("value"));
+            JsonNode wanted = each.get("verdict");
+            Verdict verdict =
+                    new Verdict(
+                            wanted.get("tenant").asText(), wanted.get("schedule_id").asText(),
+                            wanted.get("outcome").asText(), text(wanted, "request_id"),
+                            text(wanted, "fire_id"), number(wanted, "version"),
+                            Instant.ofEpochMilli(number(wanted, "at")),
+                            or(wanted, "due_at", at -> Instant.ofEpochMilli(at.asLong())),
+                            text(wanted, "code"), text(wanted, "reason"), text(wanted, "source_topic"),
+                            number(wanted, "source_partition"), number(wanted, "source_offset"));
+            assertEquals(verdict, Verdict.parse(value));
+            // A field that a later release adds changes nothing, and half an event is none.
+            assertEquals(verdict, Verdict.parse(Arrays.copyOf(value, value.length + 1)));
+            for (int size = 0; size < value.length; size++) {
+                byte[] cut = Arrays.copyOf(value, size);
+                assertThrows(IllegalArgumentException.class, () -> Verdict.parse(cut));
+            }
+        }
+    }
+
+    @Test
+    void waits() {
+        for (JsonNode each : vectors.required("waits")) {
+            Backoff backoff =
+                    new Backoff(
+                            Duration.ofMillis(each.get("first_ms").asLong()),
+                            each.get("factor").asDouble(),
+                            Duration.ofMillis(each.get("most_ms").asLong()), each.get("attempts").asInt());
+            Optional<Long> wanted = Optional.ofNullable(number(each, "delay_ms"));
+            assertEquals(wanted.map(Duration::ofMillis), backoff.delay(each.get("failed").asInt()));
+        }
+    }
+
+    private static byte[] bytes(JsonNode spaced) {
+        return spaced.isNull() ? null : HexFormat.of().parseHex(spaced.asText().replace(" ", ""));
+    }
+
+    private static String text(JsonNode node, String name) {
+        return or(node, name, JsonNode::asText);
+    }
+
+    private static Long number(JsonNode node, String name) {
+        return or(node, name, JsonNode::asLong);
+    }
+
+    private static <T> T or(JsonNode node, String name, Function<JsonNode, T> read) {
+        return node.hasNonNull(name) ? read.apply(node.get(name)) : null;
+    }
+}

@@ -1,0 +1,158 @@
+"""``clients/vectors.json`` is what belfry's own code says; the clients' tests hold them to it.
+
+Where a tenant is at home, what a signature is, how a verdict reads, how long a retry waits: each
+client writes that anew in its language.  To make the file anew after a change, run this module:
+
+    python -m tests.unit.client.test_vectors > clients/vectors.json
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Any, Final
+
+import pytest
+
+from belfry.client import Backoff
+from belfry.schedules.identity import partition_of
+from belfry.schedules.outcomes import Outcome
+from belfry.wire import framing
+from belfry.wire.claims import signature
+from belfry.wire.lifecycle import LifecycleEvent, encode_lifecycle
+from tests.architecture.tree import ROOT
+
+FILE: Final = ROOT / "clients" / "vectors.json"
+TENANTS: Final = ("a", "demo", "shop", "payments.eu", "tenant-0042", "T_17", "x" * 100)
+SIGNED: Final[list[tuple[bytes | None, bytes | None, list[tuple[str, bytes | None]]]]] = [
+    (b"4711", b'{"order": 4711}', [("belfry-tenant", b"demo"), ("belfry-id", b"order/4711")]),
+    (None, None, [("belfry-tenant", b"demo"), ("belfry-action", b"CANCEL")]),
+    (b"", b"", []),
+    (
+        b"\xff\x00",
+        "grüße".encode(),
+        [("empty", b""), ("null", None), ("twice", b"1"), ("twice", b"2")],
+    ),
+]
+VERDICTS: Final = [
+    LifecycleEvent(
+        tenant="demo",
+        schedule_id="hello",
+        outcome=Outcome.ACCEPTED,
+        request_id="request-1",
+        version=1,
+        at=1_796_115_600_000,
+        due_at=1_796_115_600_250,
+        source_topic="belfry.schedules",
+        source_partition=3,
+        source_offset=5_000_000_000,
+    ),
+    LifecycleEvent(
+        tenant="demo",
+        schedule_id="grüße/1",
+        outcome=Outcome.REJECTED,
+        request_id="request-2",
+        at=1,
+        code="bad_header",
+        reason="Header belfry-in: no duration",
+    ),
+    LifecycleEvent(
+        tenant="demo",
+        schedule_id="hook",
+        outcome=Outcome.FAILED,
+        fire_id="f",
+        version=300,
+        at=1_796_115_600_000,
+        target="https://example.com",
+        attempt=7,
+    ),
+]
+WAITS: Final = [
+    Backoff(first=1_000, factor=2, most=60_000, attempts=9),
+    Backoff(first=500, factor=1.5, most=2_000, attempts=4),
+    Backoff(first=1_000, factor=1, most=1_000, attempts=1),
+    Backoff(first=1_000, factor=10, most=3_600_000, attempts=400),
+]
+
+
+def spaced(given: bytes | None) -> str | None:
+    """Bytes as hexadecimal digits, four by four."""
+    return None if given is None else given.hex(" ", -2)
+
+
+def vectors() -> dict[str, Any]:
+    """All that has to be the same in every language."""
+    secret = "what tenant demo shares with belfry"
+    return {
+        "about": "Made by tests/unit/client/test_vectors.py; bytes as hexadecimal digits.",
+        "partitions": [
+            {
+                "tenant": tenant,
+                "partitions": count,
+                "partition": partition_of(tenant.encode(), count),
+            }
+            for tenant in TENANTS
+            for count in (1, 4, 12, 100)
+        ],
+        "signatures": [
+            {
+                "secret": secret,
+                "tenant": "demo",
+                "key": spaced(key),
+                "value": spaced(value),
+                "headers": [[name, spaced(given)] for name, given in headers],
+                "signature": spaced(
+                    bytes.fromhex(signature(secret.encode(), "demo", key, value, headers).decode())
+                ),
+            }
+            for key, value, headers in SIGNED
+        ],
+        "verdicts": [
+            {"value": spaced(frame + encode_lifecycle(event)), "verdict": asdict(event)}
+            for event in VERDICTS
+            for frame in (framing.single_object("LifecycleEvent"), framing.prefix(4_711))
+        ],
+        "waits": [
+            {
+                "first_ms": wait.first,
+                "factor": wait.factor,
+                "most_ms": wait.most,
+                "attempts": wait.attempts,
+                "failed": failed,
+                "delay_ms": wait.delay_ms(failed),
+            }
+            for wait in WAITS
+            for failed in (1, 2, 3, 4, 9, 399)
+        ],
+    }
+
+
+def text() -> str:
+    """The file as it has to be: one vector a line."""
+    lines = []
+    for name, found in vectors().items():
+        if isinstance(found, str):
+            lines.append(f"  {json.dumps(name)}: {json.dumps(found)}")
+            continue
+        each = ",\n".join(f"    {json.dumps(one, ensure_ascii=False)}" for one in found)
+        lines.append(f"  {json.dumps(name)}: [\n{each}\n  ]")
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def test_the_file_says_what_belfry_does() -> None:
+    assert FILE.read_text("utf-8") == text()
+
+
+@pytest.mark.parametrize("name", ["partitions", "signatures", "verdicts", "waits"])
+def test_every_client_is_held_to_it(name: str) -> None:
+    for tests in (
+        "go/vectors_test.go",
+        "typescript/test/vectors.test.ts",
+        "java/src/test/java/io/belfry/client/VectorsTest.java",
+    ):
+        code = (FILE.parent / tests).read_text("utf-8").replace("'", '"')
+        assert f'"{name}"' in code, tests
+
+
+if __name__ == "__main__":
+    print(text(), end="")  # noqa: T201  # the file
