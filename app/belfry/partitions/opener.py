@@ -291,7 +291,10 @@ class PartitionOpener:
             Homes(self.partitions),
             self.settings.worker_keys(Purpose.ORIGIN),
         )
-        return PartitionEngine(place, store, reader, self.tenants, self.settings.step_bytes)
+        # What was added to the input later keeps no state, so it holds nothing of anybody.
+        metering_ms = self.settings.metering_interval_ms if partition < self.partitions else 0
+        step_bytes = self.settings.step_bytes
+        return PartitionEngine(place, store, reader, self.tenants, step_bytes, metering_ms)
 
     def _requests(self, partition: int) -> RequestLog:
         properties = consumer_properties(self.settings)
