@@ -78,13 +78,9 @@ class Metering:
         names = {*effects.accepted, *fired, *(name for name, by in grown.items() if by)}
         self._store.prefetch([usage_key(name) for name in names])
         for name in sorted(names):
+            accepted = effects.accepted.get(name, 0)
             row = self._up_to_now(name, step)
-            row = row._replace(
-                accepted=row.accepted + effects.accepted.get(name, 0),
-                fired=row.fired + fired.get(name, 0),
-                held_bytes=row.held_bytes + grown.get(name, 0),
-            )
-            self._keep(name, row)
+            self._keep(name, row.used(accepted, fired.get(name, 0), grown.get(name, 0)))
 
     def sweep(self, step: Step, at_most: int) -> None:
         """Tell of periods that are over, among the next `at_most` tenants."""

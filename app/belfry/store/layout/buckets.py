@@ -149,7 +149,9 @@ def left_from(rows: Sequence[tuple[bytes, bytes]]) -> Counter[bytes]:
 
 def bytes_by_tenant(records: Iterable[bytes]) -> Counter[bytes]:
     """How many bytes pending records take, by their tenant."""
-    found: Counter[bytes] = Counter()
+    found: dict[bytes, int] = {}
+    get = found.get
     for record in records:
-        found[record[88 : 88 + record[68]]] += len(record)
-    return found
+        tenant = record[88 : 88 + record[68]]
+        found[tenant] = get(tenant, 0) + len(record)
+    return Counter(found)

@@ -49,9 +49,24 @@ class UsageRow(NamedTuple):
 
     def reckoned(self, until_ms: int) -> UsageRow:
         """The same with what was held up to an instant; one that is past changes nothing."""
-        passed_ms = max(0, until_ms - self.reckoned_ms)
-        held_byte_ms = self.held_byte_ms + passed_ms * self.held_bytes
-        return self._replace(reckoned_ms=self.reckoned_ms + passed_ms, held_byte_ms=held_byte_ms)
+        from_ms, end_ms, reckoned_ms, accepted, fired, held, held_byte_ms = self
+        if until_ms <= reckoned_ms:
+            return self
+        held_byte_ms += (until_ms - reckoned_ms) * held
+        return UsageRow(from_ms, end_ms, until_ms, accepted, fired, held, held_byte_ms)
+
+    def used(self, accepted: int, fired: int, grown: int) -> UsageRow:
+        """The same with what a step has accepted and fired, and by how many bytes more are held."""
+        from_ms, until_ms, reckoned_ms, before, fired_before, held, held_byte_ms = self
+        return UsageRow(
+            from_ms,
+            until_ms,
+            reckoned_ms,
+            before + accepted,
+            fired_before + fired,
+            held + grown,
+            held_byte_ms,
+        )
 
 
 def usage_key(tenant: bytes) -> bytes:
