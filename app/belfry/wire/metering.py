@@ -1,6 +1,6 @@
 """Usage of a tenant, as it stands in the metering topic: JSON under the tenant's name.
 
-    {"v":1,"tenant":"acme","from":"2026-12-01T09:00:00Z","until":"2026-12-01T10:00:00Z",
+    {"v":1,"tenant":"acme","from":"2026-12-01T09:00:00.000Z","until":"2026-12-01T10:00:00.000Z",
      "accepted":120,"fired":118,"delivered":0,"held_byte_ms":7203600000,"partition":2}
 
 Records add up: what a tenant used in an hour is the sum of its records of that hour.  A partition
