@@ -79,6 +79,7 @@ SHAPES: Final = {"docs/dev-stack.md": "tests/integration/test_devstack_kafka.py"
 # Commands that stop or need a world of their own: what runs each of them.
 ELSEWHERE: Final = {
     "docs/audit.md": "tests/integration/test_promise_audit.py",
+    "docs/metering.md": "tests/integration/test_promise_metering.py",
     "docs/recovery.md": "tests/integration/test_promise_identity.py",
     "docs/slo.md": "tests/integration/test_promise_canary.py",
     "docs/workers.md": "tests/integration/test_promise_tenant_rights.py",

@@ -21,6 +21,7 @@ from belfry.store.layout import records
 from belfry.store.layout.aside import Waits, aside_key, decode_aside, encode_aside
 from belfry.store.layout.pending import Pending
 from belfry.store.layout.records import Awaited, Location, Manifest, Marker, VerdictRow
+from belfry.store.layout.usage import UsageRow, decode_usage_row, encode_usage_row
 
 FILE: Final = Path(__file__).parent / "golden" / "rows.1.json"
 NOON: Final = 1_798_000_000_000
@@ -113,6 +114,7 @@ def rows() -> dict[str, bytes]:
             for name, (where, lock) in PLACES.items()
         },
         **{f"aside: {name}": encode_aside(row) for name, row in ASIDE.items()},
+        "usage": encode_usage_row(UsageRow(NOON, NOON + 3_600_000, NOON + 7, 3, 2, 500, 3_500)),
         "identity": encode_identity(WORLD),
         "zones": records.encode_zones("2026b"),
         "verdict": records.encode_verdict(VerdictRow("CONFLICT", NOON, None, 3, "wrong_version")),
@@ -158,6 +160,7 @@ def said(row: bytes) -> dict[str, Any]:
         records.ANSWERED: records.decode_verdict,
         records.MANIFEST: records.decode_manifest,
         records.AWAITED: records.decode_awaited,
+        records.USAGE: decode_usage_row,
     }
     fields = readers[letter](row)._asdict()
     # The names of the golden file stay, as its bytes do.

@@ -19,6 +19,7 @@ from tests.simulation.rhythms import drift
 from tests.simulation.stores import check_stores
 from tests.simulation.trail import FIRED, Step, headers_of, steps_of
 from tests.simulation.transactions import check_transactions
+from tests.simulation.usage import check_usage
 from tests.simulation.world import World
 
 
@@ -52,7 +53,8 @@ def check(world: World) -> list[str]:
     checker.fold()
     checker.compare()
     checker.orders()
-    return checker.problems + check_transactions(partitions) + check_stores(world)
+    problems = checker.problems + check_transactions(partitions) + check_stores(world)
+    return problems + check_usage(world, partitions)
 
 
 class Checker:

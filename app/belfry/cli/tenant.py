@@ -14,6 +14,7 @@ from belfry.cli.past import counts, of_tenant, statistics
 from belfry.cli.policies import kafka_policies, policies_of
 from belfry.cli.session import Session, with_session
 from belfry.cli.top import tenant_top
+from belfry.cli.usage import usage
 
 if TYPE_CHECKING:
     from belfry.cli.policies import PolicyStore
@@ -33,9 +34,10 @@ def register(app: typer.Typer) -> None:
     group.command("counts")(with_session(counts))
     group.command("history")(with_session(of_tenant))
     group.command("statistics")(with_session(statistics))
+    group.command("usage")(with_session(usage))
     group.command("sign")(with_session(sign))
     group.command("remove")(with_session(remove))
-    app.add_typer(group, name="tenant", help="Tenants: policies, figures, history, who waits.")
+    app.add_typer(group, name="tenant", help="Tenants: policies, figures, usage, who waits.")
 
 
 def set_(

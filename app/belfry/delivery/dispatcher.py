@@ -35,6 +35,7 @@ from belfry.delivery.work import (
     Work,
     dead_letter,
     follow_up,
+    metered,
     work_of,
 )
 from belfry.host.clock import SystemClock
@@ -109,6 +110,7 @@ class Dispatcher:
         self._bytes = 0
         self._records: list[Produced] = []
         self._counts: Counter[str] = Counter()
+        self._delivered: Counter[str] = Counter()
 
     def start(self) -> None:
         """Begin to deliver; returns at once."""
@@ -252,6 +254,8 @@ class Dispatcher:
         self._ended(ticket, work, follow_up(work, step, self._places, now_ms))
         name = "DELIVERED" if isinstance(step, Delivered) else "RETRIED"
         self._counts["FAILED" if isinstance(step, Failed) else name] += 1
+        if isinstance(step, Delivered):
+            self._delivered[work.event.tenant] += 1
 
     def _ended(self, ticket: Ticket, work: Work | None, records: list[Produced]) -> None:
         if not self._moved:
@@ -272,11 +276,13 @@ class Dispatcher:
 
     def _write(self, journal: Journal) -> None:
         progress = {partition: self._progress[partition] for partition in self._moved}
-        journal.commit(self._records, progress)
+        used = metered(self._delivered, self._places, int(self._clock.wall_ms()))
+        journal.commit([*self._records, *used], progress)
         for name, number in self._counts.items():
             self._told(name, number)
         self._moved.clear()
         self._counts.clear()
+        self._delivered.clear()
         self._records.clear()
 
     def _finish(self, journal: Journal) -> None:
@@ -305,6 +311,6 @@ class Dispatcher:
         self._term += 1
         self._posting.drop()
         kept = (self._progress, self._ahead, self._under_way, self._at_host, self._heard_ms)
-        for each in (*kept, self._moved, self._records, self._counts):
+        for each in (*kept, self._moved, self._records, self._counts, self._delivered):
             each.clear()
         self._bytes = 0

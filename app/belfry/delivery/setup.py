@@ -102,6 +102,8 @@ def dispatcher_of(
         lifecycle_head=frames.lifecycle,
         request_key=first(settings.worker_keys(Purpose.REQUESTS)),
         retry_key=first(settings.worker_keys(Purpose.DELIVERIES)),
+        metering=settings.topic("metering"),
+        metering_ms=settings.metering_interval_ms,
     )
     in_flight = min(settings.webhook_in_flight, max(16, _files() - OTHER_FILES))
     if in_flight < settings.webhook_in_flight:

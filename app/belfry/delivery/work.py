@@ -26,6 +26,7 @@ from belfry.wire import catalogue
 from belfry.wire.claims import signature
 from belfry.wire.fired import FiredEvent
 from belfry.wire.lifecycle import LifecycleEvent, encode_lifecycle
+from belfry.wire.metering import Usage, encode_usage, period_of
 from belfry.wire.record import SIGNATURE, Headers
 
 OURS: Final = "belfry-"
@@ -91,6 +92,7 @@ class Places:
     """Topics that follow-up records go to, the frames before what is Avro, and what signs requests.
 
     Workers that share a secret have a key for requests of users' tenants, and one for retries.
+    Usage is counted for each `metering_ms`; 0: not at all.
     """
 
     schedules: str
@@ -100,6 +102,8 @@ class Places:
     lifecycle_head: bytes
     request_key: bytes = b""
     retry_key: bytes = b""
+    metering: str = ""
+    metering_ms: int = 0
 
 
 def work_of(key: bytes | None, value: bytes | None, headers: Headers, decoder: Decoder) -> Work:
@@ -201,6 +205,20 @@ def told(work: Work, step: Delivered | Failed, places: Places, now_ms: int) -> P
     )
     key = f"{event.tenant}/{event.schedule_id}".encode()
     return Produced(places.lifecycle, key, places.lifecycle_head + encode_lifecycle(lifecycle), [])
+
+
+def metered(delivered: Mapping[str, int], places: Places, now_ms: int) -> list[Produced]:
+    """What is written of the usage of tenants, by how many of their events were delivered."""
+    if not places.metering_ms:
+        return []
+    from_ms, until_ms = period_of(now_ms, places.metering_ms)
+    used = [
+        Usage(tenant=tenant, from_ms=from_ms, until_ms=until_ms, delivered=number)
+        for tenant, number in delivered.items()
+    ]
+    return [
+        Produced(places.metering, each.tenant.encode(), encode_usage(each), []) for each in used
+    ]
 
 
 def _given_up(work: Work, step: Failed, places: Places, now_ms: int) -> list[Produced]:

@@ -19,6 +19,9 @@ from belfry.wire.record import Headers
 # topic, key, group or None, value, headers
 Fired = tuple[str, bytes, bytes | None, bytes | None, Headers]
 
+# tenant, what it used in a period
+Metered = tuple[bytes, bytes]
+
 # key, body of the FiredEvent (the frame comes before it), headers
 Delivered = tuple[bytes, bytes, Headers]
 
@@ -55,7 +58,7 @@ class Effects:
     `loose` are topics whose fired records need not be in the transaction, only be there before it.
     `drained` are buckets that had ended when the step was committed; they are filled in then.
     `lateness` has how late each fire of a tenant was; `refused` counts refusals by the tenant that
-    they name.
+    they name, and `accepted` what was accepted of each.  `metered` is for the metering topic.
     `room` is how many bytes may still join: whoever adds what its own input does not bound takes of
     it, and what comes when it is used up waits for the next step.  `refused_room` is how many bytes
     of refused records are still kept whole; those that come when it is used up are cut.
@@ -72,6 +75,8 @@ class Effects:
     outcomes: Counter[Outcome] = field(default_factory=Counter)
     rejections: Counter[str] = field(default_factory=Counter)
     refused: Counter[str] = field(default_factory=Counter)
+    accepted: Counter[bytes] = field(default_factory=Counter)
+    metered: list[Metered] = field(default_factory=list)
     tenants: set[str] = field(default_factory=set)
     unframed: set[str] = field(default_factory=set)
     loose: set[str] = field(default_factory=set)

@@ -9,6 +9,7 @@ that exists, is left to `take`, in the order of the batch.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Generator, Sequence
 from typing import Any, Final
 
@@ -65,10 +66,10 @@ class FastPath:
         found = self._store.prefetch([name for name in (*names, *answers) if name])
         careful = _any_odd_id(requests)
         isolated, keep_isolated = self._waiting.hints, self._waiting.keep_isolated
-        keep, count = self._store.keep_in_timeline, 0
+        keep = self._store.keep_in_timeline
         changed = self._store.changed
         rooms: dict[bytes, int] = {}
-        kept_of: set[bytes] = set()
+        kept_of: list[bytes] = []
         all_of_them = zip(records, requests, names, answers, strict=True)
         try:
             for record, request, name, answer in all_of_them:
@@ -101,12 +102,16 @@ class FastPath:
                     keep(name, kept, due_ms, seq)
                 if answer:
                     self._reports.accepted(seq, request, accepted_ms, step)
-                kept_of.add(tenant)
-                count += 1
+                kept_of.append(tenant)
         finally:
-            if count:
-                step.effects.outcomes[Outcome.ACCEPTED] += count
-                step.effects.tenants.update([self._tenants.of_bytes(name).name for name in kept_of])
+            if kept_of:
+                self._count(Counter(kept_of), step)
+
+    def _count(self, kept_of: Counter[bytes], step: Step) -> None:
+        """Count what was kept of each tenant."""
+        step.effects.outcomes[Outcome.ACCEPTED] += kept_of.total()
+        step.effects.accepted.update(kept_of)
+        step.effects.tenants.update([self._tenants.of_bytes(name).name for name in kept_of])
 
     def _room(self, name: bytes, rooms: dict[bytes, int]) -> int:
         """Bytes that a record of this tenant may have; none where it needs the general way.

@@ -27,6 +27,7 @@ from belfry.engine.firing import Firing
 from belfry.engine.intake import Intake
 from belfry.engine.limits import Limits
 from belfry.engine.maintenance import Maintenance
+from belfry.engine.metering import Metering
 from belfry.engine.occurrences import Occurrences
 from belfry.engine.oldest import FIRING
 from belfry.engine.queues import Queues
@@ -60,7 +61,8 @@ class GapInSource(Exception):
 class PartitionEngine:
     """Schedules of one partition; `store` holds exactly what `manifest` says.
 
-    A step takes in about `step_bytes`, and fires as many: the last of each may be larger.
+    A step takes in about `step_bytes`, and fires as many: the last of each may be larger.  What
+    tenants use is told for each `metering_ms`; 0: never.
     """
 
     def __init__(
@@ -70,6 +72,7 @@ class PartitionEngine:
         reader: RequestReader,
         tenants: Tenants,
         step_bytes: int = STEP_BYTES,
+        metering_ms: int = 0,
     ) -> None:
         self._step_bytes = step_bytes
         # How many requests the next step looks at, where the last one had no room for more.
@@ -95,6 +98,7 @@ class PartitionEngine:
         self._drains = Drains(store)
         self.aside = Aside(store, reader, tenants, undo)
         self._tallies = tallies = Tallies(store, of_step)
+        self._metering = Metering(store, place.partition, metering_ms, undo)
         self._maintenance = Maintenance(store, of_step, self._waiting, self._zones, tallies, undo)
         self._next_due_ms = store.first_due_ms(self._stands.scan.next)
         self._step = self._begun()
@@ -224,7 +228,7 @@ class PartitionEngine:
         """Take in what was set aside and can be read by now; comes before `accept` in a step."""
         step = self._step
         self._see_tenants()
-        step.now_ms = now_ms
+        step.at(now_ms)
         for taken, (_, record, appended) in enumerate(self.aside.ready(), 1):
             self._intake.appended = appended
             self._intake.take(record, self._reader.read_whole(record), step)
@@ -250,7 +254,8 @@ class PartitionEngine:
         if batch.start != step.position:
             raise GapInSource(f"expected offset {step.position}, the batch begins at {batch.start}")
         self._see_tenants()
-        step.now_ms, effects = now_ms, step.effects
+        step.at(now_ms)
+        effects = step.effects
         records, behind = batch.records, batch.next_position
         if self._few is not None and len(records) > self._few:
             records, behind = records[: self._few], records[self._few][0]
@@ -295,9 +300,10 @@ class PartitionEngine:
     def sweep(self, now_ms: int, at_most: int) -> Effects:
         """Forget what is over and keep the rest in order, among the next `at_most` rows."""
         self._see_tenants()
-        self._step.now_ms = now_ms
+        self._step.at(now_ms)
         self._hot_tenants.forget(now_ms)
         self._maintenance.sweep(self._step, at_most)
+        self._metering.sweep(self._step, at_most)
         return self._step.effects
 
     def _see_tenants(self) -> None:
@@ -313,6 +319,7 @@ class PartitionEngine:
         `read_lease` says that the owner may answer reads for a while without asking anybody.
         """
         step, before = self._step, self.manifest
+        self._metering.settle(step)
         fire_ids = step.effects.fire_ids
         manifest = step.effects.manifest = Manifest(
             txn_seq=before.txn_seq + 1,

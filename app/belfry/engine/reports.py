@@ -16,7 +16,7 @@ from belfry.schedules.identity import Homes, generation_of, life_of
 from belfry.schedules.instants import format_instant
 from belfry.schedules.outcomes import ID_REUSED, Outcome, repeat_reason, reused_reason
 from belfry.schedules.rejections import Rejection
-from belfry.schedules.request import PlainRequest, Request
+from belfry.schedules.request import KEEPING, PlainRequest, Request
 from belfry.schedules.request_digest import digest_of, digest_of_plain
 from belfry.store.layout import keys
 from belfry.store.layout.records import (
@@ -41,6 +41,8 @@ MAX_REJECTED_BYTES: Final = 900_000
 LEAST_REJECTED_BYTES: Final = 10_000
 MOST_SHOWN: Final = 255
 MOST_REASON: Final = 2000
+# Outcomes of a request that brought something to keep; an acknowledgement is UPDATED as well.
+ACCEPTING: Final = frozenset({Outcome.ACCEPTED, Outcome.UPDATED})
 
 
 class Place(NamedTuple):
@@ -126,6 +128,8 @@ class Reports:
     ) -> None:
         """Count the outcome of a valid request and tell of it where it is wanted."""
         step.effects.outcomes[reply.outcome] += 1
+        if reply.outcome in ACCEPTING and request["action"] in KEEPING:
+            step.effects.accepted[tenant.name_bytes] += 1
         if request["request_id"] is not None:
             came_ms = arrival_ms(self.origin(record).timestamp_ms, step.now_ms)
             self.remember(request, reply, came_ms)

@@ -50,12 +50,13 @@ class Step:
     `scan` is how far the timeline has been emptied, by the end of the part that fires.  While that
     goes on, `horizon_ms` is the instant up to which it may empty it: what comes due again until
     then is `set_aside`, and put where it belongs when the position is known.  `begins` is where the
-    partition stood before.
+    partition stood before.  `first_ms` is the instant at which the step began to do something.
     """
 
     __slots__ = (
         "begins",
         "effects",
+        "first_ms",
         "heard_ms",
         "horizon_ms",
         "now_ms",
@@ -70,19 +71,25 @@ class Step:
         self.scan = begins.scan
         self.position = begins.manifest.position
         self.heard_ms = begins.heard_ms
-        self.now_ms = self.horizon_ms = 0
+        self.now_ms = self.horizon_ms = self.first_ms = 0
         self.set_aside: list[tuple[Pending, bytes]] = []
 
     @classmethod
     def alone(cls, now_ms: int, effects: Effects) -> Step:
         """A step that belongs to no partition's store: what it wants to happen is all of it."""
         step = cls(PartitionStanding(), effects)
-        step.now_ms = now_ms
+        step.at(now_ms)
         return step
+
+    def at(self, now_ms: int) -> None:
+        """What follows in the step happens at this instant."""
+        self.now_ms = now_ms
+        if self.effects.empty:
+            self.first_ms = now_ms
 
     def begin_firing(self, now_ms: int) -> None:
         """What is due by now fires."""
-        self.now_ms = now_ms
+        self.at(now_ms)
         self.horizon_ms = max(now_ms, self.scan.reached_ms)
 
     def stands(self, manifest: Manifest) -> PartitionStanding:

@@ -3,7 +3,7 @@
 Made once from a step's effects, whichever client sends it (`transactions.py` by librdkafka,
 `transactions/` by requests of its own):
 
-    fired ─► deliveries ─► refused ─► misrouted ─► outcomes ─► rows of the changelog ─► manifest
+    fired ─► deliveries ─► refused ─► misrouted ─► outcomes ─► usage ─► rows ─► manifest
 
 A record without a partition goes where Kafka's own partitioner puts its key.
 """
@@ -32,6 +32,7 @@ class Outlets:
     deliveries: str
     deliveries_head: bytes
     partitions_of: Callable[[str], int]
+    metering: str = ""
 
 
 # topic, partition (None: where the key decides), key, value, headers
@@ -61,7 +62,7 @@ def delivery_records(effects: Effects, outlets: Outlets) -> Iterator[StepRecord]
 
 
 def outcome_records(effects: Effects, outlets: Outlets) -> Iterator[StepRecord]:
-    """What became of requests: refused ones, strays on their way home, verdicts."""
+    """What became of requests: refused ones, strays on their way home, verdicts; and usage."""
     for rejected in effects.rejected:
         yield outlets.rejected, None, rejected.key, rejected.value, rejected.headers
     for stray in effects.rerouted:
@@ -70,6 +71,8 @@ def outcome_records(effects: Effects, outlets: Outlets) -> Iterator[StepRecord]:
         about = f"{event.tenant}/{event.schedule_id}".encode(errors="replace")
         value = outlets.lifecycle_head + encode_lifecycle(event)
         yield outlets.lifecycle, None, about, value, [*headers_of(event)]
+    for tenant, used in effects.metered:
+        yield outlets.metering, None, tenant, used, []
 
 
 def changelog_rows(rows: Mapping[bytes, bytes | None], signer: RowSigner | None) -> Signed:

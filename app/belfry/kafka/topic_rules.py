@@ -83,6 +83,13 @@ LEASTS: Final = (
         "who changed what is forgotten before somebody asks",
     ),
     Least(
+        "retention.ms",
+        frozenset({"metering"}),
+        0,
+        62 * DAY_MS,
+        "what tenants used is gone before somebody sends the bills",
+    ),
+    Least(
         "delete.retention.ms",
         _LOG,
         600_000,
@@ -106,7 +113,7 @@ LEASTS: Final = (
     ),
 )
 # Kept whole by compaction, or for as long as `retention.ms` says: no other bound may cut in.
-_UNBOUNDED: Final = frozenset({"schedules", "deliveries", "lifecycle", "audit"})
+_UNBOUNDED: Final = frozenset({"schedules", "deliveries", "lifecycle", "audit", "metering"})
 
 
 def problems_of(

@@ -69,6 +69,10 @@ _CANARY_CONFIGS: Final[dict[str, dict[str, str]]] = {
     CANARY_TOPIC: {**_DELETE, "retention.ms": str(_DAY_MS)},
     SLO_TOPIC: {"cleanup.policy": "compact,delete", "retention.ms": str(100 * _DAY_MS)},
 }
+# There only where usage is counted.
+_METERING_CONFIGS: Final[dict[str, dict[str, str]]] = {
+    "metering": {**_DELETE, "retention.ms": str(400 * _DAY_MS)},
+}
 # What a promise rests on; anything else is an operator's choice.
 _FATAL: Final = frozenset({"cleanup.policy", "message.timestamp.type"})
 
@@ -85,6 +89,7 @@ class TopicSpec(NamedTuple):
 def wanted_topics(settings: SharedSettings, brokers: int) -> list[TopicSpec]:
     """All topics that do not belong to one tenant, for a cluster of so many brokers."""
     configs = _CONFIGS | (_CANARY_CONFIGS if settings.canary_interval_ms else {})
+    configs |= _METERING_CONFIGS if settings.metering_interval_ms else {}
     return [
         _spec(settings.topic(name), settings.cluster.partitions, brokers, config)
         for name, config in configs.items()

@@ -228,7 +228,10 @@ class PartitionOpener:
         changelog = (
             self._log(self.outlets.changelog, term.partition) if warm is None else warm.changelog
         )
-        try:
+        with ExitStack() as undo, ExitStack() as unused:
+            undo.callback(changelog.close)
+            if warm is not None:
+                unused.callback(warm.rows.close)
             self._trusted(term.partition)
             here = self.identities.now()
             changelog.sieve = self.trust.sieve(term.partition, here.changelog)
@@ -243,11 +246,11 @@ class PartitionOpener:
                 term.moved,
                 FencedEnd(self.settings, self.clock, term.partition, term.reading, term.wait),
             )
+            # From here on the take-over closes what it is given.
+            unused.pop_all()
             begun = None if warm is None else (warm.rows, warm.replay)
             leaves = partial(self.leaves, term.partition)
             return take_over.run(changelog, producer, begun, leaves)
-        finally:
-            changelog.close()
 
     def open_warm(self, partition: int) -> Warm:
         """What a standby needs, at the place where the local state ends."""
@@ -291,7 +294,10 @@ class PartitionOpener:
             Homes(self.partitions),
             self.settings.worker_keys(Purpose.ORIGIN),
         )
-        return PartitionEngine(place, store, reader, self.tenants, self.settings.step_bytes)
+        # What was added to the input later keeps no state, so it holds nothing of anybody.
+        metering_ms = self.settings.metering_interval_ms if partition < self.partitions else 0
+        step_bytes = self.settings.step_bytes
+        return PartitionEngine(place, store, reader, self.tenants, step_bytes, metering_ms)
 
     def _requests(self, partition: int) -> RequestLog:
         properties = consumer_properties(self.settings)

@@ -57,6 +57,7 @@ def _outlets(settings: Settings, frames: startup.Frames, outputs: Outputs) -> Ou
         deliveries=settings.topic("deliveries"),
         deliveries_head=frames.deliveries,
         partitions_of=outputs.partitions_of,
+        metering=settings.topic("metering"),
     )
 
 

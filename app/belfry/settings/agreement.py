@@ -118,6 +118,10 @@ AGREED: Final[Mapping[str, Agreed]] = {
         AgreementRule.ROLLING,
         "where an owner asks less often than others, `belfry slo` counts an outage",
     ),
+    "metering_interval_ms": Agreed(
+        AgreementRule.ROLLING,
+        "usage is counted by one, and not by another; on all that deliver as well",
+    ),
     "standbys": Agreed(
         AgreementRule.ROLLING,
         "whoever leads the group decides, so their number changes with the leader",
@@ -204,6 +208,7 @@ def statement(settings: DeliverySettings) -> dict[str, Any]:
             "assignment": settings.assignment,
             "standbys": settings.standbys,
             "canary_interval_ms": settings.canary_interval_ms,
+            "metering_interval_ms": settings.metering_interval_ms,
         }
     if settings.role != "schedule":
         secrets = orjson.dumps(plain(settings.webhook_secrets), option=orjson.OPT_SORT_KEYS)

@@ -39,6 +39,18 @@ def _divides_an_hour(interval_ms: int) -> int:
     return interval_ms
 
 
+METERED_LEAST_MS: Final = 10_000
+
+
+def _meters_an_hour(interval_ms: int) -> int:
+    if interval_ms and (interval_ms < METERED_LEAST_MS or HOUR_MS % interval_ms):
+        raise ValueError(
+            f"{interval_ms} is neither 0 nor 10 000 or more and a divisor of an hour;"
+            " 3600000 counts by the hour"
+        )
+    return interval_ms
+
+
 WorkerSecret = Annotated[SecretStr, AfterValidator(_long_enough)]
 
 
@@ -94,6 +106,13 @@ class SharedSettings(Sourced):
         le=60_000,
         description="How often belfry schedules an event to itself on each partition, to measure"
         " how available it is; 0: never. A divisor of an hour.",
+    )
+    metering_interval_ms: Annotated[int, AfterValidator(_meters_an_hour)] = Field(
+        0,
+        ge=0,
+        le=HOUR_MS,
+        description="Length of the periods for which the usage of tenants is counted; 3600000: by"
+        " the hour, 0: not at all.",
     )
     session_timeout_ms: int = Field(
         10_000, ge=1_000, le=300_000, description="Silence after which the group drops a worker."

@@ -34,6 +34,7 @@ from belfry.store.layout.buckets import (
     bucket_name,
     bucket_of,
     buckets_range,
+    bytes_by_tenant,
     came_into,
     decode_bucket,
     decode_waiting,
@@ -84,6 +85,8 @@ class LeftBuckets:
         # Committed rows that were taken, and names of buckets that removed schedules were in.
         self._taken: list[Sequence[tuple[bytes, bytes]]] = []
         self._removed: list[bytes] = []
+        # Local keys of committed records that are gone.
+        self._gone: list[bytes] = []
         self.emptied: list[Bucket] = []
         """Buckets that the last step has emptied, and not by removals alone."""
         self.waiting: dict[bytes, int] = {}
@@ -95,6 +98,7 @@ class LeftBuckets:
 
     def removed(self, name: bytes, key: bytes) -> None:
         """The committed record under this local key is gone; the timeline's keys tell enough."""
+        self._gone.append(key)
         if key[:1] == keys.TIMELINE_PREFIX:
             due_ms, _ = keys.timeline_sort_key(key)
             self._removed.append(bucket_name(keys.tenant_of(name), due_ms))
@@ -115,9 +119,18 @@ class LeftBuckets:
         self.emptied = [bucket for name, bucket in emptied if name in taken]
         return writes
 
+    def grown_bytes(self, records: Mapping[bytes, bytes | None]) -> Counter[bytes]:
+        """By how many bytes what waits of each tenant grows by the step."""
+        grown = bytes_by_tenant(filter(None, records.values()))
+        for rows in self._taken:
+            grown.subtract(bytes_by_tenant([record for _, record in rows]))
+        if self._gone:
+            grown.subtract(bytes_by_tenant(filter(None, self._rows.get_many(self._gone))))
+        return grown
+
     def clear(self) -> None:
         """The step has ended."""
-        self._taken, self._removed = [], []
+        self._taken, self._removed, self._gone = [], [], []
 
 
 def changed_buckets(

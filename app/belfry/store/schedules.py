@@ -137,6 +137,10 @@ class ScheduleStore(Committed):
             if key not in self._records:
                 yield key, record
 
+    def grown_bytes(self) -> Mapping[bytes, int]:
+        """By how many bytes what waits of each tenant has grown in the step."""
+        return self._left.grown_bytes(self._records)
+
     @property
     def emptied(self) -> Sequence[Bucket]:
         """Buckets that the last step has emptied, and not by removals alone."""

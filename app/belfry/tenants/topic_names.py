@@ -37,6 +37,7 @@ INTERNAL: Final = frozenset(
         "tenants",
         "changelog",
         "audit",
+        "metering",
         CANARY_TOPIC,
         SLO_TOPIC,
         # Names of groups and positions, so that no topic is taken for what they are about.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from pydantic import ValidationError
 
 from belfry.kafka.topics import (
     config_problems,
@@ -45,6 +46,21 @@ def test_the_topics_of_the_contract() -> None:
         assert found[name].config["message.timestamp.type"] == "LogAppendTime"
     assert found["x.schedules"].config["retention.ms"] == str(7 * 86_400_000)
     assert found["x.rejected"].config["retention.ms"] == str(14 * 86_400_000)
+
+
+def test_usage_has_a_topic_where_it_is_counted() -> None:
+    settings = SETTINGS.model_copy(update={"metering_interval_ms": 3_600_000})
+    found = {spec.name: spec for spec in wanted_topics(settings, 1)}
+    assert len(found) == len(wanted_topics(SETTINGS, 1)) + 1
+    assert found["x.metering"].config["retention.ms"] == str(400 * 86_400_000)
+    (problem,) = config_problems(found["x.metering"], {"cleanup.policy": "compact"})
+    assert problem.fatal
+
+
+@pytest.mark.parametrize("length_ms", [1, 9_000, 7_000_000, 35_000])
+def test_a_period_of_usage_divides_an_hour(length_ms: int) -> None:
+    with pytest.raises(ValidationError, match="metering_interval_ms"):
+        Settings(metering_interval_ms=length_ms)
 
 
 def test_a_tenants_topic() -> None:

@@ -11,12 +11,13 @@ from belfry.delivery import dispatcher
 from belfry.delivery.dispatcher import Dispatcher
 from belfry.delivery.posting import Ticket
 from belfry.delivery.progress import DeliveryPosition
-from belfry.delivery.work import Places, Work
+from belfry.delivery.work import Places, Work, metered
 from belfry.schedules.targets import HttpTarget
 from belfry.settings import Settings
 from belfry.tenants.deliveries import HEADER, DeliveryState, encode_state
 from belfry.wire import framing
 from belfry.wire.fired import FiredEvent, encode_fired
+from belfry.wire.metering import Usage, decode_usage
 
 T0 = 1_800_000_000_000
 EVENT = FiredEvent("demo", "a", "f" * 32, 1, 0, T0, T0, T0)
@@ -83,3 +84,14 @@ def test_a_record_that_is_no_delivery_is_put_aside_and_the_next_is_posted(
     assert dict(letter.headers)["belfry-error-code"] == b"not_a_delivery"
     assert found._progress[0].done_with(0)
     assert [ticket.offset for ticket, _ in poster.handed] == [1]
+
+
+def test_what_was_delivered_is_metered_where_usage_is_counted() -> None:
+    hour_ms = 3_600_000
+    places = Places("s", "l", "u", b"", b"", metering="m", metering_ms=hour_ms)
+    assert metered({"a": 2}, Places("s", "l", "u", b"", b""), 7) == []
+    assert metered({}, places, 7) == []
+    (made,) = metered({"a": 2}, places, 5 * hour_ms + 7)
+    assert (made.topic, made.key) == ("m", b"a")
+    begin, end = 5 * hour_ms, 6 * hour_ms
+    assert decode_usage(made.value) == Usage(tenant="a", from_ms=begin, until_ms=end, delivered=2)

@@ -143,7 +143,9 @@ class Driver:
         delivery: Delivery = Delivery.PAYLOAD,
         partition: int = 0,
         partitions: int = 1,
+        metering_ms: int = 0,
     ) -> None:
+        self.metering_ms = metering_ms
         self.place = Place(TOPIC, partition, Homes(partitions))
         self.tenants = Tenants(FIRED, delivery, level)
         self.source: list[SourceRecord] = []
@@ -155,7 +157,11 @@ class Driver:
         """An engine on these rows, as a new owner starts it."""
         self.rows = rows
         self.engine = PartitionEngine(
-            self.place, ScheduleStore(rows), RequestReader(), self.tenants
+            self.place,
+            ScheduleStore(rows),
+            RequestReader(),
+            self.tenants,
+            metering_ms=self.metering_ms,
         )
         self.counted = counted(self.engine)
         return self.engine

@@ -15,6 +15,7 @@ from belfry.store.layout.records import (
     UnknownFormat,
     VerdictRow,
 )
+from belfry.store.layout.usage import UsageRow, encode_usage_row
 
 ROW = Pending(
     due_ms=1_800_000_000_007,
@@ -122,6 +123,7 @@ WHOLE = {
     records.AWAITED: records.encode_awaited(Awaited(1, 2, 3, 4, 5, b"a", b"g")),
     records.ZONES: records.encode_zones("2026b"),
     records.LOCATION: records.encode_location(Location(records.IN_BACKLOG, 1, 2)),
+    records.USAGE: encode_usage_row(UsageRow(1, 2, 3, 4, 5, 6, 7)),
     records.ASIDE: encode_aside(Waits(b"t", (0, 1, b"k", b"v", None), appended=True)),
 }
 

@@ -14,7 +14,7 @@ of a step, so they cut bytes and make no values.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from struct import Struct
 from typing import Any, Final, NamedTuple
 
@@ -145,3 +145,13 @@ def left_from(rows: Sequence[tuple[bytes, bytes]]) -> Counter[bytes]:
             for key, record in rows
         ]
     )
+
+
+def bytes_by_tenant(records: Iterable[bytes]) -> Counter[bytes]:
+    """How many bytes pending records take, by their tenant."""
+    found: dict[bytes, int] = {}
+    get = found.get
+    for record in records:
+        tenant = record[88 : 88 + record[68]]
+        found[tenant] = get(tenant, 0) + len(record)
+    return Counter(found)

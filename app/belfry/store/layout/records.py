@@ -32,11 +32,10 @@ ZONES: Final = 7
 ANSWERED: Final = 8
 # The row of an identity, whose codec is `store/identity.py`: JSON follows.
 IDENTITY: Final = 9
-# A request that waits for its schema, whose codec is `layout/aside.py`.
-ASIDE: Final = 10
-# A minute bucket, whose codec is `layout/buckets.py`; local only.
-BUCKET: Final = 11
+# Codecs of their own: `layout/aside.py`, `layout/buckets.py` (local only), `layout/usage.py`.
+ASIDE, BUCKET, USAGE = 10, 11, 12
 
+_OTHERS: Final = (ASIDE, USAGE)
 _MARKER: Final = Struct(">BBBBqqQII")
 # The same, with its four first bytes in one piece.
 _ENDED: Final = Struct(">4sqqQII")
@@ -389,10 +388,11 @@ def decode_size(stored: bytes) -> int:
 
 def check_format(record: bytes) -> int:
     """The row letter of a record; raises `UnknownFormat` for what this version cannot read."""
-    known = len(record) > 1 and (PENDING <= record[1] <= ANSWERED or record[1] == ASIDE)
+    known = len(record) > 1 and (PENDING <= record[1] <= ANSWERED or record[1] in _OTHERS)
     if not known or record[0] != FORMAT:
         raise UnknownFormat(
             f"A record starts with {record[:2].hex()!r}; this version reads format {FORMAT}, rows"
-            f" {PENDING} to {ANSWERED} and {ASIDE}. Run the version that wrote it, or a newer one."
+            f" {PENDING} to {ANSWERED}, {ASIDE} and {USAGE}. Run the version that wrote it, or a"
+            " newer one."
         )
     return record[1]

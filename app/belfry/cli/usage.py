@@ -1,0 +1,149 @@
+"""``belfry tenant usage``: what tenants used, hour by hour, as the metering topic has it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from time import time
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from belfry.cli.failures import CommandError, Exit
+from belfry.cli.session import Session
+from belfry.cli.shown import instant_json, plain
+from belfry.schedules.instants import parse_duration, parse_instant
+
+if TYPE_CHECKING:
+    from belfry.client.kafka import Cluster
+    from belfry.wire.metering import Usage
+
+DAY: Final = "24h"
+SWITCH: Final = "BELFRY_METERING_INTERVAL_MS=3600000 on all workers"
+NO_GROUP: Final = "belfry-reads-without-a-group"
+AT_ONCE: Final = 1_000
+POLL_S: Final = 0.5
+REQUEST_S: Final = 10.0
+HOUR_MS: Final = 3_600_000
+
+
+def _when(text: str) -> int:
+    """An instant, or how long ago: epoch milliseconds."""
+    try:
+        return int(time() * 1000) - parse_duration(text)
+    except ValueError:
+        return parse_instant(text)
+
+
+Metered = Annotated[
+    str | None, typer.Argument(metavar="[TENANT]", help="The tenant; all unless given.")
+]
+Since = Annotated[
+    int,
+    typer.Option(
+        "--since",
+        parser=_when,
+        metavar="WHEN",
+        help="Hours that begin then or later: 2h, 7d, or an instant in RFC 3339.",
+    ),
+]
+Until = Annotated[
+    int | None,
+    typer.Option(
+        "--until",
+        parser=_when,
+        metavar="WHEN",
+        help="Hours that end by then.  [default: all that are over]",
+    ),
+]
+
+
+def usage(
+    session: Session,
+    tenant: Metered = None,
+    *,
+    since: Since = DAY,  # type: ignore[assignment]  # typer parses it
+    until: Until = None,
+) -> None:
+    """Show what a tenant used in each hour: accepted, fired, delivered, byte-hours held.
+
+    Workers count it where BELFRY_METERING_INTERVAL_MS is set, and tell of an hour when it is over.
+    Reads a topic and needs no worker. Example:
+
+    belfry tenant usage payments --since 7d -o jsonl
+    """
+    from belfry.client.errors import MissingTopic
+    from belfry.wire.metering import summed
+
+    topic = session.settings.topic("metering")
+    try:
+        read = list(_read(session.cluster(), topic, since))
+    except MissingTopic:
+        raise CommandError(
+            f"Nothing is metered: there is no topic {topic}. Set {SWITCH}, and ask again when an"
+            " hour is over.",
+            Exit.NOT_FOUND,
+        ) from None
+    wanted = [each for each in read if since <= each.from_ms and tenant in (None, each.tenant)]
+    found = summed(each for each in wanted if until is None or each.until_ms <= until)
+    if not found:
+        session.printer.note("Nothing was used in hours that are over.")
+        return
+    if session.printer.for_people:
+        session.printer.note(HEADING)
+    session.printer.many((shown(each), line(each)) for each in found)
+
+
+def _read(cluster: Cluster, topic: str, since_ms: int) -> Iterator[Usage]:
+    """Usage that was written at an instant or later; raises `MissingTopic`."""
+    from confluent_kafka import KafkaError, TopicPartition
+
+    from belfry.client.kafka import permanent
+    from belfry.wire.metering import decode_usage
+
+    with closing(cluster.consumer(NO_GROUP, tells_ends=True)) as consumer:
+        places = cluster.ends(consumer, topic)
+        asked = [TopicPartition(topic, each.partition, max(0, since_ms)) for each in places]
+        begin = consumer.offsets_for_times(asked, timeout=REQUEST_S)
+        begin = [each for each in begin if each.offset >= 0]
+        left = {each.partition for each in begin}
+        consumer.assign(begin)
+        while left:
+            for message in consumer.consume(AT_ONCE, POLL_S):
+                error = message.error()
+                if error is None:
+                    found = decode_usage(message.value())
+                    if found is not None:
+                        yield found
+                elif error.code() == KafkaError._PARTITION_EOF:
+                    left.discard(message.partition())
+                elif permanent(error):
+                    raise cluster.unavailable(error)
+
+
+def shown(usage: Usage) -> dict[str, Any]:
+    """A period for programs."""
+    return {
+        "tenant": usage.tenant,
+        "from": instant_json(usage.from_ms),
+        "until": instant_json(usage.until_ms),
+        "accepted": usage.accepted,
+        "fired": usage.fired,
+        "delivered": usage.delivered,
+        "held_byte_ms": usage.held_byte_ms,
+        "held_byte_hours": usage.held_byte_ms / HOUR_MS,
+    }
+
+
+HEADING: Final = (
+    f"{'from':24}  {'tenant':20}  {'accepted':>12}  {'fired':>12}  {'delivered':>12}"
+    f"  {'byte-hours':>16}"
+)
+
+
+def line(usage: Usage) -> str:
+    """A period in a line for people."""
+    counts = (usage.accepted, usage.fired, usage.delivered)
+    told = "  ".join(f"{each:>12,}" for each in counts)
+    held = usage.held_byte_ms / HOUR_MS
+    return f"{instant_json(usage.from_ms):24}  {plain(usage.tenant):20}  {told}  {held:>16,.1f}"

@@ -1,0 +1,157 @@
+"""Metering: what each tenant uses of a partition, by the hour, for who sends the bills.
+
+    step      accepted, fired, bytes that came and left  ─► row of the tenant, in the changelog
+    09:00:00  the hour is over                           ─► effects.metered, and a row of the next
+    next owner                                              reads the rows and goes on
+
+A tenant has one row (`store/layout/usage.py`), which a step writes once, however many events it
+has.  The record of an hour leaves in the transaction that begins the row of the next one, so it is
+written exactly once, and holds what was committed in that hour.  A step counts as a whole at its
+first instant, which is that of its fires.
+
+*Held* are the bytes of pending records, times how long they wait.  The row keeps how many there are
+and up to when they were reckoned, so a change costs one multiplication, and what waits for years
+costs one record an hour.  A tenant of which nothing is left has no row.
+
+    09:10  100 bytes come       held 100
+    09:40  they fire            held 0       100 × 30 min        = 50 byte-hours
+    10:00  the record leaves
+
+Where metering is switched on, all that is pending is weighed once, at the take-over.  Where it is
+switched off, the first step writes what was not told yet, and the rows go.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Final
+
+from belfry.engine.step import Step, UndoLog
+from belfry.store.layout.buckets import bytes_by_tenant
+from belfry.store.layout.usage import (
+    METERED,
+    USAGE_END,
+    USAGE_PREFIX,
+    UsageRow,
+    decode_usage_row,
+    encode_usage_row,
+    tenant_of_usage,
+    usage_key,
+)
+from belfry.store.schedules import ScheduleStore
+from belfry.wire.metering import Usage, encode_usage, period_of
+
+# Behind the mark: where the rows of tenants begin.
+FIRST_ROW: Final = USAGE_PREFIX + b"\0"
+# About what a record takes.
+RECORD_BYTES: Final = 250
+
+
+class Metering:
+    """Counts what tenants use of one partition; `length_ms` is how long a period is, 0: never."""
+
+    def __init__(self, store: ScheduleStore, partition: int, length_ms: int, undo: UndoLog) -> None:
+        self._store = store
+        self._partition = partition
+        self._length_ms = length_ms
+        self._undo = undo
+        metered = store.named(USAGE_PREFIX) is not None
+        # Bytes that wait of each tenant, where metering begins and they are not written down yet.
+        self._base = bytes_by_tenant(store.all_pending()) if length_ms and not metered else None
+        self._ends = metered and not length_ms
+        self._cursor = FIRST_ROW
+        # When the next look at all rows is due, and when this one began.
+        self._next_ms = self._began_ms = 0
+
+    def settle(self, step: Step) -> None:
+        """Count what a step has done; called once it is complete.
+
+        A step without an instant (a manifest alone) does nothing for a tenant.
+        """
+        if not step.first_ms or not (self._length_ms or self._ends):
+            return
+        self._begin_or_end(step)
+        if not self._length_ms:
+            return
+        effects, grown = step.effects, self._store.grown_bytes()
+        fired = {name.encode(): len(late) for name, late in effects.lateness.items() if late}
+        names = {*effects.accepted, *fired, *(name for name, by in grown.items() if by)}
+        self._store.prefetch([usage_key(name) for name in names])
+        for name in sorted(names):
+            accepted = effects.accepted.get(name, 0)
+            row = self._up_to_now(name, step)
+            self._keep(name, row.used(accepted, fired.get(name, 0), grown.get(name, 0)))
+
+    def sweep(self, step: Step, at_most: int) -> None:
+        """Tell of periods that are over, among the next `at_most` tenants."""
+        self._begin_or_end(step)
+        if not self._length_ms or step.first_ms < self._next_ms:
+            return
+        for attribute in ("_cursor", "_next_ms", "_began_ms"):
+            self._undo.attribute(self, attribute)
+        if self._cursor == FIRST_ROW:
+            self._began_ms = step.first_ms
+        for key, row in islice(self._store.between(self._cursor, USAGE_END), at_most):
+            if step.effects.room <= 0:
+                return
+            self._cursor = key + b"\0"
+            if decode_usage_row(row).until_ms <= step.first_ms and key not in self._store.changed:
+                name = tenant_of_usage(key)
+                self._keep(name, self._up_to_now(name, step))
+            at_most -= 1
+        if at_most > 0:
+            self._cursor = FIRST_ROW
+            self._next_ms = period_of(self._began_ms, self._length_ms)[1]
+
+    def _begin_or_end(self, step: Step) -> None:
+        """Switch metering on or off, where the state says otherwise."""
+        if self._base is not None:
+            self._undo.attribute(self, "_base")
+            base, self._base = self._base, None
+            self._store.note(USAGE_PREFIX, METERED)
+            for name, held_bytes in base.items():
+                self._keep(name, self._begun(step.first_ms)._replace(held_bytes=held_bytes))
+        if self._ends:
+            self._undo.attribute(self, "_ends")
+            self._ends = False
+            for key, record in self._store.between(FIRST_ROW, USAGE_END):
+                row = decode_usage_row(record)
+                row = row.reckoned(min(step.first_ms, row.until_ms))
+                self._tell(tenant_of_usage(key), row, step)
+                self._store.note(key, None)
+            self._store.note(USAGE_PREFIX, None)
+
+    def _up_to_now(self, name: bytes, step: Step) -> UsageRow:
+        """A tenant's row, reckoned up to now; tells of the periods that have ended since."""
+        record = self._store.named(usage_key(name))
+        if record is None:
+            return self._begun(step.first_ms)
+        row = decode_usage_row(record)
+        while row.until_ms <= step.first_ms:
+            self._tell(name, row.reckoned(row.until_ms), step)
+            if not row.held_bytes:
+                return self._begun(step.first_ms)
+            _, until_ms = period_of(row.until_ms, self._length_ms)
+            row = UsageRow(row.until_ms, until_ms, row.until_ms, held_bytes=row.held_bytes)
+        return row.reckoned(step.first_ms)
+
+    def _begun(self, now_ms: int) -> UsageRow:
+        return UsageRow(*period_of(now_ms, self._length_ms), now_ms)
+
+    def _keep(self, name: bytes, row: UsageRow) -> None:
+        self._store.note(usage_key(name), None if row.empty else encode_usage_row(row))
+
+    def _tell(self, name: bytes, row: UsageRow, step: Step) -> None:
+        if not (row.accepted or row.fired or row.held_byte_ms):
+            return
+        usage = Usage(
+            tenant=name.decode(),
+            from_ms=row.from_ms,
+            until_ms=row.until_ms,
+            accepted=row.accepted,
+            fired=row.fired,
+            held_byte_ms=row.held_byte_ms,
+            partition=self._partition,
+        )
+        step.effects.metered.append((name, encode_usage(usage)))
+        step.effects.room -= RECORD_BYTES

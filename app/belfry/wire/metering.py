@@ -1,0 +1,90 @@
+"""Usage of a tenant, as it stands in the metering topic: JSON under the tenant's name.
+
+    {"v":1,"tenant":"acme","from":"2026-12-01T09:00:00.000Z","until":"2026-12-01T10:00:00.000Z",
+     "accepted":120,"fired":118,"delivered":0,"held_byte_ms":7203600000,"partition":2}
+
+Records add up: what a tenant used in an hour is the sum of its records of that hour.  A partition
+writes one when the hour is over; a dispatcher writes what it has delivered as it does so.  Each was
+written by the transaction of what it counts, so it is there once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+import orjson
+
+from belfry.schedules.instants import format_instant, parse_instant
+
+FORMAT: Final = 1
+COUNTS: Final = ("accepted", "fired", "delivered", "held_byte_ms")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """What a tenant has used from an instant until another one, epoch ms.
+
+    `held_byte_ms` is bytes times milliseconds; `partition` is None for what was delivered.
+    """
+
+    tenant: str
+    from_ms: int
+    until_ms: int
+    accepted: int = 0
+    fired: int = 0
+    delivered: int = 0
+    held_byte_ms: int = 0
+    partition: int | None = None
+
+
+def period_of(now_ms: int, length_ms: int) -> tuple[int, int]:
+    """Begin and end of the period that an instant lies in."""
+    from_ms = now_ms - now_ms % length_ms
+    return from_ms, from_ms + length_ms
+
+
+def encode_usage(usage: Usage) -> bytes:
+    """The value of a record of the metering topic."""
+    found = asdict(usage)
+    ends = {"from": format_instant(usage.from_ms), "until": format_instant(usage.until_ms)}
+    counts = {name: found[name] for name in COUNTS}
+    return orjson.dumps(
+        {"v": FORMAT, "tenant": usage.tenant, **ends, **counts, "partition": usage.partition}
+    )
+
+
+def decode_usage(value: bytes | None) -> Usage | None:
+    """The usage in a record, or None where there is none that this version can read."""
+    try:
+        found: dict[str, Any] = orjson.loads(value or b"")
+        if found["v"] != FORMAT:
+            return None
+        return Usage(
+            tenant=str(found["tenant"]),
+            from_ms=parse_instant(found["from"]),
+            until_ms=parse_instant(found["until"]),
+            **{name: int(found[name]) for name in COUNTS},
+            partition=found["partition"],
+        )
+    except (orjson.JSONDecodeError, AttributeError, KeyError, TypeError, ValueError):
+        return None
+
+
+def summed(found: Iterable[Usage]) -> list[Usage]:
+    """One for each tenant and period, in their order: the sums of what was written of it."""
+    sums: dict[tuple[int, int, str], list[int]] = {}
+    for each in found:
+        counts = sums.setdefault((each.from_ms, each.until_ms, each.tenant), [0] * len(COUNTS))
+        for at, name in enumerate(COUNTS):
+            counts[at] += getattr(each, name)
+    return [
+        Usage(
+            tenant=tenant,
+            from_ms=from_ms,
+            until_ms=until_ms,
+            **dict(zip(COUNTS, sums[from_ms, until_ms, tenant], strict=True)),
+        )
+        for from_ms, until_ms, tenant in sorted(sums)
+    ]
