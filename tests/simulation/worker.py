@@ -81,7 +81,7 @@ class SimWorker:
             found = cluster_start.find(self._settings)
             seat = Seat(MemberStanding(self.machine.name))
             shared = sharing.share(self._settings, found, clock, _METRICS, seat)
-        except KafkaException:
+        except (KafkaException, ConnectionError):
             # No broker: the process ends, and whoever supervises it starts it again.
             return
         lookups: Any = None

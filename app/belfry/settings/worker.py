@@ -46,9 +46,9 @@ class WorkerSettings(DeliverySettings, AgreedSettings):
         64, ge=0, le=1_000_000, description="Free space without which a worker counts as unfit."
     )
     transaction_writer: Literal["librdkafka", "direct"] = Field(
-        "librdkafka",
-        description="Who writes the transactions of partitions: librdkafka, a request for each"
-        " output partition; or belfry's own writer, one for each broker (`direct`).",
+        "direct",
+        description="Who writes the transactions of partitions: belfry's own writer, one request"
+        " for each broker (`direct`); or librdkafka, one for each output partition.",
     )
     batch_records: int = Field(
         8_000, ge=1, le=50_000, description="Most requests taken in by one transaction."

@@ -7,6 +7,7 @@ SIGKILL too, at a named step of a transaction or a take-over.  Now and then a ro
 
 from __future__ import annotations
 
+import os
 import random
 import time
 from bisect import bisect_left
@@ -22,6 +23,7 @@ from tests.acceptance.harness.mischief import Mischief
 from tests.acceptance.harness.site import Site, now_ms
 from tests.acceptance.harness.worker import Worker
 
+WRITERS: Final = ("direct", "librdkafka")
 STEPS: Final = ("S1", "S2", "S3", "S4", "S5", "S7", "S8", "S9", "R1", "R2", "R3", "R4")
 LONGEST_ROUND_S: Final = 12.0
 
@@ -77,7 +79,10 @@ class Loop:
     done: list[Round] = field(default_factory=list)
 
     def run(self) -> Survival:
-        """All of it: load, rounds, drain, audit."""
+        """All of it: load, rounds, drain, audit.
+
+        Each writer of transactions has two rounds in turn, and takes over what the other one left.
+        """
         started = time.monotonic()
         chance = random.Random(self.shape.seed)
         self.site.schedules_topic()
@@ -89,6 +94,8 @@ class Loop:
         load.start()
         for number in range(self.rounds):
             step = next(steps) if number % 2 else ""
+            if "WRITER" not in os.environ:
+                worker.settings["BELFRY_TRANSACTION_WRITER"] = WRITERS[number // 2 % 2]
             self.done.append(self._round(number, worker, step, chance))
             if chance.random() < 0.35:
                 self.done[-1].mischief = mischief.some()

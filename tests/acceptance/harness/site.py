@@ -61,8 +61,8 @@ class Site:
             "CLUSTER__APP_ID": name,
             "SESSION_TIMEOUT_MS": "1500",
             "HEARTBEAT_INTERVAL_MS": "300",
-            # ``WRITER=direct pytest …`` runs any test of workers with the other writer.
-            "TRANSACTION_WRITER": os.environ.get("WRITER", "librdkafka"),
+            # ``WRITER=librdkafka pytest …`` runs any test of workers with the other writer.
+            **({"TRANSACTION_WRITER": os.environ["WRITER"]} if "WRITER" in os.environ else {}),
             **settings,
         }
 
