@@ -7,10 +7,10 @@
 Partitions' threads ask and look for answers; they never wait here, and no value that a thread is
 given changes afterwards.
 
-**Lanes take turns.**  Who asks is a *lane* (`engine/claims.py`), on an *account*: a tenant's own, or
-the one that all strangers share.  An account has so many lookups under way at a time, never all
-threads.  The account that was served longest ago comes next, and of its lanes the same.  So ids that
-nobody answers use up the turns of who asks for them, and of nobody else:
+**Lanes take turns.**  Who asks is a *lane* (`engine/claims.py`), on an *account*: a tenant's own,
+or the one that all strangers share.  An account has so many lookups under way at a time, never all
+threads.  The account that was served longest ago comes next, and of its lanes the same.  So ids
+that nobody answers use up the turns of who asks for them, and of nobody else:
 
     mallory   900 901 902 …  each takes 2 s ─┐ 2 at a time; then one at a time, a second apart
     strangers 77 78          ────────────────┤ 4 at a time
@@ -20,8 +20,8 @@ A lane is *doubted* after three lookups in a row without an answer.  Doubted lan
 others, have half of the threads, and one lookup each.
 
 **Silence.**  Three lookups in a row without an answer, whoever asked, and the registry is in doubt.
-If it has been so for `wait_s`, it is silent.  Who needs a schema waits no longer then, once a lookup
-of its own has gone unanswered: the silence may be about the ids of others alone.
+If it has been so for `wait_s`, it is silent.  Who needs a schema waits no longer then, once a
+lookup of its own has gone unanswered: the silence may be about the ids of others alone.
 
 **What is remembered.**  A schema counts for everybody.  "There is none" counts for a while, and for
 the account that asked: who registers a schema does not have to wait for what others have asked.
@@ -54,6 +54,8 @@ AGAIN_S: Final = 1.0
 DOUBTS: Final = 3
 # Who waits for an answer asks again many times a second; for whom nobody asks is not looked up.
 WANTED_S: Final = 5.0
+# A lookup that has no answer ends sooner than that (`client.TIMEOUT_S`), unless it is held back.
+STUCK_S: Final = 5.0
 # How long it is remembered that the lookups of a lane went unanswered.
 REMEMBERED_S: Final = 60.0
 # Of each lane.
@@ -138,6 +140,7 @@ class Lookups:
     ) -> None:
         self._registry = registry
         self._wait_s = wait_s
+        self._stuck_s = max(wait_s, STUCK_S)
         self._clock = clock
         self._changed = Condition()
         self._known = dict(known or {})
@@ -223,14 +226,14 @@ class Lookups:
             if doubted and want is not None and want.missed:
                 return self._why
             stuck = self._stuck(account_of(lane), now)
-            return f"no lookup has ended for {self._wait_s:.0f} s" if stuck else ""
+            return f"no lookup has ended for {self._stuck_s:.0f} s" if stuck else ""
 
     # -- the threads -----------------------------------------------------------------------------
 
     def _stuck(self, account: bytes, now: float) -> bool:
         """Whether the registry has held back all that an account, or anybody, may ask for."""
-        waiting = self._out.total() == THREADS and now - self._went_out >= self._wait_s
-        own = now - self._served.get(account, now) >= self._wait_s
+        waiting = self._out.total() == THREADS and now - self._went_out >= self._stuck_s
+        own = now - self._served.get(account, now) >= self._stuck_s
         return waiting or (own and self._out[account] >= _at_once(account))
 
     def _run(self) -> None:
@@ -266,7 +269,7 @@ class Lookups:
         return None
 
     def _next(self, now: float) -> Turn | None:
-        """Whose turn it is: doubted lanes come last, then who was served longest ago comes first."""
+        """Whose turn it is: doubted lanes come last, and who was served longest ago first."""
         found: tuple[tuple[bool, float, float], Turn] | None = None
         for lane in self._lanes.values():
             if not self._has_room(lane, now):
@@ -327,9 +330,9 @@ class Lookups:
             self._missing[key] = (self._clock() + MISSING_S, reading)
         for lane in self._lanes.values():
             want = lane.wants.get(turn.reference)
-            if want is not None and want.out is None:
-                if for_ever or lane.account == turn.lane.account:
-                    del lane.wants[turn.reference]
+            answered = for_ever or lane.account == turn.lane.account
+            if want is not None and want.out is None and answered:
+                del lane.wants[turn.reference]
 
     def _forget(self, now: float) -> None:
         """Forget lanes that want nothing, and whose doubt is old."""
