@@ -7,10 +7,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Event, Lock
 from typing import Any
+from unittest.mock import MagicMock
+
+from confluent_kafka.schema_registry.error import SchemaRegistryError
 
 from belfry.engine.claims import STRANGER
 from belfry.registry.answers import Missing, RegistryUnreachable, WriterSchema
-from belfry.registry.client import MISSING_S
+from belfry.registry.client import MISSING_S, AskedAnew
+from belfry.registry.client import Registry as SchemaRegistry
 from belfry.registry.lookups import (
     AGAIN_S,
     AT_ONCE,
@@ -294,3 +298,15 @@ def test_whatever_a_client_raises_the_threads_go_on() -> None:
         registry.bug = None
         now[0] += AGAIN_S
         soon(lambda: found.answer(b"1", 1))
+
+
+def test_a_registry_is_asked_anew_for_what_there_was_none_of() -> None:
+    """The memory of `Registry` is everybody's; lookups remember who has asked."""
+    registry = SchemaRegistry("http://127.0.0.1:1")
+    missing = SchemaRegistryError(404, 40403, "Schema not found")
+    registry._client = MagicMock(get_schema=MagicMock(side_effect=missing))
+    for _ in range(2):
+        assert isinstance(registry.writer_schema(7), Missing)
+    assert registry._client.get_schema.call_count == 1
+    assert isinstance(AskedAnew(registry).writer_schema(7), Missing)
+    assert registry._client.get_schema.call_count == 2
