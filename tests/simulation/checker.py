@@ -7,11 +7,11 @@ records have to say the same.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from tests.simulation.broker import T0, Entry
 from tests.simulation.load import Sent
@@ -21,6 +21,9 @@ from tests.simulation.trail import FIRED, Step, headers_of, steps_of
 from tests.simulation.transactions import check_transactions
 from tests.simulation.usage import check_usage
 from tests.simulation.world import World
+
+# Begin of the changelog key of a request that waits; its offset follows.
+ASIDE: Final = b"\0w"
 
 
 @dataclass(slots=True)
@@ -122,7 +125,8 @@ class Checker:
             return False
         if len(codes) != 1:
             self._wrong("I5", f"{named} was refused {codes}")
-        if not registry.may_be_refused(sent.schema_id, sent.appended_ms - T0):
+        refused_ms = kept[0].timestamp_ms - T0
+        if not registry.may_be_refused(sent.schema_id, sent.appended_ms - T0, refused_ms):
             self._wrong("I17", f"{named} was refused, and the registry knows its schema")
         return True
 
@@ -269,15 +273,28 @@ def _together(late: Definition, first: Definition) -> bool:
 
 
 def _taken(steps: list[Step], entries: list[Entry]) -> Iterator[tuple[Step, Entry]]:
-    """Each request with the transaction that took it in: the first that passes its offset."""
-    at = 0
-    for entry in entries:
-        while at < len(steps):
-            manifest = steps[at].manifest
-            if manifest is not None and manifest.position > entry.offset:
-                yield steps[at], entry
-                break
-            at += 1
+    """Each request with the transaction that took it in.
+
+    That is the first that passes its offset, or a later one where that has set the request aside: a
+    row of the changelog under its offset, which is there until the request is taken in.
+    """
+    by_offset = {entry.offset: entry for entry in entries}
+    waiting = deque(entries)
+    for step in steps:
+        put, ended = set[int](), list[int]()
+        for row in step.rows:
+            if (row.key or b"").startswith(ASIDE):
+                offset = int.from_bytes((row.key or b"")[len(ASIDE) :])
+                if row.value is None:
+                    ended.append(offset)
+                else:
+                    put.add(offset)
+        for offset in sorted(ended):
+            yield step, by_offset[offset]
+        while waiting and step.manifest is not None and step.manifest.position > waiting[0].offset:
+            entry = waiting.popleft()
+            if entry.offset not in put:
+                yield step, entry
 
 
 def _origin(entry: Entry, partition: int) -> tuple[int, int]:

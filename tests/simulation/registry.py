@@ -5,8 +5,8 @@
     never     no answer, ever                      unknown   "there is no such schema", at once
 
 Half of the worlds have a prompt registry: it is never silent, and no id is slow or never answered.
-In the others these use up the time that a partition waits for answers, and then what is asked for
-beside them may be refused as well.
+In the others these wait, and nobody else is refused for it: what the registry knows and answers at
+once is read in all worlds, unless it says nothing while the request waits.
 
 A worker's memory of answers ends with its process, so the next owner may hear something else.  Now
 and then it says nothing at all.  Each worker has `SimLookups` in the place of `Lookups`,
@@ -26,11 +26,11 @@ from tests.simulation.stage import here
 
 PROMPT: Final = ("fast", "fast", "fast", "late", "gone", "unknown")
 KINDS: Final = (*PROMPT, "slow", "never")
-IDS: Final = 10
+IDS: Final = 12
 # For how long a worker believes that there is no schema; runs are short, so a tenth of the shipped.
 MISSING_MS: Final = 1_000.0
 SLOWEST_MS: Final = 3_000.0
-PROMPT_MS: Final = 10.0
+PROMPT_MS: Final = 300.0
 
 
 class SimRegistry:
@@ -67,16 +67,17 @@ class SimRegistry:
         kind, turn_ms = self.kinds[schema_id], self._turns_ms[schema_id]
         return {"late": now_ms >= turn_ms, "gone": now_ms < turn_ms}.get(kind, kind != "unknown")
 
-    def may_be_refused(self, schema_id: int, appended_ms: float) -> bool:
-        """Whether a request that was appended then may be refused for want of its schema.
+    def may_be_refused(self, schema_id: int, appended_ms: float, refused_ms: float) -> bool:
+        """Whether a request that was appended then may be refused then for want of its schema.
 
-        Not where the registry is prompt, and knew it in good time.
+        Not where the registry knew it in good time, and has said so all the while.
         """
         kind = self.kinds[schema_id]
         settled = kind == "fast" or (
             kind == "late" and appended_ms > self._turns_ms[schema_id] + 2 * MISSING_MS
         )
-        return not (self._prompt and settled)
+        silent = any(begun <= refused_ms and end >= appended_ms for begun, end in self.silences)
+        return silent or not settled
 
     def may_be_read(self, schema_id: int) -> bool:
         """Whether a request with this id can ever be read."""
@@ -92,7 +93,7 @@ class SimLookups:
         self._asked: dict[Reference, tuple[float, float]] = {}
         self._found: dict[Reference, tuple[float, Reading]] = {}
 
-    def ask(self, reference: Reference) -> bool:
+    def ask(self, _lane: bytes, reference: Reference) -> bool:
         """Want an answer."""
         now_ms = here().now_ms
         if reference not in self._asked:
@@ -101,7 +102,7 @@ class SimLookups:
             self._asked[reference] = now_ms, due_ms
         return True
 
-    def answer(self, reference: Reference) -> Reading | None:
+    def answer(self, _lane: bytes, reference: Reference) -> Reading | None:
         """How records with this reference are read, or why not; None where nobody knows yet."""
         now_ms = here().now_ms
         until_ms, found = self._found.get(reference, (0.0, None))
@@ -119,8 +120,12 @@ class SimLookups:
             self._found[reference] = now_ms + MISSING_MS, missing
         return self._found[reference][1]
 
-    @property
-    def silent(self) -> str:
+    def waited_s(self, _lane: bytes, reference: Reference) -> float:
+        """For how long an answer has been waited for; each goes out at once here."""
+        asked_ms, _ = self._asked.get(reference, (-inf, inf))
+        return (here().now_ms - asked_ms) / 1000
+
+    def silent(self, _lane: bytes, _reference: Reference) -> str:
         """Why nobody should wait for an answer; empty where there may be one soon."""
         since_ms = self._registry.silent_since(here().now_ms)
         waited = since_ms is not None and here().now_ms - since_ms >= self._wait_ms

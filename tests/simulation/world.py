@@ -140,6 +140,7 @@ class World:
         }
         return len(engines) == self.scenario.partitions and all(
             engine.pending == 0
+            and not engine.aside.any
             and engine.manifest.position >= self.broker.log("belfry.schedules", number).end
             for number, engine in engines.items()
         )

@@ -2,7 +2,7 @@
 
     batch ─┬─ can be read ─────────────────────────────────► taken in
            ├─ its schema is still looked up ─────────┐
-           └─ its asker has something set aside ─────┴─► a row ─► taken in by its turn, later
+           └─ its lane has something set aside ──────┴─► a row ─► taken in by its turn, later
 
 A request that cannot be read is set aside with its *lane*: who asks for it, as far as that is known
 before it is read (`claims.py`).  All that comes later in the same lane is set aside behind it, so
@@ -14,18 +14,24 @@ one outcome however often the owner changes, and a new owner goes on with what l
 request that is taken in later is the record that was received: it counts from its own arrival, and
 its verdict names its own place.
 
-A lane holds so many requests and bytes; what comes on top of that is refused.  So is a request at
-an offset that something is set aside under already: it came from an input that was made anew.
+A tenant's lane holds so many requests and bytes; what comes on top of that is refused.  The lanes
+of strangers share as much, and each of them may have a quarter.  So is a request refused at an
+offset that something is set aside under already: it came from an input that was made anew.
+
+A partition that only forwards has no state to set anything aside in.  What cannot be read there
+goes on unread to where the tenant lives that its record shows, in the order of the batch, and is
+set aside there if need be.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Collection, Iterator, Sequence
+from collections import Counter, deque
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from belfry.engine.claims import lane_of
+from belfry.engine.claims import NOBODY, account_of, claimed, lane_of, stranger_of
 from belfry.engine.step import UndoLog
+from belfry.schedules.identity import Homes
 from belfry.schedules.rejections import Rejection
 from belfry.store.layout.aside import (
     ASIDE_END,
@@ -43,72 +49,156 @@ from belfry.wire.requests import Reference, RequestReader
 MOST_RECORDS: Final = 10_000
 MOST_BYTES: Final = 16_000_000
 MOST_RECORD_BYTES: Final = 1_000_000
+# Of what strangers have together, one lane of them may have this part.
+STRANGERS_PART: Final = 4
+# So many of a lane are taken in before the next lane has its turn.
+AT_A_TIME: Final = 50
+
+# Who needs which schema: a lane and a reference.
+Need = tuple[bytes, Reference]
+
+
+class Unread(NamedTuple):
+    """A request that goes on unread, to this partition."""
+
+    home: int
 
 
 class Split(NamedTuple):
-    """What of a batch is taken in, what waits, and what of the former is refused unread."""
+    """What of a batch is taken in, what waits, and what of the former is decided unread."""
 
     taken: Sequence[SourceRecord]
     waits: Sequence[Waits]
-    refused: dict[int, Rejection]
+    decided: dict[int, Rejection | Unread]
+
+
+class Room:
+    """How much is set aside, in requests and bytes, by lane and by account."""
+
+    def __init__(self) -> None:
+        self._records: Counter[bytes] = Counter()
+        self._bytes: Counter[bytes] = Counter()
+
+    def copy(self) -> Room:
+        """The same, to count on."""
+        other = Room()
+        other._records, other._bytes = self._records.copy(), self._bytes.copy()
+        return other
+
+    def add(self, lane: bytes, size: int, count: int = 1) -> None:
+        """So much is set aside, or less with a negative count."""
+        for name in (lane,) if account_of(lane) == lane else (lane, NOBODY):
+            self._records[name] += count
+            self._bytes[name] += count * size
+
+    def problem(self, lane: bytes, size: int) -> Rejection | None:
+        """Why a request of this size cannot be set aside in a lane, or None."""
+        if size > MOST_RECORD_BYTES:
+            what = f"The request takes {size} bytes, and {MOST_RECORD_BYTES} can be set aside"
+        elif account_of(lane) != NOBODY:
+            what = self._full(lane, size, 1) and f"{self._full(lane, size, 1)} of the same tenant"
+        else:
+            what = self._full(lane, size, STRANGERS_PART) or self._full(NOBODY, size, 1)
+            what = what and f"{what} whose senders nobody knows"
+        if not what:
+            return None
+        reason = f"{what} until the registry has told of a schema: send the request again later."
+        return Rejection("schema_unavailable", reason)
+
+    def _full(self, name: bytes, size: int, part: int) -> str:
+        count, before = self._records[name], self._bytes[name]
+        if count < MOST_RECORDS // part and before + size <= MOST_BYTES // part:
+            return ""
+        return f"{count} requests of {before} bytes are set aside already"
 
 
 class Aside:
-    """What one partition has set aside, by lane, in the order in which it came."""
+    """What one partition has set aside, by lane, in the order in which it came.
+
+    With `forwards_to` the partition only forwards, to these homes.
+    """
 
     def __init__(
-        self, store: ScheduleStore, reader: RequestReader, tenants: Tenants, undo: UndoLog
+        self,
+        store: ScheduleStore,
+        reader: RequestReader,
+        tenants: Tenants,
+        undo: UndoLog,
+        forwards_to: Homes | None = None,
     ) -> None:
         self._store = store
         self._reader = reader
         self._tenants = tenants
         self._undo = undo
+        self._forwards_to = forwards_to
         self._lanes: dict[bytes, deque[Waits]] = {}
-        self._bytes: dict[bytes, int] = {}
+        self._room = Room()
         for name, row in store.between(ASIDE_PREFIX, ASIDE_END):
-            self._push(decode_aside(name, row))
+            waits = decode_aside(name, row)
+            # Earlier releases had one lane for all whose tenant was not known.
+            self._push(waits if waits.lane else waits._replace(lane=stranger_of(waits.record)))
 
     @property
     def any(self) -> bool:
         """Whether something is set aside."""
         return any(self._lanes.values())
 
-    def heads(self) -> list[SourceRecord]:
+    def heads(self) -> list[Waits]:
         """The first request of each lane."""
-        return [lane[0].record for lane in self._lanes.values() if lane]
+        return [lane[0] for lane in self._lanes.values() if lane]
 
     def split(
-        self, records: Sequence[SourceRecord], deferred: Collection[Reference], *, appended: bool
+        self,
+        records: Sequence[SourceRecord],
+        refused: Mapping[Need, Rejection] | None,
+        *,
+        appended: bool,
     ) -> Split:
-        """Part a batch where `deferred` schemas are still looked up; changes nothing yet."""
-        if not deferred and not self.any:
+        """Part a batch, of which this is refused unread; changes nothing yet.
+
+        With `refused` None nothing in the batch needs a schema that is not known.
+        """
+        if refused is None and not self.any:
             return Split(records, (), {})
-        taken, waits, refused = list[SourceRecord](), list[Waits](), dict[int, Rejection]()
-        counts = {lane: len(held) for lane, held in self._lanes.items() if held}
-        sizes = dict(self._bytes)
+        taken, waits = list[SourceRecord](), list[Waits]()
+        decided: dict[int, Rejection | Unread] = {}
+        held = {lane for lane, queue in self._lanes.items() if queue}
+        room = self._room.copy()
         for record in records:
             lane = lane_of(record, self._tenants)
-            reference = self._reader.needed(record)
-            asked = reference in deferred
-            if isinstance(lane, Rejection):
-                if asked:
-                    refused[record[0]] = lane
-            elif (
-                lane is not None
-                and (asked or lane in counts)
-                and not self._reader.is_refused(reference)
-            ):
+            reference = self._reader.unknown_schema(record)
+            unread = self._unread(record, lane, reference, refused or {})
+            if unread is not None:
+                decided[record[0]] = unread
+            elif not isinstance(lane, Rejection) and (reference is not None or lane in held):
                 size = size_of(record)
-                problem = _too_much(size, counts.get(lane, 0), sizes.get(lane, 0))
-                if problem := problem or self._taken_place(record[0]):
-                    refused[record[0]] = problem
-                else:
-                    counts[lane] = counts.get(lane, 0) + 1
-                    sizes[lane] = sizes.get(lane, 0) + size
+                problem = room.problem(lane, size) or self._taken_place(record[0])
+                if problem is None:
+                    held.add(lane)
+                    room.add(lane, size)
                     waits.append(Waits(lane, record, appended))
                     continue
+                decided[record[0]] = problem
             taken.append(record)
-        return Split(taken, waits, refused)
+        return Split(taken, waits, decided)
+
+    def _unread(
+        self,
+        record: SourceRecord,
+        lane: bytes | Rejection,
+        reference: Reference | None,
+        refused: Mapping[Need, Rejection],
+    ) -> Rejection | Unread | None:
+        """What becomes of a request that cannot be read, where it need not wait."""
+        if reference is None:
+            return None
+        if isinstance(lane, Rejection):
+            return lane
+        if (known := refused.get((lane, reference))) is not None:
+            return known
+        if self._forwards_to is None:
+            return None
+        return Unread(self._forwards_to.of(claimed(record).decode(errors="replace")))
 
     def keep(self, waits: Sequence[Waits]) -> None:
         """Set these aside."""
@@ -117,21 +207,47 @@ class Aside:
             self._push(each)
             self._undo.note(self._unpush, each)
 
-    def ready(self) -> Iterator[Waits]:
-        """What can be taken in now, each lane in its order; what was given is set aside no more."""
-        for lane in list(self._lanes):
-            held = self._lanes[lane]
-            while held and self._reader.unknown_schema(held[0].record) is None:
-                first = held.popleft()
-                self._bytes[lane] -= size_of(first.record)
-                self._undo.note(self._put_back, first)
-                self._store.note(aside_key(first.record[0]), None)
-                yield first
+    def ready(
+        self, refused: Mapping[Need, Rejection]
+    ) -> Iterator[tuple[SourceRecord, bool, Rejection | None]]:
+        """What can be taken in now, or is refused, each lane in its order; it waits no more.
+
+        Tells of each whether its timestamp is the broker's, and why it is refused if it is.
+        """
+        lanes = list(self._lanes)
+        while lanes:
+            more: list[bytes] = []
+            for lane in lanes:
+                # Who gave some now comes behind the others, also in the next step.
+                self._lanes[lane] = self._lanes.pop(lane)
+                given = yield from self._some_of(lane, refused)
+                if given == AT_A_TIME:
+                    more.append(lane)
+            lanes = more
+
+    def _some_of(
+        self, lane: bytes, refused: Mapping[Need, Rejection]
+    ) -> Generator[tuple[SourceRecord, bool, Rejection | None], None, int]:
+        """What a lane gives before others have their turn; how many these are."""
+        held = self._lanes[lane]
+        for given in range(AT_A_TIME):
+            if not held:
+                return given
+            reference = self._reader.unknown_schema(held[0].record)
+            why = None if reference is None else refused.get((lane, reference))
+            if reference is not None and why is None:
+                return given
+            first = held.popleft()
+            self._room.add(lane, size_of(first.record), -1)
+            self._undo.note(self._put_back, first)
+            self._store.note(aside_key(first.record[0]), None)
+            yield first.record, first.appended, why
+        return AT_A_TIME
 
     def forget_empty(self) -> None:
         """Forget lanes that hold nothing; between two steps."""
         for lane in [lane for lane, held in self._lanes.items() if not held]:
-            del self._lanes[lane], self._bytes[lane]
+            del self._lanes[lane]
 
     def _taken_place(self, offset: int) -> Rejection | None:
         """Why nothing can be set aside under an offset; one row must not replace another."""
@@ -144,25 +260,13 @@ class Aside:
         return Rejection("schema_unavailable", reason)
 
     def _push(self, waits: Waits) -> None:
-        lane = waits.lane
-        self._lanes.setdefault(lane, deque()).append(waits)
-        self._bytes[lane] = self._bytes.get(lane, 0) + size_of(waits.record)
+        self._lanes.setdefault(waits.lane, deque()).append(waits)
+        self._room.add(waits.lane, size_of(waits.record))
 
     def _unpush(self, waits: Waits) -> None:
         self._lanes[waits.lane].pop()
-        self._bytes[waits.lane] -= size_of(waits.record)
+        self._room.add(waits.lane, size_of(waits.record), -1)
 
     def _put_back(self, waits: Waits) -> None:
         self._lanes[waits.lane].appendleft(waits)
-        self._bytes[waits.lane] += size_of(waits.record)
-
-
-def _too_much(size: int, count: int, before: int) -> Rejection | None:
-    if size > MOST_RECORD_BYTES:
-        what = f"The request takes {size} bytes, and {MOST_RECORD_BYTES} can be set aside"
-    elif count >= MOST_RECORDS or before + size > MOST_BYTES:
-        what = f"{count} requests of {before} bytes of the same tenant are set aside already"
-    else:
-        return None
-    reason = f"{what} until the registry has told of a schema: send the request again later."
-    return Rejection("schema_unavailable", reason)
+        self._room.add(waits.lane, size_of(waits.record))

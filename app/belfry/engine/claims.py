@@ -3,13 +3,21 @@
 Checked wherever a request is first read and once more at its home, before anything is remembered
 under its name: a forged request leaves nothing but its rejection.
 
-A request whose schema is unknown cannot be read yet, and asking for the schema is work that others
-wait for.  `asker` says on whose account that work is, or refuses what will be refused anyway.
+A request whose schema is unknown cannot be read yet.  Asking for the schema is work, and what the
+same asker sends later has to wait behind it.  So before it is read, two things are told of it:
+
+    account   who pays for the lookups: a tenant that is proven to ask, else `NOBODY` for all others
+    lane      whose requests wait in a row: such a tenant, else one of 256 lanes of strangers
+
+The lane of a stranger is told by the key that the record shows (to its first `/`), or by belfry's
+stamp.  Nobody has proven either, so it counts for the order alone: requests that show the same name
+never overtake one another.  Names can be made up, so they share a fixed number of lanes.
 """
 
 from __future__ import annotations
 
 from typing import Final
+from zlib import crc32
 
 from belfry.schedules.rejections import Rejection
 from belfry.tenants.directory import Tenants
@@ -19,6 +27,10 @@ from belfry.wire.record import SourceRecord, stamp_of
 
 # Who cannot be known before the request is read.
 NOBODY: Final = b""
+# No tenant's name holds this.
+STRANGER: Final = b"?"
+STRANGERS_LANES: Final = 256
+MOST_NAME_BYTES: Final = 100
 CURE: Final = (
     "put HMAC-SHA256 with the tenant's secret into the header belfry-signature (docs/tenants.md),"
     " or write to the tenant's own topic."
@@ -69,14 +81,27 @@ def asker(record: SourceRecord, tenants: Tenants) -> bytes | Rejection:
     return NOBODY
 
 
-def lane_of(record: SourceRecord, tenants: Tenants) -> bytes | Rejection | None:
-    """Who a request waits with where it is set aside; None where it has to be waited for.
+def claimed(record: SourceRecord) -> bytes:
+    """The tenant that a record shows without a proof; empty where it shows none."""
+    stamp = stamp_of(record[4])
+    name = (record[2] or b"").partition(b"/")[0] if stamp is None else stamp.encode()
+    return name if len(name) <= MOST_NAME_BYTES else b""
 
-    It can be told whose later requests have to wait behind it where its asker is known.  Where
-    everybody signs, the others can be told from them: who gives its name as key is not nobody.
-    """
+
+def stranger_of(record: SourceRecord) -> bytes:
+    """The lane of a request whose asker is not proven."""
+    return STRANGER + bytes([crc32(claimed(record)) % STRANGERS_LANES])
+
+
+def lane_of(record: SourceRecord, tenants: Tenants) -> bytes | Rejection:
+    """Whose later requests wait behind this one while it cannot be read, or why it is refused."""
     found = asker(record, tenants)
-    return None if found == NOBODY and not tenants.signing.everybody else found
+    return stranger_of(record) if found == NOBODY else found
+
+
+def account_of(lane: bytes) -> bytes:
+    """Who pays for what the requests of a lane need."""
+    return NOBODY if lane.startswith(STRANGER) else lane
 
 
 def _account(tenant: Tenant, tenants: Tenants) -> bytes:

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Final
 
 from belfry.engine.arrival import MOST_AHEAD_MS, arrival_ms
-from belfry.engine.claims import false_claim
+from belfry.engine.claims import claimed, false_claim
 from belfry.engine.effects import Rerouted
 from belfry.engine.limits import Limits
 from belfry.engine.reports import Place, Reply, Reports
@@ -100,6 +100,10 @@ class Intake:
             self._refuse(record, request, problem, step)
         else:
             self._take_valid(record, request, step)
+
+    def pass_on(self, record: SourceRecord, home: int, step: Step) -> None:
+        """Send a request on that cannot be read here; its verdict falls where it can."""
+        self._reroute(record, None, (home, 0), step)
 
     def _take_valid(self, record: SourceRecord, request: Request, step: Step) -> None:
         tenant = self._tenants.of(request["tenant"])
@@ -264,14 +268,14 @@ class Intake:
         return State.OVER, marker.version, marker.life
 
     def _reroute(
-        self, record: SourceRecord, request: Request, stop: tuple[int, int], step: Step
+        self, record: SourceRecord, request: Request | None, stop: tuple[int, int], step: Step
     ) -> None:
         origin, (home, asked) = self._reports.origin(record), stop
         headers, stamp = record[4], stamp_of(record[4])
         # What begins its way anew has met partitions whose owners go by different policies.
         retries = retries_of(record) + (not asked and has_hopped(headers))
         if retries > MAX_RETRIES:
-            rejection = _misrouted(request["tenant"], origin, self._place.partition, home)
+            rejection = _misrouted(_named(record, request), origin, self._place.partition, home)
             self._reports.reject(record, request, rejection, step)
             return
         size = size_of(record)
@@ -294,6 +298,11 @@ class Intake:
         carried = vouched(self._place.origin_keys, key, value, carried)
         step.effects.rerouted.append(Rerouted(home, key, value, carried))
         step.effects.room -= size
+
+
+def _named(record: SourceRecord, request: Request | None) -> str:
+    """The tenant of a request; where it cannot be read, the one that it shows."""
+    return claimed(record).decode(errors="replace") if request is None else request["tenant"]
 
 
 def _crowded_out(tenant: Tenant) -> Rejection:

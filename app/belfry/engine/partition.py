@@ -14,11 +14,11 @@ rolls anything back.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from hashlib import blake2b
-from typing import Final
+from typing import Any, Final
 
-from belfry.engine.aside import Aside
+from belfry.engine.aside import Aside, Need, Unread
 from belfry.engine.catch_up import LEAST_SHARE, CatchUp
 from belfry.engine.drained import Drained, Drains
 from belfry.engine.effects import STEP_BYTES, Effects
@@ -46,7 +46,7 @@ from belfry.tenants.directory import StepTenants, Tenants
 from belfry.tenants.waits import Wait
 from belfry.wire.batch import SourceBatch
 from belfry.wire.record import SourceRecord
-from belfry.wire.requests import Reference, RequestReader
+from belfry.wire.requests import RequestReader
 
 # Requests that a step looks at, behind one that had no room for all of its batch.
 FEW: Final = 64
@@ -96,7 +96,9 @@ class PartitionEngine:
         self._fast_path = FastPath(place, store, of_step, self._waiting, reports)
         self._hot_tenants = HotTenants()
         self._drains = Drains(store)
-        self.aside = Aside(store, reader, tenants, undo)
+        only_forwards = place.partition >= place.homes.partitions
+        homes = place.homes if only_forwards else None
+        self.aside = Aside(store, reader, tenants, undo, homes)
         self._tallies = tallies = Tallies(store, of_step)
         self._metering = Metering(store, place.partition, metering_ms, undo)
         self._maintenance = Maintenance(store, of_step, self._waiting, self._zones, tallies, undo)
@@ -224,20 +226,26 @@ class PartitionEngine:
             self._firing.end_waits(step)
         return step.effects
 
-    def take_aside(self, now_ms: int) -> Effects:
-        """Take in what was set aside and can be read by now; comes before `accept` in a step."""
+    def take_aside(self, now_ms: int, refused: Mapping[Need, Rejection]) -> Effects:
+        """Take in what was set aside and can be read by now; comes before `accept` in a step.
+
+        What needs one of these schemas is `refused` unread.
+        """
         step = self._step
         self._see_tenants()
         step.at(now_ms)
-        for taken, (_, record, appended) in enumerate(self.aside.ready(), 1):
+        for taken, (record, appended, why) in enumerate(self.aside.ready(refused), 1):
             self._intake.appended = appended
-            self._intake.take(record, self._reader.read_whole(record), step)
+            self._intake.take(record, why or self._reader.read_whole(record), step)
             if step.effects.room <= 0 or taken == MOST_ASIDE:
                 break
         return step.effects
 
     def accept(
-        self, batch: SourceBatch, now_ms: int, deferred: Collection[Reference] = ()
+        self,
+        batch: SourceBatch,
+        now_ms: int,
+        refused: Mapping[Need, Rejection] | None = None,
     ) -> Effects:
         """Take a batch of requests in; the second half of a step.
 
@@ -248,7 +256,8 @@ class PartitionEngine:
         step has no room left, `position` stays amid the batch, and `batch.behind(position)` is for
         the next step.
 
-        What refers to `deferred` schemas is set aside (`aside.py`).
+        What needs a schema that is not known is set aside (`aside.py`), unless it is `refused`.
+        With None all schemas are known.
         """
         step = self._step
         if batch.start != step.position:
@@ -261,9 +270,9 @@ class PartitionEngine:
             records, behind = records[: self._few], records[self._few][0]
         # A batch is bounded itself, so what it brings along fits; what it sets off may not.
         effects.room = self._step_bytes + 2 * batch.size
-        split = self.aside.split(records, deferred, appended=batch.appended)
+        split = self.aside.split(records, refused, appended=batch.appended)
         batch_of_step = batch._replace(records=split.taken, next_position=behind)
-        last, behind = self._take_in(batch_of_step, split.refused)
+        last, behind = self._take_in(batch_of_step, split.decided)
         self.aside.keep([each for each in split.waits if each.record[0] < behind])
         self._few = _next_few(self._few, behind < batch.next_position, effects.room)
         effects.moved = effects.moved or behind != step.position
@@ -273,16 +282,16 @@ class PartitionEngine:
         return effects
 
     def _take_in(
-        self, batch: SourceBatch, refused: Mapping[int, Rejection]
+        self, batch: SourceBatch, decided: Mapping[int, Rejection | Unread]
     ) -> tuple[SourceRecord | None, int]:
         """Take in as much as has room; the last record, and the offset behind it."""
         step, records = self._step, batch.records
         last = records[-1] if records else None
         read = self._reader.read
-        requests = [read(each) for each in records]
-        if refused:
+        requests: list[Any] = [read(each) for each in records]
+        if decided:
             requests = [
-                refused.get(record[0], request)
+                decided.get(record[0], request)
                 for record, request in zip(records, requests, strict=True)
             ]
         for tenant in self._hot_tenants.found_in(requests, batch.start):
@@ -290,8 +299,11 @@ class PartitionEngine:
         self._intake.appended = batch.appended
         taking = self._fast_path.keep(records, requests, step)
         for record, request in taking:
-            whole = self._reader.read_whole(record) if type(request) is tuple else request
-            self._intake.take(record, whole, step)
+            if isinstance(request, Unread):
+                self._intake.pass_on(record, request.home, step)
+            else:
+                whole = self._reader.read_whole(record) if type(request) is tuple else request
+                self._intake.take(record, whole, step)
             if step.effects.room <= 0 and record is not last:
                 taking.close()
                 return record, record[0] + 1

@@ -67,7 +67,7 @@ def take_aside(owned: Owned, effects: Effects | None, now_ms: int | None) -> Eff
     if not (resolver.looks_after or engine.aside.any):
         return effects
     resolver.look_after(engine.aside.heads())
-    return effects if now_ms is None else engine.take_aside(now_ms)
+    return effects if now_ms is None else engine.take_aside(now_ms, resolver.refused_aside)
 
 
 def longest_s(owned: Owned) -> float:

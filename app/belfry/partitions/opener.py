@@ -124,7 +124,7 @@ class PartitionOpener:
             recovered.rows,
             producer,
             self._source_reader(source, term),
-            self._resolver(reader, sets_aside=True),
+            self._resolver(reader),
             intake,
             engine.manifest.owner_epoch + 1,
             new_settings,
@@ -183,14 +183,14 @@ class PartitionOpener:
             NoRows(),
             producer,
             self._source_reader(source, term),
-            self._resolver(reader, sets_aside=False),
+            self._resolver(reader, forwards=True),
             self._intake_end(partition, source, engine.position),
             1,
             None,
             World(self.identities, partition, self.identities.seen),
         )
 
-    def _resolver(self, reader: RequestReader, *, sets_aside: bool) -> Resolver:
+    def _resolver(self, reader: RequestReader, *, forwards: bool = False) -> Resolver:
         limits = self.settings.registry_wait_ms / 1000, self.settings.registry_lookups_per_minute
         return Resolver(
             reader,
@@ -198,7 +198,7 @@ class PartitionOpener:
             self.tenants,
             limits,
             lambda: self.clock.monotonic_ms() / 1000,
-            sets_aside=sets_aside,
+            forwards=forwards,
         )
 
     def _source_reader(self, source: RequestLog, term: Term) -> SourceReader:

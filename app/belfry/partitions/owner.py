@@ -319,7 +319,7 @@ class PartitionRunner:
 
     def _accept(self, owned: Owned, batch: SourceBatch, now_ms: int) -> Effects:
         try:
-            return owned.engine.accept(batch, now_ms, owned.resolver.deferred)
+            return owned.engine.accept(batch, now_ms, owned.resolver.refused)
         except GapInSource as error:
             raise Unknown(f"a batch is missing: {error}") from error
 

@@ -88,6 +88,10 @@ class Registry:
         name = str(UUID(bytes=guid))
         return self._remembered(guid, lambda: self._client.get_schema_by_guid(name))
 
+    def forget_missing(self, reference: _Reference) -> None:
+        """Ask again the next time, where the last answer was that there is none."""
+        self._missing.pop(reference, None)
+
     def register(self, subject: str, name: str) -> int:
         """Register one of our schemas, which may be there already; gives its id.
 
@@ -207,6 +211,27 @@ class Registry:
                 f"The registry at {self.url} does not answer ({_shown(error)}): check that it runs"
                 " and that BELFRY_SCHEMA_REGISTRY_URL is right."
             ) from error
+
+
+class AskedAnew:
+    """A registry that is asked each time for what it has said there is none of.
+
+    `registry/lookups.py` remembers that by who has asked; one memory for all would let others'
+    questions answer for who has registered a schema just now.
+    """
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+
+    def writer_schema(self, schema_id: int) -> WriterSchema:
+        """The schema behind an id of Confluent's prefix; never raises."""
+        self._registry.forget_missing(schema_id)
+        return self._registry.writer_schema(schema_id)
+
+    def writer_schema_by_guid(self, guid: bytes) -> WriterSchema:
+        """The schema behind a GUID; never raises."""
+        self._registry.forget_missing(guid)
+        return self._registry.writer_schema_by_guid(guid)
 
 
 def _answer(reference: _Reference, fetch: Callable[[], Schema]) -> WriterSchema:

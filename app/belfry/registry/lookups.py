@@ -1,38 +1,64 @@
 """Lookups: schemas that requests refer to, asked of the registry by a few threads of a worker.
 
-    ask(reference)  ──►  wanted  ──►  a thread asks  ──►  answer(reference)
-                           ▲               │
-                           └── no answer ──┘   again a second later, while somebody wants it
+    ask(lane, reference)  ──►  wants of the lane  ──►  a thread asks  ──►  answer(lane, reference)
+                                      ▲                      │
+                                      └───── no answer ──────┘   again a second later, while wanted
 
 Partitions' threads ask and look for answers; they never wait here, and no value that a thread is
 given changes afterwards.
 
-Three lookups without an answer in a row, and the registry is in doubt: from then on one lookup at a
-time goes out, a second apart, until one is answered.  If it has been in doubt for `wait_s`, it is
-`silent`: whoever needs it should wait no longer.  The probes go on without anybody asking.
+**Lanes take turns.**  Who asks is a *lane* (`engine/claims.py`), on an *account*: a tenant's own,
+or the one that all strangers share.  An account has so many lookups under way at a time, never all
+threads.  The account that was served longest ago comes next, and of its lanes the same.  So ids
+that nobody answers use up the turns of who asks for them, and of nobody else:
+
+    mallory   900 901 902 …  each takes 2 s ─┐ 2 at a time; then one at a time, a second apart
+    strangers 77 78          ────────────────┤ 4 at a time
+    victim    42             ────────────────┴─► goes out at once
+
+A lane is *doubted* after three lookups in a row without an answer.  Doubted lanes come behind all
+others, have half of the threads, and one lookup each.
+
+**Silence.**  Three lookups in a row without an answer, whoever asked, and the registry is in doubt.
+If it has been so for `wait_s`, it is silent.  Who needs a schema waits no longer then, once a
+lookup of its own has gone unanswered: the silence may be about the ids of others alone.
+
+**What is remembered.**  A schema counts for everybody.  "There is none" counts for a while, and for
+the account that asked: who registers a schema does not have to wait for what others have asked.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from math import inf
 from threading import Condition, Thread
 from time import monotonic
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 import structlog
 
+from belfry.engine.claims import NOBODY, account_of
 from belfry.registry.answers import Missing, RegistryUnreachable, Unusable, WriterSchema
 from belfry.registry.client import MISSING_S
 from belfry.schedules.rejections import Rejection
 from belfry.wire.requests import MOST_SCHEMAS, Reading, Reference, reading_of
 
-THREADS: Final = 4
+THREADS: Final = 8
+# Lookups of an account that are under way at a time: of a tenant, and of all strangers together.
+AT_ONCE: Final = 2
+STRANGERS_AT_ONCE: Final = 4
 AGAIN_S: Final = 1.0
-# Lookups in a row without an answer after which the registry is in doubt.
+# Lookups in a row without an answer after which a lane, or the registry, is in doubt.
 DOUBTS: Final = 3
 # Who waits for an answer asks again many times a second; for whom nobody asks is not looked up.
 WANTED_S: Final = 5.0
+# A lookup that has no answer ends sooner than that (`client.TIMEOUT_S`), unless it is held back.
+STUCK_S: Final = 5.0
+# How long it is remembered that the lookups of a lane went unanswered.
+REMEMBERED_S: Final = 60.0
+# Of each lane.
 MOST_WANTED: Final = 1_000
 
 log = structlog.get_logger(__name__)
@@ -46,6 +72,56 @@ class SchemaSource(Protocol):
 
     def writer_schema_by_guid(self, guid: bytes) -> WriterSchema:
         """The schema of a GUID."""
+
+
+@dataclass(slots=True)
+class Want:
+    """A schema that a lane waits for: since when, and when it was last asked for (seconds).
+
+    `begun` is when it first went out, `out` when the lookup under way did; None for none.
+    """
+
+    since: float
+    asked: float
+    not_before: float = 0.0
+    begun: float | None = None
+    out: float | None = None
+    missed: bool = False
+
+
+@dataclass(slots=True)
+class AskingLane:
+    """What one lane wants, and how its lookups went."""
+
+    account: bytes
+    wants: dict[Reference, Want] = field(default_factory=dict)
+    served: float = -inf
+    out: int = 0
+    misses: int = 0
+    again_at: float = 0.0
+
+    @property
+    def doubted(self) -> bool:
+        """Whether its last lookups went unanswered."""
+        return self.misses >= DOUBTS
+
+    def next(self, now: float) -> Reference | None:
+        """What it wants to be asked for next; what nobody waits for any more is forgotten."""
+        for reference, want in list(self.wants.items()):
+            if want.out is not None:
+                continue
+            if now - want.asked > WANTED_S:
+                del self.wants[reference]
+            elif now >= want.not_before:
+                return reference
+        return None
+
+
+class Turn(NamedTuple):
+    """One lookup: for whom, and of what."""
+
+    lane: AskingLane
+    reference: Reference
 
 
 class Lookups:
@@ -64,18 +140,18 @@ class Lookups:
     ) -> None:
         self._registry = registry
         self._wait_s = wait_s
+        self._stuck_s = max(wait_s, STUCK_S)
         self._clock = clock
         self._changed = Condition()
         self._known = dict(known or {})
         self._found: dict[Reference, Reading] = {}
-        # What was refused, and until when that counts.
-        self._refused: dict[Reference, tuple[float, Rejection]] = {}
-        # When each was last asked for, and from when on it may go out.
-        self._wanted: dict[Reference, tuple[float, float]] = {}
-        # When each was last asked for, and when it went out.
-        self._under_way: dict[Reference, tuple[float, float]] = {}
+        # By account: what there is none of, and until when that counts.
+        self._missing: dict[tuple[bytes, Reference], tuple[float, Rejection]] = {}
+        self._lanes: dict[bytes, AskingLane] = {}
+        self._served: dict[bytes, float] = {}
+        self._out: Counter[bytes] = Counter()
         self._unanswered = 0
-        self._doubted_from = self._again_at = 0.0
+        self._doubted_from = self._went_out = 0.0
         self._why = ""
         self._closing = False
         self._threads = [
@@ -95,46 +171,74 @@ class Lookups:
             self._closing = True
             self._changed.notify_all()
 
-    def answer(self, reference: Reference) -> Reading | None:
+    def answer(self, lane: bytes, reference: Reference) -> Reading | None:
         """How records with this reference are read, or why not; None where nobody knows yet."""
         with self._changed:
             found = self._known.get(reference) or self._found.get(reference)
             if found is not None:
                 return found
-            until, refused = self._refused.get(reference, (-inf, None))
-            return refused if self._clock() < until else None
+            until, missing = self._missing.get((account_of(lane), reference), (-inf, None))
+            return missing if self._clock() < until else None
 
-    def ask(self, reference: Reference) -> bool:
+    def ask(self, lane: bytes, reference: Reference) -> bool:
         """Want an answer; again and again while it is waited for.  False where there is no room."""
         now = self._clock()
         with self._changed:
-            if reference in self._under_way:
-                self._under_way[reference] = (now, self._under_way[reference][1])
+            asking = self._lanes.get(lane)
+            if asking is None:
+                self._forget(now)
+                asking = self._lanes[lane] = AskingLane(account_of(lane))
+            want = asking.wants.get(reference)
+            if want is not None:
+                want.asked = now
                 return True
-            known = self._wanted.get(reference)
-            if known is None and len(self._wanted) >= MOST_WANTED:
+            if len(asking.wants) >= MOST_WANTED:
                 return False
-            self._wanted[reference] = (now, 0.0 if known is None else known[1])
-            if known is None:
-                self._changed.notify()
+            asking.wants[reference] = Want(now, now)
+            self._changed.notify()
         return True
 
-    @property
-    def silent(self) -> str:
-        """Why nobody should wait for an answer, as a clause; empty where there may be one soon."""
+    def waited_s(self, lane: bytes, reference: Reference) -> float:
+        """For how long a lane has waited, as far as others are not the reason.
+
+        While its lookup has not gone out because others come first, nothing counts.
+        """
         now = self._clock()
         with self._changed:
-            if self._unanswered >= DOUBTS and now - self._doubted_from >= self._wait_s:
+            asking = self._lanes.get(lane)
+            want = None if asking is None else asking.wants.get(reference)
+            if asking is None or want is None:
+                return inf
+            if want.begun is not None:
+                return now - want.begun
+            own = asking.account != NOBODY and asking.out >= AT_ONCE
+            if own or asking.served > want.since or self._stuck(asking.account, now):
+                return now - want.since
+        return 0.0
+
+    def silent(self, lane: bytes, reference: Reference) -> str:
+        """Why a lane should not wait for this, as a clause; empty where an answer may come soon."""
+        now = self._clock()
+        with self._changed:
+            asking = self._lanes.get(lane)
+            want = None if asking is None else asking.wants.get(reference)
+            doubted = self._unanswered >= DOUBTS and now - self._doubted_from >= self._wait_s
+            if doubted and want is not None and want.missed:
                 return self._why
-            begun = [begun for _, begun in self._under_way.values()]
-            if len(begun) == THREADS and now - max(begun) >= self._wait_s:
-                return f"no lookup has ended for {self._wait_s:.0f} s"
-        return ""
+            stuck = self._stuck(account_of(lane), now)
+            return f"no lookup has ended for {self._stuck_s:.0f} s" if stuck else ""
 
     # -- the threads -----------------------------------------------------------------------------
 
+    def _stuck(self, account: bytes, now: float) -> bool:
+        """Whether the registry has held back all that an account, or anybody, may ask for."""
+        waiting = self._out.total() == THREADS and now - self._went_out >= self._stuck_s
+        own = now - self._served.get(account, now) >= self._stuck_s
+        return waiting or (own and self._out[account] >= _at_once(account))
+
     def _run(self) -> None:
-        while (reference := self._take()) is not None:
+        while (turn := self._take()) is not None:
+            reference = turn.reference
             try:
                 if isinstance(reference, int):
                     answer = self._registry.writer_schema(reference)
@@ -144,63 +248,107 @@ class Lookups:
                 answer = RegistryUnreachable(f"{type(error).__name__}: {error}")
             reading = _reading(answer)
             with self._changed:
-                asked, _ = self._under_way.pop(reference)
+                self._ended(turn.lane)
                 if isinstance(answer, RegistryUnreachable):
-                    self._missed(reference, asked, answer.reason)
+                    self._missed(turn, answer.reason)
                 elif reading is not None:
-                    lasts_s = MISSING_S if isinstance(answer, Missing) else inf
-                    self._heard(reference, reading, lasts_s)
+                    self._heard(turn, reading, for_ever=not isinstance(answer, Missing))
                 self._changed.notify_all()
 
-    def _take(self) -> Reference | None:
-        """The next reference to ask for, when there is one; None at the end."""
+    def _take(self) -> Turn | None:
+        """The next thing to ask for, when there is one; None at the end."""
         with self._changed:
             while not self._closing:
                 now = self._clock()
-                reference = self._next(now)
-                if reference is not None:
-                    self._under_way[reference] = (self._wanted.pop(reference)[0], now)
-                    return reference
-                self._changed.wait(0.1 if self._wanted else None)
+                turn = self._next(now)
+                if turn is not None:
+                    self._goes_out(turn, now)
+                    return turn
+                wanted = any(lane.wants for lane in self._lanes.values())
+                self._changed.wait(0.1 if wanted else None)
         return None
 
-    def _next(self, now: float) -> Reference | None:
-        if self._unanswered >= DOUBTS:
-            if self._under_way or now < self._again_at:
-                return None
-            # The oldest, also one that nobody waits for any more: it is the probe.
-            return next(iter(self._wanted), None)
-        for reference, (asked, not_before) in list(self._wanted.items()):
-            if now - asked > WANTED_S:
-                del self._wanted[reference]
-            elif now >= not_before:
-                return reference
-        return None
+    def _next(self, now: float) -> Turn | None:
+        """Whose turn it is: doubted lanes come last, and who was served longest ago first."""
+        found: tuple[tuple[bool, float, float], Turn] | None = None
+        for lane in self._lanes.values():
+            if not self._has_room(lane, now):
+                continue
+            rank = lane.doubted, self._served.get(lane.account, -inf), lane.served
+            if found is not None and found[0] <= rank:
+                continue
+            reference = lane.next(now)
+            if reference is not None:
+                found = rank, Turn(lane, reference)
+        return None if found is None else found[1]
 
-    def _missed(self, reference: Reference, asked: float, why: str) -> None:
-        now = self._clock()
+    def _has_room(self, lane: AskingLane, now: float) -> bool:
+        if not lane.wants or self._out[lane.account] >= _at_once(lane.account):
+            return False
+        if not lane.doubted:
+            return True
+        doubted_out = sum(each.out for each in self._lanes.values() if each.doubted)
+        return not lane.out and now >= lane.again_at and doubted_out < THREADS // 2
+
+    def _goes_out(self, turn: Turn, now: float) -> None:
+        lane, want = turn.lane, turn.lane.wants[turn.reference]
+        want.out, want.begun = now, now if want.begun is None else want.begun
+        lane.served = self._served[lane.account] = self._went_out = now
+        lane.out += 1
+        self._out[lane.account] += 1
+
+    def _ended(self, lane: AskingLane) -> None:
+        lane.out -= 1
+        self._out[lane.account] -= 1
+
+    def _missed(self, turn: Turn, why: str) -> None:
+        now, lane = self._clock(), turn.lane
+        want = lane.wants.pop(turn.reference)
+        want.out, want.missed, want.not_before = None, True, now + AGAIN_S
+        # What has not gone out yet comes before it.
+        lane.wants[turn.reference] = want
+        lane.misses += 1
+        lane.again_at = now + AGAIN_S
         self._why = why
         self._unanswered += 1
         if self._unanswered == 1:
             self._doubted_from = now
         if self._unanswered == DOUBTS:
             log.warning("the schema registry does not answer", reason=why)
-        self._again_at = now + AGAIN_S
-        self._wanted[reference] = (asked, self._again_at)
 
-    def _heard(self, reference: Reference, reading: Reading, lasts_s: float) -> None:
+    def _heard(self, turn: Turn, reading: Reading, *, for_ever: bool) -> None:
         if self._unanswered >= DOUBTS:
             log.warning("the schema registry answers again")
-        self._unanswered = 0
-        if isinstance(reading, Rejection):
-            _make_room(self._refused)
-            self._refused[reference] = (self._clock() + lasts_s, reading)
-        else:
+        self._unanswered = turn.lane.misses = 0
+        del turn.lane.wants[turn.reference]
+        if for_ever or not isinstance(reading, Rejection):
             _make_room(self._found)
-            self._found[reference] = reading
+            self._found[turn.reference] = reading
+        else:
+            _make_room(self._missing)
+            key = turn.lane.account, turn.reference
+            self._missing[key] = (self._clock() + MISSING_S, reading)
+        for lane in self._lanes.values():
+            want = lane.wants.get(turn.reference)
+            answered = for_ever or lane.account == turn.lane.account
+            if want is not None and want.out is None and answered:
+                del lane.wants[turn.reference]
+
+    def _forget(self, now: float) -> None:
+        """Forget lanes that want nothing, and whose doubt is old."""
+        for name, lane in list(self._lanes.items()):
+            if not lane.wants and now - lane.served > REMEMBERED_S:
+                del self._lanes[name]
+        accounts = {lane.account for lane in self._lanes.values()}
+        self._served = {name: at for name, at in self._served.items() if name in accounts}
 
 
-def _make_room(kept: dict[Reference, Any]) -> None:
+def _at_once(account: bytes) -> int:
+    """How many lookups of an account may be under way at a time."""
+    return STRANGERS_AT_ONCE if account == NOBODY else AT_ONCE
+
+
+def _make_room(kept: dict[Any, Any]) -> None:
     """Room for one more: the oldest goes, and is asked for again if it comes again."""
     while len(kept) >= MOST_SCHEMAS:
         del kept[next(iter(kept))]

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from belfry.registry.answers import RegistryError, RegistryUnreachableError
-from belfry.registry.client import Registry
+from belfry.registry.client import AskedAnew, Registry
 from belfry.registry.lookups import Lookups
 from belfry.registry.subjects import CARRIED, check_all, publish_all, subject_for
 from belfry.settings import ServerSettings
@@ -76,7 +76,7 @@ def lookups(registry: Registry | None, settings: ServerSettings, written: Frames
     known: dict[Reference, Reading] = {}
     if frame.kind is framing.FrameKind.PREFIX:
         known[frame.reference] = reading_of(catalogue.schema("ScheduleRequest"))
-    return Lookups(registry, settings.registry_wait_ms / 1000, known).start()
+    return Lookups(AskedAnew(registry), settings.registry_wait_ms / 1000, known).start()
 
 
 def _published(

@@ -172,8 +172,8 @@ class ServerSettings(SharedSettings):
         10_000,
         ge=0,
         le=600_000,
-        description="Longest wait for an answer of the schema registry. Other tenants do not wait"
-        " with one that is known by its signature or its own topic.",
+        description="Longest wait for an answer of the schema registry. Who names the schema waits"
+        " by itself.",
     )
     http_host: str = Field(
         "127.0.0.1",

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from functools import partial
 from time import sleep
 from typing import Any, Final
 
 import pytest
 from confluent_kafka import KafkaException, Producer
 
+from belfry.wire import catalogue, framing
 from tests.acceptance.attacks.attack import Attack, Refusals, flushed, send, sender
 from tests.acceptance.harness.bombs import as_one_batch, outcomes_of
 from tests.acceptance.harness.hardened import MALLORY, VICTIM, Hardened, sealed, signed_request
-from tests.acceptance.harness.requests import request
+from tests.acceptance.harness.requests import request, request_body
 from tests.acceptance.harness.site import now_ms, wait_for
 
 STRAYS: Final = 3_000
@@ -63,6 +65,39 @@ def slow_strays(hardened: Hardened) -> None:
 def silent_strays(hardened: Hardened) -> None:
     """A registry that says nothing."""
     signed_strays(hardened, None)
+
+
+def silent_strays_beside_a_new_schema(hardened: Hardened) -> None:
+    """Ids without an answer, while the victim writes with schemas that are answered at once.
+
+    They are registered while the strays wait, one after the other: none of its requests is refused.
+    """
+    refusals, producer, own = Refusals(hardened), sender(hardened), hardened.producer(VICTIM)
+    strays, schemas = 0, 8
+    with hardened.registry.slow(None):
+        for number in range(schemas):
+            for _ in range(20):
+                strays += 1
+                key, value, headers = sealed(MALLORY, stray(10 * STRAYS + strays))
+                send(hardened, producer, value, key=key, headers=headers)
+            flushed(producer)
+            # What tells it from others is not needed to read it.
+            text = {**catalogue.schema("ScheduleRequest"), "doc": f"The victim's {number}"}
+            due_ms, schedule_id = now_ms() + 3_600_000, f"new-{now_ms()}-{number}"
+            body = request_body(VICTIM, schedule_id, at=due_ms)
+            value = framing.prefix(hardened.registry.add(text)) + body
+            key, value, headers = sealed(VICTIM, value)
+            send(hardened, own, value, key=key, headers=headers)
+            flushed(own)
+            path = f"/v1/tenants/{VICTIM}/schedules/{schedule_id}"
+            wait_for("the victim's schedule", partial(is_there, hardened, path))
+            assert hardened.ask("DELETE", path)[0] in (200, 204)
+        assert refusals.wait(strays).total() == strays
+
+
+def is_there(hardened: Hardened, path: str) -> bool:
+    """Whether the API finds what is at a path."""
+    return hardened.ask("GET", path)[0] == 200
 
 
 def bomb(
@@ -223,6 +258,7 @@ def others_topics(hardened: Hardened) -> None:
 
 WORST: Final = (
     Attack("signed strays and a silent registry", silent_strays),
+    Attack("silent ids beside a new schema of the victim", silent_strays_beside_a_new_schema),
     Attack("a batch that unpacks to a thousand times its size", gzip_bomb),
     Attack("a batch that Kafka's client never unpacks", zstd_bomb),
     Attack("half a million headers", many_headers),

@@ -38,8 +38,8 @@ from tests.acceptance.harness.worker import Worker
 from tests.unit.kafka.test_security import signed
 
 PARTITIONS: Final = 4
-# What waits for a schema keeps others' requests waiting, so it must not wait for long; and a
-# connection takes some 70 kB where it speaks TLS.
+# A short wait, so that what is never answered is refused while the attack lasts; and a connection
+# takes some 70 kB where it speaks TLS.
 USUAL: Final = {"REGISTRY_WAIT_MS": "100", "HTTP_CONNECTIONS": "1000"}
 VICTIM, MALLORY = "victim", "mallory"
 SECRETS: Final = {VICTIM: b"the victim's secret 0001", MALLORY: b"mallory's secret 0000001"}

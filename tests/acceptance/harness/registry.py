@@ -21,6 +21,8 @@ class StrayRegistry:
         self._free.set()
         self._wait_s = 0.0
         self._schemas: list[str] = []
+        # Ids that are answered at once, whatever becomes of others.
+        self.prompt: set[int] = set()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self._server.daemon_threads = True
         self.url = f"http://127.0.0.1:{self._server.server_port}"
@@ -36,6 +38,13 @@ class StrayRegistry:
         self._free.set()
         self._server.shutdown()
         self._server.server_close()
+
+    def add(self, schema: dict[str, Any]) -> int:
+        """Register a schema of which no worker has heard yet; it is answered at once."""
+        self._schemas.append(json.dumps(schema))
+        number = len(self._schemas)
+        self.prompt.add(number)
+        return number
 
     @contextmanager
     def slow(self, wait_s: float | None) -> Iterator[None]:
@@ -56,7 +65,9 @@ class StrayRegistry:
             def do_GET(self) -> None:
                 number = self.path.partition("?")[0].rpartition("/")[2]
                 known = number.isdigit() and 0 < int(number) <= len(registry._schemas)
-                self.answer({"schema": registry._schemas[int(number) - 1]} if known else None)
+                prompt = number.isdigit() and int(number) in registry.prompt
+                told = {"schema": registry._schemas[int(number) - 1]} if known else None
+                self.answer(told, prompt=prompt)
 
             def do_POST(self) -> None:
                 size = int(self.headers["content-length"])
@@ -67,9 +78,10 @@ class StrayRegistry:
                 subject = self.path.split("/")[2].partition("?")[0]
                 self.answer({"subject": subject, "id": number, "version": 1, "schema": schema})
 
-            def answer(self, told: dict[str, Any] | None) -> None:
-                registry._free.wait()
-                Event().wait(registry._wait_s)
+            def answer(self, told: dict[str, Any] | None, *, prompt: bool = False) -> None:
+                if not prompt:
+                    registry._free.wait()
+                    Event().wait(registry._wait_s)
                 body = UNKNOWN if told is None else json.dumps(told).encode()
                 self.send_response(404 if told is None else 200)
                 self.send_header("content-type", "application/vnd.schemaregistry.v1+json")

@@ -6,8 +6,10 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from belfry.partitions.resolver import MOST_AT_ONCE, SHORT_S, Resolver
+from belfry.engine.claims import stranger_of
+from belfry.partitions.resolver import MOST_AT_ONCE, SHORT_S
 from belfry.registry.answers import Missing
+from belfry.store.layout.aside import Waits
 from belfry.tenants.effective import Signing, Terms
 from belfry.tenants.policy import TenantPolicy
 from belfry.wire.claims import signature
@@ -19,9 +21,6 @@ from tests.unit.partitions.test_resolver import OURS, Registry, Site, asking, re
 def apart(registry: Registry, wait_s: float = 10.0, per_minute: int = 60) -> Iterator[Site]:
     """A resolver of a partition with state, where everybody signs."""
     with resolving(registry, wait_s=wait_s, per_minute=per_minute) as site:
-        site.resolver = Resolver(
-            site.reader, site.lookups, site.tenants, (wait_s, per_minute), sets_aside=True
-        )
         site.tenants.signing = Signing(everybody=True)
         policy = TenantPolicy("t", signing_secret_ref="env:SECRET")
         site.tenants.follow(Terms(policy, secrets=(b"right",)))
@@ -35,6 +34,11 @@ def of_t(schema_id: int) -> SourceRecord:
     return (*record[:4], [("belfry-signature", proof)])
 
 
+def aside(*records: SourceRecord) -> list[Waits]:
+    """Records of `t` that were set aside."""
+    return [Waits(b"t", record, appended=True) for record in records]
+
+
 def silent() -> Registry:
     """A registry that takes questions and never answers."""
     registry = Registry(OURS)
@@ -45,11 +49,11 @@ def silent() -> Registry:
 def test_who_is_known_holds_others_up_for_a_moment_and_then_for_none() -> None:
     with apart(silent()) as site:
         assert SHORT_S <= site.ready(of_t(7)) < 1
-        assert set(site.resolver.deferred) == {7}
+        assert set(site.resolver.deferred) == {(b"t", 7)}
         site.resolver.taken()
         assert site.ready(of_t(7)) < SHORT_S / 2
         assert site.ready(of_t(8)) < SHORT_S / 2
-        assert set(site.resolver.deferred) == {7, 8}
+        assert set(site.resolver.deferred) == {(b"t", 7), (b"t", 8)}
 
 
 def test_many_are_divided_before_anybody_is_asked_who_asks() -> None:
@@ -66,7 +70,7 @@ def test_many_are_divided_before_anybody_is_asked_who_asks() -> None:
 def test_a_shorter_wait_holds_others_up_for_less() -> None:
     with apart(silent(), wait_s=0.1) as site:
         assert site.ready(of_t(7)) < SHORT_S
-        assert set(site.resolver.deferred) == {7}
+        assert set(site.resolver.deferred) == {(b"t", 7)}
 
 
 def test_what_is_deferred_is_settled_by_its_answer() -> None:
@@ -77,7 +81,7 @@ def test_what_is_deferred_is_settled_by_its_answer() -> None:
         registry.may.set()
 
         def settled() -> bool:
-            site.resolver.look_after([of_t(7)])
+            site.resolver.look_after(aside(of_t(7)))
             return not site.resolver.deferred
 
         soon(settled)
@@ -93,7 +97,7 @@ def test_what_is_deferred_waits_as_long_as_a_batch_did_and_is_refused_then() -> 
         site.resolver.taken()
 
         def over() -> bool:
-            site.resolver.look_after([of_t(7)])
+            site.resolver.look_after(aside(of_t(7)))
             return not site.resolver.deferred
 
         soon(over)
@@ -112,7 +116,7 @@ def test_a_new_owner_asks_for_what_the_former_one_has_set_aside() -> None:
     with apart(registry) as site:
 
         def settled() -> bool:
-            site.resolver.look_after([of_t(7)])
+            site.resolver.look_after(aside(of_t(7)))
             return not site.code(of_t(7))
 
         soon(settled)
@@ -127,7 +131,7 @@ def test_a_flood_is_deferred_within_its_budget_of_lookups() -> None:
         site.resolver.taken()
 
         def settled() -> bool:
-            site.resolver.look_after(flood)
+            site.resolver.look_after(aside(*flood))
             return not site.resolver.deferred
 
         soon(settled)
@@ -136,13 +140,12 @@ def test_a_flood_is_deferred_within_its_budget_of_lookups() -> None:
         assert codes.count("schema_unavailable") == MOST_AT_ONCE - 4
 
 
-def test_who_is_not_known_and_where_no_state_is_the_batch_waits() -> None:
-    with apart(silent(), wait_s=0.4) as site:
+def test_who_is_not_known_holds_others_up_for_a_moment_too() -> None:
+    with apart(silent(), wait_s=0.5) as site:
         site.tenants.signing = Signing()
-        unknown = [asking(7)]
-        assert site.ready(*unknown) >= 0.39
-        assert site.code(unknown[0]) == "schema_unavailable"
-    with apart(silent(), wait_s=0.4) as site:
-        site.resolver = Resolver(site.reader, site.lookups, site.tenants, (0.4, 60))
-        assert site.ready(of_t(7)) >= 0.39
-        assert site.code(of_t(7)) == "schema_unavailable"
+        unknown = asking(7, key=b"shown")
+        assert site.ready(unknown) < 0.4
+        site.resolver.taken()
+        assert set(site.resolver.deferred) == {(stranger_of(unknown), 7)}
+        assert 0.2 < site.settled(unknown) < 3
+        assert site.code(unknown) == "schema_unavailable"

@@ -11,10 +11,12 @@ from typing import Any
 
 import pytest
 
-from belfry.partitions.resolver import MOST_AT_ONCE, Resolver, WaitBudget
+from belfry.engine.claims import lane_of
+from belfry.partitions.resolver import MOST_AT_ONCE, SHORT_S, Resolver, WaitBudget
 from belfry.registry.answers import Missing, RegistryUnreachable, Unusable, WriterSchema
 from belfry.registry.lookups import Lookups
 from belfry.schedules.rejections import PASSING, Rejection
+from belfry.store.layout.aside import Waits
 from belfry.tenants.directory import Tenants
 from belfry.tenants.effective import Delivery, Level, Signing, Terms
 from belfry.tenants.policy import TenantPolicy
@@ -81,22 +83,46 @@ class Site:
         self.resolver.taken()
         return self.resolver.ready([record]) and not self.code(record)
 
+    def settled(self, *records: SourceRecord) -> float:
+        """The same, and until nothing of these waits any more, as if they were set aside."""
+        began = time.monotonic()
+        self.ready(*records)
+        soon(lambda: not self.waiting(*records))
+        return time.monotonic() - began
+
+    def waiting(self, *records: SourceRecord) -> bool:
+        """Look after records that were set aside; whether one of them waits."""
+        lanes = [(lane_of(record, self.tenants), record) for record in records]
+        heads = [Waits(lane, each, False) for lane, each in lanes if isinstance(lane, bytes)]
+        self.resolver.look_after(heads)
+        return bool(self.resolver.deferred)
+
     def code(self, record: SourceRecord) -> str:
         """Why a record is refused, or nothing."""
-        found = self.reader.read(record)
+        lane, reference = lane_of(record, self.tenants), self.reader.unknown_schema(record)
+        if isinstance(lane, Rejection):
+            return lane.code
+        refused = self.resolver.refused or self.resolver.refused_aside
+        known = None if reference is None else refused.get((lane, reference))
+        found = known or self.reader.read(record)
         return found.code if isinstance(found, Rejection) else ""
 
 
 @contextmanager
 def resolving(
-    registry: Any, wait_s: float = 60.0, per_minute: int = 60, at: list[float] | None = None
+    registry: Any,
+    wait_s: float = 60.0,
+    per_minute: int = 60,
+    at: list[float] | None = None,
+    forwards: bool = False,
 ) -> Iterator[Site]:
     """A resolver whose clock is real, or stands at what `at` holds."""
     tenants = Tenants("fired.", Delivery.PAYLOAD, Level.OUTCOMES)
     reader = RequestReader()
-    lookups = None if registry is None else Lookups(registry, wait_s).start()
     clock: Callable[[], float] = time.monotonic if at is None else lambda: at[0]
-    resolver = Resolver(reader, lookups, tenants, (wait_s, per_minute), clock)
+    lookups = None if registry is None else Lookups(registry, wait_s, clock=clock).start()
+    limits = wait_s, per_minute
+    resolver = Resolver(reader, lookups, tenants, limits, clock, forwards=forwards)
     try:
         yield Site(resolver, reader, tenants, lookups)
     finally:
@@ -180,31 +206,44 @@ def test_what_is_left_of_a_batch_is_refused_as_its_first_half_was() -> None:
     assert registry.asked == [1]
 
 
-def test_a_silent_registry_holds_a_batch_up_once_and_not_for_each_id() -> None:
+def test_a_silent_registry_holds_a_batch_up_for_a_moment_and_no_request_for_long() -> None:
     """Five stray records, and everybody behind them waited for ever."""
     registry = Registry(RegistryUnreachable("nothing there"))
-    with resolving(registry, wait_s=0.3) as site:
+    with resolving(registry, wait_s=0.5) as site:
         strays = [asking(900 + number) for number in range(5)]
-        assert 0.2 < site.ready(*strays, PLAIN) < 2
+        assert site.ready(*strays, PLAIN) < 0.3
+        site.resolver.taken()
+        assert 0.3 < site.settled(*strays) < 3
         assert {site.code(each) for each in strays} == {"schema_unavailable"}
-        for number in range(20):
-            site.resolver.taken()
-            assert site.ready(asking(1_000 + number)) < 0.2
     assert "schema_unavailable" in PASSING
 
 
-def test_who_is_known_to_be_unanswered_is_not_waited_for_while_the_registry_is_silent() -> None:
-    registry = Registry(RegistryUnreachable("nothing there"))
-    with resolving(registry, wait_s=0) as site:
-        strays = [asking(number) for number in range(900, 905)]
-        assert site.resolver.ready([SEVEN, *strays])
-        soon(lambda: bool(site.lookups.silent))
-        for number in range(100):
+def test_what_is_answered_is_never_refused_beside_ids_that_are_not() -> None:
+    """Strangers' ids without an answer have used up all the time for which anybody may wait."""
+    registry = Registry(RegistryUnreachable("no answer"), takes_s=0.02)
+    with resolving(registry, wait_s=0.3) as site:
+        for number in range(6):
+            registry.answers[number] = OURS
+            site.ready(asking(900 + number, key=b"%d" % number))
             site.resolver.taken()
-            assert site.resolver.ready([asking(2_000 + number)])
-        assert max(registry.asked) < 2_000
-        registry.answer = OURS
-        soon(lambda: site.answered(SEVEN))
+            known = asking(number, key=b"other-%d" % number)
+            site.settled(known)
+            assert not site.code(known)
+            site.resolver.taken()
+
+
+def test_what_one_asker_is_refused_another_one_is_not() -> None:
+    """The same id beyond the budget of strangers is within that of a tenant."""
+    registry = Registry(Missing("not there"))
+    with resolving(registry, per_minute=1) as site:
+        site.tenants.follow(Terms(TenantPolicy("known", delivery="ENVELOPE")))
+        strays = [asking(1), asking(2)]
+        own = asking(2, [(ORIGIN_TENANT, b"known")])
+        registry.answers[2] = OURS
+        site.settled(*strays)
+        site.resolver.taken()
+        site.settled(own)
+        assert not site.code(own)
 
 
 def test_ids_beyond_the_budget_are_refused_and_do_not_wait() -> None:
@@ -299,45 +338,41 @@ def test_patience_is_a_stretch_and_a_share_of_the_time() -> None:
     assert patience.begin(10_000.0) == 10_010.0
 
 
-def test_a_partition_waits_a_tenth_of_the_time_for_a_registry_that_is_slow() -> None:
-    """Also where it is not silent: what one lookup after the other costs adds up."""
+def test_batches_wait_a_tenth_of_the_time_for_a_registry_that_is_slow() -> None:
+    """For a moment at a stretch; then what needs the schema is set aside, and nothing refused."""
     at = [1_000.0]
     registry = Registry(OURS)
     registry.may.clear()
-    with resolving(registry, wait_s=10, at=at) as site:
-        batch = [asking(1)]
-        assert not site.resolver.ready(batch)
-        at[0] += 9
-        assert not site.resolver.ready(batch)
-        at[0] += 1
-        assert site.resolver.ready(batch)
-        assert site.code(batch[0]) == "schema_unavailable"
-        site.resolver.taken()
-        later = [asking(2)]
-        at[0] += 10
-        assert not site.resolver.ready(later)
-        at[0] += 1
-        assert site.resolver.ready(later)
-        site.resolver.taken()
-        # They were asked for all the same, so that the next request finds an answer.
-        registry.may.set()
-        soon(lambda: site.answered(asking(1)) and site.answered(asking(2)))
-
-
-def test_a_forward_only_partition_waits_for_no_batch_longer_than_a_tenth_in_the_long_run() -> None:
-    """It has no state to set anything aside in, whoever asks and however many schemas there are."""
-    at = [10_000.0]
-    registry = Registry(OURS)
-    registry.may.clear()
-    with resolving(registry, wait_s=10, at=at) as site:
+    with resolving(registry, wait_s=10, per_minute=1_000, at=at) as site:
         began_s, waited_s = at[0], 0.0
-        for number in range(40):
-            batch = [asking(1_000 + 3 * number + each) for each in range(3)]
+        for number in range(100):
+            batch = [asking(number, key=b"%d" % number)]
             since_s = at[0]
             while not site.resolver.ready(batch):
-                at[0] += 0.05
-            assert at[0] - since_s <= 10.1
+                at[0] += 0.01
+            assert at[0] - since_s <= SHORT_S + 0.011
             waited_s += at[0] - since_s
+            assert not site.resolver.refused
             site.resolver.taken()
-            at[0] += 1
-        assert waited_s <= 10.1 + 0.11 * (at[0] - began_s)
+            at[0] += 0.05
+        assert waited_s <= SHORT_S + 0.2 * (at[0] - began_s)
+
+
+def test_a_partition_that_only_forwards_waits_for_nothing() -> None:
+    """Whoever asks; what it has learned meanwhile it reads the next time."""
+    registry = Registry(OURS)
+    registry.may.clear()
+    with resolving(registry, forwards=True, per_minute=3) as site:
+        for number in range(100):
+            batch = [asking(1_000 + 3 * number + each) for each in range(3)]
+            assert site.resolver.ready(batch)
+            assert not site.resolver.refused
+            site.resolver.taken()
+            site.resolver.look_after([])
+        registry.may.set()
+
+        def learned() -> bool:
+            site.resolver.look_after([])
+            return site.resolver.knows([asking(1_000)])
+
+        soon(learned)

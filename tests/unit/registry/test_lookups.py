@@ -7,16 +7,31 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Event, Lock
 from typing import Any
+from unittest.mock import MagicMock
 
+from confluent_kafka.schema_registry.error import SchemaRegistryError
+
+from belfry.engine.claims import STRANGER
 from belfry.registry.answers import Missing, RegistryUnreachable, WriterSchema
-from belfry.registry.client import MISSING_S
-from belfry.registry.lookups import DOUBTS, MOST_WANTED, THREADS, WANTED_S, Lookups
+from belfry.registry.client import MISSING_S, AskedAnew
+from belfry.registry.client import Registry as SchemaRegistry
+from belfry.registry.lookups import (
+    AGAIN_S,
+    AT_ONCE,
+    DOUBTS,
+    MOST_WANTED,
+    STRANGERS_AT_ONCE,
+    THREADS,
+    WANTED_S,
+    Lookups,
+)
 from belfry.schedules.rejections import Rejection
 from belfry.wire import catalogue
 from belfry.wire.requests import reading_of
 
 OURS = catalogue.schema("ScheduleRequest")
 GUID = bytes(range(16))
+ACME, OTHER = b"acme", b"other"
 
 
 class Registry:
@@ -29,6 +44,8 @@ class Registry:
         self.at_once = self.most_at_once = 0
         self.may = Event()
         self._lock = Lock()
+        # Ids that are answered though others may not be.
+        self.prompt: set[int | bytes] = set()
 
     def writer_schema(self, schema_id: int) -> WriterSchema:
         """The schema of an id."""
@@ -43,7 +60,8 @@ class Registry:
             self.asked.append(reference)
             self.at_once += 1
             self.most_at_once = max(self.most_at_once, self.at_once)
-        self.may.wait()
+        if reference not in self.prompt:
+            self.may.wait()
         with self._lock:
             self.at_once -= 1
         if self.bug is not None:
@@ -73,105 +91,200 @@ def soon(true: Callable[[], object]) -> None:
 def test_an_answer_is_kept_and_asked_for_once() -> None:
     registry, now = Registry(OURS), [100.0]
     with lookups(registry, now) as found:
-        assert found.answer(7) is None
+        assert found.answer(ACME, 7) is None
         for _ in range(3):
-            assert found.ask(7)
-            assert found.ask(GUID)
+            assert found.ask(ACME, 7)
+            assert found.ask(ACME, GUID)
         registry.may.set()
-        soon(lambda: found.answer(7) and found.answer(GUID))
-        assert found.answer(7) == reading_of(OURS)
+        soon(lambda: found.answer(ACME, 7) and found.answer(ACME, GUID))
+        assert found.answer(ACME, 7) == reading_of(OURS)
         now[0] += 1e6
-        assert found.answer(7)
+        assert found.answer(ACME, 7)
     assert sorted(map(str, registry.asked)) == sorted(map(str, [7, GUID]))
 
 
 def test_what_is_known_beforehand_is_not_asked_for() -> None:
     with lookups(Registry(OURS), [0.0], known={5: reading_of(OURS)}) as found:
-        assert found.answer(5) == reading_of(OURS)
+        assert found.answer(ACME, 5) == reading_of(OURS)
 
 
 def test_that_there_is_none_counts_for_a_while() -> None:
     registry, now = Registry(Missing("the registry knows no schema 7")), [100.0]
     registry.may.set()
     with lookups(registry, now) as found:
-        found.ask(7)
-        soon(lambda: found.answer(7))
-        refused = found.answer(7)
+        found.ask(ACME, 7)
+        soon(lambda: found.answer(ACME, 7))
+        refused = found.answer(ACME, 7)
         assert isinstance(refused, Rejection)
         assert refused.code == "unknown_schema_id"
         assert "knows no schema 7" in refused.reason
         now[0] += MISSING_S
-        assert found.answer(7) is None
+        assert found.answer(ACME, 7) is None
 
 
 def test_few_are_asked_for_at_once_and_only_so_many_are_wanted() -> None:
     registry, now = Registry(OURS), [100.0]
     with lookups(registry, now) as found:
-        room = [found.ask(number) for number in range(THREADS)]
-        soon(lambda: registry.at_once == THREADS)
-        room = [found.ask(1_000 + number) for number in range(MOST_WANTED + 1)]
+        room = [found.ask(ACME, number) for number in range(MOST_WANTED + 1)]
         assert room == [True] * MOST_WANTED + [False]
-        assert registry.most_at_once == THREADS
+        assert found.ask(OTHER, MOST_WANTED + 1)
+        soon(lambda: registry.at_once == AT_ONCE + 1)
+        time.sleep(0.05)
+        assert registry.most_at_once == AT_ONCE + 1
 
 
 def test_what_nobody_waits_for_any_more_is_not_asked_for() -> None:
     registry, now = Registry(OURS), [100.0]
     with lookups(registry, now) as found:
-        for number in range(THREADS + 2):
-            found.ask(number)
-        soon(lambda: registry.at_once == THREADS)
+        for number in range(AT_ONCE + 2):
+            found.ask(ACME, number)
+        soon(lambda: registry.at_once == AT_ONCE)
         now[0] += WANTED_S + 1
-        found.ask(THREADS)
+        found.ask(ACME, AT_ONCE)
         registry.may.set()
-        soon(lambda: found.answer(THREADS))
-        assert THREADS + 1 not in registry.asked
+        soon(lambda: found.answer(ACME, AT_ONCE))
+        assert AT_ONCE + 1 not in registry.asked
 
 
-def test_a_registry_in_doubt_is_asked_for_one_schema_at_a_time_a_second_apart() -> None:
+def test_a_lane_in_doubt_asks_for_one_schema_at_a_time_a_second_apart() -> None:
     registry, now = Registry(RegistryUnreachable("refused")), [100.0]
     registry.may.set()
     with lookups(registry, now) as found:
         for number in range(10):
-            found.ask(number)
+            found.ask(ACME, number)
         soon(lambda: len(registry.asked) >= DOUBTS and not registry.at_once)
         time.sleep(0.05)
         asked = len(registry.asked)
-        assert DOUBTS <= asked <= DOUBTS + THREADS
+        assert DOUBTS <= asked <= DOUBTS + AT_ONCE
         registry.may.clear()
-        now[0] += 1.0
+        now[0] += AGAIN_S
         soon(lambda: registry.at_once)
         time.sleep(0.3)
         assert (len(registry.asked), registry.at_once) == (asked + 1, 1)
 
 
-def test_a_registry_is_silent_once_it_has_been_in_doubt_for_long_until_it_answers() -> None:
-    """The probes go on though nobody asks."""
+def test_ids_that_are_never_answered_hold_up_nobody_else() -> None:
+    """Their lane and those of all strangers hold so many threads, and others have theirs."""
+    registry, now = Registry(OURS), [100.0]
+    registry.prompt = {7}
+    with lookups(registry, now) as found:
+        for number in range(100, 160):
+            assert found.ask(ACME, number)
+            assert found.ask(STRANGER + bytes([number]), number)
+        soon(lambda: registry.at_once == AT_ONCE + STRANGERS_AT_ONCE)
+        assert AT_ONCE + STRANGERS_AT_ONCE < THREADS
+        assert found.ask(OTHER, 7)
+        soon(lambda: found.answer(OTHER, 7))
+        assert registry.asked[-1] == 7
+
+
+def test_lanes_in_doubt_leave_half_of_the_threads_to_others() -> None:
+    registry, now = Registry(RegistryUnreachable("refused")), [100.0]
+    registry.may.set()
+    doubted = [b"doubted-%d" % number for number in range(2 * THREADS)]
+    with lookups(registry, now) as found:
+        for lane in doubted:
+            for number in range(DOUBTS):
+                found.ask(lane, number)
+        soon(lambda: all(found._lanes[lane].doubted for lane in doubted))
+        registry.may.clear()
+        now[0] += AGAIN_S
+        soon(lambda: registry.at_once == THREADS // 2)
+        time.sleep(0.25)
+        assert registry.at_once == THREADS // 2
+        registry.prompt, registry.answer = {7}, OURS
+        found.ask(OTHER, 7)
+        soon(lambda: found.answer(OTHER, 7))
+
+
+def test_who_was_served_longest_ago_comes_next() -> None:
+    registry, now = Registry(OURS), [100.0]
+    lanes = [STRANGER + bytes([number]) for number in range(STRANGERS_AT_ONCE + 1)]
+    with lookups(registry, now) as found:
+        for number in range(20):
+            found.ask(lanes[0], 100 + number)
+        soon(lambda: registry.at_once == STRANGERS_AT_ONCE)
+        for lane in lanes[1:]:
+            found.ask(lane, 7 + lane[1])
+        registry.may.set()
+        soon(lambda: len(registry.asked) >= STRANGERS_AT_ONCE + len(lanes) - 1)
+        next_ones = registry.asked[STRANGERS_AT_ONCE : STRANGERS_AT_ONCE + len(lanes) - 1]
+        assert {8, 9, 10, 11} & set(next_ones)
+        soon(lambda: all(found.answer(lane, 7 + lane[1]) for lane in lanes[1:]))
+
+
+def test_time_in_which_others_come_first_does_not_count() -> None:
+    registry, now = Registry(OURS), [100.0]
+    waits, busy = STRANGER + b"x", [STRANGER + bytes([n]) for n in range(STRANGERS_AT_ONCE)]
+    with lookups(registry, now, wait_s=60.0) as found:
+        for number, lane in enumerate(busy):
+            found.ask(lane, number)
+        soon(lambda: registry.at_once == STRANGERS_AT_ONCE)
+        assert found.ask(waits, 7)
+        now[0] += 30.0
+        assert found.waited_s(busy[0], 0) == 30.0
+        assert found.waited_s(waits, 7) == 0.0
+        assert found.waited_s(waits, 8) > 1e9, "what nobody asks for is not waited for"
+        now[0] += 30.0
+        assert found.waited_s(waits, 7) == 60.0, "nothing has ended: that is the registry's doing"
+
+
+def test_time_in_which_its_own_come_first_does() -> None:
+    registry, now = Registry(OURS), [100.0]
+    with lookups(registry, now, wait_s=60.0) as found:
+        for number in range(AT_ONCE + 1):
+            found.ask(ACME, number)
+        soon(lambda: registry.at_once == AT_ONCE)
+        now[0] += 30.0
+        assert found.waited_s(ACME, AT_ONCE) == 30.0
+
+
+def test_a_registry_is_silent_for_who_has_asked_it_in_vain_once_it_was_so_for_long() -> None:
     registry, now = Registry(RegistryUnreachable("refused")), [100.0]
     registry.may.set()
     with lookups(registry, now) as found:
         for number in range(DOUBTS):
             while len(registry.asked) == number or registry.at_once:
-                found.ask(7)
+                found.ask(ACME, 7)
                 time.sleep(0.001)
-            assert not found.silent
+            assert not found.silent(ACME, 7)
             now[0] += 1.0
         now[0] = 111.0
-        soon(lambda: found.silent == "refused")
+        found.ask(ACME, 7)
+        soon(lambda: found.silent(ACME, 7) == "refused")
+        registry.prompt, registry.answer = {8}, OURS
+        found.ask(OTHER, 8)
+        assert not found.silent(OTHER, 8)
+        soon(lambda: found.answer(OTHER, 8))
+        assert not found.silent(ACME, 7)
+        now[0] += AGAIN_S
+        found.ask(ACME, 7)
+        soon(lambda: found.answer(ACME, 7))
+
+
+def test_that_there_is_none_counts_for_who_has_asked() -> None:
+    """Who registers a schema need not wait for what others have asked before."""
+    registry, now = Registry(Missing("the registry knows no schema 7")), [100.0]
+    registry.may.set()
+    with lookups(registry, now) as found:
+        found.ask(ACME, 7)
+        soon(lambda: found.answer(ACME, 7))
         registry.answer = OURS
-        now[0] += 600.0
-        soon(lambda: not found.silent)
-        assert found.answer(7) == reading_of(OURS)
+        assert found.answer(OTHER, 7) is None
+        found.ask(OTHER, 7)
+        soon(lambda: found.answer(OTHER, 7))
+        assert found.answer(ACME, 7) == reading_of(OURS), "a schema counts for everybody"
 
 
 def test_lookups_that_never_end_are_a_silence_too() -> None:
     registry, now = Registry(OURS), [100.0]
     with lookups(registry, now) as found:
         for number in range(THREADS):
-            found.ask(number)
+            found.ask(b"%d" % number, number)
         soon(lambda: registry.at_once == THREADS)
-        assert not found.silent
+        assert not found.silent(ACME, 7)
         now[0] += 10.0
-        assert "no lookup has ended" in found.silent
+        assert "no lookup has ended" in found.silent(ACME, 7)
 
 
 def test_whatever_a_client_raises_the_threads_go_on() -> None:
@@ -179,9 +292,21 @@ def test_whatever_a_client_raises_the_threads_go_on() -> None:
     registry.bug = RuntimeError("bug")
     registry.may.set()
     with lookups(registry, now, wait_s=0) as found:
-        for number in range(8):
-            found.ask(number)
-        soon(lambda: "RuntimeError: bug" in found.silent)
+        for number in range(THREADS):
+            found.ask(b"%d" % number, number)
+        soon(lambda: "RuntimeError: bug" in found.silent(b"1", 1))
         registry.bug = None
-        now[0] += 1.0
-        soon(lambda: not found.silent)
+        now[0] += AGAIN_S
+        soon(lambda: found.answer(b"1", 1))
+
+
+def test_a_registry_is_asked_anew_for_what_there_was_none_of() -> None:
+    """The memory of `Registry` is everybody's; lookups remember who has asked."""
+    registry = SchemaRegistry("http://127.0.0.1:1")
+    missing = SchemaRegistryError(404, 40403, "Schema not found")
+    registry._client = MagicMock(get_schema=MagicMock(side_effect=missing))
+    for _ in range(2):
+        assert isinstance(registry.writer_schema(7), Missing)
+    assert registry._client.get_schema.call_count == 1
+    assert isinstance(AskedAnew(registry).writer_schema(7), Missing)
+    assert registry._client.get_schema.call_count == 2

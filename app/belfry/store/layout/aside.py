@@ -2,7 +2,8 @@ r"""Requests that wait for a schema, as they lie at rest: the record as it was r
 
     head | lane | key | value | name, value of each header          each behind its size, u32
 
-They are undecoded, so nothing is known of them but who asks (`engine/claims.py`): their *lane*.
+They are undecoded, so nothing is known of them but who asks (`engine/claims.py`): their *lane*, a
+tenant's name or `?` and a byte.
 The changelog key holds the offset, so rows lie in the order in which the requests came.
 
 An example: at offset 7 a record of timestamp 1 000 ms, which is the broker's, of the lane `acme`,
