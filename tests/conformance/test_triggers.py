@@ -47,6 +47,7 @@ RECURS: Final = pytest.mark.parametrize(
     [case for case in CASES if case[0].recurs],
     ids=[f"{kind.name} {asked[kind.field.name]}" for kind, asked in CASES if kind.recurs],
 )
+NAMES: Final = ("--tenant", "demo", "--id", "a")
 # Codes that lie in stores; never given to another kind.
 FROZEN: Final = {"AT": 0, "AFTER": 1, "EVERY": 2, "CRON": 3}
 
@@ -170,7 +171,7 @@ def test_its_options_ask_for_a_preview(kind: TriggerKind, request_: Request) -> 
         for field in given_of(asked)
         for word in (field.flag, str(asked[field.name]) + "ms" * (field.form is Form.DURATION))
     ]
-    found = CliRunner().invoke(program(), ["schedule", "preview", *options])
+    found = CliRunner().invoke(program(), ["schedule", "preview", *options, *NAMES])
     assert found.exit_code == 0, found.output
     words = kind.words(request_)
     assert words.split(",")[0] in found.output.replace("\n", " ")

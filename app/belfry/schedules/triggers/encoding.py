@@ -36,6 +36,7 @@ _NUMBERS: Final = {
     "max_fires": 1 << 3,
     "max_lateness_ms": 1 << 4,
     "ack_timeout_ms": 1 << 5,
+    "seed": 1 << 6,
 }
 _CODES: Final = {"misfire": 1 << 8, "overlap": 1 << 9, "serial": 1 << 10}
 _SYMBOLS: Final[dict[str, tuple[object, ...]]] = {
