@@ -67,7 +67,7 @@ _WORD: Final = re.compile(r"\S+")
 _HAS_H: Final = re.compile(r"(?:^|[\s,])H(?=$|[\s,(/])", re.IGNORECASE)
 _H: Final = re.compile(r"H(?:\(([0-9]{1,2})-([0-9]{1,2})\))?(?:/([0-9]{1,2}))?")
 _EVERY: Final = re.compile(r"\s*@every\b\s*(.*?)\s*", re.IGNORECASE | re.DOTALL)
-_YEAR_ITEM: Final = re.compile(r"(?:\*|([0-9]{4})(?:-([0-9]{4}))?)(?:/([0-9]{1,3}))?")
+_YEAR_ITEM: Final = re.compile(r"(?:\*|([0-9]{4})(?:-([0-9]{4}))?)(?:/([0-9]+))?")
 _NEAREST: Final = re.compile(r"([0-9]{1,2})W")
 _FROM_END: Final = re.compile(r"L-([0-9]{1,2})(W?)")
 _LAST_NAMED: Final = re.compile(f"({'|'.join(SYMBOLIC_DAYS)})L")
@@ -279,7 +279,7 @@ def _years(item: str) -> range:
     first = _in(YEARS, match[1] or str(YEARS[0]))
     single = match[1] and not match[2] and not match[3]
     last = first if single else _in(range(first, YEARS.stop), match[2] or str(YEARS[-1]))
-    return range(first, last + 1, _in(range(1, 1000), match[3] or "1"))
+    return range(first, last + 1, int(match[3] or "1"))
 
 
 def _written_out(text: str, seed: int) -> str:
@@ -311,11 +311,13 @@ def _number_for(unit: Unit, item: str, seed: int) -> str:
     allowed = _HASHED[unit]
     first = _in(allowed, match[1] or str(allowed[0]))
     last = _in(range(first, allowed.stop), match[2] or str(allowed[-1]))
-    step = match[3] and _in(range(1, last - first + 2), match[3])
+    step = _in(range(1, last - first + 2), match[3]) if match[3] else 0
     drawn = int.from_bytes(sha256(b"%d %d" % (seed, unit)).digest()[:8], "big")
     if not step:
         return str(first + drawn % (last - first + 1))
-    return f"{first + drawn % step}-{last}/{step}"
+    begin = first + drawn % step
+    # cronsim takes the steps of ``29-29/30`` for those of ``29/30``, which go on.
+    return f"{begin}-{last}/{step}" if begin < last else str(begin)
 
 
 def _check_day(fields: CronFields, word: re.Match[str]) -> None:

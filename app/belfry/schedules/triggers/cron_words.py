@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import lru_cache
 from typing import Final
 
@@ -86,7 +87,21 @@ def _described(text: str) -> str:
 
     options = Options()
     options.use_24hour_time_format = True
-    try:
-        return str(get_description(text, options))
-    except Exception:  # noqa: BLE001  # words are a courtesy: the expression itself is right
-        return f"By the expression {text}"
+    # It does not know each spelling, such as a step in a list; the numbers themselves it knows.
+    for spelling in (text, _numbers(text)):
+        with suppress(Exception):
+            return str(get_description(spelling, options))
+    return f"By the expression {text}"
+
+
+def _numbers(text: str) -> str:
+    """The same expression with numbers in its lists."""
+    fields, words = read_cron(text), text.split()
+    years = fields.years if len(words) == 7 else frozenset[int]()
+    numbers = (fields.seconds, fields.minutes, fields.hours, fields.days.days, fields.months,
+               fields.weekdays.each, years)  # fmt: skip
+    first = 0 if len(words) > 5 else 1
+    return " ".join(
+        ",".join(map(str, sorted(each))) if "," in word else word
+        for word, each in zip(words, numbers[first:], strict=False)
+    )

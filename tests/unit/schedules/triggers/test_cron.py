@@ -166,6 +166,14 @@ def test_h_is_a_number_that_follows_from_the_schedule_alone() -> None:
     assert normalized("@hourly") == "0 * * * *"
 
 
+def test_steps_of_h_stay_in_its_range() -> None:
+    """A first step that is the range's last number is the only one."""
+    for number in range(200):
+        minutes = read_cron(normalized("H(0-29)/30 * * * *", seed_of("demo", str(number)))).minutes
+        assert len(minutes) == 1
+        assert max(minutes) <= 29
+
+
 @pytest.mark.parametrize("text", ["H H H H H", "H(58-59) H/23 H(28-28) H/12 H/7", "H H H H H H *"])
 def test_h_stays_in_its_range_and_spreads(text: str) -> None:
     found = {normalized(text, seed_of("demo", f"id-{number}")) for number in range(300)}

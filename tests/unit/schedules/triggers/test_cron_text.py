@@ -50,7 +50,7 @@ def test_intervals_that_are_none(text: str) -> None:
         ("0 9 15W * *", "At 09:00, on the weekday nearest the 15th of the month"),
         ("0 9 L-3 * *", "At 09:00, on the 4th to last day of the month"),
         ("0 9 L-3W * *", "At 09:00, on the weekday nearest the 4th to last day of the month"),
-        ("0 9 1-4,L 5 *", "At 09:00, on the 1st to the 4th and the last day of the month, only in May"),
+        ("0 9 1,L 5 *", "At 09:00, on the 1st and the last day of the month, only in May"),
         ("0 9 * * MON#2,5L", "At 09:00, on the last Friday and the 2nd Monday of the month"),
         ("0 9 L * FRI", "At 09:00, on the last day of the month, or on every Friday"),
         ("0 0 9 L * * 2040-2050", "At 09:00, on the last day of the month, 2040 through 2050"),
