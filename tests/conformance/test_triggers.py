@@ -163,6 +163,14 @@ def test_a_body_of_http_says_the_same(kind: TriggerKind, request_: Request) -> N
     assert {**body.fields(), "tenant": "demo", "schedule_id": "a"} == asked
 
 
+def test_a_body_of_http_takes_a_recurrence_of_many_lines() -> None:
+    """As long as its own check allows, so it may be longer than a name."""
+    dates = ",".join(f"2040{month:02}{day:02}T090000" for month in (1, 3) for day in range(1, 30))
+    text = f"DTSTART:20400101T090000 RRULE:FREQ=DAILY EXDATE:{dates}"
+    assert len(text) > 900
+    assert ScheduleBody.model_validate({"schedule_id": "a", "rrule": text}).rrule == text
+
+
 @CASE
 def test_its_options_ask_for_a_preview(kind: TriggerKind, request_: Request) -> None:
     asked: Any = request_
