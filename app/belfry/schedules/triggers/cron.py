@@ -90,7 +90,7 @@ def cron_problem(request: Request) -> Rejection | None:
         return Rejection(
             "bad_cron",
             f"cron {text[:MAX_SHOWN]!r} cannot be read at character {mistake.position + 1}:"
-            f" {mistake}.",
+            f" {mistake}{'' if str(mistake).endswith('?') else '.'}",
         )
     return None
 
