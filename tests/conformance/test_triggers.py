@@ -168,7 +168,8 @@ def test_a_body_of_http_takes_a_recurrence_of_many_lines() -> None:
     dates = ",".join(f"2040{month:02}{day:02}T090000" for month in (1, 3) for day in range(1, 30))
     text = f"DTSTART:20400101T090000 RRULE:FREQ=DAILY EXDATE:{dates}"
     assert len(text) > 900
-    assert ScheduleBody.model_validate({"schedule_id": "a", "rrule": text}).rrule == text
+    body = ScheduleBody.model_validate({"schedule_id": "a", "rrule": text})
+    assert body.fields()["rrule"] == text
 
 
 @CASE
