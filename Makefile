@@ -58,7 +58,7 @@ attack: install ## Run all attacks, and what they do to others on a stack with T
 SECONDS_OF_FUZZ := 60
 DOOR := requests
 .PHONY: fuzz
-fuzz: install ## Feed arbitrary bytes to DOOR for a minute (SECONDS_OF_FUZZ=3600); requests headers bodies cursors policies.
+fuzz: install ## Feed arbitrary bytes to DOOR for a minute (SECONDS_OF_FUZZ=3600); requests headers bodies cursors policies crons.
 	@mkdir -p .fuzz/$(DOOR)
 	seeds=tests/fuzz/corpus
 	[ $(DOOR) = requests ] || seeds=tests/fuzz/seeds/$(DOOR)
@@ -210,7 +210,7 @@ chaos: install ## Strike two workers at every step by every signal, SEEDS times,
 
 .PHONY: oracle
 oracle: install ## Compare cron with a walk through UTC around every change of every zone's clock.
-	@ORACLE=all $(BIN)/python -m pytest -q tests/property/test_cron_oracle.py
+	@ORACLE=all $(BIN)/python -m pytest -q tests/property/test_cron_oracle.py tests/property/test_cron_days.py
 
 .PHONY: rrules
 rrules: install ## Compare RULES random rules of RFC 5545 with python-dateutil.

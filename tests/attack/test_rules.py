@@ -33,6 +33,42 @@ TEXTS: Final = (
     "1\x00",
 )
 
+UNREADABLE: Final = (
+    "",
+    " ",
+    "*",
+    "* * * *",
+    "* * * * * * * *",
+    "0 * * * * * 1969",
+    "@never",
+    "@every",
+    "@every 90",
+    "@every 0s",
+    "@every 101y",
+    "H(9-5) * * * *",
+    "H/0 * * * *",
+    "0 0 32W * *",
+    "0 0 L-31 * *",
+    "0 0 L-3L * *",
+    "0 0 * * LW",
+    "0 0 31W 2 *",
+    "@reboot",
+    "\n",
+    "* * * * *" * 50,
+)
+READABLE: Final = (
+    "* * * * *",
+    "0 9 * * MON",
+    "*/15 8-18 * * *",
+    "@daily",
+    "0 0 29 2 *",
+    "0 0 L * *",
+    f"*/{'9' * 30} * * * *",
+    "H H(1-5) 15W,L-3 * *",
+    "0 0 0 L-3W * FRIL 2040/5",
+    "@every 90s",
+)
+
 
 def crons() -> Iterator[Attack[Record]]:
     """A field out of its range, or that is none, at each place of an expression."""
@@ -49,30 +85,12 @@ def crons() -> Iterator[Attack[Record]]:
             parts = ["*"] * 5
             parts[place] = text
             yield cron(f"{name} {text!r}", " ".join(parts), "bad_cron")
-    for text in (
-        "",
-        " ",
-        "*",
-        "* * * *",
-        "* * * * * * *",
-        "@never",
-        "@reboot",
-        "\n",
-        "* * * * *" * 50,
-    ):
+    for text in UNREADABLE:
         yield cron(f"{text[:20]!r} of {len(text)}", text, "bad_cron")
     # Days that no month has are told as a mistake in the expression.
     for text in ("0 0 30 2 *", "0 0 31 4 *", "0 0 31 2,4,6,9,11 *"):
         yield cron(text, text, "bad_cron")
-    for text in (
-        "* * * * *",
-        "0 9 * * MON",
-        "*/15 8-18 * * *",
-        "@daily",
-        "0 0 29 2 *",
-        "0 0 L * *",
-        f"*/{'9' * 30} * * * *",
-    ):
+    for text in READABLE:
         yield cron(text, text, TAKEN)
     for zone in (
         "/etc/passwd",

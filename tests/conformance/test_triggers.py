@@ -47,6 +47,7 @@ RECURS: Final = pytest.mark.parametrize(
     [case for case in CASES if case[0].recurs],
     ids=[f"{kind.name} {asked[kind.field.name]}" for kind, asked in CASES if kind.recurs],
 )
+NAMES: Final = ("--tenant", "demo", "--id", "a")
 # Codes that lie in stores; never given to another kind.
 FROZEN: Final = {"AT": 0, "AFTER": 1, "EVERY": 2, "CRON": 3}
 
@@ -162,6 +163,15 @@ def test_a_body_of_http_says_the_same(kind: TriggerKind, request_: Request) -> N
     assert {**body.fields(), "tenant": "demo", "schedule_id": "a"} == asked
 
 
+def test_a_body_of_http_takes_a_recurrence_of_many_lines() -> None:
+    """As long as its own check allows, so it may be longer than a name."""
+    dates = ",".join(f"2040{month:02}{day:02}T090000" for month in (1, 3) for day in range(1, 30))
+    text = f"DTSTART:20400101T090000 RRULE:FREQ=DAILY EXDATE:{dates}"
+    assert len(text) > 900
+    body = ScheduleBody.model_validate({"schedule_id": "a", "rrule": text})
+    assert body.fields()["rrule"] == text
+
+
 @CASE
 def test_its_options_ask_for_a_preview(kind: TriggerKind, request_: Request) -> None:
     asked: Any = request_
@@ -170,7 +180,7 @@ def test_its_options_ask_for_a_preview(kind: TriggerKind, request_: Request) -> 
         for field in given_of(asked)
         for word in (field.flag, str(asked[field.name]) + "ms" * (field.form is Form.DURATION))
     ]
-    found = CliRunner().invoke(program(), ["schedule", "preview", *options])
+    found = CliRunner().invoke(program(), ["schedule", "preview", *options, *NAMES])
     assert found.exit_code == 0, found.output
     words = kind.words(request_)
     assert words.split(",")[0] in found.output.replace("\n", " ")

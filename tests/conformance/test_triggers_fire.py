@@ -33,7 +33,7 @@ CASE: Final = pytest.mark.parametrize(
 
 def expected(kind: TriggerKind, asked: dict[str, Any]) -> list[int]:
     """The first instants of what was asked for, by the trigger alone."""
-    request: Any = {**EMPTY, **asked}
+    request: Any = {**EMPTY, "tenant": "demo", "schedule_id": "a", **asked}
     if kind.name not in RECURRING:
         once: Any = kind
         return [once.instant_ms(kind.asked(request), T0)]

@@ -5,6 +5,7 @@
     bodies     a body over HTTP: never 500, and what is refused asks for nothing
     cursors    a cursor of a list: 200 or 422, and no other tenant's schedule
     policies   a record of the topic of policies: a policy, or a refusal that says why
+    crons      the text of a cron expression: a rule, or a mistake that says where it is
 
 `limits.py` says how long each input may take, and how much memory may stay.
 """
@@ -21,6 +22,9 @@ from starlette.responses import Response
 
 from belfry.api.json.cursors import question
 from belfry.api.json.queries import ChangeQuery, Conditions, ListQuery
+from belfry.schedules.triggers.cron_text import CronMistake, interval_of, normalized
+from belfry.schedules.triggers.cron_words import words_of
+from belfry.schedules.triggers.expression import Expression
 from belfry.store.lookup import Wanted
 from belfry.tenants.policy import problems
 from belfry.wire.catalogue import MalformedError
@@ -129,10 +133,32 @@ def one_policy(data: bytes) -> None:
         assert decode_policy(encode_policy(policy)) == policy
 
 
+def crons() -> Input:
+    """The text of a cron expression."""
+    return one_cron
+
+
+def one_cron(data: bytes) -> None:
+    """A rule that finds its next time and has words, or a mistake within the text."""
+    text = data.decode(errors="replace")
+    place = 0
+    try:
+        if interval_of(text) is None:
+            Expression(text).next_wall(0)
+            plain = normalized(text, 4711)
+            assert normalized(plain) == plain, text
+            Expression(plain).next_wall(0)
+            assert words_of(plain)
+    except CronMistake as mistake:
+        place = mistake.position
+    assert 0 <= place <= len(text), text
+
+
 DOORS: Final[dict[str, Callable[[], Input]]] = {
     "requests": requests,
     "headers": headers,
     "bodies": bodies,
     "cursors": cursors,
     "policies": policies,
+    "crons": crons,
 }

@@ -11,6 +11,7 @@ shows, from the same `tzdata` wheel.  The rule is docs/schedules.md's:
 
 from __future__ import annotations
 
+from calendar import monthrange
 from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime, timedelta
 from functools import cache
@@ -21,7 +22,17 @@ from zoneinfo import ZoneInfo
 import tzdata
 
 MINUTE = timedelta(minutes=1)
-RANGES = ((0, 59), (0, 23), (1, 31), (1, 12), (0, 7))
+DAY = timedelta(days=1)
+EPOCH = date(1970, 1, 1)
+RANGES = ((0, 59), (0, 23), (1, 31), (1, 12), (0, 7), (1970, 2199))
+WEEKDAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
+MONTHS = (
+    "JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC",
+)  # fmt: skip
+NAMES = {
+    **{name: str(number) for number, name in enumerate(WEEKDAYS)},
+    **{name: str(number) for number, name in enumerate(MONTHS, 1)},
+}
 
 
 class Walked(NamedTuple):
@@ -42,28 +53,58 @@ class Meaning(NamedTuple):
 
 @cache
 def read(text: str) -> Meaning:
-    """An expression of numbers, ranges, lists, ``*`` and steps."""
-    parts = text.split()
-    minute, hour, day, weekday = parts[0], parts[1], parts[2], parts[4]
-    sets = [_field(part, *RANGES[place]) for place, part in enumerate(parts)]
-    minutes = frozenset(h * 60 + m for h in sets[1] for m in sets[0])
-    weekdays = {each % 7 for each in sets[4]}
+    """An expression of five fields, or of seven whose second is 0, without H."""
+    parts = text.upper().split()
+    if len(parts) == 7:
+        assert parts.pop(0) == "0", "the oracle walks by minutes"
+    minute, hour, day, month, weekday = parts[:5]
+    minutes = frozenset(h * 60 + m for h in _field(hour, 1) for m in _field(minute, 0))
+    months, years = _field(month, 3), _field(parts[5] if len(parts) == 6 else "*", 5)
 
     @cache
     def on_day(at: date) -> bool:
-        by_month, by_week = at.day in sets[2], at.isoweekday() % 7 in weekdays
+        by_month = any(_is_day(item, at) for item in day.split(","))
+        by_week = any(_is_weekday(item, at) for item in weekday.split(","))
         both = day.startswith("*") or weekday.startswith("*")
-        return at.month in sets[3] and ((by_month and by_week) if both else (by_month or by_week))
+        found = (by_month and by_week) if both else (by_month or by_week)
+        return found and at.month in months and at.year in years
 
     fixed = not any(sign in minute + hour for sign in "*/")
-    return Meaning(minutes, on_day, fixed, len(sets[1]) == 24)
+    return Meaning(minutes, on_day, fixed, len(_field(hour, 1)) == 24)
 
 
-def _field(part: str, low: int, high: int) -> set[int]:
+def _is_day(item: str, at: date) -> bool:
+    """Whether a day is what an item of the days of a month says."""
+    if not set("LW") & set(item):
+        return at.day in _field(item, 2)
+    last = monthrange(at.year, at.month)[1]
+    body = item.rstrip("W")
+    place = last - int(body[2:] or 0) if body.startswith("L") else int(body or last)
+    if not 1 <= place <= last:
+        return False
+    if not item.endswith("W"):
+        return at.day == place
+    working = [n for n in range(1, last + 1) if at.replace(day=n).isoweekday() < 6]
+    return at.day == min(working, key=lambda n: abs(n - place))
+
+
+def _is_weekday(item: str, at: date) -> bool:
+    """Whether a day is what an item of weekdays says."""
+    name, _, nth = item.partition("#")
+    wanted = {each % 7 for each in _field(name.removesuffix("L") if name != "L" else name, 4)}
+    if at.isoweekday() % 7 not in wanted:
+        return False
+    if nth:
+        return (at - int(nth) * 7 * DAY).month != at.month == (at - (int(nth) - 1) * 7 * DAY).month
+    return not name.endswith("L") or (at + 7 * DAY).month != at.month
+
+
+def _field(part: str, place: int) -> set[int]:
+    low, high = RANGES[place]
     found: set[int] = set()
     for item in part.split(","):
         body, _, step = item.partition("/")
-        start, _, end = body.partition("-")
+        start, _, end = (NAMES.get(each, each) for each in body.partition("-"))
         first = low if body == "*" else int(start)
         last = high if body == "*" or (step and not end) else int(end or start)
         found.update(range(first, last + 1, int(step or 1)))

@@ -37,6 +37,11 @@ EXPRESSIONS = (
     "40/10 1,2 */2 * *",
     "0 2/22 * * *",
     "0-59 2 1-15 * 1",
+    "30 2 15W,L-2,LW * *",
+    "0 0 L-1W,31W * FRIL,SUN#1",
+    "45 1,2 * mar-may,sep-nov SUNL,6#5,SUN#2",
+    "0 30 2,3 * MAR-OCT SUN 2020-2035/2",
+    "0 10/20 * L * * 2021,2024",
 )
 ODD = (
     "Africa/Cairo", "Africa/Casablanca", "America/Havana", "America/Nuuk", "America/Scoresbysund",

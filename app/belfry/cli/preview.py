@@ -26,6 +26,12 @@ _MILLISECOND: Final = timedelta(milliseconds=1)
 Count = Annotated[
     int, typer.Option("--count", "-n", min=1, max=10_000, metavar="N", help="How many to show.")
 ]
+Owner = Annotated[
+    str, typer.Option("--tenant", metavar="TENANT", help="Whose it is to be: H depends on it.")
+]
+Name = Annotated[
+    str, typer.Option("--id", metavar="ID", help="Which schedule it is to be: H depends on it.")
+]
 
 
 def preview(
@@ -34,6 +40,8 @@ def preview(
     when: When,
     bounds: BoundOptions,
     count: Count = 5,
+    tenant: Owner = "",
+    schedule_id: Name = "",
 ) -> None:
     """Show when a rule is due, counted from now, and what to know about it.
 
@@ -47,7 +55,8 @@ def preview(
     check_recurring(bounds, when.recurs)
     if when.zone is not None:
         check_zone(when.zone)
-    request = _request(when, bounds)
+    names = {"tenant": tenant, "schedule_id": schedule_id}
+    request: Any = {**_request(when, bounds), **names}
     now_ms = int(time() * 1000)
     found = previewed(request, now_ms, count, when.zone)
     if isinstance(found, Rejection):
@@ -55,7 +64,7 @@ def preview(
     _print(session, found, when.zone, now_ms)
 
 
-def _request(when: When, bounds: BoundOptions) -> Any:
+def _request(when: When, bounds: BoundOptions) -> dict[str, Any]:
     """The request that a preview stands for."""
     return {
         **EMPTY,

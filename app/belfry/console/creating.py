@@ -41,7 +41,9 @@ async def view(api: Api, request: Request) -> Shown:
 async def preview(api: Api, request: Request) -> Shown:
     """What the rule in the form will do; a rule that cannot be is explained, not refused."""
     fields = await posted(request)
-    return await previewed(api, lambda: rule_of(fields))
+    # H depends on both names, which may not be there yet.
+    names = {"tenant": fields.get("tenant"), "schedule_id": fields.get("id")}
+    return await previewed(api, lambda: rule_of(fields) | names)
 
 
 async def previewed(api: Api, rule: Callable[[], dict[str, Any]]) -> Shown:

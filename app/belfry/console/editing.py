@@ -68,7 +68,7 @@ async def preview(api: Api, request: Request) -> Shown:
         body = _rule(fields, found)
         if "delay_ms" not in body and not WHENS & body.keys():
             body["at"] = _nominal(found)
-        return body
+        return body | {"tenant": tenant, "schedule_id": schedule_id}
 
     return await previewed(api, rule)
 

@@ -103,7 +103,8 @@ async def _preview(api: Api, found: dict[str, Any]) -> dict[str, Any] | None:
         rule = {"at": found["due_at"]}
     else:
         rule = {name: found[name] for name in RULE if found.get(name) is not None}
-        if "interval_ms" in rule:
+        rule |= {name: found[name] for name in ("tenant", "schedule_id")}
+        if "interval_ms" in rule or str(rule.get("cron")).startswith("@every"):
             # An interval counts from its next instant, not from now.
             rule["start_at"] = found.get("scheduled_at") or found["due_at"]
         if found.get("max_fires"):

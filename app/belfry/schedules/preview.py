@@ -22,7 +22,7 @@ from belfry.schedules.triggers.kind import TriggerKind, Warned
 from belfry.schedules.triggers.registry import KINDS, ONE_SHOT
 from belfry.schedules.triggers.zones import END_S, UnknownZone, zone
 
-__all__ = ["MOST", "Occurrence", "Preview", "Warned", "local_time", "preview"]
+__all__ = ["MOST", "Occurrence", "Preview", "Warned", "local_time", "preview", "words_of"]
 
 MOST: Final = 10_000
 # The calendar repeats itself after 400 years, and each day that is passed over costs work.
@@ -83,8 +83,12 @@ def preview(
     if is_cut:
         text = f"Only {len(found)} of {limit} instants are shown: the others are too far to find."
         warnings.append(Warned("cut_short", text))
-    words = kind.words(request) + "".join(_bounds(request))
-    return Preview(words, name, occurrences, warnings)
+    return Preview(words_of(request), name, occurrences, warnings)
+
+
+def words_of(request: Request) -> str:
+    """What a checked request asks for, in English, with its bounds."""
+    return KINDS[request["kind"]].words(request) + "".join(_bounds(request))
 
 
 def _first(

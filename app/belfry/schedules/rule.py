@@ -6,10 +6,11 @@ kinds.  Here the rule is made that a request asks for.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from belfry.schedules.targets import encode_targets, target_of
 from belfry.schedules.triggers import registry
+from belfry.schedules.triggers.cron_text import is_hashed, seed_of
 from belfry.schedules.triggers.encoding import (
     FORMAT,
     READS,
@@ -79,8 +80,19 @@ def rule_of(request: Request) -> Rule:
         overlap=request["overlap"] if recurs else None,
         serial=request["serial"] or None,
         ack_timeout_ms=request["ack_timeout_ms"],
+        seed=_seed(request),
         targets=encode_targets(map(target_of, targets)) if targets else None,
     )
+
+
+def _seed(request: Request) -> int | None:
+    """What the numbers of H follow from, where an expression has one."""
+    text = request["cron"] if request["kind"] == "CRON" else None
+    if text is None or not is_hashed(text):
+        return None
+    # A preview may have no names yet.
+    names: Any = request
+    return seed_of(names.get("tenant", ""), names.get("schedule_id", ""))
 
 
 def awaits(encoded: bytes) -> bool:

@@ -248,6 +248,18 @@ TARGET = {
 }
 
 
+def test_a_rule_is_told_in_english_by_the_names_of_its_schedule(keyed: FastAPI) -> None:
+    asked: Any = {**EMPTY, "tenant": "orders", "schedule_id": "nightly", "kind": "CRON"}
+    rule = rule_of(asked | {"cron": "H(7-7) 2 15W * *", "timezone": "Europe/Paris"})
+    HELD.shelf.add("orders", "nightly", NOW_MS + 1, kind="CRON", extra=encode_rule(rule))
+    client = TestClient(keyed, base_url="http://127.0.0.1:8700", raise_server_exceptions=False)
+    client.headers["authorization"] = f"Bearer {READER}"
+    found = client.get(f"{HOME}/nightly").json()
+    assert found["cron"] == "H(7-7) 2 15W * *"
+    assert found["words"] == "At 02:07, on the weekday nearest the 15th of the month, Europe/Paris"
+    assert client.get(f"{HOME}/a").json()["words"].startswith("Once, at 20")
+
+
 def test_the_next_occurrences_are_shown_to_who_asks_for_them(keyed: FastAPI) -> None:
     HELD.shelf.add(
         "orders", "hourly", NOW_MS + 60_000, kind="EVERY", extra=encode_rule(rule_of(HOURLY))

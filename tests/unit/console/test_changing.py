@@ -76,7 +76,8 @@ def test_a_new_rule_is_previewed_before_it_is_saved(client: TestClient, api: Fak
     assert "&lt;img src=x" in page.text
     method, path, _, body = api.asked[-1]
     assert (method, path) == ("POST", "/v1/preview")
-    assert body == {"cron": "0 9 * * *", "timezone": "Europe/Paris"}
+    names = {"tenant": "t", "schedule_id": "a/b"}
+    assert body == {"cron": "0 9 * * *", "timezone": "Europe/Paris", **names}
 
 
 BULK: Final = {"tenant": "t", "group": "g", "action": "pause", "found_pause": "3", "reason": "why"}

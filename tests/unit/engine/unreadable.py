@@ -23,9 +23,9 @@ KNOWN = (
 
 
 def newer_rule() -> bytes:
-    """A rule with a field that a later release has added: a number in bit 6."""
+    """A rule with a field that a later release has added: a number in bit 7."""
     rule = encode_rule(Rule("EVERY", when=60_000))
-    bits = int.from_bytes(rule[2:4], "big") | 1 << 6
+    bits = int.from_bytes(rule[2:4], "big") | 1 << 7
     return rule[:2] + bits.to_bytes(2, "big") + rule[4:] + bytes(8)
 
 

@@ -35,10 +35,13 @@ from belfry.schedules.targets import (
     MAX_TIMEOUT_MS,
     MAX_URL,
 )
+from belfry.schedules.triggers import rrule_text
 from belfry.schedules.triggers.registry import KINDS
 
 MOST_MS: Final = 2**53
 LONGEST_TEXT: Final = 255
+# A recurrence has lines; each kind's own check may allow less.
+LONGEST_RULE: Final = rrule_text.MAX_TEXT
 
 
 def _instant(given: object) -> object:
@@ -134,7 +137,7 @@ class TargetBody(Strict):
 _WHEN_TYPES: Final[dict[Form, Any]] = {
     Form.INSTANT: Instant | None,
     Form.DURATION: Milliseconds | None,
-    Form.TEXT: Annotated[str, StringConstraints(max_length=LONGEST_TEXT)] | None,
+    Form.TEXT: Annotated[str, StringConstraints(max_length=LONGEST_RULE)] | None,
 }
 if TYPE_CHECKING:
 

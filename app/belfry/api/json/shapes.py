@@ -17,10 +17,11 @@ from belfry.api.auth.access import Principal, Role
 from belfry.client.verdict import Verdict
 from belfry.engine.drained import Drained
 from belfry.schedules.field import Form
-from belfry.schedules.fields import OF_A_RULE, WHEN
+from belfry.schedules.fields import EMPTY, OF_A_RULE, WHEN
 from belfry.schedules.identity import generation_of
 from belfry.schedules.instants import format_instant
 from belfry.schedules.masking import masked_target
+from belfry.schedules.preview import words_of
 from belfry.schedules.rule import Rule, decode_rule, has_targets, targets_in
 from belfry.schedules.targets import records_in
 from belfry.schedules.triggers.kind import TriggerKind
@@ -111,6 +112,7 @@ class UpcomingAnswer(BaseModel):
 class ScheduleAnswer(SummaryAnswer):
     """A schedule with all that it will send."""
 
+    words: str | None = Field(None, description="Its rule in English.")
     key_text: str | None = None
     key_base64: str | None = None
     payload_text: str | None = None
@@ -329,12 +331,29 @@ def _said(kind: TriggerKind, when: int | str | None) -> dict[str, Any]:
     return {kind.field.name: shown}
 
 
+def _words(row: Pending) -> str:
+    """What a schedule's rule says, in English."""
+    rule, kind = decode_rule(row.extra), BY_CODE[row.kind]
+    asked: Any = {
+        **EMPTY,
+        **{name: getattr(rule, name) for name in OF_A_RULE},
+        "tenant": row.tenant.decode(),
+        "schedule_id": row.schedule_id.decode(),
+        "kind": kind.name,
+        kind.field.name: rule.when if kind.recurs else row.when,
+        "jitter_ms": row.jitter_ms,
+    }
+    return words_of(asked)
+
+
 def whole(standing: ScheduleStanding) -> dict[str, Any]:
     """A schedule with everything that it will send."""
     found = summary(standing)
     row = standing.pending
     if row is None:
         return found
+    if "unreadable" not in found:
+        found["words"] = _words(row)
     found |= bytes_json("key", row.key)
     found |= bytes_json("payload", row.payload)
     if row.payload is not None and row.payload[:1] in (b"{", b"["):

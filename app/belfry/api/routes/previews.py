@@ -35,6 +35,8 @@ LOOK_S: Final = 0.1
 class PreviewBody(TriggerBody):
     """A rule, and how much of it to show."""
 
+    tenant: Text | None = Field(None, description="Whose schedule it is to be: H depends on it.")
+    schedule_id: Text | None = Field(None, description="Which one: H depends on it.")
     count: int = Field(10, ge=1, le=1000, description="Instants to show.")
     shown_in: Text | None = Field(
         None, description="IANA zone of the local times; that of `cron` where it has one; UTC."
@@ -85,8 +87,8 @@ def preview_routes(parts: ApiDependencies, callers: Callers) -> APIRouter:
         fields: Any = {
             **EMPTY,
             **{name: getattr(body, name) for name in TRIGGER_FIELDS},
-            "tenant": "preview",
-            "schedule_id": "preview",
+            "tenant": body.tenant or "",
+            "schedule_id": body.schedule_id or "",
             "kind": body.kind_given(),
         }
         found = await _found(request, threads, fields, (int(parts.now_ms()), body))

@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from belfry.schedules.triggers.cron_text import CronMistake
 from belfry.schedules.triggers.encoding import decode_rule, without_targets
-from belfry.schedules.triggers.expression import CronMistake
 from belfry.schedules.triggers.once import Once
 from belfry.schedules.triggers.registry import RECURRING
 from belfry.schedules.triggers.rule import Rule

@@ -1,18 +1,34 @@
 """CRON: instants of a cron expression in a time zone; whole seconds.
 
-What changed clocks do is decided in `clock`, and how an expression is read in `expression`.
+    cron_text     what a text says                 H 9 15W * *  is  37 9 15W * *
+    expression    its times on the wall            15 Jan 09:37, 16 Feb 09:37 …
+    clock         what changed clocks do to them   15 Jan 08:37 UTC …
+    cron_words    the same in English
+
+``@every 90s`` is an interval: its trigger is that of EVERY, and so is its rhythm.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from dataclasses import replace
+from typing import Any, Final
 
 from belfry.schedules.field import Field, Form
 from belfry.schedules.rejections import Rejection
 from belfry.schedules.request import Request
 from belfry.schedules.triggers.clock import clock
-from belfry.schedules.triggers.expression import SHAPE, CronMistake, expression, normalized
+from belfry.schedules.triggers.cron_text import (
+    SHAPE,
+    CronMistake,
+    interval_of,
+    is_hashed,
+    normalized,
+    seed_of,
+)
+from belfry.schedules.triggers.cron_words import words_of
+from belfry.schedules.triggers.every import EVERY, Every
+from belfry.schedules.triggers.expression import expression
 from belfry.schedules.triggers.kind import Recurring, Warned
 from belfry.schedules.triggers.rule import Rule
 from belfry.schedules.triggers.trigger import Trigger, ZonedTrigger
@@ -30,7 +46,7 @@ class Cron(ZonedTrigger):
         super().__init__(rule)
         assert isinstance(rule.when, str), "a checked rule has its expression"
         self._zone_name = rule.timezone or DEFAULT_ZONE
-        self._text = normalized(rule.when)
+        self._text = normalized(rule.when, rule.seed)
         self.expression = expression(self._text)
         self.clock = clock(self._text, self._zone_name)
         self._memo = self.clock.memo
@@ -68,14 +84,22 @@ def cron_problem(request: Request) -> Rejection | None:
     if text is None:
         return Rejection("no_instant", f"Kind CRON needs the field `cron`: {SHAPE}.")
     try:
-        expression(text)
+        if interval_of(text) is None:
+            expression(text)
     except CronMistake as mistake:
         return Rejection(
             "bad_cron",
             f"cron {text[:MAX_SHOWN]!r} cannot be read at character {mistake.position + 1}:"
-            f" {mistake}.",
+            f" {mistake}{'' if str(mistake).endswith('?') else '.'}",
         )
     return None
+
+
+def plain_cron(request: Request) -> str:
+    """The expression of a checked request with numbers in place of H."""
+    fields: Any = request
+    seed = seed_of(fields.get("tenant", ""), fields.get("schedule_id", ""))
+    return normalized(request["cron"] or "", seed)
 
 
 class CronKind(Recurring):
@@ -87,11 +111,12 @@ class CronKind(Recurring):
     field = Field(
         name="cron",
         form=Form.TEXT,
-        doc="CRON: expression of five fields, or six with seconds first.",
+        doc="CRON: expression of five fields, six with seconds first, seven with years last; or an"
+        " alias.",
         header="belfry-cron",
         flag="--cron",
         metavar="EXPRESSION",
-        help='By a cron expression, such as "0 9 * * MON".',
+        help='By a cron expression, such as "0 9 * * MON", "H H(1-5) * * *" or "@every 90s".',
         argument="cron",
         check=cron_problem,
     )
@@ -100,6 +125,9 @@ class CronKind(Recurring):
         {"cron": "*/15 8-18 * * *"},
         {"cron": "30 2 * * *", "timezone": "America/New_York"},
         {"cron": "*/7 * * * * *", "start_at": 1_830_000_000_001, "end_at": 1_830_000_999_999},
+        {"cron": "H H(1-5) 15W,L-2 * *", "timezone": "Asia/Tokyo"},
+        {"cron": "0 30 9 * * FRIL,MON#2 2027-2199"},
+        {"cron": "@every 95s"},
     )
 
     def problem(self, request: Request, now_ms: int) -> Rejection | None:  # noqa: ARG002  # AT's
@@ -108,11 +136,20 @@ class CronKind(Recurring):
 
     def words(self, request: Request) -> str:
         """The expression in English, and its zone."""
-        return f"{_words(request['cron'] or '')}, {request['timezone'] or DEFAULT_ZONE}"
+        interval_ms = interval_of(request["cron"] or "")
+        if interval_ms is not None:
+            fields: Any = {**request, "interval_ms": interval_ms}
+            return EVERY.words(fields)
+        return f"{words_of(plain_cron(request))}, {request['timezone'] or DEFAULT_ZONE}"
 
-    def warnings(self, request: Request, trigger: Trigger, now_ms: int) -> Iterator[Warned]:  # noqa: ARG002  # every kind is asked so
-        """Two days that are one too many, and the next changes of the clock that matter."""
-        assert isinstance(trigger, Cron), "a rule of CRON has the trigger of CRON"
+    def warnings(self, request: Request, trigger: Trigger, now_ms: int) -> Iterator[Warned]:
+        """What H stands for, two days that are one too many, and changes of the clock."""
+        if not isinstance(trigger, Cron):
+            fields: Any = {**request, "interval_ms": interval_of(request["cron"] or "")}
+            yield from EVERY.warnings(fields, trigger, now_ms)
+            return
+        if is_hashed(request["cron"] or ""):
+            yield Warned("hashed", f"{_hashed(request)} here it is {plain_cron(request)}.")
         if trigger.expression.either_day:
             yield Warned(
                 "either_day",
@@ -123,19 +160,16 @@ class CronKind(Recurring):
 
     def trigger(self, rule: Rule) -> Trigger:
         """Expression and zone; raises `CronMistake` or `UnknownZone` where they are not checked."""
+        interval_ms = interval_of(str(rule.when))
+        if interval_ms is not None:
+            return Every(replace(rule, kind=EVERY.name, when=interval_ms))
         return Cron(rule)
 
 
-def _words(text: str) -> str:
-    # The words are for previews, and their package takes long to import.
-    from cron_descriptor import Options, get_description
-
-    options = Options()
-    options.use_24hour_time_format = True
-    try:
-        return str(get_description(normalized(text), options))
-    except Exception:  # noqa: BLE001  # words are a courtesy: the expression itself is right
-        return f"By the expression {text}"
+def _hashed(request: Request) -> str:
+    fields: Any = request
+    text = "H stands for a number that follows from the names of tenant and schedule;"
+    return text if fields.get("schedule_id") else f"{text} for the preview, which has none,"
 
 
 CRON: Final = CronKind()

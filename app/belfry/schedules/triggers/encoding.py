@@ -8,7 +8,8 @@ is the same as it would be if there were no rules.
     1         │ 2 EVERY │ bit set    │ interval start end max late     │ policies  │ size u8, UTF-8
 
 What the kind's own field says is the number of bit 0, or the text of bit 13; the kind tells which.
-A text of more than 255 bytes has bit 14 instead, and a size of two bytes.
+A text of more than 255 bytes has bit 14 instead, and a size of two bytes.  The number of bit 6 is
+what H in an expression of cron follows from.
 
 Frozen numbers: the format, the bits, the codes, also those of the kinds.  Fields lie in the order
 of their bits; a new one takes a free bit: 0-7 are numbers, 8-11 codes, 12-14 texts.  Bit 15 is for
@@ -36,6 +37,7 @@ _NUMBERS: Final = {
     "max_fires": 1 << 3,
     "max_lateness_ms": 1 << 4,
     "ack_timeout_ms": 1 << 5,
+    "seed": 1 << 6,
 }
 _CODES: Final = {"misfire": 1 << 8, "overlap": 1 << 9, "serial": 1 << 10}
 _SYMBOLS: Final[dict[str, tuple[object, ...]]] = {

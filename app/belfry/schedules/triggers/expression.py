@@ -1,67 +1,44 @@
-"""A cron expression, read: what its fields allow, and where it is wrong.
+"""The times on the wall that a cron expression allows, as if no clock were ever changed.
 
-Five fields, or six with seconds first; names, lists, ranges, steps, ``L``, ``LW``, ``#n``, and
-aliases such as ``@daily``.  cronsim reads the fields and knows the days (Debian's meaning: a day of
-month and a day of week that are both given without ``*`` are alternatives).  What is added here is
-the place of a mistake, for cronsim says only in which field it is.
+`cron_text` reads the expression.  Its days depend on how long a month is and on which weekday it
+begins, so a month's days are one of 28 sets of bits, and days are found and counted by months:
+
+    15W,L in a month of 30 days that begins on a Saturday       bit 0 is the 1st
+    .............W..............L    the 14th, for the 15th is a Saturday; the 30th
 """
 
 from __future__ import annotations
 
-import re
 from array import array
 from bisect import bisect_left
-from datetime import UTC, date, datetime
+from collections.abc import Iterator
+from datetime import date
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
-from cronsim import CronSim, CronSimError
-from cronsim.cronsim import FIELD_NAMES, RANGES, Field
+from belfry.schedules.triggers.cron_text import CronFields, read_cron
 
-MAX_TEXT: Final = 200
 DAY_S: Final = 86_400
-# A day that does not come within this many days comes never: 29 February falls on each weekday
-# at least once in 40 years.
-HORIZON_DAYS: Final = 50 * 366
-# What is remembered, of expressions and of the days of each: whoever previews many rules for many
-# years must not fill a worker's memory.  An expression with its days and instants takes some 20 kB.
+# A day that does not come within so many years comes never: 29 February falls on each weekday at
+# least once in 40 years.
+HORIZON_YEARS: Final = 50
+# What is remembered: whoever previews many rules for many years must not fill a worker's memory.
+# An expression with its days and instants takes some 20 kB.
 MOST_KEPT: Final = 4_096
-MOST_DAYS: Final = 64
-ALIASES: Final = {
-    "@YEARLY": "0 0 1 1 *",
-    "@ANNUALLY": "0 0 1 1 *",
-    "@MONTHLY": "0 0 1 * *",
-    "@WEEKLY": "0 0 * * 0",
-    "@DAILY": "0 0 * * *",
-    "@MIDNIGHT": "0 0 * * *",
-    "@HOURLY": "0 * * * *",
-}
-SHAPE: Final = (
-    'five fields, minute hour day-of-month month day-of-week, such as "0 9 * * MON" or'
-    ' "*/15 8-18 * * *", or six with seconds first, or an alias such as @daily'
-)
-_ALLOWED: Final = {
-    Field.SECOND: "0-59",
-    Field.MINUTE: "0-59",
-    Field.HOUR: "0-23",
-    Field.DAY: "1-31, L for the last day or LW for the last one from Monday to Friday",
-    Field.MONTH: "1-12 or JAN-DEC",
-    Field.DOW: "0-7 or SUN-SAT, 5L for the last Friday, MON#2 for the second Monday",
-}
-# No day, and what is said of those that were not looked for.
-UNKNOWN: Final = -1
-_WORD: Final = re.compile(r"\S+")
 _UNIX_DAY_ORDINAL: Final = date(1970, 1, 1).toordinal()
 _LAST_DAY: Final = date.max.toordinal() - _UNIX_DAY_ORDINAL - 366
-_ANY: Final = datetime(2000, 1, 1, tzinfo=UTC)
+_LENGTHS: Final = (0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+_THURSDAY: Final = 4
+_SATURDAY: Final = 6
 
 
-class CronMistake(ValueError):
-    """An expression that cannot be read; `position` is the character where, counted from 0."""
+class Month(NamedTuple):
+    """A month: year, number, its first day counted from 1970-01-01, and how many it has."""
 
-    def __init__(self, reason: str, position: int) -> None:
-        super().__init__(reason)
-        self.position = position
+    year: int
+    number: int
+    first: int
+    size: int
 
 
 class Expression:
@@ -73,17 +50,20 @@ class Expression:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        sim = _parsed(text)
-        self._sim = sim
-        hours, minutes = sorted(sim.hours), sorted(sim.minutes)
+        fields = self._fields = read_cron(text)
+        hours, minutes = sorted(fields.hours), sorted(fields.minutes)
         self._minutes = array("H", (hour * 60 + minute for hour in hours for minute in minutes))
-        self._seconds = array("H", sorted(sim.seconds))
+        self._seconds = array("H", sorted(fields.seconds))
         self.per_day = len(self._minutes) * len(self._seconds)
         self.every_hour = len(hours) == 24
-        self.either_day = not sim.day_and
-        self.fixed = not set("*/").intersection(sim.parts[1] + sim.parts[2])
-        self._every_day = sim.parts[3] == sim.parts[5] == "*" and len(sim.months) == 12
-        self._next_days: dict[int, int | None] = {}
+        self.either_day = fields.either_day
+        self.fixed = fields.fixed
+        self._every_day = fields.every_day
+        # The days of months of one size that begin on one weekday, a bit each.
+        self._days_of: dict[tuple[int, int], int] = {}
+        # The month that was looked at last, for the next day is mostly in it: its first day, the
+        # one after its last, and its days.  One value, since partitions share an expression.
+        self._looked_at = (0, 0, 0)
 
     def next_wall(self, wall: int) -> int | None:
         """The first allowed wall second from this one on, or None."""
@@ -114,8 +94,7 @@ class Expression:
         (first, from_second), (last, to_second) = divmod(start, DAY_S), divmod(end, DAY_S)
         before = self._rank(from_second) if self.on_day(first) else 0
         within = self._rank(to_second) if to_second and self.on_day(last) else 0
-        days = last - first if self._every_day else sum(map(self.on_day, range(first, last)))
-        return days * self.per_day + within - before
+        return self._count_days(first, last) * self.per_day + within - before
 
     def ends_of_day(self, day: int) -> tuple[int, int]:
         """First and last wall second of a day that is allowed."""
@@ -125,30 +104,62 @@ class Expression:
         """Whether a day, counted from 1970-01-01, is allowed."""
         if self._every_day:
             return True
-        at = date.fromordinal(_UNIX_DAY_ORDINAL + day)
-        return at.month in self._sim.months and self._sim.match_day(at)
+        first, _, days = self._around(day)
+        return bool(days >> (day - first) & 1)
 
-    def _next_day(self, day: int) -> int | None:
-        known = self._next_days.get(day, UNKNOWN)
-        if known != UNKNOWN:
-            return known
-        if len(self._next_days) >= MOST_DAYS:
-            self._next_days.clear()
-        found = self._next_days[day] = self._search_day(day)
+    def _around(self, day: int) -> tuple[int, int, int]:
+        """First day and end of the month of a day, and which of its days are allowed."""
+        found = self._looked_at
+        if not found[0] <= day < found[1]:
+            month = month_of(day)
+            found = month.first, month.first + month.size, self._days(month)
+            self._looked_at = found
         return found
 
-    def _search_day(self, day: int) -> int | None:
-        last = min(day + HORIZON_DAYS, _LAST_DAY)
-        while day <= last:
-            at = date.fromordinal(_UNIX_DAY_ORDINAL + day)
-            if at.month not in self._sim.months:
-                year, month = divmod(at.year * 12 + at.month, 12)
-                day = date(year, month + 1, 1).toordinal() - _UNIX_DAY_ORDINAL
-            elif self._sim.match_day(at):
-                return day
-            else:
-                day += 1
+    def _days(self, month: Month) -> int:
+        """The allowed days of a month, bit 0 its first."""
+        fields = self._fields
+        if month.number not in fields.months or (fields.years and month.year not in fields.years):
+            return 0
+        begins = (month.first + _THURSDAY) % 7
+        found = self._days_of.get((month.size, begins))
+        if found is None:
+            found = self._days_of[month.size, begins] = _days_of(fields, month.size, begins)
+        return found
+
+    def _next_day(self, day: int) -> int | None:
+        if self._every_day:
+            return day if day <= _LAST_DAY else None
+        if day > _LAST_DAY:
+            return None
+        first, _, days = self._around(day)
+        days >>= day - first
+        found = day + (days & -days).bit_length() - 1 if days else self._in_later_month(day)
+        return None if found is None or found > _LAST_DAY else found
+
+    def _in_later_month(self, day: int) -> int | None:
+        """The first allowed day in a month after the one of this day."""
+        month = month_of(day)
+        last_year = max(self._fields.years, default=month.year + HORIZON_YEARS)
+        while month.year <= last_year and month.first <= _LAST_DAY:
+            month = _following(month)
+            days = self._days(month)
+            if days:
+                return month.first + (days & -days).bit_length() - 1
         return None
+
+    def _count_days(self, first: int, end: int) -> int:
+        """How many days from `first` to `end` (exclusive) are allowed."""
+        if self._every_day or end <= first:
+            return end - first
+        month = month_of(first)
+        days = self._days(month) >> (first - month.first)
+        total = days.bit_count()
+        while month.first + month.size < end:
+            month = _following(month)
+            days = self._days(month)
+            total += days.bit_count()
+        return total - (days >> (end - max(first, month.first))).bit_count()
 
     def _rank(self, second: int) -> int:
         """How many allowed seconds of a day lie before this one."""
@@ -170,62 +181,50 @@ def expression(text: str) -> Expression:
     return Expression(text)
 
 
-def normalized(text: str) -> str:
-    """The same expression in one spelling: upper case, single blanks, aliases written out."""
-    upper = " ".join(text.upper().split())
-    return ALIASES.get(upper, upper)
+def month_of(day: int) -> Month:
+    """The month of a day, counted from 1970-01-01."""
+    at = date.fromordinal(_UNIX_DAY_ORDINAL + day)
+    return Month(at.year, at.month, day - at.day + 1, _size(at.year, at.month))
 
 
-def _parsed(text: str) -> CronSim:
-    if len(text) > MAX_TEXT:
-        raise CronMistake(f"it has {len(text)} characters; at most {MAX_TEXT} are read", MAX_TEXT)
-    words = list(_WORD.finditer(text))
-    if words and words[0].group().startswith("@"):
-        return CronSim(_alias(text, words), _ANY)
-    if len(words) not in (5, 6):
-        where = words[6].start() if len(words) > 6 else len(text)
-        raise CronMistake(f"it has {len(words)} fields; give {SHAPE}", where)
-    try:
-        return CronSim(text, _ANY)
-    except CronSimError:
-        for field, word in zip(Field if len(words) == 6 else list(Field)[1:], words, strict=True):
-            _check(field, word)
-        # Each field is fine, so it is the only thing that cronsim checks across fields.
-        day = words[-3]
-        raise CronMistake(f"no month that it names has a day {day.group()}", day.start()) from None
+def _following(month: Month) -> Month:
+    year, number = (month.year + 1, 1) if month.number == 12 else (month.year, month.number + 1)
+    return Month(year, number, month.first + month.size, _size(year, number))
 
 
-def _alias(text: str, words: list[re.Match[str]]) -> str:
-    meaning = normalized(text)
-    if meaning.startswith("@"):
-        names = ", ".join(name.lower() for name in ALIASES)
-        raise CronMistake(f"{text.strip()!r} is no alias: {names} are", words[0].start())
-    return meaning
+def _size(year: int, number: int) -> int:
+    leaps = number == 2 and year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+    return _LENGTHS[number] + leaps
 
 
-def _check(field: Field, word: re.Match[str]) -> None:
-    """Find the item of a field that cannot be read, and say where it stands."""
-    at = word.start()
-    for item in word.group().split(","):
-        try:
-            field.parse(item.upper())
-        except CronSimError:
-            raise CronMistake(_fault(field, item), at) from None
-        at += len(item) + 1
+def _days_of(fields: CronFields, size: int, begins: int) -> int:
+    """The allowed days of a month of `size` days that begins on a weekday (Sunday 0), as bits."""
+    by_month = sum({1 << day - 1 for day in _by_number(fields, size, begins) if 1 <= day <= size})
+    weekdays = fields.weekdays
+    by_week = 0
+    for day in range(1, size + 1):
+        weekday = (begins + day - 1) % 7
+        is_last = day + 7 > size and weekday in weekdays.last
+        if is_last or weekday in weekdays.each or (weekday, (day + 6) // 7) in weekdays.nth:
+            by_week |= 1 << day - 1
+    return by_month | by_week if fields.either_day else by_month & by_week
 
 
-def _fault(field: Field, item: str) -> str:
-    shown = f"{item!r} is no {FIELD_NAMES[field]}" if item else f"a {FIELD_NAMES[field]} is missing"
-    hint = ""
-    if item == "?":
-        hint = "; write * for any"
-    elif re.fullmatch(r"[0-9]+-[0-9]+", item) and _backwards(field, item):
-        start, end = item.split("-")
-        most, least = max(RANGES[field]), min(RANGES[field])
-        hint = f"; a range goes upwards, so write {start}-{most},{least}-{end}"
-    return f"{shown}: {_ALLOWED[field]}{hint}"
+def _by_number(fields: CronFields, size: int, begins: int) -> Iterator[int]:
+    """Days by their numbers, and by their distance from the month's end."""
+    days = fields.days
+    yield from days.days
+    yield from (size - each for each in days.from_end)
+    near = days.nearest | {size - each for each in days.nearest_from_end}
+    for day in near:
+        if 1 <= day <= size:
+            yield _nearest(day, size, (begins + day - 1) % 7)
 
 
-def _backwards(field: Field, item: str) -> bool:
-    start, end = (int(each) for each in item.split("-"))
-    return end < start and start in RANGES[field] and end in RANGES[field]
+def _nearest(day: int, size: int, weekday: int) -> int:
+    """The day from Monday to Friday of the same month that is nearest to this one."""
+    if weekday == _SATURDAY:
+        return day - 1 if day > 1 else day + 2
+    if weekday == 0:
+        return day + 1 if day < size else day - 2
+    return day

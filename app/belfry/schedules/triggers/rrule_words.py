@@ -51,24 +51,24 @@ def _rule(rule: Recurrence) -> str:
 
 def _days(rule: Recurrence) -> Iterator[str]:
     if rule.months:
-        yield f"in {_list(_MONTHS[each - 1] for each in rule.months)}"
+        yield f"in {listed_in_words(_MONTHS[each - 1] for each in rule.months)}"
     if rule.weeks:
-        yield f"in week {_list(map(_counted, rule.weeks))}"
+        yield f"in week {listed_in_words(map(_counted, rule.weeks))}"
     if rule.year_days:
-        yield f"on day {_list(map(_counted, rule.year_days))} of the year"
+        yield f"on day {listed_in_words(map(_counted, rule.year_days))} of the year"
     if rule.month_days:
-        yield f"on day {_list(map(_counted, rule.month_days))} of the month"
+        yield f"on day {listed_in_words(map(_counted, rule.month_days))} of the month"
     if rule.days:
         numbered = (f"{_nth(nth)}{_DAYS[day]}" for nth, day in rule.days)
-        yield f"on {_list(numbered)}"
+        yield f"on {listed_in_words(numbered)}"
 
 
 def _times(rule: Recurrence) -> Iterator[str]:
     for name, numbers in (("hour", rule.hours), ("minute", rule.minutes), ("second", rule.seconds)):
         if numbers:
-            yield f"at {name} {_list(map(str, numbers))}"
+            yield f"at {name} {listed_in_words(map(str, numbers))}"
     if rule.positions:
-        places = _list(_place(each) for each in rule.positions)
+        places = listed_in_words(ordinal(each) for each in rule.positions)
         yield f"only the {places} of each {_UNITS[rule.freq]}"
 
 
@@ -80,10 +80,10 @@ def _ends(rule: Recurrence) -> Iterator[str]:
 
 
 def _nth(nth: int) -> str:
-    return f"the {_place(nth)} " if nth else ""
+    return f"the {ordinal(nth)} " if nth else ""
 
 
-def _place(nth: int) -> str:
+def ordinal(nth: int) -> str:
     """``1st``, ``last``, ``2nd to last``."""
     if nth == -1:
         return "last"
@@ -95,11 +95,11 @@ def _place(nth: int) -> str:
 
 
 def _counted(number: int) -> str:
-    return str(number) if number > 0 else f"{_place(number)}"
+    return str(number) if number > 0 else f"{ordinal(number)}"
 
 
 def _moments(moments: tuple[Moment, ...]) -> str:
-    return _list(_moment(each) for each in sorted(moments))
+    return listed_in_words(_moment(each) for each in sorted(moments))
 
 
 def _moment(moment: Moment) -> str:
@@ -107,8 +107,11 @@ def _moment(moment: Moment) -> str:
     return f"{at:%Y-%m-%d}" if moment.is_date else f"{at:%Y-%m-%d %H:%M:%S}{'Z' * moment.in_utc}"
 
 
-def _list(items: Iterator[str] | map[str]) -> str:
+def listed_in_words(items: Iterator[str] | map[str]) -> str:
+    """``a, b and c``; a long list is cut."""
     found = list(items)
+    if not found:
+        return ""
     if len(found) > MOST_SHOWN:
         return f"{', '.join(found[: MOST_SHOWN - 1])} and {len(found) - MOST_SHOWN + 1} others"
     return " and ".join(filter(None, (", ".join(found[:-1]), found[-1])))

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from datetime import timedelta, timezone
 from itertools import islice
+from typing import Any
 
 import pytest
 
+from belfry.schedules.fields import EMPTY
 from belfry.schedules.instants import format_instant, parse_instant
-from belfry.schedules.rule import Rule
-from belfry.schedules.triggers import trigger_by
+from belfry.schedules.rule import Rule, encode_rule, rule_of
+from belfry.schedules.triggers import trigger_by, trigger_of
 from belfry.schedules.triggers.clock import Clock
 from belfry.schedules.triggers.cron import Cron
+from belfry.schedules.triggers.cron_text import interval_of, normalized, read_cron, seed_of
 from belfry.schedules.triggers.expression import expression
 from belfry.schedules.triggers.trigger import Trigger
 from belfry.schedules.triggers.zones import Zone
@@ -99,6 +102,28 @@ def dues(text: str, zone: str, start: str, count: int) -> list[str]:
         ("0 0 29 2 *", "UTC", "2027-01-01T00:00Z", ["2028-02-29T00:00", "2032-02-29T00:00"]),
         ("0 0 * feb sun#5", "UTC", "2027-01-01T00:00Z", ["2032-02-29T00:00", "2060-02-29T00:00"]),
         ("@Weekly", "UTC", "2027-01-01T00:00Z", ["2027-01-03T00:00", "2027-01-10T00:00"]),
+        # Nearest days from Monday to Friday: never in another month, never a day that is not there.
+        ("0 0 15W * *", "UTC", "2027-05-01T00:00Z", ["2027-05-14T00:00", "2027-06-15T00:00",
+                                                     "2027-07-15T00:00", "2027-08-16T00:00"]),
+        ("0 0 1W * *", "UTC", "2027-05-01T00:00Z", ["2027-05-03T00:00", "2027-06-01T00:00"]),
+        ("0 0 31W * *", "UTC", "2027-07-01T00:00Z", ["2027-07-30T00:00", "2027-08-31T00:00",
+                                                     "2027-10-29T00:00"]),
+        ("0 0 28W 2 *", "UTC", "2027-01-01T00:00Z", ["2027-02-26T00:00", "2028-02-28T00:00"]),
+        ("0 0 L-2 * *", "UTC", "2028-01-30T00:00Z", ["2028-02-27T00:00", "2028-03-29T00:00"]),
+        ("0 0 L-30 * *", "UTC", "2027-02-01T00:00Z", ["2027-03-01T00:00", "2027-05-01T00:00"]),
+        ("0 0 L-1W * *", "UTC", "2027-01-01T00:00Z", ["2027-01-29T00:00", "2027-02-26T00:00",
+                                                      "2027-03-30T00:00"]),
+        ("0 0 l-2,10w * *", "UTC", "2027-01-01T00:00Z", ["2027-01-11T00:00", "2027-01-29T00:00",
+                                                         "2027-02-10T00:00", "2027-02-26T00:00"]),
+        ("0 0 * * fril", "UTC", "2027-01-01T00:00Z", ["2027-01-29T00:00", "2027-02-26T00:00"]),
+        ("0 0 * * MON#1,7L", "UTC", "2027-01-01T00:00Z", ["2027-01-04T00:00", "2027-01-31T00:00"]),
+        # Seven fields: years at the end; they need not be soon.
+        ("0 0 0 1 1 * 2040-2050/5", "UTC", "2027-01-01T00:00Z", [
+            "2040-01-01T00:00", "2045-01-01T00:00", "2050-01-01T00:00"]),
+        ("30 0 0 29 2 * 2101-2199", "UTC", "2027-01-01T00:00Z", ["2104-02-29T00:00:30.000Z"]),
+        ("0 0 12 * * * *", "UTC", "2027-01-01T00:00Z", ["2027-01-01T12:00", "2027-01-02T12:00"]),
+        ("0 30 2 * * * 2027", PARIS, "2027-03-28T00:00Z", ["2027-03-28T01:00",
+                                                           "2027-03-29T00:30"]),
     ],
 )  # fmt: skip
 def test_vectors(text: str, zone: str, start: str, found: list[str]) -> None:
@@ -120,6 +145,61 @@ def test_the_end_is_inclusive() -> None:
     assert cron("0 9 * * *", end_at=nine).first_ms(nine - 1) == nine
     assert cron("0 9 * * *", end_at=nine - 1).first_ms(nine - 1) is None
     assert cron("0 9 * * *", end_at=nine).after_ms(nine) is None
+
+
+def test_years_end_a_schedule() -> None:
+    new_year = parse_instant("2040-01-01T00:00:00Z")
+    assert cron("0 0 0 1 1 * 2040").first_ms(0) == new_year
+    assert cron("0 0 0 1 1 * 2040").after_ms(new_year) is None
+    assert cron("0 0 0 1 1 * 2040").latest_ms(0, new_year + 10**12) == (new_year, 1)
+    assert cron("0 0 0 29 2 * 2041-2043").first_ms(0) is None
+
+
+def test_h_is_a_number_that_follows_from_the_schedule_alone() -> None:
+    """Frozen: another number would move schedules that are at rest."""
+    seed = seed_of("demo", "report")
+    assert seed == 41009361406919553
+    assert normalized("h h * * *", seed) == "23 17 * * *"
+    assert normalized("H/15 * * * *", seed) == "8-59/15 * * * *"
+    assert normalized("H(0-29)/10,H(30-59) h(1-5) * jan THU", seed) == ("3-29/10,53 1 * JAN THU")
+    assert normalized("H H H H H H *", seed) == "23 23 17 17 7 6 *"
+    assert normalized("@hourly") == "0 * * * *"
+
+
+def test_steps_of_h_stay_in_its_range() -> None:
+    """A first step that is the range's last number is the only one."""
+    for number in range(200):
+        minutes = read_cron(normalized("H(0-29)/30 * * * *", seed_of("demo", str(number)))).minutes
+        assert len(minutes) == 1
+        assert max(minutes) <= 29
+
+
+@pytest.mark.parametrize("text", ["H H H H H", "H(58-59) H/23 H(28-28) H/12 H/7", "H H H H H H *"])
+def test_h_stays_in_its_range_and_spreads(text: str) -> None:
+    found = {normalized(text, seed_of("demo", f"id-{number}")) for number in range(300)}
+    assert all(read_cron(each) for each in found)
+    assert len(found) > 100 or "(" in text
+
+
+def test_a_schedule_keeps_its_number_and_shares_its_clock() -> None:
+    def ruled(schedule_id: str, text: str) -> Rule:
+        asked: Any = {**EMPTY, "tenant": "demo", "schedule_id": schedule_id, "kind": "CRON"}
+        return rule_of(asked | {"cron": text})
+
+    rule = ruled("report", "H * * * *")
+    assert trigger_of(encode_rule(rule)).first_ms(0) == 23 * 60_000
+    assert trigger_by(rule).same_cadence(cron("23 * * * *"))
+    assert not trigger_by(rule).same_cadence(trigger_by(ruled("other", "H * * * *")))
+    assert ruled("report", "0 0 * MAR THU").seed is None
+
+
+def test_an_interval_has_the_rhythm_of_every() -> None:
+    found = trigger_by(Rule("CRON", when="@Every 1m30s", start_at=5))
+    assert found.same_cadence(trigger_by(Rule("EVERY", 90_000, start_at=5)))
+    assert found.first_ms(0) == 5
+    assert found.after_ms(5) == 90_005
+    assert interval_of("@every PT5M") == 300_000
+    assert interval_of("@hourly") is None
 
 
 def test_what_never_comes() -> None:

@@ -1,0 +1,62 @@
+"""Cron expressions that cannot be read: where, why, what is allowed, what was meant."""
+
+from __future__ import annotations
+
+import pytest
+
+from belfry.schedules.triggers.cron_text import CronMistake, interval_of, normalized, read_cron
+from belfry.schedules.triggers.cron_words import words_of
+
+
+@pytest.mark.parametrize(
+    ("text", "character", "says", "hint"),
+    [
+        ("0 25 * * *", 3, "'25' is no hour: 0-23", ""),
+        ("0 9 * * MONDAY-FRI", 9, "no day-of-week: 0-7 or SUN-SAT", "; did you mean MON-FRI?"),
+        ("0 9 * * 1,THUR", 11, "'THUR' is no day-of-week", "; did you mean THU?"),
+        ("0 9 * FEBUARY *", 7, "no month: 1-12 or JAN-DEC", "; did you mean FEB?"),
+        ("0 9 * * FRI-MON", 9, "'FRI-MON'", "; a range goes upwards, so write FRI-SAT,SUN-MON"),
+        ("5-1 * * * *", 1, "'5-1' is no minute", "; a range goes upwards, so write 5-59,0-1"),
+        ("0 0 ? * *", 5, "'?' is no day-of-month", "; write * for any"),
+        ("0 0 * * L", 9, "'L' is no day-of-week", "; did you mean 6L, the last Saturday?"),
+        ("0 0 32W * *", 5, "15W for the day from Monday to Friday that is nearest", ""),
+        ("0 0 H(5-40) * *", 5, "no day-of-month", "such as H(1-28) or H/2"),
+        ("0 9 1,,2 * *", 7, "a day-of-month is missing", ""),
+        ("0 0 0 1 1 * 27", 13, "'27' is no year: 1970-2199", ""),
+        ("0 0 31W 4,6 *", 5, "no month that it names has a day 31W", ""),
+        ("0 0 L-29 2 *", 5, "no month that it names has a day L-29", ""),
+        ("* * * *", 8, "it has 4 fields; give five fields", "@every 90s"),
+        ("* * * * * * * *", 15, "it has 8 fields", ""),
+        ("@dayly", 1, "'@dayly' is no alias: @yearly,", "; did you mean @daily?"),
+    ],
+)
+def test_mistakes(text: str, character: int, says: str, hint: str) -> None:
+    with pytest.raises(CronMistake) as caught:
+        read_cron(text)
+    assert caught.value.position + 1 == character
+    assert says in str(caught.value)
+    assert str(caught.value).endswith(hint)
+
+
+@pytest.mark.parametrize("text", ["@every", "@every 90", "@every x", "@EVERY 0s", "@every 101000d"])
+def test_intervals_that_are_none(text: str) -> None:
+    with pytest.raises(CronMistake, match="give a duration of 1 ms to 100 years with its unit"):
+        interval_of(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("0 9 15W * *", "At 09:00, on the weekday nearest the 15th of the month"),
+        ("0 9 L-3 * *", "At 09:00, on the 4th to last day of the month"),
+        ("0 9 L-3W * *", "At 09:00, on the weekday nearest the 4th to last day of the month"),
+        ("0 9 1,L 5 *", "At 09:00, on the 1st and the last day of the month, only in May"),
+        ("0 9 * * MON#2,5L", "At 09:00, on the last Friday and the 2nd Monday of the month"),
+        ("0 9 L * FRI", "At 09:00, on the last day of the month, or on every Friday"),
+        ("0 0 9 L * * 2040-2050", "At 09:00, on the last day of the month, 2040 through 2050"),
+        ("0 9 * * WED", "At 09:00, only on Wednesday"),
+        ("0 0 9 * * MON-FRI 2027", "At 09:00, Monday through Friday, only in 2027"),
+    ],
+)  # fmt: skip
+def test_words(text: str, words: str) -> None:
+    assert words_of(normalized(text)) == words
