@@ -21,6 +21,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, date, datetime, timedelta
 from itertools import pairwise
+from types import FrameType
 from typing import Any, Final
 
 from dateutil.rrule import rruleset, rrulestr  # type: ignore[import-untyped,unused-ignore]
@@ -32,6 +33,7 @@ LONG: Final = ("YEARLY", "MONTHLY", "WEEKLY", "DAILY")
 SHORT: Final = ("HOURLY", "MINUTELY", "SECONDLY")
 # dateutil walks to the year 9999 for a rule that never matches.
 PATIENCE_S: Final = 0.04
+AGAIN_S: Final = 0.005
 
 
 class TooLong(Exception):
@@ -133,10 +135,13 @@ def times_up_to(text: str, start: datetime, last: datetime) -> set[datetime]:
 
 @contextmanager
 def patience() -> Iterator[None]:
-    """Raise `TooLong` when it is used up."""
+    """Raise `TooLong` when it is used up, in a line of dateutil; a callback of the collector would
+    swallow it, and is let go on."""
 
-    def over(*_: object) -> None:
-        raise TooLong
+    def over(_number: int, frame: FrameType | None) -> None:
+        if frame is not None and "dateutil" in frame.f_code.co_filename:
+            raise TooLong
+        signal.setitimer(signal.ITIMER_VIRTUAL, AGAIN_S)
 
     before = signal.signal(signal.SIGVTALRM, over)
     signal.setitimer(signal.ITIMER_VIRTUAL, PATIENCE_S)
