@@ -100,7 +100,9 @@ def silent_port() -> Iterator[str]:
 def test_who_waits_too_long_is_told(
     kafka: str, tmp_path: Path, unique: Callable[[str], str]
 ) -> None:
-    """After the limit requests are refused, not lost; no number of them holds up others for longer.
+    """After the limit requests are refused, not lost; no number of them holds up others at all.
+
+    What shows the same name waits behind them, for the limit at most, since order asks for that.
 
     A batch used to wait for all of its ids at once, and forgot the first answers meanwhile: five
     records kept a partition's requests waiting for ever.
@@ -121,9 +123,12 @@ def test_who_waits_too_long_is_told(
                 value = framing.prefix(100 + number) + request_body("t", "x", at=begun_ms)
                 site.send(value, key=b"t")
             begun_ms = now_ms()
-            site.ask("t", "at once", at=begun_ms, payload=b"at once")
-            _, at_once = site.wait_fired("t", 2)
+            site.ask("u", "at once", at=begun_ms, payload=b"at once")
+            site.ask("t", "behind them", at=begun_ms, payload=b"behind them")
+            (at_once,) = site.wait_fired("u", 1)
             assert at_once.timestamp_ms - begun_ms < ON_TIME_MS
+            _, behind = site.wait_fired("t", 2)
+            assert behind.timestamp_ms - begun_ms < 1_500 + ON_TIME_MS + 2_000
             refused = site.rejected()
             codes = {each.header("belfry-error-code") for each in refused}
             assert (len(refused), codes) == (46, {b"schema_unavailable"})
