@@ -5,30 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import asdict
-from time import monotonic, time
+from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from belfry.cli.help import Program
-from belfry.cli.options import seconds
+from belfry.cli.options import ago, seconds
 from belfry.cli.session import Session, with_session
 from belfry.cli.shown import instant_json, plain
-from belfry.schedules.instants import parse_duration, parse_instant
 
 if TYPE_CHECKING:
     from belfry.audit.reading import AuditFilter, AuditReader
     from belfry.wire.audit import AuditEvent
 
 DAY: Final = "24h"
-
-
-def _since(text: str) -> int:
-    """An instant, or how long ago: epoch milliseconds."""
-    try:
-        return int(time() * 1000) - parse_duration(text)
-    except ValueError:
-        return parse_instant(text)
 
 
 Tenant = Annotated[
@@ -45,7 +36,7 @@ Since = Annotated[
     int,
     typer.Option(
         "--since",
-        parser=_since,
+        parser=ago,
         metavar="WHEN",
         help="From then on: 2h, 7d, or an instant in RFC 3339.",
     ),
@@ -54,7 +45,7 @@ FollowedSince = Annotated[
     int | None,
     typer.Option(
         "--since",
-        parser=_since,
+        parser=ago,
         metavar="WHEN",
         help="Begin then: 2h, 7d, or an instant in RFC 3339.  [default: now]",
     ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, make_dataclass
+from time import time
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -25,6 +26,14 @@ _SECONDS: Final = re.compile(r"[0-9]+(\.[0-9]+)?")
 def seconds(text: str) -> float:
     """A time to wait: plain numbers are seconds, as everywhere on a command line."""
     return float(text) if _SECONDS.fullmatch(text) else parse_duration(text) / 1000
+
+
+def ago(text: str) -> int:
+    """An instant, or how long ago it was: epoch milliseconds."""
+    try:
+        return int(time() * 1000) - parse_duration(text)
+    except ValueError:
+        return parse_instant(text)
 
 
 def _interval(text: str) -> int:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from belfry.cli.failures import CommandError, Exit, WrongUse
+from belfry.cli.options import ago
 from belfry.cli.session import Session, with_session
 from belfry.cli.shown import instant_json
-from belfry.schedules.instants import parse_duration, parse_instant
 
 if TYPE_CHECKING:
     from belfry.canary.objectives import Measured, Report
@@ -21,19 +21,11 @@ SWITCH: Final = "BELFRY_CANARY_INTERVAL_MS=10000 on all workers"
 QUIET_MS: Final = 600_000
 
 
-def _when(text: str) -> int:
-    """An instant, or how long ago: epoch milliseconds."""
-    try:
-        return int(time() * 1000) - parse_duration(text)
-    except ValueError:
-        return parse_instant(text)
-
-
 Since = Annotated[
     int | None,
     typer.Option(
         "--since",
-        parser=_when,
+        parser=ago,
         metavar="WHEN",
         help="From then on: 2h, 7d, or an instant in RFC 3339.  [default: the month, in UTC]",
     ),
@@ -42,7 +34,7 @@ Until = Annotated[
     int | None,
     typer.Option(
         "--until",
-        parser=_when,
+        parser=ago,
         metavar="WHEN",
         help="Up to then.  [default: half a minute ago]",
     ),

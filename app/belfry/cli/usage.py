@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
-from time import time
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from belfry.cli.failures import CommandError, Exit
+from belfry.cli.options import ago
 from belfry.cli.session import Session
 from belfry.cli.shown import instant_json, plain
-from belfry.schedules.instants import parse_duration, parse_instant
 
 if TYPE_CHECKING:
     from belfry.client.kafka import Cluster
@@ -27,14 +26,6 @@ REQUEST_S: Final = 10.0
 HOUR_MS: Final = 3_600_000
 
 
-def _when(text: str) -> int:
-    """An instant, or how long ago: epoch milliseconds."""
-    try:
-        return int(time() * 1000) - parse_duration(text)
-    except ValueError:
-        return parse_instant(text)
-
-
 Metered = Annotated[
     str | None, typer.Argument(metavar="[TENANT]", help="The tenant; all unless given.")
 ]
@@ -42,7 +33,7 @@ Since = Annotated[
     int,
     typer.Option(
         "--since",
-        parser=_when,
+        parser=ago,
         metavar="WHEN",
         help="Hours that begin then or later: 2h, 7d, or an instant in RFC 3339.",
     ),
@@ -51,7 +42,7 @@ Until = Annotated[
     int | None,
     typer.Option(
         "--until",
-        parser=_when,
+        parser=ago,
         metavar="WHEN",
         help="Hours that end by then.  [default: all that are over]",
     ),

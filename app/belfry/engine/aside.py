@@ -72,16 +72,16 @@ class Split(NamedTuple):
     decided: dict[int, Rejection | Unread]
 
 
-class Room:
+class AsideRoom:
     """How much is set aside, in requests and bytes, by lane and by account."""
 
     def __init__(self) -> None:
         self._records: Counter[bytes] = Counter()
         self._bytes: Counter[bytes] = Counter()
 
-    def copy(self) -> Room:
+    def copy(self) -> AsideRoom:
         """The same, to count on."""
-        other = Room()
+        other = AsideRoom()
         other._records, other._bytes = self._records.copy(), self._bytes.copy()
         return other
 
@@ -132,7 +132,7 @@ class Aside:
         self._undo = undo
         self._forwards_to = forwards_to
         self._lanes: dict[bytes, deque[Waits]] = {}
-        self._room = Room()
+        self._room = AsideRoom()
         for name, row in store.between(ASIDE_PREFIX, ASIDE_END):
             waits = decode_aside(name, row)
             # Earlier releases had one lane for all whose tenant was not known.

@@ -117,7 +117,7 @@ class AskingLane:
         return None
 
 
-class Turn(NamedTuple):
+class Lookup(NamedTuple):
     """One lookup: for whom, and of what."""
 
     lane: AskingLane
@@ -255,7 +255,7 @@ class Lookups:
                     self._heard(turn, reading, for_ever=not isinstance(answer, Missing))
                 self._changed.notify_all()
 
-    def _take(self) -> Turn | None:
+    def _take(self) -> Lookup | None:
         """The next thing to ask for, when there is one; None at the end."""
         with self._changed:
             while not self._closing:
@@ -268,9 +268,9 @@ class Lookups:
                 self._changed.wait(0.1 if wanted else None)
         return None
 
-    def _next(self, now: float) -> Turn | None:
+    def _next(self, now: float) -> Lookup | None:
         """Whose turn it is: doubted lanes come last, and who was served longest ago first."""
-        found: tuple[tuple[bool, float, float], Turn] | None = None
+        found: tuple[tuple[bool, float, float], Lookup] | None = None
         for lane in self._lanes.values():
             if not self._has_room(lane, now):
                 continue
@@ -279,7 +279,7 @@ class Lookups:
                 continue
             reference = lane.next(now)
             if reference is not None:
-                found = rank, Turn(lane, reference)
+                found = rank, Lookup(lane, reference)
         return None if found is None else found[1]
 
     def _has_room(self, lane: AskingLane, now: float) -> bool:
@@ -290,7 +290,7 @@ class Lookups:
         doubted_out = sum(each.out for each in self._lanes.values() if each.doubted)
         return not lane.out and now >= lane.again_at and doubted_out < THREADS // 2
 
-    def _goes_out(self, turn: Turn, now: float) -> None:
+    def _goes_out(self, turn: Lookup, now: float) -> None:
         lane, want = turn.lane, turn.lane.wants[turn.reference]
         want.out, want.begun = now, now if want.begun is None else want.begun
         lane.served = self._served[lane.account] = self._went_out = now
@@ -301,7 +301,7 @@ class Lookups:
         lane.out -= 1
         self._out[lane.account] -= 1
 
-    def _missed(self, turn: Turn, why: str) -> None:
+    def _missed(self, turn: Lookup, why: str) -> None:
         now, lane = self._clock(), turn.lane
         want = lane.wants.pop(turn.reference)
         want.out, want.missed, want.not_before = None, True, now + AGAIN_S
@@ -316,7 +316,7 @@ class Lookups:
         if self._unanswered == DOUBTS:
             log.warning("the schema registry does not answer", reason=why)
 
-    def _heard(self, turn: Turn, reading: Reading, *, for_ever: bool) -> None:
+    def _heard(self, turn: Lookup, reading: Reading, *, for_ever: bool) -> None:
         if self._unanswered >= DOUBTS:
             log.warning("the schema registry answers again")
         self._unanswered = turn.lane.misses = 0
