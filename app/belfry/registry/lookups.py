@@ -271,8 +271,9 @@ class Lookups:
     def _next(self, now: float) -> Lookup | None:
         """Whose turn it is: doubted lanes come last, and who was served longest ago first."""
         found: tuple[tuple[bool, float, float], Lookup] | None = None
+        doubted_out = sum(lane.out for lane in self._lanes.values() if lane.doubted)
         for lane in self._lanes.values():
-            if not self._has_room(lane, now):
+            if not self._has_room(lane, doubted_out, now):
                 continue
             rank = lane.doubted, self._served.get(lane.account, -inf), lane.served
             if found is not None and found[0] <= rank:
@@ -282,12 +283,11 @@ class Lookups:
                 found = rank, Lookup(lane, reference)
         return None if found is None else found[1]
 
-    def _has_room(self, lane: AskingLane, now: float) -> bool:
+    def _has_room(self, lane: AskingLane, doubted_out: int, now: float) -> bool:
         if not lane.wants or self._out[lane.account] >= _at_once(lane.account):
             return False
         if not lane.doubted:
             return True
-        doubted_out = sum(each.out for each in self._lanes.values() if each.doubted)
         return not lane.out and now >= lane.again_at and doubted_out < THREADS // 2
 
     def _goes_out(self, turn: Lookup, now: float) -> None:

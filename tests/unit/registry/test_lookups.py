@@ -9,6 +9,7 @@ from threading import Event, Lock
 from typing import Any
 from unittest.mock import MagicMock
 
+import pytest
 from confluent_kafka.schema_registry.error import SchemaRegistryError
 
 from belfry.engine.claims import STRANGER
@@ -23,6 +24,7 @@ from belfry.registry.lookups import (
     STRANGERS_AT_ONCE,
     THREADS,
     WANTED_S,
+    AskingLane,
     Lookups,
 )
 from belfry.schedules.rejections import Rejection
@@ -195,6 +197,24 @@ def test_lanes_in_doubt_leave_half_of_the_threads_to_others() -> None:
         registry.prompt, registry.answer = {7}, OURS
         found.ask(OTHER, 7)
         soon(lambda: found.answer(OTHER, 7))
+
+
+def test_the_next_is_found_in_one_pass_of_the_lanes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is looked for under the lock that all partitions ask under."""
+    looks = [0]
+
+    def counted(lane: AskingLane) -> bool:
+        looks[0] += 1
+        return lane.misses >= DOUBTS
+
+    monkeypatch.setattr(AskingLane, "doubted", property(counted))
+    asked = Lookups(Registry(OURS), 10.0, clock=lambda: 0.0)
+    for number in range(200):
+        asked.ask(b"tenant-%d" % number, number)
+    for lane in asked._lanes.values():
+        lane.misses, lane.again_at = DOUBTS, 1.0
+    assert asked._next(0.0) is None
+    assert looks[0] <= 3 * 200
 
 
 def test_who_was_served_longest_ago_comes_next() -> None:
