@@ -193,7 +193,7 @@ class PartitionRunner:
         engine = owned.engine
         # The claim is also the first measurement of the clock, which needs a look at it before.
         self._guarded_ms()
-        new = owned.new_settings, owned.new_identity, owned.new_statement, owned.strays
+        new = owned.new_settings, owned.new_identity, owned.new_statement, owned.unclosed_rows
         while not self._commit(engine, engine.claim(*new)):
             if self._stopping.wait(PAUSE_AFTER_ERROR_S):
                 raise Stopped
@@ -234,7 +234,7 @@ class PartitionRunner:
         position = owned.engine.position
         if not owned.intake.reached(position):
             return False
-        if owned.inlets is not None and not owned.inlets.caught_up:
+        if owned.tenant_inputs is not None and not owned.tenant_inputs.caught_up:
             # What tenants' own topics hold is handed over first, behind what was the end.
             return False
         return owned.intake.fresh(position, self._clock.monotonic_ms())
@@ -355,8 +355,8 @@ class PartitionRunner:
         self._pace.committed(len(effects.fired), now_ms - started_ms)
         self.failures.committed()
         self.leasing.appended_ms = receipt.appended_ms
-        if self.owned is not None and self.owned.inlets is not None:
-            self.owned.inlets.begin()
+        if self.owned is not None and self.owned.tenant_inputs is not None:
+            self.owned.tenant_inputs.begin()
         if receipt.appended_ms is not None:
             self._guard.probed(
                 int(receipt.sent_ms),

@@ -17,7 +17,7 @@ from typing import Final
 
 import structlog
 
-from belfry.group.failure_detector import FailureDetector, Patience
+from belfry.group.failure_detector import FailureDetector, Timeouts
 from belfry.group.heartbeat_watch import HeartbeatWatch
 from belfry.kafka.partition_log import AheadOfLog, LostRange, OutOfRange
 from belfry.partitions.opener import PartitionOpener
@@ -54,7 +54,7 @@ class Standby:
         self._opener = opener
         self._clock = opener.clock
         self._alarm = alarm
-        self._watched: tuple[Patience, HeartbeatWatch | None] | None = None
+        self._watched: tuple[Timeouts, HeartbeatWatch | None] | None = None
         self._warm: Warm | None = None
         self._stopping = Flag()
         self._flushed_ms = 0.0
@@ -65,9 +65,9 @@ class Standby:
         """Begin to follow."""
         self._thread.start()
 
-    def watch(self, patience: Patience | None, heartbeats: HeartbeatWatch | None = None) -> None:
+    def watch(self, timeouts: Timeouts | None, heartbeats: HeartbeatWatch | None = None) -> None:
         """Tell when the owner has been silent for so long; None: leave that to the group."""
-        self._watched = None if patience is None else (patience, heartbeats)
+        self._watched = None if timeouts is None else (timeouts, heartbeats)
 
     @property
     def warm(self) -> bool:
@@ -143,8 +143,8 @@ class Standby:
             watched = self._watched
             if watched is None:
                 continue
-            patience, heartbeats = watched
-            detector.follow(heartbeats, patience)
+            timeouts, heartbeats = watched
+            detector.follow(heartbeats, timeouts)
             if self._silent(warm, detector):
                 self.silent = True
                 return
@@ -187,7 +187,7 @@ class Standby:
         if detector.wants_look(now_ms):
             try:
                 end = self._opener.log_ends.end(
-                    self._opener.outlets.changelog, self.partition, LOOK_S
+                    self._opener.output_topics.changelog, self.partition, LOOK_S
                 )
             except ConnectionError:
                 detector.unanswered(self._clock.monotonic_ms())

@@ -34,11 +34,11 @@ RESIGN_EVERY_S: Final = 0.05
 class Upkeep:
     """When what is due, for one partition; instants are monotonic milliseconds.
 
-    `beat_ms` is the longest time between two commits.
+    `idle_commit_ms` is the longest time between two commits.
     """
 
     def __init__(self, guard: ClockGuard, leasing: Leasing) -> None:
-        self.beat_ms = HEARTBEAT_MS
+        self.idle_commit_ms = HEARTBEAT_MS
         self._guard = guard
         self._leasing = leasing
         self._swept_ms = self._beaten_ms = self._flushed_ms = 0.0
@@ -86,11 +86,11 @@ class Upkeep:
         """The longest time in seconds until there is something to do here."""
         if owned.resigning is not None and owned.resigning.under_way:
             return RESIGN_EVERY_S
-        return self.beat_ms / 1000
+        return self.idle_commit_ms / 1000
 
     def _wants_manifest(self, owned: Owned, now_ms: float) -> bool:
-        if now_ms - self._beaten_ms >= self.beat_ms or self._guard.wants_probe(int(now_ms)):
+        if now_ms - self._beaten_ms >= self.idle_commit_ms or self._guard.wants_probe(int(now_ms)):
             return True
         if self._leasing.wants_commit(owned.producer.lease):
             return True
-        return owned.inlets is not None and owned.inlets.wanted
+        return owned.tenant_inputs is not None and owned.tenant_inputs.wanted

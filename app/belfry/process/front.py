@@ -51,7 +51,7 @@ class Front:
         settings = opener.settings
         self._opener = opener
         self._parts = parts
-        self._desk = RequestClient(settings, frames, opener.tenants.secret_of)
+        self._request_client = RequestClient(settings, frames, opener.tenants.secret_of)
         self._directory = Directory(group, settings.http_advertised_url or "")
         self._history = Follower(
             settings,
@@ -76,7 +76,7 @@ class Front:
 
     def committed(self, events: Sequence[LifecycleEvent]) -> None:
         """Outcomes that a partition of this worker has committed: HTTP need not read them back."""
-        self._desk.committed(events)
+        self._request_client.committed(events)
         self._canary.committed(events)
 
     def is_asked(self) -> bool:
@@ -97,7 +97,7 @@ class Front:
         self._thread.join()
         self._history.stop()
         self._canary.stop()
-        self._desk.stop()
+        self._request_client.stop()
 
     def _owned(self) -> list[int]:
         """Homes that this worker owns and takes requests in for."""
@@ -111,15 +111,15 @@ class Front:
     def _retention_ms(self, tenant: bytes) -> int:
         known = self._opener.tenants.known(tenant)
         if known is not None:
-            return known.terms.policy.history_ms
-        terms = self._opener.policies.terms_of(tenant.decode(errors="replace"))
-        return HISTORY_MS if terms is None else terms.policy.history_ms
+            return known.effective.policy.history_ms
+        effective = self._opener.policies.effective_of(tenant.decode(errors="replace"))
+        return HISTORY_MS if effective is None else effective.policy.history_ms
 
     def _open(self) -> None:
         assert self._holdings is not None
         while not self._stopping.is_set():
             try:
-                self._desk.start()
+                self._request_client.start()
             except BelfryError as error:
                 log.warning("HTTP takes no requests yet", reason=str(error))
                 self._stopping.wait(AGAIN_S)
@@ -129,7 +129,12 @@ class Front:
 
     def _opened(self, holdings: Holdings) -> Open:
         return Open(
-            self._desk, holdings, self._directory, self._history, self._policies, self._kept
+            self._request_client,
+            holdings,
+            self._directory,
+            self._history,
+            self._policies,
+            self._kept,
         )
 
 

@@ -55,7 +55,7 @@ class Recovered:
     # Where the changelog ended: nothing of the new owner lies before it.
     end: int = 0
     # Keys of rows in the changelog that are no state, and that the next manifest would count.
-    strays: tuple[bytes, ...] = ()
+    unclosed_rows: tuple[bytes, ...] = ()
 
 
 def _keeps(_unable: bool) -> bool:
@@ -107,11 +107,11 @@ class TakeOver:
             self._moved(Event.FENCED)
             self._failpoint("R2")
             try:
-                strays = self._finish(replay, changelog)
+                unclosed_rows = self._finish(replay, changelog)
             except (Damaged, HoleInChangelog, LostRange) as error:
                 rows = self._rebuilt(rows, changelog, error)
                 replay = self._catch_up(rows, changelog)
-                strays = self._finish(replay, changelog)
+                unclosed_rows = self._finish(replay, changelog)
             self._evidence.check(replay)
         except BaseException:
             rows.close()
@@ -131,7 +131,7 @@ class TakeOver:
             row,
             lent_ms,
             changelog.position,
-            strays,
+            unclosed_rows,
         )
 
     def _open(
@@ -184,17 +184,17 @@ class TakeOver:
         end = self._fenced_end(changelog)
         self._reading.end = end
         self._read(replay, changelog, end)
-        strays: tuple[bytes, ...] = ()
-        if replay.loose and changelog.sieve.may_be_copies(replay.loose):
-            first = replay.loose[0]
-            strays = replay.leave_loose()
+        unclosed_rows: tuple[bytes, ...] = ()
+        if replay.unclosed and changelog.sieve.may_be_copies(replay.unclosed):
+            first = replay.unclosed[0]
+            unclosed_rows = replay.leave_unclosed()
             log.error(
                 "rows without a manifest are left: copies of what was rolled back",
-                first_offset=first, rows=len(strays),
+                first_offset=first, rows=len(unclosed_rows),
                 to_do="find out who else may write to the changelog, and take the right away",
             )  # fmt: skip
         replay.finish(self._now())
-        return strays
+        return unclosed_rows
 
     def _read(self, replay: Replay, changelog: PartitionLog, end: int) -> None:
         for messages in changelog.read_until(end, READ_RECORDS):
