@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
-from threading import Event, Thread
 from typing import Final
 
 import structlog
@@ -38,6 +37,7 @@ from belfry.delivery.work import (
     metered,
     work_of,
 )
+from belfry.host.background import Background
 from belfry.host.clock import SystemClock
 from belfry.host.passing import PassThrough, all_pass, at_once
 from belfry.kafka.record_headers import headers_of
@@ -93,8 +93,8 @@ class Dispatcher:
         self._told = told
         self._results: SimpleQueue[tuple[WorkId, Work, Answer]] = SimpleQueue()
         self._senders = Senders(settings, sender, lambda *result: self._results.put(result))
-        self._stopping = Event()
-        self._thread = Thread(target=self._run, name="belfry-deliveries", daemon=True)
+        self._thread = Background("deliveries", self._membership, log, "deliveries stumbled")
+        self._stopping = self._thread.stopping
         self._faults = LimitedLogger(log, clock=lambda: clock.monotonic_ms() / 1000)
         self._most = settings.webhook_in_flight
         self._delivery_log: DeliveryLog | None = None
@@ -119,38 +119,36 @@ class Dispatcher:
 
     def stop(self) -> None:
         """Finish what is under way, for a few seconds, and leave."""
-        self._stopping.set()
-        if self._thread.is_alive():
-            self._thread.join()
+        self._thread.stop()
         self._senders.stop()
 
     @property
     def alive(self) -> bool:
         """Whether it runs, or was not started yet."""
-        return self._thread.ident is None or self._thread.is_alive()
+        return self._thread.alive or not self._thread.begun
 
     # -- the thread ------------------------------------------------------------------------------
 
-    def _run(self) -> None:
-        while not self._stopping.is_set():
-            delivery_log = None
-            try:
-                delivery_log = self._delivery_log = DeliveryLog(
-                    self._settings, self._assigned, self._revoked
-                )
-                delivery_log.open()
-                while not self._stopping.is_set():
-                    self._turn(delivery_log)
-                self._finish(delivery_log)
-            except Exception as error:  # noqa: BLE001  # whatever it is, Kafka has the state
-                self._faults.warning(
-                    "term ended", "deliveries start over from what is committed", cause=str(error)
-                )
-            finally:
-                self.ready = False
-                self._forget()
-                self._close(delivery_log)
-            self._stopping.wait(PAUSE_AFTER_ERROR_S)
+    def _membership(self) -> None:
+        """From joining the group to the first failure, or to the end."""
+        delivery_log = None
+        try:
+            delivery_log = self._delivery_log = DeliveryLog(
+                self._settings, self._assigned, self._revoked
+            )
+            delivery_log.open()
+            while not self._stopping.is_set():
+                self._turn(delivery_log)
+            self._finish(delivery_log)
+        except Exception as error:  # noqa: BLE001  # whatever it is, Kafka has the state
+            self._faults.warning(
+                "term ended", "deliveries start over from what is committed", cause=str(error)
+            )
+        finally:
+            self.ready = False
+            self._forget()
+            self._close(delivery_log)
+        self._stopping.wait(PAUSE_AFTER_ERROR_S)
 
     def _close(self, delivery_log: DeliveryLog | None) -> None:
         self._delivery_log = None

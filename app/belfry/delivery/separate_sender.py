@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import pickle
 import subprocess
-from threading import Event, Lock, Thread
+from threading import Lock
 from typing import Any, Final
 
 import orjson
@@ -29,6 +29,7 @@ from belfry.delivery.references import References
 from belfry.delivery.sender_input import SenderInput
 from belfry.delivery.sender_process import read_frame
 from belfry.delivery.work import Work
+from belfry.host.background import Background
 from belfry.settings import DeliverySettings, plain
 
 STOP_S: Final = 5.0
@@ -61,11 +62,11 @@ class SeparateSender:
         self._lock = Lock()
         self._under_way: dict[int, tuple[WorkId, Work]] = {}
         self._number = 0
-        self._stopping = Event()
         self._crashes: dict[tuple[str, int], int] = {}
         self._child: Any = None
         self._sender_input: Any = None
-        self._thread = Thread(target=self._run, name="belfry-sender-process", daemon=True)
+        self._thread = Background("sender-process", self._turn, log, "the sender stumbled")
+        self._stopping = self._thread.stopping
 
     def start(self) -> None:
         """Begin to wait for work."""
@@ -124,15 +125,15 @@ class SeparateSender:
 
     # -- the thread ------------------------------------------------------------------------------
 
-    def _run(self) -> None:
-        while not self._stopping.is_set():
-            child = self._child
-            if not child.stdout.closed:
-                with child.stdout:
-                    self._listen(child)
-                self._suspect()
-            if not self._stopping.is_set():
-                self._replace(child)
+    def _turn(self) -> None:
+        """Listen to one child until it ends, and start another."""
+        child = self._child
+        if not child.stdout.closed:
+            with child.stdout:
+                self._listen(child)
+            self._suspect()
+        if not self._stopping.is_set():
+            self._replace(child)
 
     def _listen(self, child: Any) -> None:
         """Take answers until there are none any more."""

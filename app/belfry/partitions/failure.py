@@ -91,7 +91,7 @@ class Failures:
         """A step was committed: whatever failed before, this worker can do its work."""
         self.since_ms, self._left = None, False
 
-    def was_barred(self) -> bool:
+    def was_blocked(self) -> bool:
         """Whether the last term ended with a topic that may not be written to; said once."""
         blocked, self._blocked = self._blocked, False
         return blocked

@@ -11,14 +11,13 @@ enough (`failure_detector.py`) tells so and ends; its `Owners` then promote it, 
 from __future__ import annotations
 
 from collections.abc import Callable
-from threading import Event as Flag
-from threading import Thread
 from typing import Final
 
 import structlog
 
 from belfry.group.failure_detector import FailureDetector, Timeouts
 from belfry.group.heartbeat_watch import HeartbeatWatch
+from belfry.host.background import END, Background
 from belfry.kafka.partition_log import AheadOfLog, LostRange, OutOfRange
 from belfry.partitions.opener import PartitionOpener
 from belfry.partitions.term import Warm
@@ -56,10 +55,13 @@ class Standby:
         self._alarm = alarm
         self._watched: tuple[Timeouts, HeartbeatWatch | None] | None = None
         self._warm: Warm | None = None
-        self._stopping = Flag()
         self._flushed_ms = 0.0
         self._log = log.bind(partition=partition)
-        self._thread = Thread(target=self._run, name=f"belfry-standby-{partition}", daemon=True)
+        self._thread = Background(
+            f"standby-{partition}", self._turn, self._log, "a standby stumbled"
+        )
+        self._thread.last = self._tell_of_silence
+        self._stopping = self._thread.stopping
 
     def start(self) -> None:
         """Begin to follow."""
@@ -77,7 +79,7 @@ class Standby:
     @property
     def alive(self) -> bool:
         """Whether the thread runs."""
-        return self._thread.is_alive()
+        return self._thread.alive
 
     def ask_to_stop(self) -> None:
         """Stop soon; several are asked before the first is waited for."""
@@ -91,28 +93,29 @@ class Standby:
 
     def hand_over(self) -> Warm | None:
         """Stop following and give what there is away; None where nothing usable is open."""
-        self._stopping.set()
-        if self._thread.is_alive():
-            self._thread.join()
+        self._thread.stop()
         warm, self._warm = self._warm, None
         return warm
 
-    def _run(self) -> None:
-        while not self._stopping.is_set() and not self.silent:
-            try:
-                self._follow()
-            except (AheadOfLog, OutOfRange, Contradiction) as error:
-                # This copy may be the only one of what the log has lost: whoever takes the
-                # partition over looks closer.
-                self._drop(str(error))
-            except (Damaged, HoleInChangelog, LostRange) as error:
-                self._drop(str(error))
-                self._opener.forget(self.partition, str(error))
-            except UnknownFormat as error:
-                # Only another version can go on with this partition, so nothing is thrown away.
-                self._drop(str(error))
-            except Exception as error:  # noqa: BLE001  # whatever it is, the changelog has it all
-                self._drop(f"{type(error).__name__}: {error}")
+    def _turn(self) -> object:
+        """Open the copy and follow, to the first failure or to the owner's silence."""
+        try:
+            self._follow()
+        except (AheadOfLog, OutOfRange, Contradiction) as error:
+            # This copy may be the only one of what the log has lost: the next owner of the
+            # partition looks closer.
+            self._drop(str(error))
+        except (Damaged, HoleInChangelog, LostRange) as error:
+            self._drop(str(error))
+            self._opener.forget(self.partition, str(error))
+        except UnknownFormat as error:
+            # Only another version can go on with this partition, so nothing is thrown away.
+            self._drop(str(error))
+        except Exception as error:  # noqa: BLE001  # whatever it is, the changelog has it all
+            self._drop(f"{type(error).__name__}: {error}")
+        return END if self.silent else None
+
+    def _tell_of_silence(self) -> None:
         if self.silent:
             self._log.warning("the owner is silent")
             self._alarm(self.partition)

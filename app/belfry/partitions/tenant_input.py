@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from threading import Event, Thread
+from threading import Event
 from typing import Any, Final
 
 import structlog
@@ -22,6 +22,7 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from belfry.engine.effects import STEP_BYTES, Effects
 from belfry.engine.forward import TenantInput, forward_requests
+from belfry.host.background import END, Background
 from belfry.host.clock import SystemClock
 from belfry.host.passing import PassThrough, at_once
 from belfry.kafka.batch_reader import BatchReader
@@ -86,7 +87,7 @@ class TenantInputs:
             log.bind(partition=home), clock=lambda: means.clock.monotonic_ms() / 1000
         )
         self._stopping = Event()
-        self._thread: Thread | None = None
+        self._thread: Background | None = None
         self._ended_ms = 0.0
         self._read_once = False
 
@@ -98,7 +99,7 @@ class TenantInputs:
     @property
     def wanted(self) -> bool:
         """Whether there is something to read and nobody reads it: `begin` after a commit."""
-        if self._stopping.is_set() or (self._thread is not None and self._thread.is_alive()):
+        if self._stopping.is_set() or (self._thread is not None and self._thread.alive):
             return False
         now_ms = self._means.clock.monotonic_ms()
         rested = self._thread is None or now_ms - self._ended_ms >= AGAIN_MS
@@ -107,9 +108,8 @@ class TenantInputs:
     def begin(self) -> None:
         """Read; called when a commit has just shown that the partition is owned here."""
         if self.wanted:
-            self._thread = Thread(
-                target=self._run, name=f"belfry-tenant-inputs-{self._home}", daemon=True
-            )
+            name = f"tenant-inputs-{self._home}"
+            self._thread = Background(name, self._read, log, "tenants' topics not read")
             self._thread.start()
 
     def ask_to_stop(self) -> None:
@@ -124,7 +124,8 @@ class TenantInputs:
 
     # -- the thread ------------------------------------------------------------------------------
 
-    def _run(self) -> None:
+    def _read(self) -> object:
+        """Read to the first failure, or to the end."""
         reading = None
         try:
             reading = TenantInputReading(self._home, self._means, self._log)
@@ -140,6 +141,7 @@ class TenantInputs:
             self._ended_ms = self._means.clock.monotonic_ms()
             if reading is not None:
                 reading.close()
+        return END
 
 
 class TenantInputReading:
