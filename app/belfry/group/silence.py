@@ -2,8 +2,8 @@
 
 An owner whose heartbeats do not tell shows a sign of life in its changelog every few hundred
 milliseconds: a committed step, or an open transaction that grows.  A standby that sees none for
-`timeout_ms` may fence it and fire: the fence makes that safe, and timeouts only decides how often
-it is done for nothing.  So silence counts from the last sign of life, and anew whenever the broker
+`timeout_ms` may fence it and fire: the fence makes that safe, and the time-out only decides how
+often it is done for nothing.  So silence counts from the last sign of life, and anew whenever the broker
 did not answer promptly or this process itself was not there to look.
 """
 
@@ -38,7 +38,7 @@ class Silence:
         self._quiet_since_ms = now_ms
 
     def wants_look(self, now_ms: float) -> bool:
-        """Whether to ask the broker where the log ends: a third into the timeouts and after."""
+        """Whether to ask the broker where the log ends: a third into the time-out and after."""
         quiet_ms = now_ms - self._quiet_since_ms
         return quiet_ms >= self.timeout_ms / 3 and now_ms - self._looked_ms >= self.look_every_ms
 

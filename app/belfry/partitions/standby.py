@@ -6,6 +6,17 @@ knows the cluster.  Then only what the owner wrote last is left to be read.
 
 Where the owner shows signs of life by agreement (`watch`), a standby that hears none for long
 enough (`failure_detector.py`) tells so and ends; its `Owners` then promote it, ahead of the group.
+
+An example.  The group drops a dead worker after 10 s; its standby need not wait for that:
+
+    W1, owner     step ─ step ─ killed
+    W2, standby   row ── row ─── (0.9 s without a heartbeat) ─ fences ─ reads the rest ─ fires
+    group         W1 owns ·························································· W2 owns
+    time          0.0           0.3                          1.2       1.3              10.3 s
+
+If W1 was only slow, it is fenced in the same way: its next commit is refused, and it gives up.  The
+group still assigns the partition to W1, so W1 takes it back after a session, and the standby waits
+twice as long the next time.
 """
 
 from __future__ import annotations

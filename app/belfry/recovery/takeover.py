@@ -7,6 +7,16 @@ fires twice.  So does an end that a stranger's open transaction holds back: afte
 waited for until the log can be read as a whole (`FencedEnd`).  Local state that is holed is set
 aside and rebuilt from the changelog; what the changelog itself cannot tell consistently stops the
 partition.  A standby's work (`Warm`) makes the catch-up short and changes nothing else.
+
+An example.  W1 owns the partition and sleeps amid a step; W2 takes over:
+
+    W1   manifest 41 ─ fires A ─ sleeps ················ wakes ─ EndTxn: refused, W1 gives up
+    W2                          reads to 41 ─ fences ─ asks for the end ─ reads ─ fires A
+    log  … 41 │ A's row, open                  │ marker: A's row is rolled back │ claim 42 │ …
+
+The fence rolls W1's transaction back, and the marker lies in the log before the end that W2 asks
+for.  So W2 reads that A is still due, and fires it: once, since readers never see W1's record.  Had
+W2 asked for the end first, W1 could have woken in between and committed A behind that end.
 """
 
 from __future__ import annotations
