@@ -3,8 +3,8 @@
 An owner whose heartbeats do not tell shows a sign of life in its changelog every few hundred
 milliseconds: a committed step, or an open transaction that grows.  A standby that sees none for
 `timeout_ms` may fence it and fire: the fence makes that safe, and the time-out only decides how
-often it is done for nothing.  So silence counts from the last sign of life, and anew whenever the broker
-did not answer promptly or this process itself was not there to look.
+often it is done for nothing.  So silence counts from the last sign of life, and anew whenever the
+broker did not answer promptly or this process itself was not there to look.
 """
 
 from __future__ import annotations
