@@ -1,0 +1,1 @@
+"""What files of YAML declare, and how it differs from what is there."""

@@ -1,0 +1,131 @@
+"""A set of objects that files declare: policies by tenant, schedules by tenant and id.
+
+    set: shop                 # names the set
+    kept_in: shop             # the tenant that keeps the record of what the set has made
+    tenants:
+      shop:
+        policy: {delivery: ENVELOPE, max_pending: 100000}
+        schedules:
+          report/daily: {cron: "0 9 * * MON-FRI", timezone: Europe/Paris, payload: report}
+
+Several files, and several documents of one, are one set; each says whose.  An object stands in one
+place alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from belfry.declared.policy_entries import DeclaredPolicy, declared_policy
+from belfry.declared.schedule_entries import DeclaredSchedule, declared_schedule
+from belfry.declared.set_record import RECORDS
+from belfry.declared.yaml_lines import Complaints, Entry, documents, unknown
+from belfry.schedules.request import schedule_id_problem, tenant_problem
+
+_TOP: Final = ("set", "kept_in", "tenants")
+_TENANT: Final = ("policy", "schedules")
+
+
+@dataclass(slots=True)
+class Declaration:
+    """All objects of a set: policies by tenant, schedules by tenant and id."""
+
+    name: str = ""
+    kept_in: str = ""
+    policies: dict[str, DeclaredPolicy] = field(default_factory=dict)
+    schedules: dict[tuple[str, str], DeclaredSchedule] = field(default_factory=dict)
+
+
+def declaration(files: Iterable[tuple[str, str]]) -> Declaration:
+    """What files (name and text) declare; `BadDeclaration` tells all that is wrong with them."""
+    reading = _Reading()
+    for file, text in files:
+        for document in documents(file, text, reading.complaints):
+            reading.document(document)
+    if not reading.documents:
+        reading.complaints.lines.append("no document declares anything: give set and kept_in")
+    reading.complaints.check()
+    return reading.found
+
+
+class _Reading:
+    """Documents that are read one after the other into one declaration."""
+
+    def __init__(self) -> None:
+        self.found = Declaration()
+        self.complaints = Complaints()
+        self.documents = 0
+        self._places: dict[tuple[str, ...], Entry] = {}
+
+    def document(self, at: Entry) -> None:
+        if at.is_empty:
+            return
+        self.documents += 1
+        parts = {each.name: each for each in at.entries(self.complaints, "document")}
+        for name, each in parts.items():
+            if name not in _TOP:
+                self.complaints.add(each, name, unknown(name, _TOP))
+        if at.is_mapping:
+            self._head(at, parts)
+        if "tenants" in parts:
+            for tenant in parts["tenants"].entries(self.complaints, "tenants"):
+                self._tenant(tenant)
+
+    def _head(self, at: Entry, parts: dict[str, Entry]) -> None:
+        for name, attribute in (("set", "name"), ("kept_in", "kept_in")):
+            if name not in parts:
+                self.complaints.add(at, name, "is missing: every document says whose set it is")
+                continue
+            value = str(parts[name].value())
+            wrong = tenant_problem(value)
+            before = getattr(self.found, attribute)
+            if wrong is not None:
+                self.complaints.add(
+                    parts[name], name, f"takes what a tenant's name does: {value!r}"
+                )
+            elif before and before != value:
+                self.complaints.add(parts[name], name, f"is {value!r}, and was {before!r} before")
+            setattr(self.found, attribute, value)
+
+    def _tenant(self, at: Entry) -> None:
+        tenant = str(at.name)
+        wrong = tenant_problem(tenant)
+        if wrong is not None:
+            self.complaints.add(at, f"tenants.{tenant}", wrong.reason)
+            return
+        for each in at.entries(self.complaints, tenant):
+            if each.name == "policy":
+                self._policy(tenant, each)
+            elif each.name == "schedules":
+                for schedule in each.entries(self.complaints, f"{tenant}.schedules"):
+                    self._schedule(tenant, schedule)
+            else:
+                self.complaints.add(each, f"{tenant}.{each.name}", unknown(each.name, _TENANT))
+
+    def _policy(self, tenant: str, at: Entry) -> None:
+        path = f"{tenant}.policy"
+        if self._is_first(at, path, (tenant,)):
+            found = declared_policy(tenant, at, path, self.complaints)
+            if found is not None:
+                self.found.policies[tenant] = found
+
+    def _schedule(self, tenant: str, at: Entry) -> None:
+        name, path = str(at.name), f"{tenant}/{at.name}"
+        wrong = schedule_id_problem(name)
+        if wrong is not None:
+            self.complaints.add(at, path, wrong.reason)
+        elif name.startswith(RECORDS):
+            self.complaints.add(at, path, f"ids that begin with {RECORDS} are records of sets")
+        elif self._is_first(at, path, (tenant, name)):
+            found: Any = declared_schedule(at, (tenant, name), self.complaints)
+            if found is not None:
+                self.found.schedules[tenant, name] = found
+
+    def _is_first(self, at: Entry, path: str, key: tuple[str, ...]) -> bool:
+        before = self._places.setdefault(key, at)
+        if before is not at:
+            there = f"{before.file}:{before.line}"
+            self.complaints.add(at, path, f"is declared in {there} already")
+        return before is at

@@ -1,0 +1,182 @@
+"""What applying a declaration changes: the objects that differ, and the fields in which they do.
+
+It is a function of four values: the declaration, the policies, the schedules as they stand, and the
+record of the set.  Nothing is asked and nothing written here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from typing import Any, Final
+
+from belfry.declared.declaration import Declaration
+from belfry.declared.policy_entries import KNOWN as POLICY_FIELDS
+from belfry.declared.policy_entries import DeclaredPolicy
+from belfry.declared.schedule_entries import (
+    TARGETS,
+    DeclaredSchedule,
+    definition,
+    differing,
+    standing_definition,
+)
+from belfry.declared.set_record import Name, SetRecord
+from belfry.schedules.identity import etag_of
+from belfry.schedules.instants import format_instant
+from belfry.schedules.masking import MASK, masked_target
+from belfry.tenants.policy import TenantPolicy
+
+WAITING: Final = ("PENDING", "PAUSED")
+
+
+class Alteration(StrEnum):
+    """What happens to an object."""
+
+    CREATE = "create"
+    UPDATE = "update"
+    REMOVE = "remove"
+    UNCHANGED = "unchanged"
+    OVER = "over"
+
+
+@dataclass(frozen=True, slots=True)
+class FieldDifference:
+    """One field of an object: what it is, and what it becomes; None where it is not set."""
+
+    name: str
+    before: Any
+    after: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Altered:
+    """One object and what happens to it; `etag` is the version that was compared."""
+
+    tenant: str
+    schedule_id: str | None
+    alteration: Alteration
+    fields: tuple[FieldDifference, ...] = ()
+    etag: str | None = None
+    policy: TenantPolicy | None = None
+    schedule: DeclaredSchedule | None = None
+
+    @property
+    def name(self) -> str:
+        """How people call it."""
+        if self.schedule_id is None:
+            return f"policy {self.tenant}"
+        return f"schedule {self.tenant}/{self.schedule_id}"
+
+    @property
+    def changes(self) -> bool:
+        """Whether anything has to be written."""
+        return self.alteration not in (Alteration.UNCHANGED, Alteration.OVER)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What is there now: policies by tenant, schedules as HTTP shows them, the set's record."""
+
+    policies: Mapping[str, TenantPolicy]
+    schedules: Mapping[Name, Mapping[str, Any] | None]
+    known: frozenset[str] = frozenset()
+    record: SetRecord = field(default_factory=SetRecord)
+
+
+def alterations(declared: Declaration, found: Found) -> list[Altered]:
+    """What becomes of each declared object, policies first."""
+    policies = [_policy(each, found) for each in declared.policies.values()]
+    return policies + [_schedule(each, found) for each in declared.schedules.values()]
+
+
+def removals(declared: Declaration, found: Found) -> list[Altered]:
+    """What the set has made, is still there, and is declared no longer; schedules first."""
+    return [*_old_schedules(declared, found), *_old_policies(declared, found)]
+
+
+def _old_schedules(declared: Declaration, found: Found) -> Iterator[Altered]:
+    for tenant, schedule_id in sorted(found.record.made - declared.schedules.keys()):
+        stands = found.schedules.get((tenant, schedule_id))
+        if stands is not None and stands["state"] in WAITING:
+            yield Altered(tenant, schedule_id, Alteration.REMOVE, etag=_etag(stands))
+
+
+def _old_policies(declared: Declaration, found: Found) -> Iterator[Altered]:
+    for tenant in sorted(found.record.made_policies - declared.policies.keys()):
+        if tenant in found.policies:
+            before = found.policies[tenant]
+            yield Altered(tenant, None, Alteration.REMOVE, policy=before)
+
+
+def _policy(declared: DeclaredPolicy, found: Found) -> Altered:
+    tenant = declared.policy.tenant
+    before = found.policies.get(tenant)
+    after = declared.after(before, used=before is not None or tenant in found.known)
+    shown_before = _shown_policy(before or TenantPolicy(tenant))
+    shown_after = _shown_policy(after)
+    if before is not None and MASK in str(asdict(before)["http_targets"]):
+        same_targets = shown_before[TARGETS] == shown_after[TARGETS]
+    else:
+        same_targets = before is not None and before.http_targets == after.http_targets
+    fields = tuple(
+        FieldDifference(name, shown_before[name], shown_after[name])
+        for name in POLICY_FIELDS
+        if (shown_before[name] != shown_after[name])
+        or (name == TARGETS and before is not None and not same_targets)
+    )
+    kind = Alteration.CREATE if before is None else Alteration.UPDATE
+    if before is not None and not fields:
+        kind = Alteration.UNCHANGED
+    return Altered(tenant, None, kind, fields, policy=after)
+
+
+def _schedule(declared: DeclaredSchedule, found: Found) -> Altered:
+    name = (declared.tenant, declared.schedule_id)
+    stands = found.schedules.get(name)
+    same = found.record.asked.get(name) == declared.digest()
+    if stands is None or stands["state"] not in WAITING:
+        if same and declared.can_be_over:
+            return Altered(*name, Alteration.OVER, schedule=declared)
+        return Altered(*name, Alteration.CREATE, _fields_of(declared), schedule=declared)
+    wanted = definition(declared.request)
+    live = standing_definition(*name, stands)
+    differ = differing(wanted, live, same_delay=declared.is_relative and same)
+    kind = Alteration.UPDATE if differ else Alteration.UNCHANGED
+    fields = tuple(
+        FieldDifference(each, _shown(each, live[each]), _shown(each, wanted[each]))
+        for each in differ
+    )
+    return Altered(*name, kind, fields, _etag(stands), schedule=declared)
+
+
+def _fields_of(declared: DeclaredSchedule) -> tuple[FieldDifference, ...]:
+    return tuple(
+        FieldDifference(name, None, _shown(name, value))
+        for name, value in definition(declared.request).items()
+        if value is not None
+    )
+
+
+def _etag(stands: Mapping[str, Any]) -> str:
+    return etag_of(stands.get("generation"), stands["version"]) or ""
+
+
+def _shown_policy(policy: TenantPolicy) -> dict[str, Any]:
+    """A policy's fields as they may be shown: credentials of targets are not."""
+    found = asdict(policy)
+    found[TARGETS] = [masked_target(each) for each in found[TARGETS]]
+    return found
+
+
+def _shown(name: str, value: Any) -> Any:
+    """A field as it may be shown."""
+    if name == TARGETS and value:
+        return [masked_target(each) for each in value]
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "backslashreplace")
+    if name in ("at", "start_at", "end_at") and value is not None:
+        return format_instant(value)
+    if name == "headers" and value:
+        return [[each["name"], _shown("value", each["value"])] for each in value]
+    return value

@@ -1,0 +1,235 @@
+"""A schedule as a file declares it: any trigger, and all that its event is made of.
+
+Names are those of `ScheduleRequest`, as JSON has them, and for durations and bytes the client's as
+well: ``every: 30s`` is ``interval_ms: 30000``, ``payload: hi`` is ``payload_text: hi``.  Instants
+are RFC 3339 with an offset or epoch milliseconds, durations such as ``5m`` or milliseconds.
+
+`Definition` is what two schedules are compared by.  A delay counts from its request, so a schedule
+as it stands does not show it; `digest` tells whether it is asked for as it was before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date, datetime
+from difflib import get_close_matches
+from hashlib import sha256
+from typing import Any, Final
+
+import orjson
+
+from belfry.client.portable import NotPortable, request_fields
+from belfry.client.requests import duration_ms, instant_ms
+from belfry.client.requests import problem as request_problem
+from belfry.declared.yaml_lines import Complaints, Entry, unknown
+from belfry.schedules.field import Field, Form
+from belfry.schedules.fields import FIELDS, KIND_OF
+from belfry.schedules.instants import format_instant
+from belfry.schedules.masking import MASK, masked_target
+from belfry.schedules.triggers.registry import KINDS
+
+_NOT_DECLARED: Final = frozenset(
+    {"tenant", "schedule_id", "action", "kind", "standing"}
+    | {"expected_version", "request_id", "reason", "fire_id"}
+)
+_DECLARED: Final = {name: each for name, each in FIELDS.items() if name not in _NOT_DECLARED}
+DELAY: Final = "delay_ms"
+# What may end by itself, besides the kinds that fire once.
+_ENDING: Final = ("max_fires", "end_at")
+TARGETS: Final = "http_targets"
+
+
+def _names() -> dict[str, tuple[Field, str]]:
+    """Names that a file may use: the field, and the name that JSON has for it."""
+    found: dict[str, tuple[Field, str]] = {}
+    for name, each in _DECLARED.items():
+        for json in each.json_names:
+            found[json] = (each, json)
+        if each.form is Form.BYTES:
+            found[name] = (each, f"{name}_text")
+        elif each.argument:
+            found[each.argument.rstrip("_")] = (each, name)
+    found["payload_json"] = (FIELDS["payload"], "payload_text")
+    return found
+
+
+_NAMES: Final = _names()
+KNOWN: Final = tuple(_NAMES)
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredSchedule:
+    """A schedule: its request, action CREATE, and the same as JSON."""
+
+    tenant: str
+    schedule_id: str
+    request: dict[str, Any]
+    json: dict[str, Any]
+    at: Entry
+    path: str
+
+    @property
+    def is_relative(self) -> bool:
+        """Whether it counts from its request."""
+        return self.request[DELAY] is not None
+
+    @property
+    def can_be_over(self) -> bool:
+        """Whether it may end by itself, so that to be gone is no difference."""
+        recurs = self.request["kind"] in ("EVERY", "CRON", "RRULE")
+        rule = str(self.request.get("rrule") or "").upper()
+        bounded = "COUNT=" in rule or "UNTIL=" in rule
+        return not recurs or bounded or any(self.request[name] is not None for name in _ENDING)
+
+    def digest(self) -> str:
+        """What tells this definition from another."""
+        plain = {name: _plain(value) for name, value in definition(self.request).items()}
+        return sha256(orjson.dumps(plain, option=orjson.OPT_SORT_KEYS)).hexdigest()[:16]
+
+    def check(self, now_ms: int, complaints: Complaints) -> None:
+        """Complain of what every worker would refuse now."""
+        found = request_problem(self.request, now_ms)
+        if found is not None:
+            self.at_fault(f"{found.reason} ({found.code})", complaints)
+
+    def at_fault(self, message: str, complaints: Complaints) -> None:
+        """Complain at the line of the field that the message speaks of."""
+        entries = self.at.entries(Complaints(), self.path)
+        named = [each for each in entries if str(each.name) in message.split()]
+        at = named[0] if named else self.at
+        path = f"{self.path}.{at.name}" if named else self.path
+        complaints.add(at, path, message)
+
+
+def definition(request: Mapping[str, Any]) -> dict[str, Any]:
+    """What a request defines, in values that compare: what is left out, is false or empty is None."""
+    found = {name: request.get(name) for name in _DECLARED}
+    return {
+        name: value if name == "payload" or value not in (None, False, [], 0, b"") else None
+        for name, value in found.items()
+    }
+
+
+def standing_definition(tenant: str, schedule_id: str, shown: Mapping[str, Any]) -> dict[str, Any]:
+    """What a schedule defines that HTTP shows; `NotPortable` for one of a later release."""
+    kept = {
+        json: shown[json]
+        for name, each in _DECLARED.items()
+        for json in each.json_names
+        if shown.get(json) is not None and name != DELAY
+    }
+    kept["kind"] = shown.get("kind") or "AT"
+    if kept["kind"] == "AFTER":
+        kept |= {"kind": "AT", "at": shown.get("scheduled_at")}
+    return definition(request_fields({"tenant": tenant, "schedule_id": schedule_id, **kept}))
+
+
+def differing(
+    wanted: Mapping[str, Any], stands: Mapping[str, Any], *, same_delay: bool
+) -> list[str]:
+    """Fields in which a schedule differs from what is wanted of it.
+
+    With `same_delay` its instant is that of a delay which was asked for before.  A target whose
+    credentials are not shown is compared by the rest of it.
+    """
+    skipped = KIND_OF.keys() if same_delay else ()
+    return [
+        name
+        for name in _DECLARED
+        if name not in skipped and not _equal(name, wanted[name], stands[name])
+    ]
+
+
+def _equal(name: str, wanted: Any, stands: Any) -> bool:
+    if name == TARGETS and wanted and stands and MASK in str(stands):
+        return [masked_target(each) for each in wanted] == [masked_target(each) for each in stands]
+    return bool(wanted == stands)
+
+
+def declared_schedule(at: Entry, names: tuple[str, str], complaints: Complaints) -> Any:
+    """The `DeclaredSchedule` of an entry, or None where something is wrong with it."""
+    tenant, schedule_id = names
+    path, before = f"{tenant}/{schedule_id}", len(complaints.lines)
+    who = {"tenant": tenant, "schedule_id": schedule_id}
+    json: dict[str, Any] = {}
+    for each in at.entries(complaints, path):
+        known = _NAMES.get(each.name)
+        if each.name == "kind":
+            continue
+        if known is None:
+            complaints.add(each, f"{path}.{each.name}", unknown(each.name, KNOWN))
+            continue
+        field, name = known
+        if name in json:
+            complaints.add(each, f"{path}.{each.name}", f"{name} is said twice: keep one")
+        try:
+            json[name] = _value(each, field)
+            request_fields({**who, name: json[name]})
+        except ValueError as error:
+            complaints.add(each, f"{path}.{each.name}", _without(name, str(error)))
+    _say_when(at, path, json, complaints)
+    if len(complaints.lines) > before:
+        return None
+    request = request_fields({**who, **json})
+    return DeclaredSchedule(tenant, schedule_id, request, json, at, path)
+
+
+def _say_when(at: Entry, path: str, json: dict[str, Any], complaints: Complaints) -> None:
+    """Put the kind beside the one field that says when; complain unless there is exactly one."""
+    given = [name for name in KIND_OF if json.get(name) is not None]
+    if len(given) == 1:
+        json["kind"] = KIND_OF[given[0]]
+        return
+    names = [each.field.argument.rstrip("_") for each in KINDS.values()]
+    told = ", ".join(given) or "none"
+    complaints.add(at, path, f"exactly one of {', '.join(names)} says when; given: {told}")
+
+
+def _value(entry: Entry, field: Field) -> Any:
+    """A field's value as JSON has it; `ValueError` says what is wrong."""
+    value = entry.value()
+    if entry.name == "payload_json":
+        return orjson.dumps(value).decode()
+    match field.form:
+        case Form.INSTANT:
+            return format_instant(instant_ms(_instant(value)))
+        case Form.DURATION if isinstance(value, str):
+            return duration_ms(value)
+        case Form.SYMBOL if value not in field.symbols:
+            near = get_close_matches(str(value).upper(), field.symbols, n=1)
+            guess = f" Did you mean {near[0]}?" if near else ""
+            raise ValueError(f"{value!r} is none of {', '.join(field.symbols)}.{guess}")
+        case Form.BYTES if not isinstance(value, str):
+            raise ValueError(f"{value!r:.80} is no text: put it in quotes, or use payload_json")
+        case Form.HEADERS if isinstance(value, dict):
+            return [{"name": str(name), **_header(text)} for name, text in value.items()]
+    return value
+
+
+def _instant(value: object) -> Any:
+    if isinstance(value, date) and not isinstance(value, datetime):
+        raise ValueError(f"{value} is a day: give an instant, such as {value}T09:00:00Z")
+    if isinstance(value, bool) or not isinstance(value, int | str | datetime):
+        raise ValueError(f"{value!r:.80} is no instant: give RFC 3339 or epoch milliseconds")
+    return value
+
+
+def _header(value: object) -> dict[str, str]:
+    if value is None:
+        return {}
+    if not isinstance(value, str):
+        raise NotPortable(f"header value {value!r:.80} is no text: put it in quotes")
+    return {"value_text": value}
+
+
+def _without(name: str, message: str) -> str:
+    return message.removeprefix(f"{name}: ").removeprefix(f"{name} is ")
+
+
+def _plain(value: Any) -> Any:
+    return value.hex() if isinstance(value, bytes) else orjson.dumps(value, default=_hex).decode()
+
+
+def _hex(value: Any) -> str:
+    return bytes(value).hex()

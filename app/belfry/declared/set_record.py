@@ -1,0 +1,80 @@
+"""The record of a set: what its applies have made, and how they asked for it.
+
+It is the payload of a schedule of the tenant that the file names (`kept_in`), under an id of its
+own, due in 2100.  Neither a policy nor a schedule has a field for such a mark.  As a schedule the
+record lies in the changelog, is written in transactions with a version that two applies cannot both
+change, needs no rights but those to write schedules, and travels with backups.
+
+`made` are objects that an apply has created: those alone may be pruned.  What was there before
+stays, whatever files say later.  `asked` are digests by which a schedule is known that has ended
+since: it is not made again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import orjson
+
+from belfry.declared.yaml_lines import BadDeclaration
+
+RECORDS: Final = "belfry/sets/"
+DUE: Final = "2100-01-01T00:00:00.000Z"
+# Below what a request may carry by default, with the rest of it.
+MOST_BYTES: Final = 800_000
+
+Name = tuple[str, str]
+
+
+@dataclass(slots=True)
+class SetRecord:
+    """What a set has made; a schedule's name is its tenant and its id."""
+
+    made: set[Name] = field(default_factory=set)
+    made_policies: set[str] = field(default_factory=set)
+    asked: dict[Name, str] = field(default_factory=dict)
+
+    def copy(self) -> SetRecord:
+        """One that may be changed."""
+        return SetRecord(set(self.made), set(self.made_policies), dict(self.asked))
+
+    def payload(self, name: str, applied_by: str) -> str:
+        """The record as text; `BadDeclaration` where it would be too long."""
+        schedules: dict[str, dict[str, list[Any]]] = {}
+        for tenant, schedule_id in sorted(self.made | self.asked.keys()):
+            known = (tenant, schedule_id)
+            entry = [self.asked.get(known), int(known in self.made)]
+            schedules.setdefault(tenant, {})[schedule_id] = entry
+        written = {
+            "set": name,
+            "applied_by": applied_by,
+            "made_policies": sorted(self.made_policies),
+            "schedules": schedules,
+        }
+        text = orjson.dumps(written)
+        if len(text) > MOST_BYTES:
+            raise BadDeclaration(
+                f"set {name} has {len(self.made | self.asked.keys())} schedules, whose record would"
+                f" take {len(text)} bytes of at most {MOST_BYTES}: divide it into several sets"
+            )
+        return text.decode()
+
+
+def record_of_set(payload: str) -> SetRecord:
+    """The record in a payload; `BadDeclaration` where it is none."""
+    try:
+        given = orjson.loads(payload)
+        found = SetRecord(made_policies=set(given["made_policies"]))
+        for tenant, schedules in given["schedules"].items():
+            for schedule_id, (digest, made) in schedules.items():
+                if digest is not None:
+                    found.asked[tenant, schedule_id] = digest
+                if made:
+                    found.made.add((tenant, schedule_id))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise BadDeclaration(
+            f"the record of this set cannot be read ({error!r}): cancel it, and apply again; what"
+            " was made before is not pruned then"
+        ) from None
+    return found
