@@ -78,6 +78,7 @@ SEEN: Final = {
 SHAPES: Final = {"docs/dev-stack.md": "tests/integration/test_devstack_kafka.py"}
 # Commands that stop or need a world of their own: what runs each of them.
 ELSEWHERE: Final = {
+    "docs/apply.md": "tests/integration/test_promise_declared.py",
     "docs/audit.md": "tests/integration/test_promise_audit.py",
     "docs/metering.md": "tests/integration/test_promise_metering.py",
     "docs/recovery.md": "tests/integration/test_promise_identity.py",

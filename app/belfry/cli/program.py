@@ -10,6 +10,7 @@ from belfry import __version__
 from belfry.cli import (
     acls,
     api_key,
+    apply,
     audit,
     backup,
     bench,
@@ -40,7 +41,7 @@ def program() -> typer.Typer:
     app = Program(name="belfry", epilog=EPILOG)
     app.callback()(root_options(belfry))
     for commands in (
-        *(dev, worker, schedule, events, deliveries, tenant, topics),
+        *(dev, worker, schedule, events, deliveries, tenant, apply, topics),
         *(doctor, audit, slo, top, backup, recover, api_key, acls, bench),
     ):
         commands.register(app)

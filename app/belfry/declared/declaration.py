@@ -82,9 +82,7 @@ class _Reading:
             wrong = tenant_problem(value)
             before = getattr(self.found, attribute)
             if wrong is not None:
-                self.complaints.add(
-                    parts[name], name, f"takes what a tenant's name does: {value!r}"
-                )
+                self.complaints.add(parts[name], name, f"is no name: {wrong.reason}")
             elif before and before != value:
                 self.complaints.add(parts[name], name, f"is {value!r}, and was {before!r} before")
             setattr(self.found, attribute, value)

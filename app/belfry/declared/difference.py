@@ -99,7 +99,7 @@ def _old_schedules(declared: Declaration, found: Found) -> Iterator[Altered]:
     for tenant, schedule_id in sorted(found.record.made - declared.schedules.keys()):
         stands = found.schedules.get((tenant, schedule_id))
         if stands is not None and stands["state"] in WAITING:
-            yield Altered(tenant, schedule_id, Alteration.REMOVE, etag=_etag(stands))
+            yield Altered(tenant, schedule_id, Alteration.REMOVE, etag=etag_in(stands))
 
 
 def _old_policies(declared: Declaration, found: Found) -> Iterator[Altered]:
@@ -147,7 +147,7 @@ def _schedule(declared: DeclaredSchedule, found: Found) -> Altered:
         FieldDifference(each, _shown(each, live[each]), _shown(each, wanted[each]))
         for each in differ
     )
-    return Altered(*name, kind, fields, _etag(stands), schedule=declared)
+    return Altered(*name, kind, fields, etag_in(stands), schedule=declared)
 
 
 def _fields_of(declared: DeclaredSchedule) -> tuple[FieldDifference, ...]:
@@ -158,7 +158,8 @@ def _fields_of(declared: DeclaredSchedule) -> tuple[FieldDifference, ...]:
     )
 
 
-def _etag(stands: Mapping[str, Any]) -> str:
+def etag_in(stands: Mapping[str, Any]) -> str:
+    """What names the version of a schedule that HTTP shows."""
     return etag_of(stands.get("generation"), stands["version"]) or ""
 
 

@@ -103,7 +103,7 @@ class DeclaredSchedule:
 
 
 def definition(request: Mapping[str, Any]) -> dict[str, Any]:
-    """What a request defines, in values that compare: what is left out, is false or empty is None."""
+    """What a request defines, in values that compare: None for what is empty or false."""
     found = {name: request.get(name) for name in _DECLARED}
     return {
         name: value if name == "payload" or value not in (None, False, [], 0, b"") else None
@@ -168,7 +168,8 @@ def declared_schedule(at: Entry, names: tuple[str, str], complaints: Complaints)
             request_fields({**who, name: json[name]})
         except ValueError as error:
             complaints.add(each, f"{path}.{each.name}", _without(name, str(error)))
-    _say_when(at, path, json, complaints)
+    if len(complaints.lines) == before:
+        _say_when(at, path, json, complaints)
     if len(complaints.lines) > before:
         return None
     request = request_fields({**who, **json})
@@ -209,9 +210,9 @@ def _value(entry: Entry, field: Field) -> Any:
 
 def _instant(value: object) -> Any:
     if isinstance(value, date) and not isinstance(value, datetime):
-        raise ValueError(f"{value} is a day: give an instant, such as {value}T09:00:00Z")
+        raise NotPortable(f"{value} is a day: give an instant, such as {value}T09:00:00Z")
     if isinstance(value, bool) or not isinstance(value, int | str | datetime):
-        raise ValueError(f"{value!r:.80} is no instant: give RFC 3339 or epoch milliseconds")
+        raise NotPortable(f"{value!r:.80} is no instant: give RFC 3339 or epoch milliseconds")
     return value
 
 

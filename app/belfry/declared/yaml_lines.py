@@ -60,7 +60,7 @@ class Entry:
     @property
     def is_empty(self) -> bool:
         """Whether nothing stands behind the key."""
-        return self.node.tag == "tag:yaml.org,2002:null"
+        return bool(self.node.tag == "tag:yaml.org,2002:null")
 
     def entries(self, complaints: Complaints, path: str) -> list[Entry]:
         """Its own entries, in the order of the file, each name once."""

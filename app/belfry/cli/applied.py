@@ -1,0 +1,143 @@
+"""Policies and schedules as `belfry apply` reaches them.
+
+Schedules are read over HTTP, as `belfry schedule get` reads them.  They are written through Kafka,
+or over HTTP where --http-url names a worker; so are policies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, Final
+
+from belfry.cli.failures import CommandError, Exit
+from belfry.cli.policies import policies_of
+from belfry.cli.remote import Remote, schedule_path
+from belfry.client.errors import BelfryError, refusal
+from belfry.client.tenants import removal_problem
+from belfry.schedules.outcomes import Outcome
+
+if TYPE_CHECKING:
+    from belfry.cli.session import Session
+    from belfry.declared.applying import ScheduleWrite
+    from belfry.declared.declaration import Declaration
+    from belfry.declared.difference import Found
+    from belfry.declared.set_record import Name
+    from belfry.tenants.policy import TenantPolicy
+
+# Looks at schedules under way together.
+TOGETHER: Final = 8
+TIMEOUT_S: Final = 60.0
+_GONE: Final = (Outcome.NOT_FOUND, Outcome.TOO_LATE)
+
+
+class SessionWays:
+    """The ways of one command's session."""
+
+    def __init__(self, session: Session, *, share_topic: bool = False) -> None:
+        self._session, self._share_topic = session, share_topic
+        self._policies = policies_of(session)
+        self._remote = Remote(session)
+
+    def found(self, declared: Declaration) -> Found:
+        """What is there of the objects that are declared, and that the set has made."""
+        from belfry.declared.applying import record_id, record_in
+        from belfry.declared.difference import Found
+
+        record = record_in(self.look(declared.kept_in, record_id(declared)))
+        policies = self._standing(declared.policies.keys() | record.made_policies)
+        unknown = [
+            name
+            for name, each in declared.policies.items()
+            if name not in policies and each.policy.spread != 1
+        ]
+        known = frozenset(name for name in unknown if self._policies.is_known(name))
+        schedules = self._looked(declared.schedules.keys() | record.made)
+        return Found(policies, schedules, known, record)
+
+    def _standing(self, tenants: Iterable[str]) -> dict[str, TenantPolicy]:
+        if not self._session.asks_http:
+            # One reading of the topic tells all of them.
+            return self._policies.all()
+        found = {name: self._policies.get(name) for name in sorted(tenants)}
+        return {name: policy for name, policy in found.items() if policy is not None}
+
+    def _looked(self, names: Iterable[Name]) -> dict[Name, Mapping[str, Any] | None]:
+        ordered = sorted(names)
+        with ThreadPoolExecutor(TOGETHER) as pool:
+            return dict(zip(ordered, pool.map(lambda name: self.look(*name), ordered), strict=True))
+
+    def look(self, tenant: str, schedule_id: str) -> Mapping[str, Any] | None:
+        """A schedule as HTTP shows it, or None where there is none."""
+        try:
+            found: dict[str, Any] = self._remote.get(schedule_path(tenant, schedule_id))
+        except CommandError as error:
+            if error.exit_code == Exit.NOT_FOUND:
+                return None
+            raise
+        return found
+
+    def put(self, policies: Sequence[TenantPolicy]) -> list[str | None]:
+        """Write policies, all at once unless something is wrong with one."""
+        if not policies:
+            return []
+        if _problem(lambda: self._policies.put(*policies, share_topic=self._share_topic)) is None:
+            return [None] * len(policies)
+        return [
+            _problem(lambda one=each: self._policies.put(one, share_topic=self._share_topic))
+            for each in policies
+        ]
+
+    def remove(self, policy: TenantPolicy) -> str | None:
+        """Forget a policy, unless it says where schedules live."""
+        return removal_problem(policy) or _problem(lambda: self._policies.remove(policy.tenant))
+
+    def write(self, writes: Sequence[ScheduleWrite]) -> Iterator[str | None]:
+        """Ask for schedules, in their order; why each was refused, or None."""
+        if self._session.asks_http:
+            yield from (_problem(lambda one=each: self._ask(one)) for each in writes)
+            return
+        told = 0
+        try:
+            with self._session.client() as client:
+                asked = (each.request for each in writes)
+                for verdict in client.create_all(asked, timeout_s=TIMEOUT_S):
+                    error = refusal(verdict)
+                    gone = verdict.outcome in _GONE and writes[told].action == "CANCEL"
+                    told += 1
+                    yield None if gone or error is None else str(error)
+        except BelfryError as error:
+            yield str(error)
+            yield from ("not tried" for _ in writes[told + 1 :])
+
+    def _ask(self, write: ScheduleWrite) -> None:
+        tenant, schedule_id = write.name
+        path = schedule_path(tenant, schedule_id)
+        body = _body(write)
+        match = {} if write.etag is None else {"if-match": f'"{write.etag}"'}
+        if write.action == "CREATE":
+            body["schedule_id"] = schedule_id
+            self._remote.ask("POST", schedule_path(tenant, "").rstrip("/"), body)
+        elif write.action == "UPSERT":
+            self._remote.ask("PUT", path, body, match)
+        elif self.look(tenant, schedule_id) is not None:
+            self._remote.ask("DELETE", path, None, match)
+
+
+def _body(write: ScheduleWrite) -> dict[str, Any]:
+    """A request as HTTP takes it: targets in full, all else as the file has it."""
+    body = dict(write.json)
+    if body.get("http_targets"):
+        body["http_targets"] = write.request["http_targets"]
+    return body
+
+
+def _problem(ask: Any) -> str | None:
+    """Why something was refused, in words, or None."""
+    try:
+        ask()
+    except CommandError as error:
+        return error.format_message()
+    except BelfryError as error:
+        return str(error)
+    return None

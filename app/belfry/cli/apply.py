@@ -1,0 +1,273 @@
+"""``belfry apply`` and ``diff``: policies and schedules as files declare them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from getpass import getuser
+from pathlib import Path
+from socket import gethostname
+from time import sleep, time
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from belfry.cli.failures import Exit, WrongUse, tell
+from belfry.cli.session import Session, with_session
+from belfry.cli.shown import plain, tame
+
+if TYPE_CHECKING:
+    from belfry.cli.applied import SessionWays
+    from belfry.declared.applying import Done
+    from belfry.declared.declaration import Declaration
+    from belfry.declared.difference import Altered, Found
+
+STDIN: Final = "-"
+DIFFERENT: Final = 1
+FAILED: Final = 2
+WIDTH: Final = 100
+LONGEST: Final = 200
+_MARKS: Final = {"create": "+", "update": "~", "remove": "-", "unchanged": "=", "over": "="}
+_PAST: Final = {"create": "created", "update": "updated", "remove": "removed"}
+
+Files = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="FILE...",
+        help="YAML, or folders of it (-: standard input); together they are one set.",
+        show_default=False,
+    ),
+]
+Prune = Annotated[
+    bool,
+    typer.Option("--prune", help="Remove what the set has made and the files have no longer."),
+]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Remove without a question.")]
+ShareTopic = Annotated[
+    bool, typer.Option("--share-topic", help="Allow the output_topic of another tenant's policy.")
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the program."""
+    app.command("apply")(with_session(apply))
+    app.command("diff")(with_session(diff))
+
+
+def apply(
+    session: Session,
+    files: Files,
+    *,
+    prune: Prune = False,
+    yes: Yes = False,
+    share_topic: ShareTopic = False,
+) -> int:
+    """Make policies and schedules what files declare; what is so already is not written.
+
+    Says of each object what it did. Exit code 1 where one failed; the others are applied all the
+    same. `belfry diff` shows before what would change. docs/apply.md has the format. Example:
+
+    belfry apply belfry.yaml
+    """
+    from belfry.cli.applied import SessionWays
+    from belfry.declared.applying import Applying
+    from belfry.declared.difference import removals
+
+    ways = SessionWays(session, share_topic=share_topic)
+    declared, found, altered = _compared(ways, files)
+    removed = removals(declared, found)
+    _warn(session, declared)
+    if not prune:
+        _mention(session, removed)
+        removed = []
+    elif removed and not yes:
+        _confirm(declared.name, removed)
+    applying = Applying(declared, found, ways, f"{getuser()}@{gethostname()}", sleep)
+    done: list[Done] = []
+
+    def told() -> Iterator[tuple[dict[str, Any], str]]:
+        for each in applying.run(altered, removed):
+            done.append(each)
+            if each.altered.changes or not session.printer.for_people:
+                yield _result(each)
+
+    session.printer.many(told())
+    failed = sum(each.problem is not None for each in done)
+    changed = sum(each.altered.changes for each in done) - failed
+    session.printer.note(
+        f"set {declared.name}: {changed} changed, {len(done) - changed - failed} unchanged,"
+        f" {failed} failed"
+    )
+    return Exit.ERROR if failed else Exit.OK
+
+
+def diff(session: Session, files: Files, *, prune: Prune = False) -> int:
+    """Show what `belfry apply` would change; nothing is written.
+
+    Exit code 0 where nothing differs, 1 where something does, 2 for an error. Example:
+
+    belfry diff belfry.yaml
+    """
+    try:
+        return _diff(session, files, prune=prune)
+    except Exception as error:
+        # 1 says that something differs, so that no error may end so.
+        if tell(error) is None:
+            raise
+        return FAILED
+
+
+def _diff(session: Session, files: Sequence[Path], *, prune: bool) -> int:
+    from belfry.cli.applied import SessionWays
+    from belfry.declared.difference import removals
+
+    declared, found, altered = _compared(SessionWays(session), files)
+    removed = removals(declared, found)
+    if not prune:
+        _mention(session, removed)
+        removed = []
+    changes = [each for each in [*altered, *removed] if each.changes]
+    if session.printer.for_people:
+        _table(changes)
+    else:
+        session.printer.many((_record(each), "") for each in changes)
+    counts = {mark: sum(_MARKS[each.alteration] == mark for each in changes) for mark in "+~-"}
+    session.printer.note(
+        f"set {declared.name}: {counts['+']} to create, {counts['~']} to update,"
+        f" {counts['-']} to remove, {len(altered) + len(removed) - len(changes)} unchanged"
+    )
+    return DIFFERENT if changes else Exit.OK
+
+
+def _compared(ways: SessionWays, files: Sequence[Path]) -> tuple[Declaration, Found, list[Altered]]:
+    """What is declared, what is there, and what differs; `WrongUse` for files that are wrong."""
+    from belfry.declared.declaration import declaration
+    from belfry.declared.difference import alterations
+    from belfry.declared.yaml_lines import BadDeclaration, Complaints
+
+    try:
+        declared = declaration(list(_texts(files)))
+        found = ways.found(declared)
+        altered = alterations(declared, found)
+        complaints = Complaints()
+        for each in altered:
+            if each.changes and each.schedule is not None:
+                each.schedule.check(int(time() * 1000), complaints)
+        complaints.check()
+    except BadDeclaration as error:
+        lines = str(error).splitlines()
+        for line in lines:
+            print(tame(line), file=sys.stderr)
+        count = f"{len(lines)} things are" if len(lines) > 1 else "one thing is"
+        raise WrongUse(f"{count} wrong with what is declared; nothing was changed.") from None
+    return declared, found, altered
+
+
+def _texts(files: Iterable[Path]) -> Iterator[tuple[str, str]]:
+    """Names and texts of files, and of those of folders in order of their names."""
+    try:
+        for file in files:
+            if str(file) == STDIN:
+                yield "stdin", sys.stdin.read()
+            elif file.is_dir():
+                inside = [each for each in file.iterdir() if each.suffix in (".yaml", ".yml")]
+                yield from ((str(each), each.read_text("utf-8")) for each in sorted(inside))
+            else:
+                yield str(file), file.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise WrongUse(f"{file} cannot be read: {error}.") from None
+
+
+def _warn(session: Session, declared: Declaration) -> None:
+    """Say which targets hold credentials that everybody who reads the topics can read."""
+    from belfry.schedules.header_secrets import literal_credentials, literal_warning
+
+    pairs = {
+        each.policy.tenant: [pair for target in each.policy.http_targets for pair in target.headers]
+        for each in declared.policies.values()
+    }
+    for (tenant, schedule_id), schedule in declared.schedules.items():
+        pairs[f"{tenant}/{schedule_id}"] = [
+            (header["name"], header["value"])
+            for target in schedule.request["http_targets"]
+            for header in target["headers"]
+        ]
+    for name, found in pairs.items():
+        warning = literal_warning(literal_credentials(found))
+        if warning is not None:
+            session.printer.note(f"Warning: {name}: {warning}.")
+
+
+def _mention(session: Session, removed: Sequence[Altered]) -> None:
+    if removed:
+        names = ", ".join(each.name for each in removed[:5])
+        more = f" and {len(removed) - 5} more" if len(removed) > 5 else ""
+        session.printer.note(
+            f"{len(removed)} objects that the set has made are declared no longer: {names}{more};"
+            " they stay, and --prune removes them"
+        )
+
+
+def _confirm(name: str, removed: Sequence[Altered]) -> None:
+    """Ask, with the count, whether objects are to go; `WrongUse` where nobody can answer."""
+    schedules = sum(each.schedule_id is not None for each in removed)
+    what = f"{schedules} schedules and {len(removed) - schedules} policies that set {name} has made"
+    if not sys.stdin.isatty():
+        raise WrongUse(f"--prune would remove {what}: say --yes where nobody can be asked.")
+    for each in removed:
+        print(tame(f"- {each.name}"), file=sys.stderr)
+    if not typer.confirm(f"Remove {what}?", err=True):
+        raise WrongUse("Nothing was changed.")
+
+
+def _result(done: Done) -> tuple[dict[str, Any], str]:
+    each = done.altered
+    result = "failed" if done.problem is not None else _PAST.get(each.alteration, each.alteration)
+    record = {**_record(each), "result": str(result), "problem": done.problem}
+    why = "" if done.problem is None else f": {plain(done.problem)}"
+    return record, f"{result:9}  {plain(each.name)}{why}"
+
+
+def _record(each: Altered) -> dict[str, Any]:
+    return {
+        "object": "policy" if each.schedule_id is None else "schedule",
+        "tenant": each.tenant,
+        "schedule_id": each.schedule_id,
+        "alteration": str(each.alteration),
+        "fields": [
+            {"name": field.name, "before": field.before, "after": field.after}
+            for field in each.fields
+        ],
+    }
+
+
+def _table(changes: Sequence[Altered]) -> None:
+    """What differs, a line for each field."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    if not changes:
+        return
+    table = Table("", "object", "field", "is", "becomes", box=box.SIMPLE_HEAD)
+    for each in changes:
+        style = {"create": "green", "update": "yellow", "remove": "red"}[each.alteration]
+        head = [_MARKS[each.alteration], plain(each.name)]
+        rows = [(field.name, _cell(field.before), _cell(field.after)) for field in each.fields]
+        for row in rows or [("", "", "")]:
+            table.add_row(*(Text(cell) for cell in (*head, *row)), style=style)
+            head = ["", ""]
+    # Where nobody looks, lines are as long as in a terminal of usual width.
+    console = Console() if sys.stdout.isatty() else Console(width=WIDTH)
+    console.print(table)
+
+
+def _cell(value: Any) -> str:
+    import orjson
+
+    if value is None:
+        return "-"
+    text = value if isinstance(value, str) else orjson.dumps(value).decode()
+    text = plain(text)
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"

@@ -1,0 +1,216 @@
+"""One apply: a declaration is made true, object by object, and the set's record follows.
+
+    record: what will be made ─► policies ─► schedules ─► removals ─► record: what was made
+
+The record comes first, so that an apply which dies half-way leaves nothing that no later one knows.
+What goes wrong with one object is told of it, and the others go on.  Two applies of one set at a
+time cannot both write the record: the second stops before it changes anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from belfry.client.errors import BelfryError
+from belfry.client.portable import request_fields
+from belfry.client.requests import request
+from belfry.declared.declaration import Declaration
+from belfry.declared.difference import WAITING, Alteration, Altered, Found, etag_in
+from belfry.declared.set_record import DUE, RECORDS, SetRecord, record_of_set
+from belfry.schedules.identity import expected_from
+from belfry.tenants.policy import TenantPolicy
+
+# Workers follow the topic of policies, which are in effect within two seconds.
+IN_EFFECT_S: Final = 3.0
+
+
+class NotRecorded(BelfryError):
+    """The record of a set could not be written, so nothing was changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleWrite:
+    """One request about a schedule, as Kafka and as HTTP take it; `etag` is what it was read at."""
+
+    action: str
+    request: dict[str, Any]
+    json: dict[str, Any]
+    etag: str | None
+
+    @property
+    def name(self) -> tuple[str, str]:
+        """The tenant and the id."""
+        return self.request["tenant"], self.request["schedule_id"]
+
+
+class Ways(Protocol):
+    """How policies and schedules are reached; a problem is a sentence, None is a success."""
+
+    def look(self, tenant: str, schedule_id: str) -> Mapping[str, Any] | None:
+        """A schedule as HTTP shows it, or None where there is none."""
+
+    def put(self, policies: Sequence[TenantPolicy]) -> list[str | None]:
+        """Write policies."""
+
+    def remove(self, policy: TenantPolicy) -> str | None:
+        """Forget a policy."""
+
+    def write(self, writes: Sequence[ScheduleWrite]) -> Iterator[str | None]:
+        """Ask for schedules, in their order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What became of one object; `problem` says why it failed."""
+
+    altered: Altered
+    problem: str | None = None
+
+
+def record_id(declared: Declaration) -> str:
+    """The id of the schedule that keeps the record of the set."""
+    return RECORDS + declared.name
+
+
+def record_in(shown: Mapping[str, Any] | None) -> SetRecord:
+    """The record that a schedule keeps; an empty one where it does not stand."""
+    if shown is None or shown["state"] not in WAITING:
+        return SetRecord()
+    return record_of_set(shown.get("payload_text") or "")
+
+
+class Applying:
+    """One apply of a declaration that was compared with what was `found`."""
+
+    def __init__(
+        self,
+        declared: Declaration,
+        found: Found,
+        ways: Ways,
+        applied_by: str,
+        pause: Callable[[float], None],
+    ) -> None:
+        self._declared, self._found, self._ways = declared, found, ways
+        self._applied_by, self._pause = applied_by, pause
+        self._written = found.record
+        self._record = found.record.copy()
+
+    def run(self, altered: Sequence[Altered], removed: Sequence[Altered]) -> Iterator[Done]:
+        """Write what differs, and remove; what became of each, in the order of its writing.
+
+        Raises `NotRecorded` before anything is removed and before any schedule is written.
+        """
+        policies = [each for each in altered if each.schedule_id is None]
+        schedules = [each for each in altered if each.schedule_id is not None]
+        # Where tenants without a policy are not served, the record waits for its tenant's policy.
+        first = [each for each in policies if each.tenant == self._declared.kept_in]
+        yield from self._policies(first, any(each.changes for each in altered))
+        self._announce(altered)
+        others = [each for each in policies if each not in first]
+        yield from self._policies(others, any(each.changes for each in schedules))
+        yield from self._schedules(schedules)
+        yield from self._schedules([each for each in removed if each.schedule_id is not None])
+        for each in removed:
+            if each.policy is not None:
+                yield self._noted(each, self._ways.remove(each.policy))
+        self._keep()
+
+    def _policies(self, policies: Sequence[Altered], wait: bool) -> Iterator[Done]:
+        changing = [each for each in policies if each.changes]
+        problems = self._ways.put([each.policy for each in changing if each.policy is not None])
+        if changing and wait:
+            self._pause(IN_EFFECT_S)
+        for each, problem in zip(changing, problems, strict=True):
+            yield self._noted(each, problem)
+        yield from (self._noted(each, None) for each in policies if not each.changes)
+
+    def _schedules(self, schedules: Sequence[Altered]) -> Iterator[Done]:
+        changing = [each for each in schedules if each.changes]
+        if changing:
+            problems = self._ways.write([_write_of(each) for each in changing])
+            for each, problem in zip(changing, problems, strict=True):
+                yield self._noted(each, problem)
+        yield from (self._noted(each, None) for each in schedules if not each.changes)
+
+    def _noted(self, each: Altered, problem: str | None) -> Done:
+        """Note in the record what is so now."""
+        record, name = self._record, (each.tenant, each.schedule_id or "")
+        removed = each.alteration is Alteration.REMOVE
+        if removed and problem is None:
+            record.made.discard(name)
+            record.made_policies -= {each.tenant} if each.schedule_id is None else set()
+        if each.schedule_id is not None:
+            record.asked.pop(name, None)
+        if each.schedule is not None and problem is None:
+            record.asked[name] = each.schedule.digest()
+        return Done(each, problem)
+
+    def _announce(self, altered: Sequence[Altered]) -> None:
+        """Record what is about to be made, before it is."""
+        for each in altered:
+            if each.alteration is Alteration.CREATE and each.schedule_id is None:
+                self._record.made_policies.add(each.tenant)
+            elif each.alteration is Alteration.CREATE:
+                self._record.made.add((each.tenant, each.schedule_id or ""))
+        self._keep(only_made=True)
+
+    def _keep(self, *, only_made: bool = False) -> None:
+        """Write the record where it differs from what is written."""
+        record, before = self._record, self._written
+        if not only_made:
+            # What is neither declared any more nor made by the set is none of its business.
+            self._forget_what_is_gone()
+            known = record.made | self._declared.schedules.keys()
+            record.asked = {name: text for name, text in record.asked.items() if name in known}
+        made = (record.made, record.made_policies)
+        if made == (before.made, before.made_policies) and (
+            only_made or record.asked == before.asked
+        ):
+            return
+        shown = self._ways.look(self._declared.kept_in, record_id(self._declared))
+        problem: str | None = "another apply of this set has changed it meanwhile: apply again"
+        if record_in(shown) == before:
+            problem = next(iter(self._ways.write([self._record_write(shown)])))
+        if problem is not None:
+            what = f"{self._declared.kept_in}/{record_id(self._declared)}"
+            raise NotRecorded(f"The record of the set ({what}) was not written: {problem}")
+        self._written = record.copy()
+
+    def _forget_what_is_gone(self) -> None:
+        """Drop what is declared no longer and was ended or removed by others."""
+        declared, found, record = self._declared, self._found, self._record
+        record.made_policies &= declared.policies.keys() | found.policies.keys()
+        standing = {
+            name
+            for name, shown in found.schedules.items()
+            if shown is not None and shown["state"] in WAITING
+        }
+        record.made &= declared.schedules.keys() | standing
+
+    def _record_write(self, shown: Mapping[str, Any] | None) -> ScheduleWrite:
+        stands = shown is not None and shown["state"] in WAITING
+        text = self._record.payload(self._declared.name, self._applied_by)
+        json = {"kind": "AT", "at": DUE, "payload_text": text}
+        who = {"tenant": self._declared.kept_in, "schedule_id": record_id(self._declared)}
+        asked = request_fields({**who, **json})
+        etag = etag_in(shown) if stands and shown is not None else None
+        return _as_write("UPSERT" if stands else "CREATE", asked, json, etag)
+
+
+def _write_of(each: Altered) -> ScheduleWrite:
+    if each.schedule is None:
+        asked = request(each.tenant, each.schedule_id or "", "CANCEL", {})
+        return _as_write("CANCEL", asked, {}, each.etag)
+    action = "CREATE" if each.alteration is Alteration.CREATE else "UPSERT"
+    return _as_write(action, each.schedule.request, each.schedule.json, each.etag)
+
+
+def _as_write(
+    action: str, asked: dict[str, Any], json: dict[str, Any], etag: str | None
+) -> ScheduleWrite:
+    expected = None if etag is None else expected_from(etag)
+    return ScheduleWrite(
+        action, {**asked, "action": action, "expected_version": expected}, json, etag
+    )

@@ -1,0 +1,177 @@
+"""Applying a set: what docs/apply.md says, on a real broker and a real worker, by both ways.
+
+The samples of the page are written to files, and its commands are typed.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+import pytest
+
+from belfry.cli.entry import main
+from tests.acceptance.harness.http import Http, place, schedules
+from tests.acceptance.harness.site import Site
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
+
+PAGE: Final = Path(__file__).parents[2] / "docs" / "apply.md"
+SAMPLES: Final = re.findall(r"```yaml\n# (\S+)\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
+TYPED: Final = re.findall(r"^\$ belfry (.*)$", PAGE.read_text("utf-8"), re.MULTILINE)
+# The exit codes of the page's commands, in its order.
+CODES: Final = [1, 0, 0, 1, 0, 2]
+
+Run = Callable[..., tuple[int, list[dict[str, Any]], str]]
+
+
+@pytest.fixture(scope="module")
+def site(kafka: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    name = f"declared-{time.monotonic_ns():x}"
+    with Site(kafka, name, tmp_path_factory.mktemp("declared")) as site:
+        site.worker().start()
+        site.workers[0].wait_ready()
+        yield site
+
+
+@pytest.fixture(params=["kafka", "http"])
+def run(
+    request: pytest.FixtureRequest,
+    site: Site,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> Run:
+    """Types a command in a folder with the page's samples, of which each way has a tenant."""
+    url = f"http://127.0.0.1:{site.workers[0].http_port}"
+    for name, value in {
+        "BOOTSTRAP_SERVERS": site.bootstrap,
+        "CLUSTER__TOPIC_PREFIX": site.prefix,
+        "CLUSTER__APP_ID": site.name,
+        "HTTP_URL": url,
+    }.items():
+        monkeypatch.setenv(f"BELFRY_{name}", value)
+    monkeypatch.chdir(tmp_path)
+    for name, text in SAMPLES:
+        text = f"# {name}\n{text}".replace("shop", tenant_of(request.param))
+        Path(name).write_text(text, "utf-8")
+    way = ["--http-url", url] if request.param == "http" else []
+
+    def typed(*arguments: str) -> tuple[int, list[dict[str, Any]], str]:
+        capsys.readouterr()
+        code = main([*arguments, "--output", "jsonl", *way])
+        out, error = capsys.readouterr()
+        return code, [orjson.loads(line) for line in out.splitlines()], error
+
+    return typed
+
+
+@pytest.fixture
+def tenant(request: pytest.FixtureRequest) -> str:
+    return tenant_of(request.node.callspec.params["run"])
+
+
+def tenant_of(way: str) -> str:
+    return f"shop-by-{way}"
+
+
+def results(told: list[dict[str, Any]]) -> dict[str, str]:
+    return {each["schedule_id"] or "policy": each["result"] for each in told}
+
+
+def test_the_page_does_what_it_says(run: Run, tenant: str, site: Site) -> None:
+    told = [run(*command.split()) for command in TYPED]
+    assert [code for code, _, _ in told] == CODES
+    first, applied, second, pruning, pruned, wrong = told
+    names = {"policy", "report/daily", "heartbeat", "sale/begins"}
+    assert {each["schedule_id"] or "policy" for each in first[1]} == names
+    assert results(applied[1]) == dict.fromkeys(names, "created")
+    assert second[1] == []
+    assert {each["schedule_id"]: each["alteration"] for each in pruning[1]} == {
+        "heartbeat": "update",
+        "report/daily": "remove",
+        "sale/begins": "remove",
+        None: "remove",
+    }
+    assert results(pruned[1])["heartbeat"] == "updated"
+    assert "wrong.yaml:7: " in wrong[2]
+    assert "Did you mean delivery?" in wrong[2]
+    assert "Did you mean SKIP?" in wrong[2]
+    http = Http(site.workers[0])
+    status, listed, _ = http("GET", schedules(tenant))
+    assert status == 200
+    waiting = {each["schedule_id"] for each in listed["schedules"] if each["state"] == "PENDING"}
+    assert waiting == {"heartbeat", f"belfry/sets/{tenant}"}
+    # Its policy is gone.
+    assert http("GET", f"/v1/tenants/{tenant}")[0] == 404
+
+
+def test_drift_is_seen_what_is_over_stays_so_and_a_failure_is_told_alone(
+    run: Run, tenant: str, site: Site
+) -> None:
+    http, name = Http(site.workers[0]), f"{tenant}-x"
+    assert http("POST", schedules(name), {"schedule_id": "mine", "interval_ms": 60_000})[0] == 201
+    Path("set.yaml").write_text(
+        f"""
+set: {name}
+kept_in: {name}
+tenants:
+  {name}:
+    policy: {{max_pending: 6, history_ms: 3600000}}
+    schedules:
+      soon: {{in: 1ms, payload: x}}
+      often: {{every: 1h, payload: y, http_targets: ["https://example.com/hook?token=1"]}}
+      mine: {{every: 1h}}
+      days: {{rrule: "FREQ=WEEKLY;BYDAY=MO", start_at: 2060-01-05T09:00:00Z}}
+""",
+        "utf-8",
+    )
+    code, told, _ = run("apply", "set.yaml")
+    assert (code, results(told)["mine"]) == (0, "updated")
+    fired = f"/v1/tenants/{name}/schedules/soon"
+    deadline = time.monotonic() + 20
+    while http("GET", fired)[1].get("state") in ("PENDING", "PAUSED"):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    # Twice is no change, though one is over by now.
+    assert run("diff", "set.yaml")[0] == 0
+    code, told, _ = run("apply", "set.yaml")
+    assert set(results(told).values()) == {"unchanged", "over"}
+    assert results(told)["soon"] == "over"
+    # What somebody did by hand is set back.
+    assert http("DELETE", place(name, "often"))[0] == 200
+    assert http("PUT", place(name, "mine"), {"interval_ms": 5_000})[0] == 200
+    code, told, _ = run("diff", "set.yaml")
+    assert code == 1
+    assert {each["schedule_id"]: each["alteration"] for each in told} == {
+        "often": "create",
+        "mine": "update",
+    }
+    assert "token=1" not in str(told)
+    assert run("apply", "set.yaml")[0] == 0
+    # A failure of one does not keep others: the tenant is full.
+    text = Path("set.yaml").read_text("utf-8")
+    more = "".join(f"      more/{n}: {{at: 2060-01-01T00:00:00Z}}\n" for n in range(4))
+    Path("set.yaml").write_text(text + more, "utf-8")
+    code, told, _ = run("apply", "set.yaml")
+    found = results(told)
+    assert code == 1
+    assert sorted(found[f"more/{n}"] for n in range(4)) == ["created"] * 2 + ["failed"] * 2
+    assert all(each["problem"] for each in told if each["result"] == "failed")
+    # What was there before the set is never pruned; nobody can be asked here.
+    Path("none.yaml").write_text(f"set: {name}\nkept_in: {name}\n", "utf-8")
+    assert run("apply", "--prune", "none.yaml")[0] == 2
+    code, told, _ = run("apply", "--prune", "--yes", "none.yaml")
+    assert code == 0
+    assert {
+        "often",
+        "days",
+        "policy",
+        *(n for n in found if n.startswith("more/") and found[n] == "created"),
+    } == (set(results(told)))
+    assert http("GET", place(name, "mine"))[1]["state"] == "PENDING"
+    assert run("diff", "--prune", "none.yaml")[0] == 0
