@@ -56,8 +56,8 @@ def run(
     }.items():
         monkeypatch.setenv(f"BELFRY_{name}", value)
     monkeypatch.chdir(tmp_path)
-    for name, text in SAMPLES:
-        text = f"# {name}\n{text}".replace("shop", tenant_of(request.param))
+    for name, sample in SAMPLES:
+        text = f"# {name}\n{sample}".replace("shop", tenant_of(request.param))
         Path(name).write_text(text, "utf-8")
     way = ["--http-url", url] if request.param == "http" else []
 

@@ -18,6 +18,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+import yaml
+
 from belfry.declared.policy_entries import DeclaredPolicy, declared_policy
 from belfry.declared.schedule_entries import DeclaredSchedule, declared_schedule
 from belfry.declared.set_record import RECORDS
@@ -44,7 +46,7 @@ def declaration(files: Iterable[tuple[str, str]]) -> Declaration:
     for file, text in files:
         for document in documents(file, text, reading.complaints):
             reading.document(document)
-    if not reading.documents:
+    if not reading.documents and not reading.complaints.lines:
         reading.complaints.lines.append("no document declares anything: give set and kept_in")
     reading.complaints.check()
     return reading.found
@@ -78,7 +80,8 @@ class _Reading:
             if name not in parts:
                 self.complaints.add(at, name, "is missing: every document says whose set it is")
                 continue
-            value = str(parts[name].value())
+            node = parts[name].node
+            value = str(node.value) if isinstance(node, yaml.ScalarNode) else ""
             wrong = tenant_problem(value)
             before = getattr(self.found, attribute)
             if wrong is not None:

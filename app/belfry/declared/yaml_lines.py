@@ -91,9 +91,10 @@ class Entry:
     def _check_names(self, complaints: Complaints, path: str) -> None:
         seen: dict[str, int] = {}
         for each in map(self._entry, self.node.value):
-            before = seen.setdefault(each.name, each.line)
-            if each.name != "<<" and before != each.line:
-                complaints.add(each, f"{path}.{each.name}", f"stands in line {before} already")
+            if each.name in seen and each.name != "<<":
+                before = f"stands in line {seen[each.name]} already"
+                complaints.add(each, f"{path}.{each.name}", before)
+            seen[each.name] = each.line
 
 
 def documents(file: str, text: str, complaints: Complaints) -> Iterator[Entry]:

@@ -1,0 +1,107 @@
+"""What files declare, and how what is wrong with them is told: file, line, field, nearest name."""
+
+from __future__ import annotations
+
+import pytest
+
+from belfry.declared.declaration import Declaration, declaration
+from belfry.declared.yaml_lines import BadDeclaration, Complaints
+
+HEAD = "set: s\nkept_in: t\ntenants:\n  t:\n"
+NOW_MS = 1_900_000_000_000
+
+
+def of(body: str) -> Declaration:
+    return declaration([("a.yaml", HEAD + body)])
+
+
+def schedule(fields: str) -> Declaration:
+    return of(f"    schedules:\n      a: {fields}\n")
+
+
+@pytest.mark.parametrize(
+    ("fields", "name", "value"),
+    [
+        ("{at: 2060-01-01T00:00:00Z}", "at", 2_840_140_800_000),
+        ("{at: 2060-01-01T01:00:00+01:00}", "at", 2_840_140_800_000),
+        ("{at: 2840140800000}", "at", 2_840_140_800_000),
+        ("{in: 5m}", "delay_ms", 300_000),
+        ("{every: PT1M}", "interval_ms", 60_000),
+        ("{interval_ms: 60000}", "interval_ms", 60_000),
+        ('{cron: "0 9 * * *"}', "cron", "0 9 * * *"),
+        ("{rrule: FREQ=DAILY, start_at: 2060-01-01T00:00:00Z}", "rrule", "FREQ=DAILY"),
+        ("{in: 1s, payload_json: {b: [1, null]}}", "payload", b'{"b":[1,null]}'),
+        ("{in: 1s, payload_base64: AP8=}", "payload", b"\x00\xff"),
+        ("{in: 1s, headers: {b: x, a: null}}", "headers",
+         [{"name": "b", "value": b"x"}, {"name": "a", "value": None}]),
+    ],
+)  # fmt: skip
+def test_every_trigger_and_every_form(fields: str, name: str, value: object) -> None:
+    found = schedule(fields).schedules["t", "a"]
+    assert found.request[name] == value
+    complaints = Complaints()
+    found.check(NOW_MS, complaints)
+    assert complaints.lines == []
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ("    schedules: {a: {in: 1s, in: 2s}}", "a.yaml:5: t/a.in: stands in line 5 already"),
+        ("    policy: {spred: 2}", "a.yaml:5: t.policy.spred: no such field. Did you mean spread?"),
+        ("    policy:\n      spread: 0", "a.yaml:6: t.policy.spread: spread is 0; 1 to 1024"),
+        ("    policy:\n      spread: many", "a.yaml:6: t.policy.spread: spread is 'many': "),
+        ("    policy: {guarantee: EXACTLY_ONE}", "Did you mean EXACTLY_ONCE?"),
+        ("    policies: {}", "a.yaml:5: t.policies: no such field. Did you mean policy?"),
+        ("    schedules:\n      a: {evry: 1m}",
+         "a.yaml:6: t/a.evry: no such field. Did you mean every?"),
+        ("    schedules:\n      a: {every: 1m, in: 1s}",
+         "a.yaml:6: t/a: exactly one of at, in, every"),
+        ("    schedules:\n      a: {payload: x}", "says when; given: none"),
+        ("    schedules:\n      a: {in: 1s, payload: yes}", "True is no text: put it in quotes"),
+        ("    schedules:\n      a:\n        in: 1s\n        misfire: SKIPP",
+         "a.yaml:8: t/a.misfire: "),
+        ("    schedules:\n      a: {at: 2060-01-01}", "is a day: give an instant"),
+        ("    schedules:\n      a: {at: 2060-01-01T00:00:00}", "no time zone"),
+        ("    schedules:\n      a: {in: 1s}\n      a: {in: 2s}",
+         "a.yaml:7: t.schedules.a: stands in line 6"),
+        ("    schedules:\n      belfry/sets/s: {in: 1s}", "are records of sets"),
+        ("    schedules: [a]", "a.yaml:5: t.schedules: this has to be a mapping"),
+        ("    policy: {http_targets: [{urll: x}]}",
+         "http_targets[0].urll: no such field. Did you mean url?"),
+        ("    schedules: {a: {in: !!python/name:os.system x}}", "could not determine a constructor"),
+        ("    schedules: {", "a.yaml:5: no YAML: "),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_told_with_its_place(body: str, told: str) -> None:
+    with pytest.raises(BadDeclaration) as wrong:
+        of(body)
+    assert told in str(wrong.value)
+
+
+def test_what_every_worker_would_refuse_is_told_at_its_line() -> None:
+    found = of("    schedules:\n      a:\n        every: 1m\n        max_fires: 0\n")
+    complaints = Complaints()
+    found.schedules["t", "a"].check(NOW_MS, complaints)
+    assert len(complaints.lines) == 1
+    assert complaints.lines[0].startswith("a.yaml:8: t/a.max_fires: ")
+
+
+def test_files_are_one_set_and_an_object_stands_once() -> None:
+    one = HEAD + "    schedules: {a: {in: 1s}}\n"
+    both = declaration([("a.yaml", one), ("b.yaml", one.replace("a:", "b:") + "---\n" + HEAD)])
+    assert both.schedules.keys() == {("t", "a"), ("t", "b")}
+    with pytest.raises(BadDeclaration, match=r"b.yaml:5: t/a: is declared in a.yaml:5 already"):
+        declaration([("a.yaml", one), ("b.yaml", one)])
+    with pytest.raises(BadDeclaration, match="set: is 'r', and was 's' before"):
+        declaration([("a.yaml", one), ("b.yaml", "set: r\nkept_in: t\n")])
+    with pytest.raises(BadDeclaration, match="kept_in: is missing"):
+        declaration([("a.yaml", "set: r\n")])
+    with pytest.raises(BadDeclaration, match="no document declares anything"):
+        declaration([("a.yaml", "# nothing\n")])
+
+
+def test_a_list_of_targets_takes_addresses_and_fields() -> None:
+    found = schedule("{in: 1s, http_targets: ['https://a.example', {url: 'https://b.example'}]}")
+    urls = [each["url"] for each in found.schedules["t", "a"].request["http_targets"]]
+    assert urls == ["https://a.example", "https://b.example"]
