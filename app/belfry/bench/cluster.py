@@ -18,13 +18,14 @@ from types import TracebackType
 from typing import Any, Final, Self
 from urllib.request import urlopen
 
-from confluent_kafka import Producer
+from confluent_kafka import Message, Producer
 from confluent_kafka.admin import AdminClient
 
 from belfry.bench.plan import COMMON_TOPIC, EXACTLY_ONCE, BenchPlan
 from belfry.client.kafka import Cluster
 from belfry.client.tenants import TenantPolicies
 from belfry.kafka import topics
+from belfry.kafka.partition_log import PartitionLog
 from belfry.settings import ClusterSettings, Settings
 from belfry.tenants.policy import TenantPolicy
 
@@ -217,6 +218,28 @@ class BenchCluster:
         figures = [worker.usage() for worker in self.workers]
         return sum(cpu for cpu, _ in figures), max(peak for _, peak in figures)
 
+    def state_bytes(self) -> int:
+        """What the workers' local state takes on disk."""
+        return sum(
+            each.stat().st_size for each in self._folder.rglob("state/**/*") if each.is_file()
+        )
+
+    def topic_bytes(self, name: str) -> int:
+        """Bytes of keys, values and headers of all records of a topic, before compression."""
+        topic = self.settings.topic(name)
+        found = 0
+        for partition in range(self.settings.cluster.partitions):
+            log = PartitionLog(self.properties, topic, partition)
+            try:
+                low, high = log.ends()
+                log.seek(low)
+                found += sum(
+                    _record_bytes(each) for some in log.read_until(high, 50_000) for each in some
+                )
+            finally:
+                log.close()
+        return found
+
     def stop_workers(self, how: int = signal.SIGTERM) -> None:
         """End all workers."""
         for worker in self.workers:
@@ -226,6 +249,12 @@ class BenchCluster:
         """Remove the workers' local state, which is safe while they are stopped."""
         for number in range(self._count):
             shutil.rmtree(self._folder / f"worker-{number}" / "state", ignore_errors=True)
+
+
+def _record_bytes(message: Message) -> int:
+    headers: Any = message.headers() or ()
+    own = len(message.key() or b"") + len(message.value() or b"")
+    return own + sum(len(name) + len(value or b"") for name, value in headers)
 
 
 def _portions(names: list[str]) -> Iterator[list[str]]:

@@ -11,6 +11,7 @@ from belfry.cli.session import Session, with_session
 from belfry.cli.shown import Output
 
 if TYPE_CHECKING:
+    from belfry.bench.plan import BenchPlan
     from belfry.bench.result import Result
     from belfry.settings import Settings
 
@@ -33,6 +34,7 @@ class Bench(StrEnum):
     RAW = "raw"
     RESTART = "restart"
     CURVE = "curve"
+    CALIBRATE = "calibrate"
 
 
 Which = Annotated[Bench, typer.Argument(help="What to measure.")]
@@ -73,6 +75,10 @@ Sweep = Annotated[
     str, typer.Option("--sweep", help="curve: pending, payload, partitions or tenants.")
 ]
 
+BrokerPid = Annotated[
+    int | None,
+    typer.Option("--broker-pid", help="calibrate: a broker of this machine, to count its CPU."),
+]
 Steps = Annotated[
     str, typer.Option("--steps", metavar="N,N…", help="curve: the values, instead of the usual.")
 ]
@@ -102,6 +108,7 @@ def bench(
     common_topic: CommonTopic = False,
     sweep: Sweep = "pending",
     steps: Steps = "",
+    broker_pid: BrokerPid = None,
 ) -> None:
     """Measure belfry on a broker: a belfry of its own, removed at the end.
 
@@ -130,6 +137,9 @@ def bench(
         common_topic=common_topic,
     )
     session.admin()
+    if which is Bench.CALIBRATE:
+        _calibrate(session, plan, broker_pid)
+        return
     text = session.printer.output is Output.TEXT
     each_run = session.printer.output is Output.JSONL
     values = tuple(int(value) for value in steps.split(",") if value)
@@ -143,6 +153,21 @@ def bench(
                 print(results[-1].line())
         spread = BenchRuns(results)
         print(spread.text() if text else spread.median().line())
+
+
+def _calibrate(session: Session, plan: BenchPlan, broker_pid: int | None) -> None:
+    """Print the file of constants that `belfry plan` takes."""
+    import sys
+
+    import orjson
+
+    from belfry.bench.calibrate import calibrated
+
+    def told(line: str) -> None:
+        print(line, file=sys.stderr, flush=True)
+
+    found = calibrated(_of_worker(session), plan, broker_pid, told)
+    print(orjson.dumps(found, option=orjson.OPT_INDENT_2).decode())
 
 
 def _of_worker(session: Session) -> Settings:

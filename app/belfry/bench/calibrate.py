@@ -1,0 +1,182 @@
+"""Constants of the capacity model, measured on this machine and its broker.
+
+Eight short runs of the shipped worker, each on a belfry of its own.  A constant is a difference
+between two of them wherever it can be, so that what a worker's start costs is in none:
+
+    start                             what a worker takes before it does anything
+    ingest, 4 partitions              CPU and bytes of a request, memory of a worker
+    ingest, payload five times as big CPU and bytes of a payload's byte
+    ingest, 1 partition               what one partition takes in; memory of a partition
+    fire, 4 and 1 partitions, bigger  the same for what fires
+    recovery                          what following a changelog costs, and how quick it is
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import date
+from pathlib import Path
+from typing import Any, Final
+
+from belfry.bench.cluster import CLOCK_TICKS, BenchCluster
+from belfry.bench.plan import BenchPlan
+from belfry.bench.result import Result
+from belfry.bench.runs import BENCHES
+from belfry.settings import Settings
+
+BIGGER: Final = 5
+PARTITIONS: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One run: its figures, the broker's CPU for it, and what it left behind."""
+
+    result: Result
+    broker_cpu_s: float | None
+    state_bytes: int
+    changelog_bytes: int
+    request_bytes: int
+
+    @property
+    def cpu_s(self) -> float:
+        """CPU seconds of the worker."""
+        return self.result.cpu_seconds or 0.0
+
+    @property
+    def rss_mb(self) -> float:
+        """Peak memory of the worker in MB."""
+        return self.result.peak_rss_mb or 0.0
+
+
+def calibrated(
+    settings: Settings, plan: BenchPlan, broker_pid: int | None, told: Callable[[str], None]
+) -> dict[str, Any]:
+    """The file of constants: what was measured, when, and on what."""
+    start = _start_cpu_s(settings)
+    bigger = replace(plan, payload_bytes=plan.payload_bytes * BIGGER)
+    runs: dict[str, Measured] = {}
+    for name, bench, asked, partitions in (
+        ("in", "ingest", plan, PARTITIONS),
+        ("in_bigger", "ingest", bigger, PARTITIONS),
+        ("in_one", "ingest", plan, 1),
+        ("out", "fire", plan, PARTITIONS),
+        ("out_bigger", "fire", bigger, PARTITIONS),
+        ("out_one", "fire", plan, 1),
+        ("follow", "recovery", plan, PARTITIONS),
+    ):
+        runs[name] = _run(settings, replace(asked, bench=bench, partitions=partitions), broker_pid)
+        told(f"{name:10}  {runs[name].result.line()}")
+    return {
+        "measured_on": date.today().isoformat(),  # noqa: DTZ011  # the day of who measures
+        "machine": machine(),
+        "events": plan.events,
+        "payload_bytes": plan.payload_bytes,
+        "tenants": plan.tenants,
+        "constants": {name: _rounded(value) for name, value in _constants(runs, start).items()},
+    }
+
+
+def machine() -> str:
+    """What the figures were measured on, in a sentence."""
+    lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
+    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    model = models[0] if models else platform.machine()
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    return f"{os.cpu_count()} cores, {model}, {memory:.0f} GB, {platform.system()}"
+
+
+def _run(settings: Settings, plan: BenchPlan, broker_pid: int | None) -> Measured:
+    with BenchCluster(settings, plan.workers, plan.partitions) as cluster:
+        before = _cpu_of(broker_pid)
+        result = BENCHES[plan.bench](cluster, plan)
+        after = _cpu_of(broker_pid)
+        used = None if before is None or after is None else after - before
+        return Measured(
+            result,
+            used,
+            cluster.state_bytes(),
+            cluster.topic_bytes("changelog"),
+            cluster.topic_bytes("schedules"),
+        )
+
+
+def _start_cpu_s(settings: Settings) -> float:
+    """CPU seconds of a worker until it is ready, with nothing to do."""
+    with BenchCluster(settings, 1, PARTITIONS) as cluster:
+        cluster.start_workers()
+        cluster.await_ready()
+        return cluster.usage()[0]
+
+
+def _cpu_of(pid: int | None) -> float | None:
+    if pid is None:
+        return None
+    fields = Path(f"/proc/{pid}/stat").read_text("utf-8").rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / CLOCK_TICKS
+
+
+def _constants(runs: dict[str, Measured], start_s: float) -> dict[str, float]:
+    """What the runs say, for each event and each byte of a payload."""
+    events = runs["in"].result.events
+    payload = runs["in"].result.payload_bytes
+    extra = payload * (BIGGER - 1)
+    in_us, in_byte = _line(runs["in"].cpu_s, runs["in_bigger"].cpu_s, start_s, events, payload)
+    out_us, out_byte = _line(runs["out"].cpu_s, runs["out_bigger"].cpu_s, 0.0, events, payload)
+    partition_mb = max(0.0, (runs["in"].rss_mb - runs["in_one"].rss_mb) / (PARTITIONS - 1))
+    changelog_in = runs["in"].changelog_bytes / events - payload
+    found = {
+        "in_cpu_us": in_us,
+        "in_cpu_us_per_byte": in_byte,
+        "out_cpu_us": out_us,
+        "out_cpu_us_per_byte": out_byte,
+        "follow_cpu_us": max(0.0, runs["follow"].cpu_s - start_s) * 1e6 / events,
+        "follow_rows_per_second": runs["follow"].result.events_per_second,
+        "in_per_second_of_a_partition": runs["in_one"].result.events_per_second,
+        "out_per_second_of_a_partition": runs["out_one"].result.events_per_second,
+        "cores_of_a_process": max(
+            runs[name].cpu_s / runs[name].result.seconds for name in ("out", "out_bigger")
+        ),
+        "worker_mb": max(0.0, runs["in_one"].rss_mb - partition_mb),
+        "partition_mb": partition_mb,
+        "request_bytes": runs["in"].request_bytes / events - payload,
+        "row_bytes": changelog_in,
+        # What a fire adds to the changelog: the end of a schedule, kept for a day.
+        "ended_bytes": max(0.0, runs["out"].changelog_bytes / events - payload - changelog_in),
+        "state_bytes": max(0.0, runs["in"].state_bytes / events - payload),
+        "state_bytes_per_byte": max(
+            0.0, (runs["in_bigger"].state_bytes - runs["in"].state_bytes) / events / extra
+        ),
+    }
+    return found | _of_the_broker(runs, events, payload)
+
+
+def _of_the_broker(runs: dict[str, Measured], events: int, payload: int) -> dict[str, float]:
+    """The broker's CPU, where its process was told; the load's own writing is in it."""
+    cpu = {name: run.broker_cpu_s for name, run in runs.items()}
+    took = {name: used for name, used in cpu.items() if used is not None}
+    if not took:
+        return {}
+    both_us, both_byte = _line(took["in"], took["in_bigger"], 0.0, events, payload)
+    out_us = max(0.0, took["out"] - took["in"]) * 1e6 / events
+    return {
+        "broker_in_cpu_us": both_us,
+        "broker_cpu_us_per_byte": both_byte,
+        "broker_out_cpu_us": out_us,
+    }
+
+
+def _line(
+    small_s: float, big_s: float, start_s: float, events: int, payload: int
+) -> tuple[float, float]:
+    """Microseconds of an event without its payload, and of a byte of the payload."""
+    small, big = ((each - start_s) * 1e6 / events for each in (small_s, big_s))
+    slope = max(0.0, (big - small) / (payload * (BIGGER - 1)))
+    return max(0.0, small - slope * payload), slope
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.4g}")
