@@ -11,7 +11,16 @@ from typing import Final
 
 ROOT: Final = Path(__file__).parents[2]
 PACKAGE: Final = ROOT / "app" / "belfry"
-PURE_ROOMS: Final = ("balance", "engine", "firing", "schedules", "store", "tenants", "wire")
+PURE_ROOMS: Final = (
+    "balance",
+    "capacity",
+    "engine",
+    "firing",
+    "schedules",
+    "store",
+    "tenants",
+    "wire",
+)
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 

@@ -224,21 +224,21 @@ class BenchCluster:
             each.stat().st_size for each in self._folder.rglob("state/**/*") if each.is_file()
         )
 
-    def topic_bytes(self, name: str) -> int:
-        """Bytes of keys, values and headers of all records of a topic, before compression."""
+    def topic_bytes(self, name: str) -> tuple[int, int]:
+        """Records of a topic, and the bytes of their keys, values and headers, uncompressed."""
         topic = self.settings.topic(name)
-        found = 0
-        for partition in range(self.settings.cluster.partitions):
+        count = found = 0
+        for partition in self._admin.list_topics(topic, timeout=10).topics[topic].partitions:
             log = PartitionLog(self.properties, topic, partition)
             try:
                 low, high = log.ends()
                 log.seek(low)
-                found += sum(
-                    _record_bytes(each) for some in log.read_until(high, 50_000) for each in some
-                )
+                for message in (each for some in log.read_until(high, 50_000) for each in some):
+                    count += message.value() is not None
+                    found += _record_bytes(message)
             finally:
                 log.close()
-        return found
+        return count, found
 
     def stop_workers(self, how: int = signal.SIGTERM) -> None:
         """End all workers."""

@@ -16,7 +16,7 @@ from belfry.bench.live import LiveReader, pour
 from belfry.bench.plan import BenchPlan
 from belfry.bench.result import Result
 from belfry.bench.trail import Trail, taking_in, trails
-from belfry.bench.workload import Workload, write
+from belfry.bench.workload import PAYLOAD_BYTES, Workload, write
 from belfry.settings import Settings
 
 RAW_RECORDS: Final = 10_000
@@ -70,7 +70,10 @@ def fire(cluster: BenchCluster, plan: BenchPlan) -> Result:
 def _fire_ms(plan: BenchPlan) -> int:
     """The instant for all: late enough for the requests to be taken in; of CRON a whole minute."""
     if plan.kind == "AT":
-        return _now_ms() + 15_000 + plan.events // 20 + 5 * plan.tenants
+        # Larger payloads take longer to write and to take in.
+        larger = max(0, plan.payload_bytes - PAYLOAD_BYTES)
+        longer_ms = plan.events // 20 + 5 * plan.tenants + plan.events * larger // 5_000
+        return _now_ms() + 15_000 + longer_ms
     latest_ms = _now_ms() + 20_000 + plan.events // 5
     return -(-latest_ms // 60_000) * 60_000 if plan.kind == "CRON" else latest_ms
 

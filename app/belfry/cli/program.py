@@ -18,6 +18,7 @@ from belfry.cli import (
     dev,
     doctor,
     events,
+    plan,
     recover,
     schedule,
     slo,
@@ -42,7 +43,7 @@ def program() -> typer.Typer:
     app.callback()(root_options(belfry))
     for commands in (
         *(dev, worker, schedule, events, deliveries, tenant, apply, topics),
-        *(doctor, audit, slo, top, backup, recover, api_key, acls, bench),
+        *(doctor, audit, slo, top, backup, recover, api_key, acls, bench, plan),
     ):
         commands.register(app)
     return app

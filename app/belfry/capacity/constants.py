@@ -1,0 +1,121 @@
+"""The constants of the model: what they are, where each comes from, and which are only assumed.
+
+`belfry bench calibrate` measures those of `MEASURED`; a file of its figures may set those of
+`ASSUMED` as well.  Each constant knows its origin, for a plan shows it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from math import isfinite
+from typing import Any, Final
+
+# What each measured constant means.
+MEASURED: Final = {
+    "in_cpu_us": "worker's CPU to take a request in, without its payload",
+    "in_cpu_us_per_byte": "the same for each byte of a payload",
+    "out_cpu_us": "worker's CPU to fire an event, without its payload",
+    "out_cpu_us_per_byte": "the same for each byte of a payload",
+    "follow_cpu_us": "worker's CPU to read a row of the changelog",
+    "follow_rows_per_second": "rows of the changelog that a worker reads back",
+    "in_per_second_of_a_partition": "requests that one partition takes in",
+    "out_per_second_of_a_partition": "events that one partition fires",
+    "cores_of_a_process": "cores that one worker process can use",
+    "worker_mb": "memory of a worker without partitions",
+    "partition_mb": "memory of a partition",
+    "request_bytes": "a request's record, without its payload",
+    "row_bytes": "a changelog row, without its payload",
+    "ended_bytes": "changelog bytes that a fire leaves for a day",
+    "fired_bytes": "a fired record, without its payload",
+    "state_bytes": "local state of a schedule, without its payload",
+    "state_bytes_per_byte": "local state for each byte of a payload",
+    "broker_in_cpu_us": "broker's CPU for a request, without its payload",
+    "broker_out_cpu_us": "broker's CPU for an event that fires",
+    "broker_cpu_us_per_byte": "broker's CPU for each byte of a payload",
+}
+# What nobody has measured here: the value, and why it is so.
+ASSUMED: Final[dict[str, tuple[float, str]]] = {
+    "busy": (0.6, "share of a core or a partition that is planned for"),
+    "disk_full": (0.7, "share of a disk that is planned for"),
+    "waiting_mb_per_million": (9.5, "docs/performance.md: 327 to 422 MB from 0 to 10 000 000"),
+    "rows_of_a_partition": (2.5e6, "docs/performance.md: 10 000 000 in 4 partitions"),
+    "ended_hours": (24.0, "belfry keeps what has ended for a day"),
+    "store_spare": (2.0, "RocksDB merges into new files before it drops the old ones"),
+    "changelog_dirty": (2.0, "Kafka compacts when half of a log is dirty, by default"),
+    "follower_share": (0.5, "CPU of a follower of a replica, in that of its leader"),
+    "partitions_of_an_output": (4.0, "partitions of a tenant's output topic"),
+    "broker_cores": (16.0, "cores of a broker"),
+    "broker_disk_gb": (8_000.0, "disk of a broker"),
+    "broker_mb_per_second": (600.0, "half of 10 Gbit/s each way"),
+    "broker_partitions": (4_000.0, "replicas of partitions that a broker holds"),
+}
+
+
+class BadConstants(ValueError):
+    """A file of constants that cannot be used; the message says what is wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """One number: its meaning, and whether it was measured."""
+
+    name: str
+    value: float
+    meaning: str
+    origin: str
+
+
+@dataclass(frozen=True, slots=True)
+class Constants:
+    """All constants, and the payload at which rates were measured."""
+
+    payload_bytes: float
+    by_name: Mapping[str, Constant]
+
+    def __getitem__(self, name: str) -> float:
+        return self.by_name[name].value
+
+    def __iter__(self) -> Iterator[Constant]:
+        return iter(self.by_name.values())
+
+
+def constants_from(*files: Mapping[str, Any]) -> Constants:
+    """The constants of files, of which later ones win; `BadConstants` says what is wrong."""
+    found = {name: Constant(name, value, why, "assumed") for name, (value, why) in ASSUMED.items()}
+    payload = 0.0
+    for file in files:
+        try:
+            origin = f"measured {file['measured_on']}, {file['machine']}"
+            payload = float(file["payload_bytes"])
+            given = dict(file["constants"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise BadConstants(
+                f"{error!r} is missing or wrong: give what `belfry bench calibrate` prints"
+            ) from None
+        for name, value in given.items():
+            found[name] = _constant(name, value, origin)
+    missing = MEASURED.keys() - found.keys()
+    if missing or not payload > 0:
+        raise BadConstants(f"these are missing: {', '.join(sorted(missing)) or 'payload_bytes'}")
+    return Constants(payload, found)
+
+
+def _constant(name: str, value: object, origin: str) -> Constant:
+    known = [*MEASURED, *ASSUMED]
+    if name not in known:
+        near = get_close_matches(name, known, n=1)
+        guess = f" Did you mean {near[0]}?" if near else ""
+        raise BadConstants(f"no constant is called {name!r}.{guess}")
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise BadConstants(f"{name} is {value!r}, which is no number")
+    # What rates and shares are divided by has to be more than nothing.
+    least = 0.0 if name.endswith(("_us", "_us_per_byte", "_mb", "_bytes", "_per_byte")) else 1e-9
+    if not (isfinite(value) and least <= value <= 1e15):
+        raise BadConstants(f"{name} is {value}; {least:g} to 1e15 is allowed")
+    if name in ("busy", "disk_full") and value > 1:
+        raise BadConstants(f"{name} is {value}; at most 1 is allowed")
+    if name in ASSUMED:
+        return Constant(name, float(value), ASSUMED[name][1], "given")
+    return Constant(name, float(value), MEASURED[name], origin)

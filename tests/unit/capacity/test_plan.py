@@ -1,0 +1,96 @@
+"""A plan, checked by hand; the whole of it as people see it; and constants that are none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from belfry.capacity.constants import ASSUMED, MEASURED, BadConstants, constants_from
+from belfry.capacity.model import BadDemand, Demand, plan
+from belfry.cli.plan import constants_of, plan_text
+from tests.unit.capacity.constants import FILE
+
+GOLDEN = Path(__file__).with_name("plan.golden.txt")
+LARGE = Demand(pending=1e10, fires_per_second=1e6, requests_per_second=1e6)
+SMALL = Demand(
+    pending=1e6,
+    fires_per_second=1_200,
+    requests_per_second=600,
+    replicas=1,
+    standbys=0,
+    retention_hours=1,
+    tenants=10,
+)
+
+
+def figures(demand: Demand, **changed: float) -> dict[str, float]:
+    given = {**FILE, "constants": {**FILE["constants"], **changed}}
+    return {each.name: each.value for each in plan(demand, constants_from(given))}
+
+
+def test_a_small_plan_by_hand() -> None:
+    found = figures(SMALL)
+    # 600 · 14 µs and 1 200 · 20 µs, of cores that are busy for 60 %.
+    assert found["worker cores"] == pytest.approx((600 * 14e-6 + 1_200 * 20e-6) / 0.6)
+    assert found["workers"] == 1
+    assert found["partitions"] == 1
+    assert found["worker memory"] == pytest.approx((150 + 30 + 9.5) / 1000)
+    # A million rows of 600 bytes, and 24 hours of ends.
+    ends = 1_200 * 86_400 * 50
+    assert found["worker disk"] == pytest.approx((6e8 + ends) * 2 / 0.7 / 1e9)
+    kept = 3_600 * (600 * 500 + 1_200 * 700)
+    assert found["Kafka disk"] == pytest.approx((kept + 2 * (6e8 + ends)) / 0.7 / 1e9)
+    into = 600 * 500 + 600 * 600 + 1_200 * 50 + 1_200 * 700
+    assert found["network into brokers"] == pytest.approx(into / 1e6)
+    assert found["network out of brokers"] == pytest.approx((600 * 500 + 1_200 * 700) / 1e6)
+    assert found["start without local state"] == pytest.approx(2 * (1e6 + 1_200 * 86_400) / 100_000)
+
+
+def test_ten_thousand_million_at_a_million_a_second_is_as_it_was() -> None:
+    text = plan_text(LARGE, plan(LARGE, constants_from(FILE)), constants_from(FILE))
+    assert text + "\n" == GOLDEN.read_text("utf-8")
+
+
+def test_what_no_run_has_reached_is_said() -> None:
+    assert SMALL.beyond() == []
+    assert LARGE.beyond() == ["pending", "fires_per_second", "requests_per_second", "replicas"]
+
+
+def test_what_is_assumed_may_be_given() -> None:
+    few, many = figures(LARGE, broker_disk_gb=64_000), figures(LARGE, broker_disk_gb=1_000)
+    assert few["brokers"] < many["brokers"]
+
+
+def test_the_shipped_constants_are_measured_all() -> None:
+    shipped = constants_of(None)
+    assert {each.name for each in shipped if each.origin.startswith("measured")} == set(MEASURED)
+    assert {each.name for each in shipped if each.origin == "assumed"} == set(ASSUMED)
+
+
+@pytest.mark.parametrize(
+    ("file", "told"),
+    [
+        ({}, "'measured_on'"),
+        ({**FILE, "constants": {}}, "these are missing: broker_cpu_us_per_byte"),
+        ({**FILE, "payload_bytes": 0}, "payload_bytes"),
+        ({**FILE, "constants": {"in_cpu": 3}}, "Did you mean in_cpu_us?"),
+        ({**FILE, "constants": {"in_cpu_us": "3"}}, "'3', which is no number"),
+        ({**FILE, "constants": {"in_cpu_us": float("nan")}}, "in_cpu_us is nan; 0 to"),
+        ({**FILE, "constants": {"busy": 0}}, "busy is 0; 1e-09 to"),
+        ({**FILE, "constants": {"busy": 2}}, "at most 1"),
+    ],
+)
+def test_a_file_of_constants_that_is_none(file: dict[str, Any], told: str) -> None:
+    with pytest.raises(BadConstants) as wrong:
+        constants_from(file)
+    assert told in str(wrong.value)
+
+
+@pytest.mark.parametrize("pending", [-1.0, float("nan"), float("inf"), 1e14])
+def test_a_demand_out_of_bounds(pending: float) -> None:
+    with pytest.raises(BadDemand, match="pending is "):
+        plan(
+            Demand(pending=pending, fires_per_second=1, requests_per_second=1), constants_from(FILE)
+        )
