@@ -59,7 +59,8 @@ def calibrated(
     settings: Settings, plan: BenchPlan, broker_pid: int | None, told: Callable[[str], None]
 ) -> dict[str, Any]:
     """The file of constants: what was measured, when, and on what."""
-    start = _start_cpu_s(settings)
+    on, start = machine(), _start_cpu_s(settings)
+    told(f"{'start':10}  {start:.2f} s of CPU")
     bigger = replace(plan, payload_bytes=plan.payload_bytes * BIGGER)
     runs: dict[str, Measured] = {}
     for name, bench, asked, partitions in (
@@ -75,7 +76,7 @@ def calibrated(
         told(f"{name:10}  {runs[name].result.line()}")
     return {
         "measured_on": date.today().isoformat(),  # noqa: DTZ011  # the day of who measures
-        "machine": machine(),
+        "machine": on,
         "events": plan.events,
         "payload_bytes": plan.payload_bytes,
         "tenants": plan.tenants,
@@ -89,7 +90,10 @@ def machine() -> str:
     models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     model = models[0] if models else platform.machine()
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
-    return f"{os.cpu_count()} cores, {model}, {memory:.0f} GB, {platform.system()}"
+    return (
+        f"{os.cpu_count()} cores, {model}, {memory:.0f} GB, {platform.system()},"
+        f" load average before {os.getloadavg()[1]:.1f}"
+    )
 
 
 def _run(settings: Settings, plan: BenchPlan, broker_pid: int | None) -> Measured:
@@ -156,8 +160,10 @@ def _constants(runs: dict[str, Measured], start_s: float) -> dict[str, float]:
         "follow_rows_per_second": runs["follow"].result.events_per_second,
         "in_per_second_of_a_partition": runs["in_one"].result.events_per_second,
         "out_per_second_of_a_partition": runs["out_one"].result.events_per_second,
+        # What the busiest run used: others may have been held up by a machine that does more.
         "cores_of_a_process": max(
-            runs[name].cpu_s / runs[name].result.seconds for name in ("out", "out_bigger")
+            (runs[name].cpu_s - before_s) / runs[name].result.seconds
+            for name, before_s in (("in", start_s), ("in_bigger", start_s), ("out", 0.0))
         ),
         "worker_mb": max(0.0, runs["in_one"].rss_mb - partition_mb),
         "partition_mb": partition_mb,
