@@ -126,7 +126,6 @@ class _Model:
 
     def worker_cores(self) -> Estimate:
         d, c = self._d, self._c
-        rows = d.requests_per_second + d.fires_per_second
         scale = 1e-6 / c["busy"]
         return _sum(
             "worker cores",
@@ -134,7 +133,7 @@ class _Model:
             "(requests/s · in_cpu + fires/s · out_cpu + standbys · rows/s · follow_cpu) / busy",
             ("requests", d.requests_per_second * self._cpu("in", d.payload) * scale),
             ("fires", d.fires_per_second * self._cpu("out", d.payload) * scale),
-            ("standbys", d.standbys * rows * c["follow_cpu_us"] * self._larger() * scale),
+            ("standbys", d.standbys * self._followed() * scale),
         )
 
     def workers(self, cores: float) -> Estimate:
@@ -264,26 +263,36 @@ class _Model:
         )
 
     def cold_start(self, workers: float) -> Estimate:
-        each_s = self._c["changelog_dirty"] / (workers * self._rows_per_second())
         return _sum(
             "start without local state",
             "s",
-            "changelog_dirty · (pending + ends) / (workers · follow_rows_per_second)",
-            ("pending", self._d.pending * each_s),
-            ("ends", self._ended * each_s),
+            "changelog_dirty · (pending · row_time + ends · end_time) / workers",
+            *self._read_back(1 / workers),
         )
 
     def lost_worker(self, workers: float) -> Estimate:
-        others = max(1.0, workers - 1)
-        each_s = self._c["changelog_dirty"] / (workers * others * self._rows_per_second())
-        each_s *= 0.0 if self._d.standbys >= 1 else 1.0
+        share = 0.0 if self._d.standbys >= 1 else 1 / (workers * max(1.0, workers - 1))
         return _sum(
             "changelog to read after a worker's loss",
             "s",
             "its share of the rows, read by the other workers; nothing where there are standbys",
-            ("pending", self._d.pending * each_s),
-            ("ends", self._ended * each_s),
+            *self._read_back(share),
         )
+
+    def _read_back(self, share: float) -> tuple[tuple[str, float], ...]:
+        """Seconds in which one worker reads a share of the changelog; ends have no payload."""
+        c = self._c
+        scale = share * c["changelog_dirty"] * 1e-6
+        row_us = c["read_back_us"] + c["read_back_us_per_byte"] * self._d.payload
+        return (
+            ("pending", self._d.pending * row_us * scale),
+            ("ends", self._ended * c["read_back_us"] * scale),
+        )
+
+    def _followed(self) -> float:
+        """Microseconds of CPU a second that following all partitions takes."""
+        rows_us = self._d.requests_per_second * self._cpu("follow", self._d.payload)
+        return rows_us + self._d.fires_per_second * self._c["follow_cpu_us"]
 
     def _changelog_bytes(self) -> float:
         d = self._d
@@ -293,18 +302,10 @@ class _Model:
     def _cpu(self, way: str, payload: float) -> float:
         return self._c[f"{way}_cpu_us"] + self._c[f"{way}_cpu_us_per_byte"] * payload
 
-    def _larger(self) -> float:
-        """How much more there is to a row than to one that was measured; never less."""
-        usual = self._c["row_bytes"] + self._c.payload_bytes
-        return max(1.0, self._row / usual)
-
     def _rate(self, way: str) -> float:
         """Events a second of one partition: as many fewer as each costs more."""
         dearer = self._cpu(way, self._d.payload) / max(self._cpu(way, self._c.payload_bytes), 1e-9)
         return self._c[f"{way}_per_second_of_a_partition"] / max(dearer, 1e-3)
-
-    def _rows_per_second(self) -> float:
-        return self._c["follow_rows_per_second"] / self._larger()
 
 
 def _sum(name: str, unit: str, formula: str, *terms: tuple[str, float]) -> Estimate:

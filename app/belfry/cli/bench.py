@@ -138,7 +138,7 @@ def bench(
     )
     session.admin()
     if which is Bench.CALIBRATE:
-        _calibrate(session, plan, broker_pid)
+        _calibrate(session, plan, runs, broker_pid)
         return
     text = session.printer.output is Output.TEXT
     each_run = session.printer.output is Output.JSONL
@@ -155,18 +155,18 @@ def bench(
         print(spread.text() if text else spread.median().line())
 
 
-def _calibrate(session: Session, plan: BenchPlan, broker_pid: int | None) -> None:
+def _calibrate(session: Session, plan: BenchPlan, runs: int, broker_pid: int | None) -> None:
     """Print the file of constants that `belfry plan` takes."""
     import sys
 
     import orjson
 
-    from belfry.bench.calibrate import calibrated
+    from belfry.bench.calibrate import Asked, calibrated
 
     def told(line: str) -> None:
         print(line, file=sys.stderr, flush=True)
 
-    found = calibrated(_of_worker(session), plan, broker_pid, told)
+    found = calibrated(_of_worker(session), plan, Asked(runs, broker_pid), told)
     print(orjson.dumps(found, option=orjson.OPT_INDENT_2).decode())
 
 

@@ -45,7 +45,9 @@ def test_a_small_plan_by_hand() -> None:
     into = 600 * 500 + 600 * 600 + 1_200 * 50 + 1_200 * 700
     assert found["network into brokers"] == pytest.approx(into / 1e6)
     assert found["network out of brokers"] == pytest.approx((600 * 500 + 1_200 * 700) / 1e6)
-    assert found["start without local state"] == pytest.approx(2 * (1e6 + 1_200 * 86_400) / 100_000)
+    assert found["start without local state"] == pytest.approx(
+        2 * (1e6 * 12e-6 + 1_200 * 86_400 * 10e-6)
+    )
 
 
 def test_ten_thousand_million_at_a_million_a_second_is_as_it_was() -> None:

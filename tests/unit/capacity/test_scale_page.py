@@ -1,0 +1,146 @@
+"""docs/scale.md: what the model says beside what was measured, and what was only computed.
+
+The measured figures stand here; the page has to show them with what the shipped constants make of
+them.  `python -m tests.unit.capacity.test_scale_page` prints the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from belfry.capacity.constants import Constants
+from belfry.capacity.model import Demand, plan
+from belfry.cli.plan import constants_of
+
+PAGE: Final = Path(__file__).parents[3] / "docs" / "scale.md"
+LARGE: Final = Demand(
+    pending=1e10, fires_per_second=1e6, requests_per_second=1e6, tenants=100, replicas=3
+)
+
+
+HERE_IN: Final = "here, `ingest`, 8 partitions"
+HERE_OUT: Final = "here, `fire`, 2 partitions"
+HERE_FOLLOW: Final = "here, `recovery`, 8 partitions"
+
+
+class Point(NamedTuple):
+    """One measured figure, and what the model says of it."""
+
+    figure: str
+    run: str
+    measured: float
+    unit: str
+    model: Callable[[Constants], float]
+
+
+def cpu(way: str, payload: float) -> Callable[[Constants], float]:
+    return lambda c: c[f"{way}_cpu_us"] + c[f"{way}_cpu_us_per_byte"] * payload
+
+
+def memory(partitions: int, millions: float = 0.0) -> Callable[[Constants], float]:
+    return lambda c: (
+        c["worker_mb"] + partitions * c["partition_mb"] + millions * c["waiting_mb_per_million"]
+    )
+
+
+def broker(requests: int, fires: int, payload: float) -> Callable[[Constants], float]:
+    return lambda c: (
+        requests * c["broker_in_cpu_us"]
+        + fires * c["broker_out_cpu_us"]
+        + (requests + fires) * payload * c["broker_cpu_us_per_byte"]
+    )
+
+
+def state(payload: float) -> Callable[[Constants], float]:
+    return lambda c: c["state_bytes"] + c["state_bytes_per_byte"] * payload
+
+
+def rows_per_second(payload: float) -> Callable[[Constants], float]:
+    return lambda c: 1e6 / (c["read_back_us"] + c["read_back_us_per_byte"] * payload)
+
+
+POINTS: Final[tuple[Point, ...]] = (
+    Point("worker's CPU of a request, 1 000 bytes", HERE_IN, 17.6, "µs", cpu("in", 1000)),
+    Point(
+        "worker's CPU of a request, 400 bytes", "performance.md, 400 000", 22, "µs", cpu("in", 400)
+    ),
+    Point(
+        "worker's CPU of a request, 10 000 bytes",
+        "performance.md, 400 000",
+        186,
+        "µs",
+        cpu("in", 1e4),
+    ),
+    Point("worker's CPU of a fire, 1 000 bytes", HERE_OUT, 25.5, "µs", cpu("out", 1000)),
+    Point(
+        "worker's CPU of a fire, 400 bytes",
+        "performance.md, direct writer",
+        16,
+        "µs",
+        cpu("out", 400),
+    ),
+    Point("memory, 8 partitions", HERE_IN, 384, "MB", memory(8)),
+    Point("memory, 1 partition", "performance.md, curve", 216, "MB", memory(1)),
+    Point("memory, 16 partitions", "performance.md, curve", 641, "MB", memory(16)),
+    Point(
+        "memory, 4 partitions and 1 400 000 waiting",
+        "performance.md, `ingest`",
+        361,
+        "MB",
+        memory(4, 1.4),
+    ),
+    Point("local state of a schedule, 1 000 bytes", HERE_IN, 1053, "bytes", state(1000)),
+    Point("a changelog row, 1 000 bytes", HERE_IN, 1153, "bytes", lambda c: c["row_bytes"] + 1000),
+    Point(
+        "a fired record, 1 000 bytes", HERE_OUT, 1153, "bytes", lambda c: c["fired_bytes"] + 1000
+    ),
+    Point("broker's CPU of a request, 1 000 bytes", HERE_IN, 47.2, "µs", broker(1, 0, 1000)),
+    Point(
+        "broker's CPU of a request and its fire, 1 000 bytes",
+        HERE_OUT,
+        36.6,
+        "µs",
+        broker(1, 1, 1000),
+    ),
+    Point("rows read back, 1 000 bytes", HERE_FOLLOW, 69_100, "/s", rows_per_second(1000)),
+    Point(
+        "rows read back, 400 bytes",
+        "performance.md, 1 000 000",
+        158_500,
+        "/s",
+        rows_per_second(400),
+    ),
+)
+
+
+def rows(known: Constants) -> Iterator[str]:
+    """The rows of the page's tables."""
+    for each in POINTS:
+        model = each.model(known)
+        error = model / each.measured - 1
+        yield (
+            f"| {each.figure} | {each.run} | {each.measured:g} {each.unit} |"
+            f" {float(f'{model:.3g}'):g} {each.unit} | {error:+.0%} |"
+        )
+    for figure in plan(LARGE, known):
+        drivers = ", ".join(f"{name} {share:.0%}" for name, share in figure.drivers()[:2])
+        amount = f"{float(f'{figure.value:.3g}'):,.6g}".replace(",", " ")
+        yield f"| {figure.name} | {f'{amount} {figure.unit}'.strip()} | {drivers} |"
+
+
+def test_the_page_has_what_the_model_says() -> None:
+    page = PAGE.read_text("utf-8")
+    missing = [row for row in rows(constants_of(None)) if row not in page]
+    assert not missing
+
+
+def test_the_page_says_what_the_constants_were_measured_on() -> None:
+    (origin,) = {each.origin for each in constants_of(None) if each.origin != "assumed"}
+    page = " ".join(PAGE.read_text("utf-8").split())
+    assert all(part in page for part in origin.removeprefix("measured ").split(", "))
+
+
+if __name__ == "__main__":
+    print("\n".join(rows(constants_of(None))))  # noqa: T201
