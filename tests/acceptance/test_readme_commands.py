@@ -82,6 +82,7 @@ ELSEWHERE: Final = {
     "docs/audit.md": "tests/integration/test_promise_audit.py",
     "docs/metering.md": "tests/integration/test_promise_metering.py",
     "docs/recovery.md": "tests/integration/test_promise_identity.py",
+    "docs/scale.md": "tests/integration/test_promise_calibrated.py",
     "docs/slo.md": "tests/integration/test_promise_canary.py",
     "docs/workers.md": "tests/integration/test_promise_tenant_rights.py",
 }

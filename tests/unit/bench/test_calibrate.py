@@ -1,0 +1,79 @@
+"""Constants are differences between runs: what a start costs, and what a payload adds."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from belfry.bench.calibrate import Measured, _constants
+from belfry.bench.result import Result
+from belfry.capacity.constants import MEASURED
+
+EVENTS, PAYLOAD, BIG = 1_000_000, 400, 2_000
+START_S = 2.0
+
+
+def run(
+    cpu_us: float, payload: int = PAYLOAD, *, seconds: float = 10.0, mb: float = 300.0
+) -> Measured:
+    """A run of a million events, which took so many microseconds of CPU each."""
+    result = Result("x", EVENTS, seconds, EVENTS / seconds, payload_bytes=payload)
+    return Measured(
+        result.using(cpu_us, mb),
+        broker_cpu_s=cpu_us * 2,
+        state_bytes=EVENTS * (100 + payload),
+        changelog_bytes=EVENTS * (150 + payload),
+        request_bytes=EVENTS * (90 + payload),
+        fired_bytes=160.0 + payload,
+    )
+
+
+def runs() -> dict[str, Measured]:
+    return {
+        "in": run(START_S + 10 + 0.01 * PAYLOAD),
+        "in_bigger": run(START_S + 10 + 0.01 * BIG, BIG),
+        "in_one": run(START_S + 14, seconds=20, mb=210),
+        # A worker that fires has started before.
+        "out": run(16 + 0.005 * PAYLOAD),
+        "out_bigger": run(16 + 0.005 * BIG, BIG),
+        "out_one": run(18, seconds=25),
+        "follow": run(START_S + 5),
+        "follow_bigger": run(START_S + 4, BIG, seconds=12),
+    }
+
+
+def test_what_the_runs_say() -> None:
+    found = _constants(runs(), START_S)
+    assert found.keys() == set(MEASURED)
+    expected = {
+        "in_cpu_us": 10,
+        "in_cpu_us_per_byte": 0.01,
+        "out_cpu_us": 16,
+        "out_cpu_us_per_byte": 0.005,
+        # More bytes cannot cost less: that is chance.
+        "follow_cpu_us": 5,
+        "follow_cpu_us_per_byte": 0,
+        "read_back_us": 9.5,
+        "read_back_us_per_byte": 2 / 1_600,
+        "in_per_second_of_a_partition": 50_000,
+        "out_per_second_of_a_partition": 40_000,
+        "worker_mb": 180,
+        "partition_mb": 30,
+        "cores_of_a_process": 3.0,
+        "request_bytes": 90,
+        "row_bytes": 150,
+        "ended_bytes": 0,
+        "fired_bytes": 160,
+        "state_bytes": 100,
+        "state_bytes_per_byte": 1,
+        "broker_in_cpu_us": 24,
+        "broker_cpu_us_per_byte": 0.02,
+        "broker_out_cpu_us": 4,
+    }
+    assert found == pytest.approx(expected)
+
+
+def test_without_a_broker_of_this_machine_nothing_is_said_of_it() -> None:
+    found = {name: replace(each, broker_cpu_s=None) for name, each in runs().items()}
+    assert not any(name.startswith("broker") for name in _constants(found, START_S))
