@@ -66,7 +66,8 @@ class Metrics:
         self._unacknowledged = self._make(Counter, "belfry_unacknowledged_total")
         self._rederived = self._make(Counter, "belfry_rederived_total")
         self._unreadable = self._make(Counter, "belfry_unreadable_total")
-        self._completed = self._make(Counter, "belfry_completed_total")
+        names = ("belfry_bulk_schedules_total", "belfry_completed_total")
+        self._bulk, self._completed = (self._make(Counter, name) for name in names)
         self._deliveries = self._make(Counter, "belfry_deliveries_total")
         for outcome in ("DELIVERED", "RETRIED", "FAILED"):
             self._deliveries.labels(outcome)
@@ -133,6 +134,11 @@ class Metrics:
         """Count the refusals of one transaction: error code to number of requests."""
         for code, count in codes.items():
             self._rejected.labels(code).inc(count)
+
+    def bulk(self, touched: Mapping[tuple[str, str], int]) -> None:
+        """Count what bulk jobs did in one transaction: action and outcome to schedules."""
+        for (action, outcome), count in touched.items():
+            self._bulk.labels(action, outcome).inc(count)
 
     def agent(self, name: str, event: str) -> None:
         """Count what went wrong with a Faust agent: "failed" or "restarted"."""
