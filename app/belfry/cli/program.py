@@ -13,6 +13,7 @@ from belfry.cli import (
     audit,
     backup,
     bench,
+    bulk,
     deliveries,
     dev,
     doctor,
@@ -40,7 +41,7 @@ def program() -> typer.Typer:
     app = Program(name="belfry", epilog=EPILOG)
     app.callback()(root_options(belfry))
     for commands in (
-        *(dev, worker, schedule, events, deliveries, tenant, topics),
+        *(dev, worker, schedule, bulk, events, deliveries, tenant, topics),
         *(doctor, audit, slo, top, backup, recover, api_key, acls, bench),
     ):
         commands.register(app)

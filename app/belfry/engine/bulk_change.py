@@ -60,19 +60,6 @@ class Work:
     wanted: Wanted
 
 
-def wanted_by(tenant: bytes, spec: BulkSpec) -> Wanted:
-    """The filter of a job, as the store reads it."""
-    return Wanted(
-        tenant,
-        spec.prefix.encode(),
-        spec.due_from,
-        spec.due_until,
-        spec.state,
-        None if spec.group is None else spec.group.encode(),
-        None if spec.event_type is None else spec.event_type.encode(),
-    )
-
-
 class BulkChange:
     """Does to one schedule after the other what a job asks for."""
 

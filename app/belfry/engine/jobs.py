@@ -26,7 +26,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from belfry.engine.bulk_change import BulkChange, Work, wanted_by
+from belfry.engine.bulk_change import BulkChange, Work
 from belfry.engine.reports import MOST_REASON, Place, Reply
 from belfry.engine.step import Step, Tracked, UndoLog
 from belfry.engine.waiting import Waiting
@@ -35,6 +35,7 @@ from belfry.schedules.bulk import BulkSpec, read_bulk
 from belfry.schedules.outcomes import Outcome
 from belfry.schedules.rejections import Rejection
 from belfry.schedules.request import Request
+from belfry.store.job_lookup import wanted_by
 from belfry.store.layout import keys
 from belfry.store.layout.jobs import (
     DONE,

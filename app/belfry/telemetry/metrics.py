@@ -65,9 +65,10 @@ class Metrics:
         self._missed = self._make(Counter, "belfry_missed_total")
         self._unacknowledged = self._make(Counter, "belfry_unacknowledged_total")
         self._rederived = self._make(Counter, "belfry_rederived_total")
-        self._unreadable = self._make(Counter, "belfry_unreadable_total")
-        names = ("belfry_bulk_schedules_total", "belfry_completed_total")
-        self._bulk, self._completed = (self._make(Counter, name) for name in names)
+        counted = ("unreadable", "completed", "bulk_schedules")
+        self._unreadable, self._completed, self._bulk = (
+            self._make(Counter, f"belfry_{name}_total") for name in counted
+        )
         self._deliveries = self._make(Counter, "belfry_deliveries_total")
         for outcome in ("DELIVERED", "RETRIED", "FAILED"):
             self._deliveries.labels(outcome)

@@ -6,8 +6,8 @@ import pytest
 
 from belfry.store.layout import pending, records
 from belfry.store.layout.aside import Waits, encode_aside
-from belfry.store.layout.pending import Pending
 from belfry.store.layout.jobs import JobRow, encode_job
+from belfry.store.layout.pending import Pending
 from belfry.store.layout.records import (
     Awaited,
     Location,
