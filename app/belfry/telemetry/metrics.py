@@ -40,6 +40,10 @@ RECOVERY_BOUNDS: Final = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300,
 
 KEY_STATES: Final = ("valid", "expiring", "expired")
 _Kind = TypeVar("_Kind", Counter, Gauge, Histogram)
+COUNTED_OF_STEPS: Final = (
+    *("belfry_rederived_total", "belfry_unreadable_total", "belfry_completed_total"),
+    "belfry_bulk_schedules_total",
+)
 
 
 class Metrics:
@@ -64,10 +68,8 @@ class Metrics:
         self._fired = self._make(Counter, "belfry_fired_total")
         self._missed = self._make(Counter, "belfry_missed_total")
         self._unacknowledged = self._make(Counter, "belfry_unacknowledged_total")
-        self._rederived = self._make(Counter, "belfry_rederived_total")
-        counted = ("unreadable", "completed", "bulk_schedules")
-        self._unreadable, self._completed, self._bulk = (
-            self._make(Counter, f"belfry_{name}_total") for name in counted
+        self._rederived, self._unreadable, self._completed, self._bulk = (
+            self._make(Counter, name) for name in COUNTED_OF_STEPS
         )
         self._deliveries = self._make(Counter, "belfry_deliveries_total")
         for outcome in ("DELIVERED", "RETRIED", "FAILED"):
