@@ -10,7 +10,7 @@ from urllib.parse import quote, urlencode
 
 import typer
 
-from belfry.cli.failures import Exit, WrongUse
+from belfry.cli.failures import CommandError, Exit, WrongUse
 from belfry.cli.help import Program
 from belfry.cli.looking import DueFrom, DueUntil, EventType, Group, Prefix
 from belfry.cli.options import Reason, RequestId, Tenant
@@ -201,7 +201,7 @@ def _ask(question: str) -> None:
     if not sys.stdin.isatty():
         raise WrongUse("Nobody can be asked here: say --yes to begin, or --dry to count alone.")
     if not typer.confirm(question, err=True):
-        raise typer.Abort
+        raise CommandError("Nothing was begun.")
 
 
 def _followed(session: Session, remote: Remote, path: str, expected: int) -> dict[str, Any]:
