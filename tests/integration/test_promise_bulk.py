@@ -63,7 +63,8 @@ def answered(http: Http, method: str, path: str, body: Any = None) -> Any:
 def counted(http: Http, **said: Any) -> int:
     """How many schedules a job would match."""
     body = {"action": "CANCEL", **said}
-    cursor, matched = "", 0
+    cursor: str | None = ""
+    matched = 0
     while cursor is not None:
         path = f"{JOBS}?dry=true" + (f"&cursor={cursor}" if cursor else "")
         page = answered(http, "POST", path, body)

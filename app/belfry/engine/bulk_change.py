@@ -41,6 +41,7 @@ from belfry.store.layout.pending import (
 from belfry.store.layout.records import IN_PAUSED, Location, decode_location, is_location
 from belfry.store.lookup import Wanted, fits, in_state
 from belfry.store.readable import why_unreadable
+from belfry.store.recovery import came_before
 from belfry.store.schedules import ScheduleStore
 from belfry.tenants.effective import Tenant
 from belfry.wire.lifecycle import LifecycleEvent
@@ -75,7 +76,7 @@ class BulkChange:
         if not is_location(location):
             return None
         where, due_ms, seq, _ = decode_location(location)
-        if seq >= work.row.offset or not work.wanted.in_range(due_ms):
+        if not came_before(seq, work.row.offset) or not work.wanted.in_range(due_ms):
             return None
         if not in_state(work.wanted, is_paused=where == IN_PAUSED):
             return None

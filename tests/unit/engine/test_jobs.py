@@ -10,6 +10,9 @@ import pytest
 from belfry.engine.jobs import MOST_ENDED, Budget
 from belfry.schedules.bulk import BulkSpec
 from belfry.store.layout.jobs import DONE, KEPT_MS, RUNNING, STOPPED, JobRow, decode_job, job_key
+from belfry.store.layout.records import StoredState
+from belfry.store.recovery import changelog_rows, manifest_after, of_earlier_input
+from belfry.store.schedules import ScheduleStore
 from belfry.tenants.effective import Level
 from belfry.tenants.policy import TenantPolicy
 from belfry.wire.lifecycle import LifecycleEvent
@@ -373,3 +376,27 @@ def test_owners_that_go_by_different_policies_begin_a_job_once() -> None:
     told = Counter(each for driver in ring.drivers for each in finish(driver))
     assert set(told.values()) == {1}
     assert len(told) == 40
+
+
+def test_a_job_goes_on_after_its_input_was_made_anew() -> None:
+    """Sequences begin at 0 again; what was there before them is older all the same."""
+    driver = with_schedules("a", "b", "c")
+    begin(driver, "CANCEL")
+    advance(driver, Budget(10, 1))
+    made_anew = Driver(level=Level.FAILURES)
+    store = ScheduleStore(made_anew.rows)
+    store.replay([(name, of_earlier_input(row)) for name, row in changelog_rows(store_of(driver))])
+    manifest = manifest_after(None, None, 0, 2)
+    store.commit(StoredState(0, T0, manifest))
+    made_anew.start(made_anew.rows)
+    made_anew.ask(schedule_id="new", at=T0 + HOUR)
+    made_anew.step(T0)
+    assert finish(made_anew) == ["CANCELLED b", "CANCELLED c"]
+    begin(made_anew, "CANCEL", "second")
+    made_anew.ask(schedule_id="newer", at=T0 + HOUR)
+    made_anew.step(T0)
+    assert finish(made_anew) == ["CANCELLED new"]
+
+
+def store_of(driver: Driver) -> ScheduleStore:
+    return ScheduleStore(driver.rows)
