@@ -41,7 +41,7 @@ JOBS_QUICK_MS: Final = 5.0
 JOBS_SLOW_MS: Final = 20.0
 JOBS_FIRST: Final = 50
 JOBS_LEAST: Final = 5
-JOBS_MOST: Final = 500
+JOBS_MOST: Final = 200
 # Most names are looked at and left alone.
 NAMES_EACH: Final = 10
 
