@@ -41,7 +41,7 @@ from belfry.store.layout.pending import (
 from belfry.store.layout.records import IN_PAUSED, Location, decode_location, is_location
 from belfry.store.lookup import Wanted, fits, in_state
 from belfry.store.readable import why_unreadable
-from belfry.store.recovery import came_before
+from belfry.store.recovery import age_of
 from belfry.store.schedules import ScheduleStore
 from belfry.tenants.effective import Tenant
 from belfry.wire.lifecycle import LifecycleEvent
@@ -76,7 +76,7 @@ class BulkChange:
         if not is_location(location):
             return None
         where, due_ms, seq, _ = decode_location(location)
-        if not came_before(seq, work.row.offset) or not work.wanted.in_range(due_ms):
+        if age_of(seq) >= age_of(work.row.offset) or not work.wanted.in_range(due_ms):
             return None
         if not in_state(work.wanted, is_paused=where == IN_PAUSED):
             return None
@@ -84,24 +84,21 @@ class BulkChange:
         row = decode_pending(record)
         if not fits(row, work.wanted):
             return None
-        reply = self._changed(name, location, record, work, step)
+        asked = _asked(name, location, row, work)
+        if work.spec.action == MOVE:
+            reply = self._move(asked, (row, record), work.spec, step)
+        else:
+            state = State.PAUSED if paused(record) else State.PENDING
+            reply = self._transitions.carry_out[TABLE[state, work.spec.action]](asked, step)
         self._tell(row, reply, work, step)
         return reply.code or "" if reply.outcome is Outcome.REJECTED else reply.outcome
 
-    def _changed(
-        self, name: bytes, location: bytes, record: bytes, work: Work, step: Step
+    def _move(
+        self, asked: Asked, found: tuple[Pending, bytes], spec: BulkSpec, step: Step
     ) -> Reply:
-        row, action = decode_pending(record), work.spec.action
-        asked = _asked(name, location, row, work)
-        if action == MOVE:
-            return self._move(asked, record, work.spec, step)
-        state = State.PAUSED if paused(record) else State.PENDING
-        return self._transitions.carry_out[TABLE[state, action]](asked, step)
-
-    def _move(self, asked: Asked, record: bytes, spec: BulkSpec, step: Step) -> Reply:
         assert spec.move_ms is not None
         assert asked.row is not None
-        row = decode_pending(record)
+        row, record = found
         nominal_ms = row.nominal_ms + spec.move_ms
         refusal = _no_move(row, record, nominal_ms, step.now_ms)
         if refusal is not None:

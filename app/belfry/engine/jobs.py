@@ -50,6 +50,7 @@ from belfry.store.layout.jobs import (
     jobs_range,
     names_of_job,
 )
+from belfry.store.recovery import age_of
 from belfry.store.schedules import ScheduleStore
 from belfry.tenants.directory import StepTenants
 from belfry.wire.record import Origin, SourceRecord
@@ -201,23 +202,22 @@ class Jobs:
 
     def _turns(self) -> list[bytes]:
         """The first job of each tenant; those behind the tenant of the last turn come first."""
-        first: dict[bytes, tuple[int, bytes]] = {}
-        for key, row in self._running.items():
-            tenant, _ = names_of_job(key)
-            first[tenant] = min(first.get(tenant, (row.offset, key)), (row.offset, key))
+        first: dict[bytes, bytes] = {}
+        for key in sorted(self._running, key=lambda key: age_of(self._running[key].offset)):
+            first.setdefault(names_of_job(key)[0], key)
         turns = sorted(first, key=lambda tenant: (tenant <= self._last, tenant))
-        return [first[tenant][1] for tenant in turns if first[tenant][1] not in self._fresh]
+        return [first[tenant] for tenant in turns if first[tenant] not in self._fresh]
 
     def _work(self, key: bytes, step: Step, budget: Budget) -> Budget:
         name, job = names_of_job(key)
         row, tenant = self._running[key], self._tenants.of_bytes(name)
         spec = _spec(row.spec)
-        if isinstance(spec, Rejection) or name in self._tenants.removed:
-            # A later release began it, or nobody is there for whom it could be done.
+        if name in self._tenants.removed:
+            # Nobody is there for whom it could be done.
             self._end(key, row, STOPPED, step)
             return budget
-        if spec.action == "TRIGGER" and tenant.stopped:
-            # Nothing fires of the tenant: the job waits as its events do.
+        if isinstance(spec, Rejection) or (spec.action == "TRIGGER" and tenant.stopped):
+            # A later release began it, or nothing fires of the tenant: it waits, as events do.
             return budget
         per_second = spec.per_second / row.homes
         changes = min(budget.changes, self._rate.room(key, per_second, step.now_ms))

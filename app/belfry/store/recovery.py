@@ -49,9 +49,9 @@ def of_earlier_input(row: bytes) -> bytes:
     return with_seq(row, moved)
 
 
-def came_before(seq: int, other: int) -> bool:
-    """Whether what has one sequence was asked for before what has the other, of whatever inputs."""
-    return (-(seq // EARLIER_INPUT), seq) < (-(other // EARLIER_INPUT), other)
+def age_of(seq: int) -> tuple[int, int]:
+    """What sorts sequences of whatever inputs in the order in which they were asked for."""
+    return -(seq // EARLIER_INPUT), seq
 
 
 def manifest_after(

@@ -9,7 +9,16 @@ import pytest
 
 from belfry.engine.jobs import MOST_ENDED, Budget
 from belfry.schedules.bulk import BulkSpec
-from belfry.store.layout.jobs import DONE, KEPT_MS, RUNNING, STOPPED, JobRow, decode_job, job_key
+from belfry.store.layout.jobs import (
+    DONE,
+    KEPT_MS,
+    RUNNING,
+    STOPPED,
+    JobRow,
+    decode_job,
+    encode_job,
+    job_key,
+)
 from belfry.store.layout.records import StoredState
 from belfry.store.recovery import changelog_rows, manifest_after, of_earlier_input
 from belfry.store.schedules import ScheduleStore
@@ -282,3 +291,18 @@ def test_a_job_goes_on_after_its_input_was_made_anew() -> None:
 
 def store_of(driver: Driver) -> ScheduleStore:
     return ScheduleStore(driver.rows)
+
+
+def test_a_job_of_a_later_release_waits_and_can_be_stopped() -> None:
+    driver = with_schedules("a")
+    begin(driver, "CANCEL")
+    key = job_key("demo", "job")
+    store = driver.engine._store
+    store.note(key, encode_job(row(driver)._replace(spec='{"action": "FREEZE"}')))
+    driver.end(T0)
+    driver.start(driver.rows)
+    assert advance(driver) == []
+    assert row(driver).state == RUNNING
+    driver.ask(action="BULK_STOP", schedule_id="job", request_id="r")
+    assert driver.step(T0).outcomes == ["CANCELLED"]
+    assert not driver.engine.jobs.under_way
