@@ -51,7 +51,7 @@ OUTCOME_BYTES: Final = 300
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class JobAtWork:
     """A job at work: whose, under which id, and what it wants done with which schedules."""
 
     tenant: Tenant
@@ -70,7 +70,7 @@ class BulkChange:
         self._waiting = waiting
         self._transitions = Transitions(place, store, waiting)
 
-    def apply(self, name: bytes, work: Work, step: Step) -> Outcome | str | None:
+    def apply(self, name: bytes, work: JobAtWork, step: Step) -> Outcome | str | None:
         """The outcome for a schedule, or the code of a refusal; None where it is left alone."""
         location = self._store.named(name)
         if not is_location(location):
@@ -121,7 +121,7 @@ class BulkChange:
             self._waiting.put(moved, kept, step)
         return Reply(Outcome.UPDATED, moved.version, due_ms)
 
-    def _tell(self, row: Pending, reply: Reply, work: Work, step: Step) -> None:
+    def _tell(self, row: Pending, reply: Reply, work: JobAtWork, step: Step) -> None:
         """Each schedule that a job touches has one outcome, whatever its tenant's level is."""
         said = f"bulk job {work.job}" + (f": {work.row.reason}" if work.row.reason else "")
         partition, offset = work.row.origin
@@ -145,7 +145,7 @@ class BulkChange:
         )
 
 
-def _asked(name: bytes, location: bytes, row: Pending, work: Work) -> Asked:
+def _asked(name: bytes, location: bytes, row: Pending, work: JobAtWork) -> Asked:
     """The request that a job stands for; it lies where the job's own request does."""
     request: Any = {**EMPTY, "tenant": work.tenant.name, "action": work.spec.action}
     record = (work.row.offset, work.row.begun_ms, None, None, None)

@@ -26,7 +26,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from belfry.engine.bulk_change import BulkChange, Work
+from belfry.engine.bulk_change import BulkChange, JobAtWork
 from belfry.engine.reports import MOST_REASON, Place, Reply
 from belfry.engine.step import Step, Tracked, UndoLog
 from belfry.engine.waiting import Waiting
@@ -223,7 +223,7 @@ class Jobs:
         changes = min(budget.changes, self._rate.room(key, per_second, step.now_ms))
         if changes <= 0:
             return budget
-        work = Work(tenant, job, row, spec, wanted_by(name, spec))
+        work = JobAtWork(tenant, job, row, spec, wanted_by(name, spec))
         now, ended = self._walk(work, Budget(budget.names, changes), step)
         touched = now.matched - row.matched
         if touched:
@@ -235,7 +235,7 @@ class Jobs:
             self._note(key, now, step)
         return budget.less(now.examined - row.examined, touched)
 
-    def _walk(self, work: Work, budget: Budget, step: Step) -> tuple[JobRow, bool]:
+    def _walk(self, work: JobAtWork, budget: Budget, step: Step) -> tuple[JobRow, bool]:
         """Walk on through the names; the row that follows, and whether the end was reached."""
         counts = _Counts(work.row)
         start = work.wanted.tenant + b"/" + work.wanted.prefix
