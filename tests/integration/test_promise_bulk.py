@@ -8,6 +8,7 @@ The tenant is spread, so a job works in several partitions, of two workers.
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import Any, Final
 
 import pytest
 
-from belfry.client import Client
+from belfry.client import AsyncClient, Client
 from tests.acceptance.harness.http import Http
 from tests.acceptance.harness.reading import lifecycle_of
 from tests.acceptance.harness.site import Site, now_ms, wait_for
@@ -134,6 +135,28 @@ def test_a_cancel_ends_what_it_matches_and_nothing_else(site: Site) -> None:
         assert job is not None
         assert (job.running, job.done) == (False, len(mine))
         assert [each.job for each in client.jobs(TENANT)] == ["end", "fire"]
+
+
+def test_the_client_for_asyncio_does_the_same(site: Site) -> None:
+    async def moved() -> tuple[int, int | None]:
+        http = f"http://127.0.0.1:{site.workers[0].http_port}"
+        async with AsyncClient(site.bootstrap, topic_prefix=site.prefix, http=http) as client:
+            said: Any = {"prefix": "b/000", "move": "-1h"}
+            found = await client.bulk_preview(TENANT, "move", **said)
+            verdict = await client.bulk(TENANT, "move", job="move", **said)
+            assert verdict.outcome == "ACCEPTED"
+            for _ in range(600):
+                job = await client.job(TENANT, "move")
+                if job is not None and not job.running:
+                    break
+                await asyncio.sleep(0.1)
+            assert job is not None
+            assert (job.done, job.matched) == (found.matched, found.matched)
+            assert "move" in [each.job for each in await client.jobs(TENANT)]
+            assert (await client.stop_job(TENANT, "move")).outcome in ("CANCELLED", "UNCHANGED")
+            return found.matched, (await client.get(TENANT, "b/0001")).due_ms
+
+    assert asyncio.run(moved()) == (5, FAR - 3_600_000)
 
 
 def test_a_job_that_is_stopped_leaves_the_rest(site: Site) -> None:
