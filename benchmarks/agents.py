@@ -18,7 +18,7 @@ from queue import SimpleQueue
 from threading import Event, Thread
 from typing import Any
 
-from belfry.balance.roster import MemberStanding
+from belfry.balance.assignment_map import MemberMetadata
 from belfry.group.group import Group
 from belfry.group.membership import MembershipApp, membership_app
 from belfry.settings import Settings
@@ -76,7 +76,7 @@ def _tell(name: str, waited: list[float]) -> None:
 
 
 async def _main(batches: int) -> None:
-    app = membership_app(Settings(), Group(MemberStanding("bench")), 4)
+    app = membership_app(Settings(), Group(MemberMetadata("bench")), 4)
     await app.carries.start()
     loop = asyncio.get_running_loop()
     for _ in range(3):

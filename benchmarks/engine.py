@@ -24,7 +24,7 @@ from time import process_time_ns
 from typing import Any, Final
 
 from belfry.engine.partition import PartitionEngine
-from belfry.engine.reports import Place
+from belfry.engine.reports import SourcePartition
 from belfry.schedules.identity import Homes
 from belfry.store.ordered_map import MemoryMap, Range
 from belfry.store.schedules import ScheduleStore
@@ -94,7 +94,7 @@ class Run:
         tenants = Tenants("belfry.fired.", delivery, level)
         for number in range(TENANTS):
             tenants.note([(tenants.of(f"t{number}"), {"envelope_head": b"\0\0\0\0\1"})])
-        place = Place("belfry.schedules", 0, Homes(1))
+        place = SourcePartition("belfry.schedules", 0, Homes(1))
         self._engine = PartitionEngine(place, ScheduleStore(self._rows), RequestReader(), tenants)
 
     def ingest(self) -> float:

@@ -24,9 +24,9 @@ from belfry.api.setup import gate_of, limits_of, server_of
 from belfry.api.workers.parts import ApiDependencies
 from belfry.api.workers.view import WorkerIdentity
 from belfry.audit.setup import AuditLog
-from belfry.balance.roster import MemberStanding
+from belfry.balance.assignment_map import MemberMetadata
 from belfry.delivery.dispatcher import Dispatcher
-from belfry.delivery.posting import SenderDependencies
+from belfry.delivery.http_sender import SenderDependencies
 from belfry.delivery.setup import (
     BadWebhookSettings,
     DeliveryView,
@@ -116,7 +116,7 @@ def _metrics(settings: DeliverySettings) -> Metrics:
 
 
 def _identity(settings: DeliverySettings, clock: SystemClock) -> WorkerIdentity:
-    # A static member comes back to the seat that the last roster gave it, so it keeps its name.
+    # A static member comes back to its entry in the last assignment map, so it keeps its name.
     own_name = settings.worker_name or settings.group_instance_id
     name = own_name or f"{socket.gethostname()}-{os.getpid()}"
     return WorkerIdentity(name, settings.cluster.app_id, int(clock.wall_ms()))
@@ -141,8 +141,10 @@ def _configured(
 
 
 def _group(settings: Settings, name: str, url: str) -> Group:
-    standing = MemberStanding(name, __version__, url, settings.worker_weight, settings.worker_rack)
-    return Group(standing, static=settings.group_instance_id is not None)
+    member_metadata = MemberMetadata(
+        name, __version__, url, settings.worker_weight, settings.worker_rack
+    )
+    return Group(member_metadata, static=settings.group_instance_id is not None)
 
 
 class _Worker(NamedTuple):
@@ -191,7 +193,7 @@ async def _run(make: Callable[[], _Worker], view: View, group: Group) -> int:
     )
     heartbeats = Heartbeats(
         group.worker,
-        opener.outlets.changelog,
+        opener.output_topics.changelog,
         settings.kafka_properties(),
         f"{app_id}.heartbeats",
     )

@@ -21,6 +21,14 @@ OLD: Final = {
     r"\bdesk\b": "request client",
     r"(?-i:\bPATIENCE_M?S\b)": "timeout",
     "unended": "open deliveries",
+    r"\brosters?\b": "assignment map",
+    r"\bSeat\b|\bseats? of\b": "assigned member",
+    r"\bposter\b": "sender",
+    r"\b(Outlets|outlets)\b": "output topics",
+    r"\bstrays?\b": "misrouted request",
+    r"(?-i:\b(Ticket|Journal|Book|Patience|Terms|MemberStanding)\b)": "see the glossary",
+    r"\bdressed\b": "enveloped",
+    r"(?-i:\bInlets?\b)": "tenant input",
 }
 
 

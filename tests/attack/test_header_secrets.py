@@ -14,15 +14,15 @@ from typing import Any, Final
 import pytest
 
 from belfry.delivery.answers import Answer, End
-from belfry.delivery.posting import Posting, SenderDependencies, Ticket
-from belfry.delivery.posts import Post, Secrets
+from belfry.delivery.http_requests import Post, Secrets
+from belfry.delivery.http_sender import HttpSender, SenderDependencies, WorkId
 from belfry.delivery.references import References
 from belfry.delivery.work import Work
 from belfry.host.clock import SystemClock
 from belfry.policies.secrets import SecretPlaces
 from belfry.schedules.targets import HttpTarget, record_of
 from belfry.tenants.deliveries import DeliveryState
-from belfry.tenants.effective import Terms
+from belfry.tenants.effective import EffectivePolicy
 from belfry.tenants.policy import TenantPolicy, problems
 from belfry.tenants.policy_rights import PLATFORMS
 from belfry.wire.fired import FiredEvent
@@ -71,7 +71,7 @@ def reaching() -> Iterator[Attack[tuple[tuple[str, str], ...]]]:
 
 def test_a_request_names_no_secret_of_others() -> None:
     driver = Driver()
-    driver.tenants.follow(Terms(POLICY))
+    driver.tenants.follow(EffectivePolicy(POLICY))
 
     def answer(headers: tuple[tuple[str, str], ...]) -> str:
         target = record_of({"url": f"https://{HOST}/", "headers": dict(headers)})
@@ -136,12 +136,12 @@ def test_no_secret_leaves_with_a_delivery_that_nobody_allowed(
     net, results = Net(), SimpleQueue[Any]()
     references = References(SecretPlaces(tmp_path), trusted=trusted)
     means = SenderDependencies(lambda: net, Secrets({}), SystemClock(), 4, references)
-    posting = Posting(means, lambda *result: results.put(result))
+    posting = HttpSender(means, lambda *result: results.put(result))
     posting.start()
 
     def answer(state: DeliveryState) -> str:
         event = FiredEvent("evil", "a", "f", 1, 0, 0, 0, 0, payload=b"")
-        posting.hand_in([(Ticket(0, 0, 0), Work(b"k", b"", event, [], state))])
+        posting.hand_in([(WorkId(0, 0, 0), Work(b"k", b"", event, [], state))])
         results.get(timeout=10)
         sent = net.posted.pop() if net.posted else None
         return "" if sent is None else dict(sent.headers)["authorization"]

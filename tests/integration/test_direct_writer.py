@@ -19,7 +19,7 @@ from belfry.devstack import Kafka
 from belfry.engine.effects import Effects, RejectedRecord
 from belfry.host.clock import SystemClock
 from belfry.kafka.outcome import Aborted, Fenced, Unknown
-from belfry.kafka.step_records import Outlets
+from belfry.kafka.step_records import OutputTopics
 from belfry.kafka.transactions import PartitionProducer, ProducerSurroundings
 from belfry.transactions.brokers import Cluster
 from belfry.transactions.loop import WriterLoop
@@ -69,11 +69,11 @@ class Place:
 
     def _around(self) -> ProducerSurroundings:
         topic = self.topic
-        outlets = Outlets(
+        output_topics = OutputTopics(
             topic("changelog"), topic("s"), topic("r"), topic("l"), b"", topic("d"), b"",
             lambda _topic: PARTITIONS,
         )  # fmt: skip
-        return ProducerSurroundings(outlets, SystemClock(), MagicMock(reach=self.reach))
+        return ProducerSurroundings(output_topics, SystemClock(), MagicMock(reach=self.reach))
 
     def owner(self) -> DirectProducer:
         """The next owner: it has fenced the one before."""

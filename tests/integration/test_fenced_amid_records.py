@@ -17,7 +17,7 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 from belfry.engine.effects import Effects
 from belfry.host.clock import SystemClock
 from belfry.kafka.outcome import Fenced
-from belfry.kafka.step_records import Outlets
+from belfry.kafka.step_records import OutputTopics
 from belfry.kafka.transactions import PartitionProducer, ProducerSurroundings
 from tests.acceptance.harness.site import wait_for
 
@@ -34,11 +34,11 @@ def owner(kafka: str, unique: Callable[[str], str]) -> Make:
     name = unique("changelog")
     admin = AdminClient({"bootstrap.servers": kafka})
     admin.create_topics([NewTopic(name, 1, 1)])[name].result(20)
-    outlets = Outlets(name, "s", "r", "l", b"", "d", b"", lambda _topic: 1)
+    output_topics = OutputTopics(name, "s", "r", "l", b"", "d", b"", lambda _topic: 1)
     properties = {"bootstrap.servers": kafka, "transactional.id": name, "log_level": 0}
 
     def make(reach: Callable[[str], Any] = str) -> PartitionProducer:
-        around = ProducerSurroundings(outlets, SystemClock(), MagicMock(reach=reach))
+        around = ProducerSurroundings(output_topics, SystemClock(), MagicMock(reach=reach))
         producer = PartitionProducer({**properties, "linger.ms": 0}, 0, around)
         producer.open()
         return producer

@@ -21,7 +21,7 @@ def test_killed_before_the_commit_it_repeats_and_others_do_not(
     kafka: str, tmp_path: Path, unique: Callable[[str], str]
 ) -> None:
     """S5: records that left beside the transaction are acknowledged, the commit is not sent."""
-    with Site(kafka, unique("loose"), tmp_path) as site:
+    with Site(kafka, unique("often"), tmp_path) as site:
         worker = site.worker(FIRE_CHUNK="100").start().wait_ready()
         policy = TenantPolicy("bulk", guarantee="AT_LEAST_ONCE")
         TenantPolicies(Cluster(kafka), site.prefix).put(policy)

@@ -43,7 +43,9 @@ def test_a_frozen_owner_comes_back_and_answers_nothing_stale(
         one, other = site.worker().start(), site.worker().start()
         wait_for("everybody to have a share", lambda: divided([one, other]), 60)
         wait_for("warm standbys", lambda: all_warm(one) and all_warm(other), 30)
-        wait_for("a roster of two", lambda: beside_each_other(cluster(other)["members"]), 30)
+        wait_for(
+            "an assignment map of two", lambda: beside_each_other(cluster(other)["members"]), 30
+        )
         homes = Homes(4)
         tenant = next(f"t{n}" for n in range(100) if homes.of(f"t{n}") in owned(one))
         at_one, at_other = Http(one), Http(other)

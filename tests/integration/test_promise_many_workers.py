@@ -17,11 +17,11 @@ import pytest
 from aiokafka import AIOKafkaConsumer
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
+from belfry.balance.assignment_map import AssignmentMap, MemberMetadata
 from belfry.balance.owners import even
-from belfry.balance.roster import MemberStanding, Roster
+from belfry.group.assignment_map_client import follow_assignment_map
 from belfry.group.assignor import assignor_of
 from belfry.group.group import Group, Surroundings
-from belfry.group.roster_client import follow_roster
 from tests.acceptance.harness.failover import owned
 from tests.acceptance.harness.site import Site, wait_for
 from tests.acceptance.harness.worker import Worker
@@ -39,7 +39,7 @@ class Member:
     def __init__(self, number: int, topic: str, bootstrap: str) -> None:
         name = f"belfry-worker-{number:04}"
         url = f"http://{name}.belfry.production.svc.cluster.local:8700"
-        self.group = Group(MemberStanding(name, "1.10.0", url, 1, f"zone-{number % 3}"))
+        self.group = Group(MemberMetadata(name, "1.10.0", url, 1, f"zone-{number % 3}"))
         self.group.connect(Surroundings(holdings=self._holdings))
         self._client = AIOKafkaConsumer(
             topic,
@@ -64,7 +64,7 @@ class Member:
 
     async def start(self) -> None:
         await self._client.start()
-        self._following = asyncio.create_task(follow_roster(self._client, self.group))
+        self._following = asyncio.create_task(follow_assignment_map(self._client, self.group))
 
     async def stop(self) -> None:
         if self._following is not None:
@@ -73,13 +73,13 @@ class Member:
 
 
 def all_in(members: list[Member]) -> bool:
-    """Whether everything has one owner, and every member the same roster of all."""
+    """Whether everything has one owner, and every member the same assignment map of all."""
     owned = [partition for member in members for partition in member.owns]
-    rosters: set[Roster] = {member.group.roster for member in members}
+    maps: set[AssignmentMap] = {member.group.assignment_map for member in members}
     return (
         sorted(owned) == list(range(PARTITIONS))
-        and len(rosters) == 1
-        and len(rosters.pop().seats) == len(members)
+        and len(maps) == 1
+        and len(maps.pop().entries) == len(members)
     )
 
 
@@ -98,11 +98,13 @@ def test_ninety_workers_share_256_partitions(kafka: str, unique: Callable[[str],
         return members
 
     members = asyncio.run(share())
-    seats = members[0].group.roster.seats
-    assert {len(seat.owns) for seat in seats} == {2, 3}
-    assert {partition for seat in seats for partition in seat.stands_by} == set(range(PARTITIONS))
+    entries = members[0].group.assignment_map.entries
+    assert {len(entry.owns) for entry in entries} == {2, 3}
+    assert {partition for entry in entries for partition in entry.stands_by} == set(
+        range(PARTITIONS)
+    )
     for member in members:
-        assert set(member.group.roster.seat(member.group.worker).stands_by) == set(
+        assert set(member.group.assignment_map.entry(member.group.worker).stands_by) == set(
             member.group.assignment.stands_by
         )
 

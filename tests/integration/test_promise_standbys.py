@@ -56,8 +56,10 @@ def test_a_standby_takes_over_long_before_the_session_is_over(
         one, other = site.worker().start(), site.worker().start()
         wait_for("everybody to have a share", lambda: divided([one, other]), 60)
         wait_for("warm standbys", lambda: all_warm(one) and all_warm(other), 30)
-        # The roster is told with an assignment; the one that made two and two may be on its way.
-        wait_for("a roster of two", lambda: beside_each_other(cluster(other)["members"]), 30)
+        # The map is told with an assignment; the one that made two and two may be on its way.
+        wait_for(
+            "an assignment map of two", lambda: beside_each_other(cluster(other)["members"]), 30
+        )
         wait_for("heartbeats of both", lambda: len(heartbeats(site)) == 2, 30)
         for number in range(16):
             site.ask(f"t{number}", "x", at=now_ms() + 2_000, payload=b"%d" % number)

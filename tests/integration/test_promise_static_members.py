@@ -43,7 +43,7 @@ def test_a_static_member_restarts_without_a_rebalance(
         wait_for("all to have fired", lambda: len(site.fired(*TENANTS)) == len(TENANTS), 20)
         assert owned(goes) == share
         assert assignments(stays) == before
-        # Its seat is its own again, so that it stands by for the other as before.
+        # Its entry is its own again, so that it stands by for the other as before.
         wait_for("warm standbys", lambda: all_warm(stays) and all_warm(goes), 30)
         assert {each["worker_id"] for each in cluster(goes)["members"]} == {"stays", "goes"}
         assert goes.stop() == 0

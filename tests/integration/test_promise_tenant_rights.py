@@ -69,13 +69,13 @@ def test_a_topic_without_the_right_to_write_holds_its_tenant_alone(
 ) -> None:
     with Site(guarded.open, "rights", tmp_path) as site:
         site.schedules_topic()
-        good = next(neighbours(site, "barred"))
-        site.fired_topics(["barred", good])
+        good = next(neighbours(site, "blocked"))
+        site.fired_topics(["blocked", good])
         worker = site.worker().start().wait_ready()
         first_ms = now_ms() + 3_000
-        fire_each(site, "barred", 5, first_ms, 100)
+        fire_each(site, "blocked", 5, first_ms, 100)
         fire_each(site, good, 20, first_ms, 150)
-        admin, topic = guarded.admin, site.topic("fired.barred")
+        admin, topic = guarded.admin, site.topic("fired.blocked")
         denied = rules(topic)
         for answer in admin.create_acls(denied).values():
             answer.result(20)
@@ -85,12 +85,12 @@ def test_a_topic_without_the_right_to_write_holds_its_tenant_alone(
         assert min(lateness_ms(fired)) >= 0
         assert len(fired) == 20
         wait_for("the log to say who waits", lambda: "tenant held" in worker.log.read_text())
-        assert not site.fired("barred")
+        assert not site.fired("blocked")
         held = [line for line in worker.log.read_text().splitlines() if "tenant held" in line]
-        assert all('"barred"' in line and "WRITE" in line for line in held)
+        assert all('"blocked"' in line and "WRITE" in line for line in held)
         for answer in admin.delete_acls([_filter(each) for each in denied]).values():
             answer.result(20)
-        found = site.wait_fired("barred", 5, timeout_s=60)
+        found = site.wait_fired("blocked", 5, timeout_s=60)
         assert len({record.value for record in found}) == len(found) == 5
 
 

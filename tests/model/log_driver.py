@@ -21,7 +21,7 @@ from belfry.engine.partition import PartitionEngine
 from belfry.host.failpoints import Failpoints
 from belfry.kafka import partition_log
 from belfry.kafka.record_headers import headers_of
-from belfry.kafka.step_records import Outlets
+from belfry.kafka.step_records import OutputTopics
 from belfry.kafka.transactions import PartitionProducer, ProducerSurroundings
 from belfry.store.ordered_map import MemoryMap
 from belfry.tenants.effective import Level
@@ -69,7 +69,7 @@ class LogDriver(Driver):
     def start(self, rows: MemoryMap) -> PartitionEngine:
         """A new owner: its producer fences the one before."""
         topic = self.cluster.topic
-        outlets = Outlets(
+        output_topics = OutputTopics(
             changelog=topic("changelog"),
             schedules=topic(TOPIC),
             rejected=topic("rejected"),
@@ -81,7 +81,7 @@ class LogDriver(Driver):
         )
         former, surroundings = (
             self._producer,
-            ProducerSurroundings(outlets, self.cluster.clock, Failpoints()),
+            ProducerSurroundings(output_topics, self.cluster.clock, Failpoints()),
         )
         properties = {
             **self.cluster.properties,

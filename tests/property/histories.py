@@ -14,7 +14,7 @@ from belfry.schedules.outcomes import Outcome
 from belfry.store.ordered_map import MemoryMap
 from belfry.store.replay import Replay
 from belfry.store.schedules import ScheduleStore
-from belfry.tenants.effective import Level, Terms
+from belfry.tenants.effective import EffectivePolicy, Level
 from belfry.tenants.policy import TenantPolicy
 from tests.property.test_engine_model import compact
 from tests.unit.engine.driver import FIRED, T0, Driver, Step
@@ -96,7 +96,7 @@ class History:
             look_back_ms=choice([86_400_000, 1_000, 50, 0]),
             max_pending=choice([None, None, 3]),
         )
-        self.driver.tenants.follow(Terms(policy))
+        self.driver.tenants.follow(EffectivePolicy(policy))
 
     def topic(self) -> None:
         """A tenant's topic goes, or is back."""

@@ -8,7 +8,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from belfry.schedules.request import SECONDS_LIMIT, YEAR_MS, YEARS_100_MS
-from belfry.tenants.effective import Terms
+from belfry.tenants.effective import EffectivePolicy
 from belfry.tenants.policy import BOUNDS, TenantPolicy, problems
 from tests.unit.engine.driver import HOUR, T0, Driver
 
@@ -90,7 +90,7 @@ def test_no_number_ends_a_partition(
     policy = TenantPolicy("demo", **given_numbers)
     assume(not problems(policy))
     driver = Driver()
-    driver.tenants.follow(Terms(policy))
+    driver.tenants.follow(EffectivePolicy(policy))
     for asked in requests:
         driver.ask(**asked)
     for now_ms in (T0, T0 + 1, T0 + HOUR, T0 + YEAR_MS, T0 + YEARS_100_MS, T0 + 3 * YEARS_100_MS):

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from belfry.client.decoding import Decoder
 from belfry.delivery.answers import Answer, End, step_after
-from belfry.delivery.posts import NoSecret, Secrets, post_of
+from belfry.delivery.http_requests import NoSecret, Secrets, post_of
 from belfry.delivery.work import NotADelivery, Places, Work, follow_up, work_of
 from belfry.schedules.target_kinds import is_allowed, problems_of
 from belfry.schedules.target_kinds.http import _URL
@@ -92,7 +92,7 @@ def use(state: DeliveryState) -> None:
     """All that is done with a state on its way."""
     work = Work(b"k", VALUE, EVENT, [("a", b"b")], state)
     assert all(work.hosts)
-    hash(work.lane)
+    hash(work.ordering_key)
     for target in state.targets:
         is_allowed(target, state.hosts)
         with suppress(NoSecret):

@@ -78,7 +78,7 @@ class Partition(RuleBasedStateMachine):
         self.now_ms = T0
         self.snapshot = (0, MemoryMap())
         self.watermark_ms = 0
-        self.loose = False
+        self.non_transactional = False
         self.fired_up_to_ms = 0
 
     @initialize(level=st.sampled_from(Level))
@@ -128,7 +128,7 @@ class Partition(RuleBasedStateMachine):
         self.driver.start(
             self.rebuilt(warm=warm, compacted=compacted, tombstones=tombstones, by=by)
         )
-        self.loose = False
+        self.non_transactional = False
 
     def step_back(self, by_ms: int) -> None:
         """The clock is set back a little; what is due is still never fired early or again."""
@@ -156,7 +156,7 @@ class Partition(RuleBasedStateMachine):
 
     def switch(self, number: int, *, paused: bool) -> str:
         tenant = TENANTS[number % 2]
-        self.driver.treat(tenant, paused=paused)
+        self.driver.apply(tenant, paused=paused)
         return tenant
 
     def save(self, _number: int) -> None:
@@ -191,9 +191,9 @@ class Partition(RuleBasedStateMachine):
             return
         awake = [each.due_ms for each in self.model.waiting.values() if not each.paused]
         future = [due_ms for due_ms in awake if due_ms > self.now_ms]
-        loose = self.loose or any(self.model.due(self.now_ms))
+        non_transactional = self.non_transactional or any(self.model.due(self.now_ms))
         assert next_ms == min(future, default=None) or (
-            loose and next_ms is not None and next_ms <= self.now_ms
+            non_transactional and next_ms is not None and next_ms <= self.now_ms
         )
 
     @invariant()
@@ -239,7 +239,7 @@ class Partition(RuleBasedStateMachine):
         assert not (fire and was_due) or self.regular(step), "something is due, and nothing fired"
         if commit:
             # Late ones that were cancelled are counted as waiting for a step or two more.
-            self.loose |= bool(AWAY & step.effects.outcomes.keys())
+            self.non_transactional |= bool(AWAY & step.effects.outcomes.keys())
             self.model = after
         else:
             assert self.driver.engine.position == start

@@ -1,4 +1,4 @@
-"""One fire: what a tenant wants told, or how its events are dressed, changes nothing else.
+"""One fire: what a tenant wants told, or how its events are enveloped, changes nothing else.
 
 Every row goes the same way, and the route of its tenant says what is added.  So the same schedules
 fire at the same instants under the same ids, and the store holds the same rows afterwards, whatever

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from belfry.schedules.rejections import Rejection
 from belfry.schedules.request_digest import digest_of, digest_of_plain
-from belfry.tenants.effective import Delivery, Level, Terms
+from belfry.tenants.effective import Delivery, EffectivePolicy, Level
 from belfry.tenants.policy import TenantPolicy
 from belfry.wire import catalogue, framing
 from belfry.wire.quick import expand, read_plain
@@ -78,7 +78,7 @@ def effects_of(batches: list[list[bytes]], course: Course, *, quick: bool) -> li
     """What a partition does with these bodies, and what lies in its store at the end."""
     driver = Driver(Level.FAILURES, Delivery.ENVELOPE)
     if course.queued:
-        driver.tenants.follow(Terms(TenantPolicy("demo", priority=-1)))
+        driver.tenants.follow(EffectivePolicy(TenantPolicy("demo", priority=-1)))
     if not quick:
         reader = driver.engine._reader
         reader.read = reader.read_whole  # type: ignore[method-assign]

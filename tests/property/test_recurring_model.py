@@ -205,7 +205,7 @@ class Recurring(RuleBasedStateMachine):
     @rule(switch=st.sampled_from(["held", "paused", "free", "free"]))
     def stop_or_release(self, switch: str) -> None:
         """The tenant's topic goes, its kill switch is thrown, or it is free again."""
-        self.driver.treat(paused=switch == "paused")
+        self.driver.apply(paused=switch == "paused")
         self.driver.tenants.hold("demo", "its topic is missing" if switch == "held" else "")
 
     @rule(kept=st.floats(0, 1), by=st.integers(1, 20))

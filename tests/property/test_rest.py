@@ -48,13 +48,13 @@ class Resting(History):
             assert keys.timeline_sort_key(key)[0] > self.now_ms, "it is due, and nobody looks at it"
         for key, record in rows.scan(keys.BACKLOG_PREFIX, keys.CATCH_UP_PREFIX):
             tenant = self.driver.tenants.of_bytes(decode_pending(record)[10])
-            limited = tenant.terms.policy.max_fires_per_second is not None
+            limited = tenant.effective.policy.max_fires_per_second is not None
             assert limited or tenant.stopped or keys.due_of(key) > self.now_ms, "it waits"
 
     def end(self) -> None:
         """All tenants are free, and a minute passes."""
         for tenant in TENANTS:
-            self.driver.treat(tenant, paused=False, max_fires_per_second=None)
+            self.driver.apply(tenant, paused=False, max_fires_per_second=None)
             self.driver.tenants.hold(tenant, "")
         self.rest()
         self.now_ms += 61_000

@@ -33,7 +33,7 @@ from tests.simulation.broker import Broker, Coordinated, Record, Refused, Txn
 from tests.simulation.machine import Machine
 
 NODES: Final = (1, 2, 3)
-FINE, UNKNOWN_TOPIC, NOT_LEADER, BARRED, OUT_OF_ORDER = 0, 3, 6, 29, 45
+FINE, UNKNOWN_TOPIC, NOT_LEADER, BLOCKED, OUT_OF_ORDER = 0, 3, 6, 29, 45
 FENCED_EPOCH, STATE, CONCURRENT, NOT_ATTEMPTED, FENCED = 47, 48, 51, 55, 90
 NOT_COORDINATOR: Final = 16
 # What strikes a batch of a Produce and leaves the others: told so though it was appended, or not.
@@ -154,7 +154,7 @@ class Nodes:
 
     def _refusal(self, where: Where) -> int:
         if where[0] in self._broker.refused:
-            return BARRED
+            return BLOCKED
         return FINE if where[0] in self._broker.topics else UNKNOWN_TOPIC
 
     def _end(self, _known: Coordinated, producer: tuple[str, int], outcome: str) -> int:

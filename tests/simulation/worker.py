@@ -15,8 +15,8 @@ from confluent_kafka import KafkaException
 from prometheus_client import CollectorRegistry
 from pydantic import SecretStr
 
-from belfry.balance.roster import MemberStanding
-from belfry.group.group import Group as Seat
+from belfry.balance.assignment_map import MemberMetadata
+from belfry.group.group import Group as AssignedMember
 from belfry.group.group import Surroundings
 from belfry.partitions.owner import WorkerPort
 from belfry.partitions.supervisor import Owners
@@ -28,7 +28,7 @@ from tests.simulation.machine import Machine
 from tests.simulation.registry import SimLookups, SimRegistry
 from tests.simulation.stage import Stage, here
 
-BEAT_MS: Final = 300.0
+IDLE_COMMIT_MS: Final = 300.0
 _METRICS: Final = Metrics(CollectorRegistry())
 
 
@@ -79,8 +79,8 @@ class SimWorker:
         clock: Any = self.machine
         try:
             found = cluster_start.find(self._settings)
-            seat = Seat(MemberStanding(self.machine.name))
-            shared = sharing.share(self._settings, found, clock, _METRICS, seat)
+            entry = AssignedMember(MemberMetadata(self.machine.name))
+            shared = sharing.share(self._settings, found, clock, _METRICS, entry)
         except (KafkaException, ConnectionError):
             # No broker: the process ends, and whoever supervises it starts it again.
             return
@@ -101,15 +101,15 @@ class SimWorker:
             opener.watch.start()
         except (KafkaException, ConnectionError):
             return
-        self.owners = owners = Owners(opener, shared.runners(port), seat)
-        seat.connect(Surroundings(rejoin=self._group.rebalance, holdings=owners.holdings))
+        self.owners = owners = Owners(opener, shared.runners(port), entry)
+        entry.connect(Surroundings(rejoin=self._group.rebalance, holdings=owners.holdings))
         owners.start()
         while not self._stopping:
             if not self.machine.cut:
                 told = self._group.beat(self.machine)
                 if told is not None:
                     owners.assign(told)
-            here().sleep(BEAT_MS)
+            here().sleep(IDLE_COMMIT_MS)
         owners.stop()
         opener.policies.stop()
         shared.outputs.stop()

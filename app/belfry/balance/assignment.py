@@ -2,7 +2,7 @@
 
 The group's record in Kafka holds every member's assignment.  So each of them holds no more than the
 member's own part: the record grows with members and partitions, and not with their product.  Who
-the others are, a member asks the group itself (`roster.py`).
+the others are, a member asks the group itself (`assignment_map.py`).
 
 Which partitions a member owns is said in Kafka's own part of the assignment.  What is said here is
 what a member needs at once, and what must not depend on a further question: whom it stands by for,
@@ -17,8 +17,13 @@ from typing import Any, Final
 
 import orjson
 
+from belfry.balance.assignment_map import (
+    AssignmentMap,
+    MemberMetadata,
+    read_assignment_map,
+    read_object,
+)
 from belfry.balance.members import Share
-from belfry.balance.roster import MemberStanding, Roster, read_object, read_roster
 
 FORMAT: Final = 2
 # A member whose metadata say this format or a later one reads its own part.
@@ -69,34 +74,34 @@ class Assignment:
         return next((each for each in self.watches if partition in each.ranks), None)
 
 
-def reads_own_part(standing: MemberStanding) -> bool:
-    """Whether a member understands its own part; who does not is told the whole roster."""
-    return standing.format >= READS_OWN_PART
+def reads_own_part(member_metadata: MemberMetadata) -> bool:
+    """Whether a member understands its own part; who does not is told the whole assignment_map."""
+    return member_metadata.format >= READS_OWN_PART
 
 
 def own_parts(
-    standings: Mapping[str, MemberStanding], found: Mapping[str, Share]
+    metadata_of: Mapping[str, MemberMetadata], found: Mapping[str, Share]
 ) -> dict[str, Assignment]:
     """Each member's own part, by the names that the shares go by."""
     owner_of = {p: name for name, share in found.items() for p in share.owns}
     ranked = _standbys(found)
-    beating = {name: _heartbeat(standings[name], share, ranked) for name, share in found.items()}
+    beating = {name: _heartbeat(metadata_of[name], share, ranked) for name, share in found.items()}
     watches: dict[str, dict[str, dict[int, int]]] = {name: {} for name in found}
     commits_for: dict[str, set[int]] = {name: set() for name in found}
     for partition, names in ranked.items():
         owner = owner_of[partition]
         for rank, name in enumerate(names):
             watches[name].setdefault(owner, {})[partition] = rank
-            if beating[owner] == NO_HEARTBEAT or not standings[name].heartbeats:
+            if beating[owner] == NO_HEARTBEAT or not metadata_of[name].heartbeats:
                 commits_for[owner].add(partition)
-    staying = {name for name, standing in standings.items() if not standing.leaving}
+    staying = {name for name, member_metadata in metadata_of.items() if not member_metadata.leaving}
     return {
         name: Assignment(
             bool(staying - {name}),
             beating[name],
             tuple(sorted(commits_for[name])),
             tuple(
-                Watched(standings[owner].worker, len(found[owner].owns), beating[owner], ranks)
+                Watched(metadata_of[owner].worker, len(found[owner].owns), beating[owner], ranks)
                 for owner, ranks in watches[name].items()
             ),
         )
@@ -104,9 +109,9 @@ def own_parts(
     }
 
 
-def _heartbeat(standing: MemberStanding, share: Share, listened: Container[int]) -> int:
+def _heartbeat(member_metadata: MemberMetadata, share: Share, listened: Container[int]) -> int:
     """Its first partition that has a standby: no two members own the same one."""
-    if not standing.heartbeats:
+    if not member_metadata.heartbeats:
         return NO_HEARTBEAT
     return min((p for p in share.owns if p in listened), default=NO_HEARTBEAT)
 
@@ -120,29 +125,29 @@ def _standbys(found: Mapping[str, Share]) -> dict[int, list[str]]:
     return ranked
 
 
-def of_roster(roster: Roster, worker: str) -> Assignment:
-    """A member's own part, as a leader that tells everybody the whole roster means it."""
-    mine = roster.seat(worker)
+def of_map(assignment_map: AssignmentMap, worker: str) -> Assignment:
+    """A member's own part, as a leader that tells everybody the whole assignment map means it."""
+    mine = assignment_map.entry(worker)
     watched: dict[str, Watched] = {}
     for partition in mine.stands_by:
-        owner = roster.owner(partition)
+        owner = assignment_map.owner(partition)
         if owner is not None:
             known = watched.get(owner.worker, Watched(owner.worker, len(owner.owns)))
-            ranks = {**known.ranks, partition: roster.rank(worker, partition)}
+            ranks = {**known.ranks, partition: assignment_map.rank(worker, partition)}
             watched[owner.worker] = replace(known, ranks=ranks)
     return Assignment(
-        roster.others(worker),
-        commits_for=tuple(sorted(roster.stood_by() & set(mine.owns))),
+        assignment_map.others(worker),
+        commits_for=tuple(sorted(assignment_map.stood_by() & set(mine.owns))),
         watches=tuple(watched.values()),
     )
 
 
-def read_answer(told: bytes, worker: str) -> tuple[Assignment, Roster | None]:
-    """The leader's answer to a member, and the roster where it told all of it."""
+def read_answer(told: bytes, worker: str) -> tuple[Assignment, AssignmentMap | None]:
+    """The leader's answer to a member, and the assignment map where it told all of it."""
     found = read_object(told)
     if "watches" not in found:
-        roster = read_roster(told)
-        return of_roster(roster, worker), roster
+        assignment_map = read_assignment_map(told)
+        return of_map(assignment_map, worker), assignment_map
     commits_for = found.get("commits_for")
     return Assignment(
         bool(found.get("others")),

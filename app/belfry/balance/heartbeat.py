@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import orjson
 
-from belfry.balance.roster import read_object
+from belfry.balance.assignment_map import read_object
 
 FORMAT: Final = 1
 

@@ -7,7 +7,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from itertools import pairwise
 from typing import Final
 
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -16,7 +15,7 @@ from belfry.bench.cluster import BenchCluster, WorkerFailed
 from belfry.bench.live import LiveReader, pour
 from belfry.bench.plan import BenchPlan
 from belfry.bench.result import Result
-from belfry.bench.trail import LoggedTransaction, read_trail
+from belfry.bench.trail import Trail, taking_in, trails
 from belfry.bench.workload import Workload, write
 from belfry.settings import Settings
 
@@ -33,9 +32,9 @@ def ingest(cluster: BenchCluster, plan: BenchPlan) -> Result:
     cluster.make_outputs(plan)
     cluster.start_workers()
     _await(lambda: cluster.pending() >= plan.pending + plan.events, cluster)
-    trails = [_since(trail, cluster.started_ms) for trail in _trails(cluster)]
+    trails = _trails(cluster, cluster.started_ms)
     began = min(trail[0].appended_ms for trail in trails)
-    ended = max(step.appended_ms for trail in trails for step in _moving(trail))
+    ended = max(step.appended_ms for trail in trails for step in taking_in(trail))
     return Result.of(plan, plan.events, (ended - began) / 1000).using(*cluster.usage())
 
 
@@ -190,22 +189,9 @@ def _workload(plan: BenchPlan, due_ms: int) -> Workload:
     )
 
 
-def _trails(cluster: BenchCluster) -> list[list[LoggedTransaction]]:
-    topic = cluster.settings.topic("changelog")
-    return [
-        read_trail(cluster.properties, topic, number)
-        for number in range(cluster.settings.cluster.partitions)
-    ]
-
-
-def _moving(trail: list[LoggedTransaction]) -> list[LoggedTransaction]:
-    """The transactions that took requests in."""
-    return [b for a, b in pairwise(trail) if b.manifest.position > a.manifest.position]
-
-
-def _since(trail: list[LoggedTransaction], instant_ms: int) -> list[LoggedTransaction]:
-    """The transactions of workers that were started at that instant, with their claim first."""
-    return [step for step in trail if step.appended_ms >= instant_ms]
+def _trails(cluster: BenchCluster, from_ms: int = 0) -> list[Trail]:
+    topic, partitions = cluster.settings.topic("changelog"), cluster.settings.cluster.partitions
+    return trails(cluster.properties, topic, partitions, from_ms)
 
 
 def _await(done: Callable[[], bool], cluster: BenchCluster) -> None:

@@ -25,9 +25,9 @@ from belfry.canary.asking import Asking, accepted_in
 from belfry.canary.slots import (
     HOUR_MS,
     IN_TIME_MS,
+    CanarySlots,
     HourRow,
     Probe,
-    SlotBook,
     decode_row,
     encode_row,
     probe_in,
@@ -96,7 +96,7 @@ class Canary:
         self._cluster = Cluster(properties.pop("bootstrap.servers"), properties)
         self._group = f"{settings.cluster.app_id}.canary"
         self._heard: deque[LifecycleEvent] = deque(maxlen=MOST_HEARD)
-        self._mine, self._known = SlotBook(), SlotBook()
+        self._mine, self._known = CanarySlots(), CanarySlots()
         self._changed: dict[tuple[int, int, int], HourRow] = {}
         self._asked: dict[int, int] = {}
         self._seen: dict[Probe, int] = {}

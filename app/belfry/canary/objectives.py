@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from belfry.canary.slots import HOUR_MS, HourRow, Place, SlotBook
+from belfry.canary.slots import HOUR_MS, CanarySlots, HourRow, Place
 
 # An event is judged once it had so long to come out.
 GRACE_MS: Final = 30_000
@@ -83,7 +83,7 @@ class Report:
 
 def report(rows: Iterable[HourRow], from_ms: int, until_ms: int) -> Report | None:
     """What these rows say of a time; None where nothing was asked for by its end."""
-    book = SlotBook(rows)
+    book = CanarySlots(rows)
     asked = [_instants(row) for row in book.rows.values() if row.asked]
     first_ms = max(from_ms, min((first for first, _ in asked), default=until_ms))
     if first_ms >= until_ms:

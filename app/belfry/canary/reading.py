@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from confluent_kafka import OFFSET_BEGINNING, TopicPartition
 
-from belfry.canary.slots import HOUR_MS, SlotBook, decode_row
+from belfry.canary.slots import HOUR_MS, CanarySlots, decode_row
 from belfry.client.kafka import Cluster, permanent
 
 NO_GROUP: Final = "belfry-reads-without-a-group"
@@ -15,12 +15,12 @@ POLL_S: Final = 0.5
 AT_ONCE: Final = 1_000
 
 
-def slots_until(cluster: Cluster, topic: str, from_ms: int, until_ms: int) -> SlotBook:
+def slots_until(cluster: Cluster, topic: str, from_ms: int, until_ms: int) -> CanarySlots:
     """All rows of a time; raises `MissingTopic` where nothing was ever measured.
 
     Rows of the hour before are among them: they say how often was asked.
     """
-    book = SlotBook()
+    book = CanarySlots()
     hours = range(from_ms // HOUR_MS - 1, until_ms // HOUR_MS + 1)
     with closing(cluster.consumer(NO_GROUP)) as consumer:
         left = {each.partition: each.offset for each in cluster.ends(consumer, topic)}
@@ -33,7 +33,7 @@ def slots_until(cluster: Cluster, topic: str, from_ms: int, until_ms: int) -> Sl
     return book
 
 
-def _take(message: Any, book: SlotBook, hours: range, cluster: Cluster) -> None:
+def _take(message: Any, book: CanarySlots, hours: range, cluster: Cluster) -> None:
     error = message.error()
     if error is not None:
         if permanent(error):

@@ -127,7 +127,7 @@ def decode_row(value: bytes | None) -> HourRow | None:
     return row if whole and sane and min(bits.values()) >= 0 else None
 
 
-class SlotBook:
+class CanarySlots:
     """Rows by place, joined."""
 
     def __init__(self, rows: Iterable[HourRow] = ()) -> None:

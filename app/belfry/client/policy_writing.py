@@ -16,7 +16,7 @@ from confluent_kafka import KafkaError
 from belfry.client.errors import Unavailable
 from belfry.client.kafka import Cluster
 from belfry.schedules.identity import partition_of
-from belfry.wire.policy_signatures import Spot, policy_signature
+from belfry.wire.policy_signatures import RecordLocation, policy_signature
 
 WRITE_S: Final = 12.0
 ROUNDS: Final = 30
@@ -60,7 +60,7 @@ class _Writer:
         for partition, names in by_partition.items():
             start = self._end(partition) if self._key else 0
             for offset, name in enumerate(names, start):
-                self._send(Spot(self._topic, partition, offset), name, values[name])
+                self._send(RecordLocation(self._topic, partition, offset), name, values[name])
         left = self._producer.flush(WRITE_S)
         if self._errors:
             raise self._cluster.unavailable(self._errors[0])
@@ -68,20 +68,20 @@ class _Writer:
             raise Unavailable(f"Kafka has not confirmed {left} policies in {WRITE_S:.0f} s.")
         return self._misplaced
 
-    def _send(self, spot: Spot, name: str, value: bytes | None) -> None:
+    def _send(self, location: RecordLocation, name: str, value: bytes | None) -> None:
         def told(error: KafkaError | None, message: Any) -> None:
             if error is not None:
                 self._errors.append(error)
-            elif self._key and message.offset() != spot.offset:
+            elif self._key and message.offset() != location.offset:
                 self._misplaced[name] = value
 
         tenant = name.encode()
-        headers: Any = policy_signature(self._key, spot, tenant, value) if self._key else []
+        headers: Any = policy_signature(self._key, location, tenant, value) if self._key else []
         self._producer.produce(
             self._topic,
             value,
             tenant,
-            partition=spot.partition,
+            partition=location.partition,
             headers=headers,
             on_delivery=told,
         )

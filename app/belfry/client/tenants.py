@@ -24,7 +24,7 @@ from belfry.tenants.policy import TenantPolicy, problems, secret_ref_problem
 from belfry.tenants.topic_names import TopicNames, taken_topics
 from belfry.wire import framing
 from belfry.wire.policies import encode_policy, policy_of
-from belfry.wire.policy_signatures import Spot, is_signed_policy
+from belfry.wire.policy_signatures import RecordLocation, is_signed_policy
 from belfry.wire.record import Headers
 from belfry.wire.worker_keys import Keys, first
 
@@ -167,9 +167,9 @@ class TenantPolicies:
             consumer.close()
 
     def _is_signed(self, message: Any, headers: Headers | None) -> bool:
-        spot = Spot(self._topic, message.partition(), message.offset())
+        location = RecordLocation(self._topic, message.partition(), message.offset())
         record = message.key() or b"", message.value(), headers
-        return is_signed_policy(self._signing.keys, spot, record)
+        return is_signed_policy(self._signing.keys, location, record)
 
     def _ends(self) -> dict[int, int]:
         """Where the partitions that hold anything end, open transactions included."""

@@ -3,7 +3,7 @@
     belfry.deliveries ─► work ─► post ─► answer ─► step ─► ONE TRANSACTION
     (read_committed)      │               │                  outcome      belfry.lifecycle
                           │               │                  retry        belfry.schedules
-                          lane of its     2xx, 4xx, 5xx,     given up     belfry.undelivered
+                          key of its order        2xx, 4xx, 5xx,     given up     belfry.undelivered
                           group           nothing            position     the group's offsets
 
 A retry is a schedule, so nothing waits in this process and a crash loses nothing.

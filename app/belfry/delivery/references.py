@@ -23,7 +23,7 @@ from typing import Final
 
 import structlog
 
-from belfry.delivery.posts import NoSecret
+from belfry.delivery.http_requests import NoSecret
 from belfry.delivery.work import Work
 from belfry.policies.secrets import BadSecret, SecretPlaces
 from belfry.schedules.header_secrets import filled, references_of

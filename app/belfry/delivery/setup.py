@@ -12,15 +12,15 @@ from typing import Final
 import structlog
 
 from belfry.api.workers.view import Readiness, StandbyView, WorkerIdentity
-from belfry.balance.roster import Roster
+from belfry.balance.assignment_map import AssignmentMap
 from belfry.client.decoding import Decoder
 from belfry.delivery.addresses import networks
-from belfry.delivery.apart import PostingApart
 from belfry.delivery.confined import BadUser, close_to_own_user, identity
 from belfry.delivery.dispatcher import Dispatcher, Told
-from belfry.delivery.posting import Posting, SenderDependencies
-from belfry.delivery.posts import Secrets
+from belfry.delivery.http_requests import Secrets
+from belfry.delivery.http_sender import HttpSender, SenderDependencies
 from belfry.delivery.references import References
+from belfry.delivery.separate_sender import SeparateSender
 from belfry.delivery.transport import HttpTransport
 from belfry.delivery.work import Places
 from belfry.engine.tenant_figures import TenantFigures
@@ -45,7 +45,7 @@ class BadWebhookSettings(ValueError):
 
 
 def means_of(settings: DeliverySettings, clock: SystemClock) -> SenderDependencies:
-    """What posting needs; `BadWebhookSettings` names a setting that means nothing."""
+    """What sending needs; `BadWebhookSettings` names a setting that means nothing."""
     try:
         allowed = networks(settings.webhook_private_networks)
     except ValueError as error:
@@ -67,7 +67,7 @@ def references_of(settings: DeliverySettings) -> References:
 
 
 def _check_user(settings: DeliverySettings) -> None:
-    """`BadWebhookSettings` where posting could not run as the user that is named."""
+    """`BadWebhookSettings` where the sender could not run as the user that is named."""
     if settings.webhook_user is None:
         return
     if settings.role != "deliver":
@@ -111,12 +111,12 @@ def dispatcher_of(
     settings = settings.model_copy(update={"webhook_in_flight": in_flight})
     decoder = Decoder("FiredEvent", look_in(registry), only=True)
     apart = settings.role == "deliver"
-    poster = (
-        partial(PostingApart, settings, references_of(settings))
+    sender = (
+        partial(SeparateSender, settings, references_of(settings))
         if apart
-        else partial(Posting, means)
+        else partial(HttpSender, means)
     )
-    return Dispatcher(settings, places, poster, decoder, told, through)
+    return Dispatcher(settings, places, sender, decoder, told, through)
 
 
 def _files() -> int:
@@ -163,9 +163,9 @@ class DeliveryView:
         problems = [] if ready else ["the group that delivers has not answered yet"]
         return Readiness(ready=ready, problems=problems, started=ready)
 
-    def roster(self) -> Roster:
+    def assignment_map(self) -> AssignmentMap:
         """It owns no schedules."""
-        return Roster()
+        return AssignmentMap()
 
     def standbys(self) -> list[StandbyView]:
         """It stands by for nobody."""

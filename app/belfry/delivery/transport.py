@@ -23,7 +23,7 @@ from yarl import URL
 
 from belfry.delivery.addresses import Networks, refusal
 from belfry.delivery.answers import Answer, End, answered
-from belfry.delivery.posts import Post
+from belfry.delivery.http_requests import Post
 from belfry.host.clock import SystemClock
 
 MOST_BODY_BYTES: Final = 65_536

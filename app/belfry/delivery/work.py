@@ -58,7 +58,7 @@ class Work:
     given_key: bytes | None = None
 
     @property
-    def lane(self) -> tuple[bytes, int]:
+    def ordering_key(self) -> tuple[bytes, int]:
         """What keeps its order among itself: a group, or a schedule, at one set of targets."""
         return self.key, self.state.number
 

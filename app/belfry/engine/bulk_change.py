@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-from belfry.engine.reports import Place, Reply
+from belfry.engine.reports import Reply, SourcePartition
 from belfry.engine.step import Step
 from belfry.engine.transitions import Asked, Transitions
 from belfry.engine.waiting import Waiting
@@ -64,7 +64,7 @@ class JobAtWork:
 class BulkChange:
     """Does to one schedule after the other what a job asks for."""
 
-    def __init__(self, place: Place, store: ScheduleStore, waiting: Waiting) -> None:
+    def __init__(self, place: SourcePartition, store: ScheduleStore, waiting: Waiting) -> None:
         self._place = place
         self._store = store
         self._waiting = waiting

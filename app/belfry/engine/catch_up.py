@@ -2,6 +2,20 @@
 
 A rate per partition keeps a week of missed seconds from filling the output topics at once, and a
 step gives catching up the room that live events leave, or a little where they leave none.
+
+An example: a schedule of each second was held for an hour; the rate is 1 000 a second, and a step
+has room for 120:
+
+    missed     1  2  3  …  3 600 │ 3 601  3 602            live from here on
+    step 1     ├── 120 ──┤                                 burst by burst, in order
+    step 2               ├── 120 ──┤
+    …                                                      3.6 s later the queue is empty
+    event      carries nominal instant and occurrence number of the second that it stands for
+
+The schedule is one row in the queue, and the row remembers the next occurrence that was missed.
+What becomes due meanwhile is a later occurrence of the same row, so none overtakes another.  Each
+fire has the id that it would have had in time: a step that is rolled back fires the same ones again
+under the same ids.
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ def asker(record: SourceRecord, tenants: Tenants) -> bytes | Rejection:
         if tenant is None:
             return NOBODY
         forged = false_claim(record, tenant) if tenant.signs else None
-        return forged or tenant.terms.refused or _account(tenant, tenants)
+        return forged or tenant.effective.refused or _account(tenant, tenants)
     if shown(headers) is None:
         if tenants.signing.everybody:
             return Rejection("unsigned", f"Requests have to be signed here: {CURE}")
@@ -77,7 +77,7 @@ def asker(record: SourceRecord, tenants: Tenants) -> bytes | Rejection:
     if tenant is None or not tenant.signs:
         return NOBODY
     if proves(tenant.accepted, tenant.name, key, value, headers or []):
-        return tenant.terms.refused or _account(tenant, tenants)
+        return tenant.effective.refused or _account(tenant, tenants)
     return NOBODY
 
 
@@ -105,5 +105,5 @@ def account_of(lane: bytes) -> bytes:
 
 
 def _account(tenant: Tenant, tenants: Tenants) -> bytes:
-    own = tenant.terms != tenants.defaults(tenant.name)
+    own = tenant.effective != tenants.defaults(tenant.name)
     return tenant.name_bytes if own else NOBODY

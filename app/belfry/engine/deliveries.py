@@ -73,7 +73,7 @@ def _states(rule: bytes, tenant: Tenant, *, acks: bool) -> tuple[bytes, ...]:
     if has_targets(rule):
         return tenant.deliveries_to(decode_targets(targets_in(rule)), acks=acks)
     if acks:
-        return tenant.deliveries_to(tenant.terms.policy.http_targets, acks=True)
+        return tenant.deliveries_to(tenant.effective.policy.http_targets, acks=True)
     return tenant.hooks
 
 

@@ -40,7 +40,7 @@ class RejectedRecord(NamedTuple):
 
 
 class Rerouted(NamedTuple):
-    """A stray on its way to its home partition."""
+    """A misrouted request on its way to its home partition."""
 
     partition: int
     key: bytes | None
@@ -55,7 +55,8 @@ class Effects:
     `rows` are changelog records by key (None: tombstone), the last one of a key wins.  `unframed`
     are tenants whose envelopes were made before their head was known: such a step is not committed.
     `unreadable` are schedules (changelog key, why) that were due and cannot be understood here.
-    `loose` are topics whose fired records need not be in the transaction, only be there before it.
+    `non_transactional` are topics whose fired records need not be in the transaction, only be there
+    before it.
     `drained` are buckets that had ended when the step was committed; they are filled in then.
     `lateness` has how late each fire of a tenant was; `refused` counts refusals by the tenant that
     they name, and `accepted` what was accepted of each.  `bulk` counts what jobs did, by
@@ -81,7 +82,7 @@ class Effects:
     metered: list[Metered] = field(default_factory=list)
     tenants: set[str] = field(default_factory=set)
     unframed: set[str] = field(default_factory=set)
-    loose: set[str] = field(default_factory=set)
+    non_transactional: set[str] = field(default_factory=set)
     unreadable: list[tuple[bytes, str]] = field(default_factory=list)
     rederived: int = 0
     drained: list[Drained] = field(default_factory=list)

@@ -39,16 +39,17 @@ LENGTH: Final = len(OURS)
 class Route:
     """How events of a tenant leave; `waits` where they join its backlog instead.
 
-    `dressed` records are more than the user's bytes; fires are `told` of by a lifecycle record;
-    `loose` records need not be in the transaction.  `lateness_ms` is the list of the tenant's fires
-    in this step.  All of it is read per event, which slots make quicker than a named tuple.
+    `enveloped` records are more than the user's bytes; fires are `told` of by a lifecycle record;
+    `non_transactional` records need not be in the transaction.  `lateness_ms` is the list of the
+    tenant's fires in this step.  All of it is read per event, which slots make quicker than a named
+    tuple.
     """
 
     tenant: Tenant
     topic: str
-    dressed: bool
+    enveloped: bool
     told: bool
-    loose: bool
+    non_transactional: bool
     lateness_ms: list[int]
     waits: bool = False
 
@@ -57,7 +58,9 @@ def route_to(tenant: Tenant, step: Step, *, waits: bool = False) -> Route:
     """The route of a tenant in this step."""
     told_of = Outcome.FIRED in tenant.written
     late = step.effects.lateness.setdefault(tenant.name, [])
-    return Route(tenant, tenant.topic, tenant.dressed, told_of, tenant.loose, late, waits)
+    return Route(
+        tenant, tenant.topic, tenant.enveloped, told_of, tenant.non_transactional, late, waits
+    )
 
 
 def emit(row: PendingRow, route: Route, identity: bytes, step: Step, missed: int = 0) -> None:
@@ -78,14 +81,14 @@ def emit(row: PendingRow, route: Route, identity: bytes, step: Step, missed: int
         effects.room -= len(given)
     if value:
         effects.room -= len(value)
-    if route.dressed or (rule and has_targets(rule)):
+    if route.enveloped or (rule and has_targets(rule)):
         named = as_pending(row)
         event = fired_event(named, route.tenant, (identity, step.now_ms), missed)
         value = _dress(event, route.tenant, headers, effects)
         if route.tenant.hooks or has_targets(rule):
             deliver(named, route.tenant, event, headers, effects)
-    if route.loose:
-        effects.loose.add(route.topic)
+    if route.non_transactional:
+        effects.non_transactional.add(route.topic)
     if key is None:
         key = group or schedule_id
     effects.fired.append((route.topic, key, group or None, value, headers))

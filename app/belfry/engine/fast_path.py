@@ -14,11 +14,11 @@ from collections.abc import Generator, Sequence
 from typing import Any, Final
 
 from belfry.engine.arrival import MOST_AHEAD_MS
-from belfry.engine.reports import Place, Reports
+from belfry.engine.reports import Reports, SourcePartition
 from belfry.engine.step import Step
 from belfry.engine.transitions import RECORD_OVERHEAD_BYTES
 from belfry.engine.waiting import Waiting
-from belfry.schedules.identity import life_of
+from belfry.schedules.identity import generation_at
 from belfry.schedules.outcomes import Outcome
 from belfry.schedules.request import MAX_TEXT_BYTES, PLAIN_BYTES, SECONDS_LIMIT, YEARS_100_MS
 from belfry.store.layout.keys import answer_key
@@ -35,7 +35,7 @@ class FastPath:
 
     def __init__(
         self,
-        place: Place,
+        place: SourcePartition,
         store: ScheduleStore,
         tenants: StepTenants,
         waiting: Waiting,
@@ -45,7 +45,7 @@ class FastPath:
         self._reports = reports
         self._partition = place.partition
         self._homes = place.homes
-        self._first_life = life_of(place.partition, 0)
+        self._first_life = generation_at(place.partition, 0)
         self._store = store
         self._tenants = tenants
 

@@ -1,8 +1,11 @@
 """Intake: one request to one verdict.
 
 record ─ read ─ checks ─ home? ─ repeat of an id? ─ transition table ─► effects, one outcome
-            │        │        └ stray: re-routed, its verdict falls at its home
+            │        │        └ misrouted: sent on, its verdict falls at its home
             └────────┴ rejected: kept in `belfry.rejected` with a code and a reason
+
+A misrouted request came in on a partition that is not its home.  It goes on with the position of
+its first arrival, so that its home counts it from there.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from belfry.engine.claims import claimed, false_claim
 from belfry.engine.effects import Rerouted
 from belfry.engine.jobs import Begun, Jobs
 from belfry.engine.limits import Limits, collision, crowded_out
-from belfry.engine.reports import Place, Reply, Reports
+from belfry.engine.reports import Reply, Reports, SourcePartition
 from belfry.engine.step import Step
 from belfry.engine.transitions import Asked, Transitions
 from belfry.engine.waiting import Waiting
@@ -49,7 +52,7 @@ from belfry.wire.record import (
     without_origin,
 )
 
-MAX_STRAY_BYTES: Final = 1_000_000
+MAX_MISROUTED_BYTES: Final = 1_000_000
 # How often a request begins its way anew.  Workers learn of a policy within two seconds, and a hop
 # takes some milliseconds at least.
 MAX_RETRIES: Final = 1_000
@@ -76,7 +79,7 @@ class Intake:
 
     def __init__(
         self,
-        place: Place,
+        place: SourcePartition,
         store: ScheduleStore,
         tenants: StepTenants,
         waiting: Waiting,
@@ -116,8 +119,8 @@ class Intake:
 
     def _take_valid(self, record: SourceRecord, request: Request, step: Step) -> None:
         tenant = self._tenants.of(request["tenant"])
-        if tenant.terms.refused is not None:
-            self._refuse(record, request, tenant.terms.refused, step)
+        if tenant.effective.refused is not None:
+            self._refuse(record, request, tenant.effective.refused, step)
             return
         if tenant.collides_with is not None:
             self._reports.reject(record, request, collision(tenant), step)
@@ -144,7 +147,7 @@ class Intake:
 
         The verdict falls in the first home; the others follow it.
         """
-        spreads = (*tenant.terms.policy.former_spreads, tenant.spread)
+        spreads = (*tenant.effective.policy.former_spreads, tenant.spread)
         route = self._place.homes.all_of(tenant.name, spreads)
         asked = min(asked_of(record), len(route) - 1)
         if route[asked] != self._place.partition:
@@ -229,7 +232,7 @@ class Intake:
             return crowded_out(tenant)
         if request["http_targets"] and request["action"] in KEEPING:
             judge = partial(self._tenants.target_problem, tenant.name)
-            policy = tenant.terms.policy
+            policy = tenant.effective.policy
             problem = reach_of_targets_problem(request["http_targets"], policy, judge)
             if problem is not None:
                 return problem
@@ -257,7 +260,7 @@ class Intake:
         """
         if tenant.simple:
             return self._place.homes.of(tenant.name), 0
-        here, former = self._place.partition, tenant.terms.policy.former_spreads
+        here, former = self._place.partition, tenant.effective.policy.former_spreads
         route = self._place.homes.route(tenant.name, request["schedule_id"], former, tenant.spread)
         if len(route) == 1:
             return route[0], 0
@@ -338,11 +341,11 @@ class Intake:
             self._reports.reject(record, request, rejection, step)
             return
         size = size_of(record)
-        if size > MAX_STRAY_BYTES:
+        if size > MAX_MISROUTED_BYTES:
             reason = (
-                f"The request takes {size} bytes; {MAX_STRAY_BYTES} can be re-routed to its home"
-                " partition. Write it with key = tenant and the murmur2 partitioner, or store its"
-                " content elsewhere and schedule the address (claim check)."
+                f"The request takes {size} bytes; {MAX_MISROUTED_BYTES} can be re-routed to its"
+                " home partition. Write it with key = tenant and the murmur2 partitioner, or store"
+                " its content elsewhere and schedule the address (claim check)."
             )
             rejection = Rejection("request_too_large", reason)
             self._reports.reject(record, request, rejection, step)

@@ -27,7 +27,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from belfry.engine.bulk_change import BulkChange, JobAtWork
-from belfry.engine.reports import MOST_REASON, Place, Reply
+from belfry.engine.reports import MOST_REASON, Reply, SourcePartition
 from belfry.engine.step import Step, Tracked, UndoLog
 from belfry.engine.waiting import Waiting
 from belfry.firing.rates import Rate
@@ -92,7 +92,7 @@ class Jobs:
 
     def __init__(
         self,
-        place: Place,
+        place: SourcePartition,
         store: ScheduleStore,
         tenants: StepTenants,
         waiting: Waiting,

@@ -38,7 +38,7 @@ class Limits:
 
     def too_many_requests(self, tenant: Tenant, arrived_ms: int) -> Rejection | None:
         """Why a request is one too many, or None; it counts either way."""
-        limit = tenant.terms.policy.max_requests_per_second
+        limit = tenant.effective.policy.max_requests_per_second
         if limit is None:
             return None
         if self._requests.room(tenant.name_bytes, limit, arrived_ms):
@@ -52,7 +52,7 @@ class Limits:
 
     def too_many_pending(self, tenant: Tenant) -> Rejection | None:
         """Why a new schedule is one too many, or None; then it counts."""
-        limit = tenant.terms.policy.max_pending
+        limit = tenant.effective.policy.max_pending
         if limit is None:
             return None
         name = tenant.name_bytes

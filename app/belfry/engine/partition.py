@@ -32,8 +32,8 @@ from belfry.engine.metering import Metering
 from belfry.engine.occurrences import Occurrences
 from belfry.engine.oldest import FIRING
 from belfry.engine.queues import Queues
-from belfry.engine.reports import Place, Reports
-from belfry.engine.step import NO_MANIFEST, PartitionStanding, Step, UndoLog
+from belfry.engine.reports import Reports, SourcePartition
+from belfry.engine.step import NO_MANIFEST, PartitionStatus, Step, UndoLog
 from belfry.engine.tenant_figures import Tallies, TenantFigures
 from belfry.engine.waiting import Waiting
 from belfry.engine.zone_change import ZoneChange
@@ -68,7 +68,7 @@ class PartitionEngine:
 
     def __init__(
         self,
-        place: Place,
+        place: SourcePartition,
         store: ScheduleStore,
         reader: RequestReader,
         tenants: Tenants,
@@ -80,7 +80,7 @@ class PartitionEngine:
         self._few: int | None = None
         stored = store.state()
         manifest = NO_MANIFEST if stored is None else stored.manifest
-        self._stands = PartitionStanding(manifest, ScanPosition.at(manifest.watermark_ms))
+        self._stands = PartitionStatus(manifest, ScanPosition.at(manifest.watermark_ms))
         self._store = store
         self._reader = reader
         self._tenants = of_step = StepTenants(tenants)
@@ -188,14 +188,14 @@ class PartitionEngine:
         settings: bytes | None,
         identity: bytes | None = None,
         statement: bytes | None = None,
-        strays: Iterable[bytes] = (),
+        unclosed_rows: Iterable[bytes] = (),
     ) -> Effects:
         """The first step of an owner: a manifest of its own, and what of these is not kept yet.
 
-        `strays` are keys of rows that the changelog holds behind the last manifest and that are no
-        state: what is state is written once more, behind them.
+        `unclosed_rows` are keys of rows that the changelog holds behind the last manifest and that
+        are no state: what is state is written once more, behind them.
         """
-        for key in strays:
+        for key in unclosed_rows:
             self._store.restate(key)
         given = {
             keys.IDENTITY_KEY: identity,

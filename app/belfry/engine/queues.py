@@ -104,7 +104,7 @@ class Queues:
         """Each turn, with the number of turns of its priority that are left, itself included."""
         found = [self._turn(name, step) for name in self._waiting.backlog]
         ready = [turn for turn in found if turn is not None]
-        if any(turn.tenant.terms.policy.priority for turn in ready):
+        if any(turn.tenant.effective.policy.priority for turn in ready):
             ready.sort(key=_priority)
         for _, equals in groupby(ready, key=_priority):
             level = list(equals)
@@ -124,7 +124,7 @@ class Queues:
         """So many of these rows have left, and fired: what that means for the turns to come."""
         if turn.name in self._waiting.hints:
             self._move_hint(turn, look, left)
-        limit = turn.tenant.terms.policy.max_fires_per_second
+        limit = turn.tenant.effective.policy.max_fires_per_second
         if limit is not None and fired:
             self._rate.take(turn.name, limit, step.now_ms, fired)
 
@@ -132,7 +132,7 @@ class Queues:
         tenant = self._tenants.of_bytes(name)
         if tenant.stopped:
             return None
-        limit = tenant.terms.policy.max_fires_per_second
+        limit = tenant.effective.policy.max_fires_per_second
         most = ALL if limit is None else self._rate.room(name, limit, step.now_ms)
         hint = self._waiting.hints.get(name)
         behind = step.now_ms < max(step.scan.reached_ms, self._waiting.held_up_to_ms)
@@ -157,11 +157,11 @@ class Queues:
             del hints[turn.name]
 
     def _ready_ms(self, name: bytes, hint: int) -> int:
-        limit = self._tenants.of_bytes(name).terms.policy.max_fires_per_second
+        limit = self._tenants.of_bytes(name).effective.policy.max_fires_per_second
         if limit is None:
             return hint
         return int(min(ALL, max(hint, self._rate.ready_ms(name, limit) + 1)))
 
 
 def _priority(turn: Turn) -> int:
-    return -turn.tenant.terms.policy.priority
+    return -turn.tenant.effective.policy.priority

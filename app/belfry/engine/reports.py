@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from belfry.engine.arrival import arrival_ms
 from belfry.engine.effects import RejectedRecord
 from belfry.engine.step import Step
-from belfry.schedules.identity import Homes, generation_of, life_of
+from belfry.schedules.identity import Homes, generation_at, generation_of
 from belfry.schedules.instants import format_instant
 from belfry.schedules.outcomes import ID_REUSED, Outcome, repeat_reason, reused_reason
 from belfry.schedules.rejections import Rejection
@@ -45,7 +45,7 @@ MOST_REASON: Final = 2000
 ACCEPTING: Final = frozenset({Outcome.ACCEPTED, Outcome.UPDATED})
 
 
-class Place(NamedTuple):
+class SourcePartition(NamedTuple):
     """The partition whose requests are taken in, and the homes of all schedules."""
 
     topic: str
@@ -71,7 +71,7 @@ class Reply:
 class Reports:
     """Writes verdicts into effects, and remembers those of requests that have an id."""
 
-    def __init__(self, place: Place, store: ScheduleStore) -> None:
+    def __init__(self, place: SourcePartition, store: ScheduleStore) -> None:
         self._place = place
         self._store = store
         # The record that was asked about last: each is asked about several times in a row.
@@ -198,7 +198,7 @@ class Reports:
         tenant, schedule_id, due_ms, _, _, _, _, request_id = request
         assert request_id is not None
         name = keys.answer_key(tenant, request_id)
-        generation = life_of(self._place.partition, offset)
+        generation = generation_at(self._place.partition, offset)
         row = encode_accepted(request, accepted_ms, generation, digest_of_plain(request))
         self._store.note(name, row)
         step.effects.lifecycle.append(

@@ -1,6 +1,6 @@
 """One step of a partition: its instant, how far it has come, what it wants to happen, and the undo.
 
-    PartitionStanding ──► Step ──┬─ committed ───► the next one; overlay written, undo log forgotten
+    PartitionStatus ──► Step ──┬─ committed ───► the next one; overlay written, undo log forgotten
                                  └─ rolled back ─► the same one; overlay dropped, undo log played
 
 A step is made from where the partition stands, and thrown away at its end.  What it knows of itself
@@ -33,7 +33,7 @@ Value = TypeVar("Value")
 NO_MANIFEST: Final = Manifest(0, 0, 0, 0, 0, 0, b"")
 
 
-class PartitionStanding(NamedTuple):
+class PartitionStatus(NamedTuple):
     """Where a partition stands between two steps.
 
     `heard_ms` is the newest arrival among the requests that were read.
@@ -65,7 +65,7 @@ class Step:
         "set_aside",
     )
 
-    def __init__(self, begins: PartitionStanding, effects: Effects) -> None:
+    def __init__(self, begins: PartitionStatus, effects: Effects) -> None:
         self.begins = begins
         self.effects = effects
         self.scan = begins.scan
@@ -77,7 +77,7 @@ class Step:
     @classmethod
     def alone(cls, now_ms: int, effects: Effects) -> Step:
         """A step that belongs to no partition's store: what it wants to happen is all of it."""
-        step = cls(PartitionStanding(), effects)
+        step = cls(PartitionStatus(), effects)
         step.at(now_ms)
         return step
 
@@ -92,9 +92,9 @@ class Step:
         self.at(now_ms)
         self.horizon_ms = max(now_ms, self.scan.reached_ms)
 
-    def stands(self, manifest: Manifest) -> PartitionStanding:
+    def stands(self, manifest: Manifest) -> PartitionStatus:
         """Where the partition stands once the step is committed under this manifest."""
-        return PartitionStanding(manifest, self.scan, self.heard_ms)
+        return PartitionStatus(manifest, self.scan, self.heard_ms)
 
 
 class UndoLog:

@@ -13,10 +13,10 @@ from typing import Final
 
 from belfry.engine.compiled_rule import compiled
 from belfry.engine.emit import fire_extra
-from belfry.engine.reports import Place, Reply
+from belfry.engine.reports import Reply, SourcePartition
 from belfry.engine.step import Step
 from belfry.engine.waiting import Waiting
-from belfry.schedules.identity import life_of
+from belfry.schedules.identity import generation_at
 from belfry.schedules.instants import format_instant
 from belfry.schedules.jitter import jitter_ms
 from belfry.schedules.outcomes import Outcome
@@ -83,7 +83,7 @@ class Asked:
 class Transitions:
     """Carries steps of the table out; `accepted_ms` is the arrival of the request."""
 
-    def __init__(self, place: Place, store: ScheduleStore, waiting: Waiting) -> None:
+    def __init__(self, place: SourcePartition, store: ScheduleStore, waiting: Waiting) -> None:
         self._place = place
         self._store = store
         self._waiting = waiting
@@ -104,7 +104,7 @@ class Transitions:
         }
 
     def begin(self, asked: Asked, step: Step) -> Reply:
-        life = life_of(self._place.partition, asked.record[0])
+        life = generation_at(self._place.partition, asked.record[0])
         row = self._pending(asked, life, 1)
         standing = asked.request["standing"]
         if standing is not None:

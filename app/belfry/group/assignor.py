@@ -1,8 +1,8 @@
 """The group's assignor: belfry's choice of owners and standbys in aiokafka's clothes.
 
 Whichever worker leads the group computes the shares of all (`belfry.balance`) from what each said
-when it joined, and sends each of them its own part.  Members of format 1 get the whole roster, as
-they expect.  aiokafka wants a class with class methods, so each worker makes one that knows its
+when it joined, and sends each of them its own part.  Members of format 1 get the whole map, as they
+expect.  aiokafka wants a class with class methods, so each worker makes one that knows its
 group.
 """
 
@@ -20,9 +20,14 @@ from aiokafka.coordinator.protocol import (
 )
 
 from belfry.balance.assignment import own_parts, reads_own_part
+from belfry.balance.assignment_map import (
+    AssignmentMap,
+    MemberMetadata,
+    assigned_member_of,
+    read_metadata,
+)
 from belfry.balance.members import Share
 from belfry.balance.owners import Assigner
-from belfry.balance.roster import MemberStanding, Roster, read_standing, seat_of
 from belfry.balance.shares import shares
 from belfry.group.group import Group
 
@@ -48,25 +53,30 @@ def assignor_of(
             topics = sorted({topic for m in members.values() for topic in m.subscription})
             topic = topics[0]
             partitions = sorted(cluster.partitions_for_topic(topic) or ())
-            standings = _by_name({m: read_standing(d.user_data, m) for m, d in members.items()})
+            metadata_of = _by_name({m: read_metadata(d.user_data, m) for m, d in members.items()})
             found = shares(
                 partitions,
-                [standing.member(name) for name, (_, standing) in standings.items()],
+                [
+                    member_metadata.member(name)
+                    for name, (_, member_metadata) in metadata_of.items()
+                ],
                 assigner,
                 {p: standbys for p in partitions if p < homes},
             )
-            told = _told({name: each for name, (_, each) in standings.items()}, found)
+            told = _told({name: each for name, (_, each) in metadata_of.items()}, found)
             return {
                 member: ConsumerProtocolMemberAssignment(
                     VERSION, [(topic, found[name].owns)], told[name]
                 )
-                for name, (member, _) in standings.items()
+                for name, (member, _) in metadata_of.items()
             }
 
         @classmethod
         def metadata(cls, topics: Iterable[str]) -> ConsumerProtocolMemberMetadata:
             """What this member says when it joins."""
-            return ConsumerProtocolMemberMetadata(VERSION, list(topics), group.standing().encode())
+            return ConsumerProtocolMemberMetadata(
+                VERSION, list(topics), group.member_metadata().encode()
+            )
 
         @classmethod
         def on_assignment(cls, assignment: ConsumerProtocolMemberAssignment) -> None:
@@ -76,33 +86,40 @@ def assignor_of(
     return BelfryAssignor
 
 
-def _by_name(standings: Mapping[str, MemberStanding]) -> dict[str, tuple[str, MemberStanding]]:
-    """Member and standing by the worker's name, or by the member's where a name is not its own.
+def _by_name(metadata_of: Mapping[str, MemberMetadata]) -> dict[str, tuple[str, MemberMetadata]]:
+    """Member and metadata by the worker's name, or by the member's where a name is not its own.
 
     Names are what `hash` goes by, so they are the workers'.  After a crash the group may hold a
     dead member of the same name for a session.
     """
-    times = Counter(standing.worker for standing in standings.values())
+    times = Counter(member_metadata.worker for member_metadata in metadata_of.values())
     return {
-        (standing.worker if times[standing.worker] == 1 else member): (member, standing)
-        for member, standing in standings.items()
+        (member_metadata.worker if times[member_metadata.worker] == 1 else member): (
+            member,
+            member_metadata,
+        )
+        for member, member_metadata in metadata_of.items()
     }
 
 
-def _told(standings: Mapping[str, MemberStanding], found: Mapping[str, Share]) -> dict[str, bytes]:
+def _told(
+    metadata_of: Mapping[str, MemberMetadata], found: Mapping[str, Share]
+) -> dict[str, bytes]:
     """What each member is told, in the format that it reads."""
-    parts = own_parts(standings, found)
-    told = {name: parts[name].encode() for name, s in standings.items() if reads_own_part(s)}
-    if len(told) < len(standings):
-        whole = _roster(standings, found).encode()
-        told |= dict.fromkeys(standings.keys() - told.keys(), whole)
+    parts = own_parts(metadata_of, found)
+    told = {name: parts[name].encode() for name, s in metadata_of.items() if reads_own_part(s)}
+    if len(told) < len(metadata_of):
+        whole = _assignment_map(metadata_of, found).encode()
+        told |= dict.fromkeys(metadata_of.keys() - told.keys(), whole)
     return told
 
 
-def _roster(standings: Mapping[str, MemberStanding], found: Mapping[str, Share]) -> Roster:
-    return Roster(
+def _assignment_map(
+    metadata_of: Mapping[str, MemberMetadata], found: Mapping[str, Share]
+) -> AssignmentMap:
+    return AssignmentMap(
         tuple(
-            seat_of(standing, found[name].owns, found[name].stands_by)
-            for name, standing in standings.items()
+            assigned_member_of(member_metadata, found[name].owns, found[name].stands_by)
+            for name, member_metadata in metadata_of.items()
         )
     )

@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from belfry.balance.roster import BEAT_MS, BEATS_OF_SILENCE, beat_ms
+from belfry.balance.assignment_map import IDLE_COMMIT_MS, MISSED_COMMITS, idle_commit_ms
 from belfry.group.heartbeat_watch import HeartbeatWatch
 from belfry.group.silence import LOOK_EVERY_MS, Silence
 
@@ -26,7 +26,7 @@ LOOKS_BEFORE_OVER: Final = 2.5
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class Timeouts:
     """How long a standby waits, in milliseconds: by heartbeats, and by commits.
 
     Both include what its rank and its former mistakes add; `limit_ms` does not.  `owns` is how many
@@ -41,21 +41,21 @@ class Patience:
 
 @dataclass(frozen=True, slots=True)
 class Waits:
-    """The settings that patience follows from: the silence limit, and the longest patience."""
+    """The settings that timeouts follows from: the silence limit, and the longest timeouts."""
 
     limit_ms: float
     longest_ms: float
 
-    def patience(self, owns: int, rank: int, mistakes: int) -> Patience:
+    def timeouts(self, owns: int, rank: int, mistakes: int) -> Timeouts:
         """For an owner of so many partitions, by a standby of a rank that was so often wrong."""
-        limit_ms = max(self.limit_ms, BEATS_OF_SILENCE * BEAT_MS)
-        commits_ms = max(self.limit_ms, BEATS_OF_SILENCE * beat_ms(owns))
+        limit_ms = max(self.limit_ms, MISSED_COMMITS * IDLE_COMMIT_MS)
+        commits_ms = max(self.limit_ms, MISSED_COMMITS * idle_commit_ms(owns))
 
         def waits_ms(shortest_ms: float) -> float:
             waits_ms = shortest_ms * 2.0**mistakes + RANK_MS * rank
             return min(waits_ms, max(shortest_ms, self.longest_ms))
 
-        return Patience(limit_ms, waits_ms(limit_ms), waits_ms(commits_ms), owns)
+        return Timeouts(limit_ms, waits_ms(limit_ms), waits_ms(commits_ms), owns)
 
 
 class FailureDetector:
@@ -67,13 +67,13 @@ class FailureDetector:
         self._stepped_ms = now_ms
         self._watch: HeartbeatWatch | None = None
         self._was_well = False
-        self._patience = Patience(0.0, 0.0, 0.0)
+        self._timeouts = Timeouts(0.0, 0.0, 0.0)
 
-    def follow(self, watch: HeartbeatWatch | None, patience: Patience) -> None:
+    def follow(self, watch: HeartbeatWatch | None, timeouts: Timeouts) -> None:
         """Judge by these heartbeats, or by commits alone."""
         if watch is not self._watch:
             self._watch, self._was_well = watch, False
-        self._patience = patience
+        self._timeouts = timeouts
 
     def here(self, now_ms: float) -> None:
         """This process runs."""
@@ -98,10 +98,10 @@ class FailureDetector:
 
     def over(self, now_ms: float) -> bool:
         """Whether the partition is to be taken over."""
-        watch, patience = self._watch, self._patience
+        watch, timeouts = self._watch, self._timeouts
         if watch is not None and self._worker_decides(watch):
             waited_ms = min(watch.quiet_ms(now_ms), now_ms - self._stepped_ms)
-            if waited_ms >= patience.heartbeats_ms:
+            if waited_ms >= timeouts.heartbeats_ms:
                 return True
         return not self._told_by_heartbeats(now_ms) and self._silence.over(now_ms)
 
@@ -112,28 +112,28 @@ class FailureDetector:
         heartbeats are lost.  An owner that has not been heard yet is judged by its commits.
         """
         heard_ms = watch.heard_ms
-        return heard_ms is not None and self._stepped_ms <= heard_ms + self._patience.limit_ms
+        return heard_ms is not None and self._stepped_ms <= heard_ms + self._timeouts.limit_ms
 
     def _told_by_heartbeats(self, now_ms: float) -> bool:
         """Whether the partition is not to be judged by itself; sets how it is, where it is."""
-        watch, patience, silence = self._watch, self._patience, self._silence
+        watch, timeouts, silence = self._watch, self._timeouts, self._silence
         if watch is None:
-            silence.patience_ms = patience.commits_ms
+            silence.timeout_ms = timeouts.commits_ms
             return False
         if watch.excused(now_ms):
             silence.unanswered(now_ms)
             return True
-        if watch.vouches(self._partition, now_ms, patience.limit_ms):
+        if watch.vouches(self._partition, now_ms, timeouts.limit_ms):
             self._was_well = True
             silence.heard(now_ms)
             return True
-        beats = watch.lives(now_ms, patience.limit_ms)
+        beats = watch.lives(now_ms, timeouts.limit_ms)
         if not beats and self._worker_decides(watch):
             return True
-        silence.patience_ms = patience.commits_ms
+        silence.timeout_ms = timeouts.commits_ms
         if beats and self._was_well:
             # It hangs, on a worker that lives.  One that was not well yet is being taken over.
-            every_ms = max(LOOK_EVERY_MS, LOOK_MS_PER_PARTITION * patience.owns)
+            every_ms = max(LOOK_EVERY_MS, LOOK_MS_PER_PARTITION * timeouts.owns)
             silence.look_every_ms = every_ms
-            silence.patience_ms = max(patience.heartbeats_ms, LOOKS_BEFORE_OVER * every_ms)
+            silence.timeout_ms = max(timeouts.heartbeats_ms, LOOKS_BEFORE_OVER * every_ms)
         return False

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from belfry.balance.roster import MemberStanding
+from belfry.balance.assignment_map import MemberMetadata
 from belfry.group.group import Group
 from belfry.group.membership import membership_app
 from belfry.settings import Settings
@@ -22,7 +22,7 @@ def __getattr__(name: str) -> Any:
     """``app``, made when it is asked for: importing this reads no settings."""
     if name != "app":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    app = membership_app(Settings(), Group(MemberStanding("faust")), 0)
+    app = membership_app(Settings(), Group(MemberMetadata("faust")), 0)
     app.on_first_start = _refuse  # type: ignore[method-assign]
     return app
 

@@ -4,11 +4,11 @@ Shared by the group's client (which carries them), the owners (which act on the 
 shows them.  Every method may be called from any thread.
 
 What changes between two rebalances is told to the group by asking for another one.  The client
-drops such a wish while a rebalance is under way, and that one may have sent the standing of before:
+drops such a wish while a rebalance is under way, and that one may have sent what held before:
 
-    standing() sent ── leaves(3), rejoin() dropped ── seated() answers the old standing ── rejoin()
+    metadata sent ── leaves(3), rejoin() dropped ── seated() answers the old metadata ── rejoin()
 
-So a wish ends only with an answer to a standing that said it.
+So a wish ends only with an answer to a member metadata that said it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from threading import Lock
 
 from belfry.balance.assignment import Assignment, read_answer
-from belfry.balance.roster import MemberStanding, Roster
+from belfry.balance.assignment_map import AssignmentMap, MemberMetadata
 
 Holdings = Callable[[], tuple[dict[int, int], tuple[int, ...]]]
 
@@ -37,16 +37,16 @@ class Surroundings:
 
 
 class Group:
-    """A member's standing, its assignment, and the roster as far as it knows it."""
+    """A member's member metadata, its assignment, and the assignment map as far as it knows it."""
 
-    def __init__(self, standing: MemberStanding, static: bool = False) -> None:
-        self._standing = standing
+    def __init__(self, member_metadata: MemberMetadata, static: bool = False) -> None:
+        self._member_metadata = member_metadata
         self._lock = Lock()
         self._assignment = Assignment()
-        self._roster = Roster()
+        self._assignment_map = AssignmentMap()
         self._cannot: set[int] = set()
         # What was said last, and of that, what the leader has answered.
-        self._said = self._answered = standing
+        self._said = self._answered = member_metadata
         # Whether the group has yet to hear something, and shares anew for it.
         self._wishes = False
         self.static = static
@@ -63,12 +63,12 @@ class Group:
     @property
     def worker(self) -> str:
         """This worker's name."""
-        return self._standing.worker
+        return self._member_metadata.worker
 
     @property
     def leaving(self) -> bool:
         """Whether this worker has asked for no partitions."""
-        return self._standing.leaving
+        return self._member_metadata.leaving
 
     @property
     def assignment(self) -> Assignment:
@@ -77,24 +77,24 @@ class Group:
             return self._assignment
 
     @property
-    def roster(self) -> Roster:
+    def assignment_map(self) -> AssignmentMap:
         """All workers, as the group told last; it may be older than the assignment."""
         with self._lock:
-            return self._roster
+            return self._assignment_map
 
     @property
     def alone(self) -> bool:
         """Whether nobody else could take this worker's partitions over."""
         return not self.assignment.others
 
-    def standing(self) -> MemberStanding:
+    def member_metadata(self) -> MemberMetadata:
         """What to say at the next rebalance."""
         owns, warm = self._surroundings.holdings()
         keeps = self._surroundings.keeps_heartbeat
-        heartbeats = self._standing.heartbeats if keeps is None else keeps()
+        heartbeats = self._member_metadata.heartbeats if keeps is None else keeps()
         with self._lock:
             self._said = replace(
-                self._standing,
+                self._member_metadata,
                 owns=owns,
                 warm=warm,
                 cannot=tuple(sorted(self._cannot)),
@@ -123,12 +123,12 @@ class Group:
 
     def seated(self, told: bytes) -> None:
         """The leader has answered; what it could not know yet is asked for anew."""
-        assignment, roster = read_answer(told, self.worker)
+        assignment, assignment_map = read_answer(told, self.worker)
         with self._lock:
             self._answered = self._said
             self._assignment = assignment
-            if roster is not None:
-                self._roster = roster
+            if assignment_map is not None:
+                self._assignment_map = assignment_map
             self._wishes = asks = self._wishes and not self._heard()
         if asks:
             self.rejoin()
@@ -136,16 +136,16 @@ class Group:
     def _heard(self) -> bool:
         """Whether the leader knew what this worker cannot fire, and whether it wants any."""
         known = self._answered
-        return known.leaving == self._standing.leaving and self._cannot <= {*known.cannot}
+        return known.leaving == self._member_metadata.leaving and self._cannot <= {*known.cannot}
 
-    def met(self, roster: Roster) -> None:
+    def met(self, assignment_map: AssignmentMap) -> None:
         """The group has told who is in it."""
         with self._lock:
-            self._roster = roster
+            self._assignment_map = assignment_map
 
     def leave(self, leaving: bool = True) -> None:
         """Ask the group for no partitions, or for some again."""
         with self._lock:
-            self._standing = replace(self._standing, leaving=leaving)
+            self._member_metadata = replace(self._member_metadata, leaving=leaving)
             self._wishes = True
         self.rejoin()

@@ -20,15 +20,15 @@ import structlog
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from belfry.balance.assignment import NO_HEARTBEAT, Assignment
+from belfry.balance.assignment_map import IDLE_COMMIT_MS
 from belfry.balance.heartbeat import Heartbeat, read_heartbeat
-from belfry.balance.roster import BEAT_MS
 from belfry.group.heartbeat_watch import HeartbeatWatch
 from belfry.host.background import Background
 from belfry.host.clock import SystemClock
 
 TURN_S: Final = 0.1
 LISTEN_EVERY_MS: Final = 200.0
-# A third of the shortest usual patience: from then on every turn counts.
+# A third of the shortest usual timeouts: from then on every turn counts.
 QUIET_MS: Final = 400.0
 ANSWER_S: Final = 0.5
 BEGIN_S: Final = 10.0
@@ -138,7 +138,7 @@ class Heartbeats:
     def _turn(self, now_ms: float) -> None:
         with self._lock:
             key, watches = self._key, dict(self._watches)
-        due = now_ms - self._sent_ms >= BEAT_MS and self._pending_ms is None
+        due = now_ms - self._sent_ms >= IDLE_COMMIT_MS and self._pending_ms is None
         if due and (key != NO_HEARTBEAT or not self.works):
             self._sent_ms = now_ms
             # The first one only asks whether it is taken: who keeps its own there says it again.

@@ -21,11 +21,11 @@ from faust.types import TP
 from mode.utils.queues import FlowControlEvent
 
 from belfry.balance.owners import ASSIGNERS
+from belfry.group.assignment_map_client import follow_assignment_map
 from belfry.group.assignor import assignor_of
 from belfry.group.batch_agent import AgentTold, to_nobody
 from belfry.group.batches import BatchConductor, SteadyFlow
 from belfry.group.group import Group
-from belfry.group.roster_client import follow_roster
 from belfry.group.schedules_table import BelfryTables, SchedulesTable, schedules_table
 from belfry.group.worker_agents import WorkerAgents
 from belfry.kafka.security import group_client_security
@@ -43,7 +43,7 @@ class _MembershipThread(driver.AIOKafkaConsumerThread):
         app = cast("MembershipApp", self.app)
         settings = app.settings
         return AIOKafkaConsumer(
-            # The address is for people and `belfry doctor`; workers tell theirs in the roster.
+            # The address is for people and `belfry doctor`; workers tell theirs to the group.
             client_id=f"{settings.cluster.app_id}@{settings.http_advertised_url or ''}",
             group_instance_id=settings.group_instance_id,
             group_id=settings.cluster.app_id,
@@ -67,23 +67,23 @@ class _MembershipThread(driver.AIOKafkaConsumerThread):
 
     async def on_partitions_assigned(self, assigned: set[TP], generation_id: int = 0) -> None:
         self._ensure_consumer().pause(*driver.ensure_aiokafka_TPset(assigned))
-        self._follow_roster()
+        self._follow_assignment_map()
         await super().on_partitions_assigned(assigned, generation_id)
 
-    def _follow_roster(self) -> None:
+    def _follow_assignment_map(self) -> None:
         """Ask who is in the group now; what was asked before the assignment is of no use."""
-        self._forget_roster()
+        self._forget_assignment_map()
         group = cast("MembershipApp", self.app).group
-        following = follow_roster(self._ensure_consumer(), group)
+        following = follow_assignment_map(self._ensure_consumer(), group)
         self._following = self.thread_loop.create_task(following)
 
-    def _forget_roster(self) -> None:
+    def _forget_assignment_map(self) -> None:
         if self._following is not None:
             self._following.cancel()
 
     async def on_thread_stop(self) -> None:
         """Leave the group."""
-        self._forget_roster()
+        self._forget_assignment_map()
         await super().on_thread_stop()
 
 

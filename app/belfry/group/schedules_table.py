@@ -26,7 +26,7 @@ from mode import Service
 from belfry.store.committed import Committed
 from belfry.store.layout import keys
 from belfry.store.layout.records import is_location
-from belfry.store.lookup import ScheduleStanding, standing_of
+from belfry.store.lookup import ScheduleStatus, standing_of
 from belfry.store.ordered_map import OrderedMap
 
 TABLE: Final = "belfry.schedules"
@@ -57,19 +57,19 @@ class HeldPartitions(NamedTuple):
     now_ms: Callable[[], float]
 
 
-class SchedulesStore(Store[Key, ScheduleStanding]):
+class SchedulesStore(Store[Key, ScheduleStatus]):
     """Faust's store over the rows of the partitions that this worker owns."""
 
     held: HeldPartitions | None = None
 
-    def __getitem__(self, key: Key) -> ScheduleStanding:
+    def __getitem__(self, key: Key) -> ScheduleStatus:
         tenant, schedule_id = key
         held = self._held()
         home = held.home_of(tenant, schedule_id)
         if home not in held.held():
             raise KeyError(key)
         name = keys.schedule_key(tenant, schedule_id)
-        found: ScheduleStanding | None = held.read(
+        found: ScheduleStatus | None = held.read(
             home, lambda rows: standing_of(rows, name, int(held.now_ms()))
         )
         if found is None or found.pending is None:
@@ -118,7 +118,7 @@ class SchedulesStore(Store[Key, ScheduleStanding]):
             raise LookupError(f"{TABLE} has rows in a worker that runs alone: `belfry worker`")
         return self.held
 
-    def __setitem__(self, key: Key, value: ScheduleStanding) -> NoReturn:
+    def __setitem__(self, key: Key, value: ScheduleStatus) -> NoReturn:
         raise ReadOnlyTable
 
     def __delitem__(self, key: Key) -> NoReturn:
@@ -157,7 +157,7 @@ class SchedulesStore(Store[Key, ScheduleStanding]):
         """Nothing: `belfry recover` and the changelog are what brings state back."""
 
 
-class SchedulesTable(Table[Key, ScheduleStanding]):
+class SchedulesTable(Table[Key, ScheduleStatus]):
     """Faust's table over that store."""
 
     def _new_store(self) -> SchedulesStore:

@@ -2,9 +2,9 @@
 
 An owner whose heartbeats do not tell shows a sign of life in its changelog every few hundred
 milliseconds: a committed step, or an open transaction that grows.  A standby that sees none for
-`patience_ms` may fence it and fire: the fence makes that safe, and patience only decides how often
-it is done for nothing.  So silence counts from the last sign of life, and anew whenever the broker
-did not answer promptly or this process itself was not there to look.
+`timeout_ms` may fence it and fire: the fence makes that safe, and the time-out only decides how
+often it is done for nothing.  So silence counts from the last sign of life, and anew whenever the
+broker did not answer promptly or this process itself was not there to look.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ LONGEST_GAP_MS: Final = 600.0
 class Silence:
     """Measures how long an owner has been silent; instants come in, monotonic milliseconds."""
 
-    def __init__(self, patience_ms: float, now_ms: float) -> None:
-        self.patience_ms = patience_ms
+    def __init__(self, timeout_ms: float, now_ms: float) -> None:
+        self.timeout_ms = timeout_ms
         self.look_every_ms = LOOK_EVERY_MS
         self._quiet_since_ms = now_ms
         self._was_here_ms = now_ms
@@ -38,9 +38,9 @@ class Silence:
         self._quiet_since_ms = now_ms
 
     def wants_look(self, now_ms: float) -> bool:
-        """Whether to ask the broker where the log ends: a third into the patience and after."""
+        """Whether to ask the broker where the log ends: a third into the time-out and after."""
         quiet_ms = now_ms - self._quiet_since_ms
-        return quiet_ms >= self.patience_ms / 3 and now_ms - self._looked_ms >= self.look_every_ms
+        return quiet_ms >= self.timeout_ms / 3 and now_ms - self._looked_ms >= self.look_every_ms
 
     def looked(self, asked_ms: float, now_ms: float, position: int, end: int) -> None:
         """The log was read up to `position` and ends at `end`; when that was asked and answered.
@@ -60,5 +60,5 @@ class Silence:
         self._looked_ms = self._quiet_since_ms = now_ms
 
     def over(self, now_ms: float) -> bool:
-        """Whether the patience is over."""
-        return now_ms - self._quiet_since_ms >= self.patience_ms
+        """Whether the timeouts is over."""
+        return now_ms - self._quiet_since_ms >= self.timeout_ms

@@ -37,13 +37,13 @@ class Backlog:
             self.reached(partition, position)
 
     def reached(self, partition: int, position: int) -> None:
-        """All before `position` is in the book."""
+        """All before `position` is in the store."""
         end = self._ends.get(partition)
         if end is not None and position >= end:
             self.ended(partition)
 
     def ended(self, partition: int) -> None:
-        """Nothing follows in a partition, and all of it is in the book."""
+        """Nothing follows in a partition, and all of it is in the store."""
         if partition in self._ends:
             del self._ends[partition]
             self.passed |= {partition}

@@ -1,4 +1,4 @@
-"""Reads the lifecycle topic into the book: those partitions that this worker answers for.
+"""Reads the lifecycle topic into the store: those partitions that this worker answers for.
 
 Partition *p* of the lifecycle topic is followed by whoever holds the home *p* mod homes, so the
 worker that holds a schedule's partition need not be the one that has its history, but each record
@@ -30,7 +30,7 @@ from confluent_kafka import (
 from belfry.client.decoding import Decoder
 from belfry.client.kafka import Cluster
 from belfry.history.backlog import Backlog
-from belfry.history.book import Book, HistoryEntry
+from belfry.history.history_store import HistoryEntry, HistoryStore
 from belfry.history.layout import HOUR_MS
 from belfry.host.background import Background
 from belfry.host.passing import PassThrough, all_pass, at_once
@@ -55,7 +55,7 @@ log = structlog.get_logger(__name__)
 
 
 class Follower:
-    """Keeps a book up to date in a thread of its own."""
+    """Keeps a store up to date in a thread of its own."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class Follower:
         self._cluster = Cluster(properties.pop("bootstrap.servers"), properties)
         self._decoder = Decoder("LifecycleEvent", only=True)
         self._rows: RocksMap | None = None
-        self.book: Book | None = None
+        self.store: HistoryStore | None = None
         self.partitions = 0
         self._assigned: frozenset[int] = frozenset()
         self._backlog = Backlog()
@@ -97,7 +97,7 @@ class Follower:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop, and close the book."""
+        """Stop, and close the store."""
         self._thread.stop()
         self._close()
 
@@ -119,8 +119,8 @@ class Follower:
         try:
             if self._rows is None:
                 self._rows = _opened(self._path)
-                self.book = Book(self._rows)
-            self._follow(self.book or Book(self._rows), self._rows)
+                self.store = HistoryStore(self._rows)
+            self._follow(self.store or HistoryStore(self._rows), self._rows)
         except Damaged as error:
             log.warning("the history is damaged and is read anew", reason=str(error))
             self._drop()
@@ -134,11 +134,11 @@ class Follower:
         wipe(self._path)
 
     def _close(self) -> None:
-        self.book, rows, self._rows = None, self._rows, None
+        self.store, rows, self._rows = None, self._rows, None
         if rows is not None:
             rows.close()
 
-    def _follow(self, book: Book, rows: RocksMap) -> None:
+    def _follow(self, store: HistoryStore, rows: RocksMap) -> None:
         consumer = self._cluster.consumer(self._group, from_beginning=True, tells_ends=True)
         try:
             self.partitions = len(self._cluster.partitions(consumer, self._topic))
@@ -146,23 +146,23 @@ class Follower:
             while not self._thread.stopping.is_set():
                 if monotonic() - looked >= LOOK_S:
                     looked = monotonic()
-                    self._assign(consumer, book)
-                    self._ask_ends(consumer, book)
-                    self._chores(book, rows)
+                    self._assign(consumer, store)
+                    self._ask_ends(consumer, store)
+                    self._chores(store, rows)
                     self._count(consumer)
-                self._take(consumer, book)
+                self._take(consumer, store)
         finally:
             self._assigned, self._backlog = frozenset(), Backlog()
             consumer.close()
 
-    def _assign(self, consumer: Consumer, book: Book) -> None:
+    def _assign(self, consumer: Consumer, store: HistoryStore) -> None:
         held = set(self._held())
         wanted = frozenset(p for p in range(self.partitions) if self.home_of(p) in held)
         if wanted == self._assigned:
             return
         places = []
         for partition in sorted(wanted):
-            position = book.position(partition)
+            position = store.position(partition)
             start = OFFSET_BEGINNING if position is None else position
             places.append(TopicPartition(self._topic, partition, start))
         consumer.assign(places)
@@ -170,7 +170,7 @@ class Follower:
         self._backlog.assign(wanted)
         self._ask_at = 0.0
 
-    def _ask_ends(self, consumer: Consumer, book: Book) -> None:
+    def _ask_ends(self, consumer: Consumer, store: HistoryStore) -> None:
         """Ask where the partitions end that have come here; the reader may tell it sooner."""
         wanted = [TopicPartition(self._topic, p, OFFSET_END) for p in self._backlog.unknown()]
         if not wanted or monotonic() < self._ask_at:
@@ -182,7 +182,7 @@ class Follower:
             found = []
         for each in found:
             if each.error is None and each.offset >= 0:
-                position = book.position(each.partition) or 0
+                position = store.position(each.partition) or 0
                 self._backlog.ends_at(each.partition, each.offset, position)
         self._ask_at = monotonic() + AGAIN_S
 
@@ -198,7 +198,7 @@ class Follower:
             return
         self.partitions = max(self.partitions, len(found.partitions))
 
-    def _take(self, consumer: Consumer, book: Book) -> None:
+    def _take(self, consumer: Consumer, store: HistoryStore) -> None:
         first = consumer.poll(WAIT_S)
         if first is None:
             return
@@ -219,7 +219,7 @@ class Follower:
         for partition, read in by_partition.items():
             notes = [note for message in read if (note := self._note(message)) is not None]
             position = (read[-1].offset() or 0) + 1
-            book.add(partition, notes, position)
+            store.add(partition, notes, position)
             self._backlog.reached(partition, position)
         for partition in ended:
             self._backlog.ended(partition)
@@ -242,22 +242,22 @@ class Follower:
             return None
         return HistoryEntry(message.offset() or 0, head, body)
 
-    def _chores(self, book: Book, rows: RocksMap) -> None:
+    def _chores(self, store: HistoryStore, rows: RocksMap) -> None:
         now = monotonic()
         if now - self._flushed >= FLUSH_S:
             self._flushed = now
             rows.flush()
         if now - self._swept >= SWEEP_S:
             self._swept = now
-            self.sweep(book)
+            self.sweep(store)
 
-    def sweep(self, book: Book) -> None:
+    def sweep(self, store: HistoryStore) -> None:
         """Drop what is older than its tenant wants, once a hundredth of it is."""
-        for tenant, first_ms in book.tenants():
+        for tenant, first_ms in store.tenants():
             keep_ms = self._retention_ms(tenant)
             before_ms = int(self._now_ms()) - keep_ms
             if first_ms < before_ms - keep_ms // 100:
-                book.forget(tenant, before_ms)
+                store.forget(tenant, before_ms)
 
 
 def _opened(path: Path) -> RocksMap:

@@ -1,12 +1,14 @@
 """What runs in a thread of its own for as long as a worker does: one way to begin, fail and end.
 
     begin ─► turn ─► turn ─► turn raises ─► told, counted, paused ─► turn ─► … ─► stopped ─► ended
+                       └ returns END ─────────────────────────────────────────────────────► ended
                                                                                   └ `last` runs once
 
 A *turn* is one round of the work.  It waits by itself, for a message or on `stopping`, and returns
 soon once that is set.  A turn that raises ends neither the thread nor the worker: what it was about
 is told with the error, and the next turn begins after a pause.  So a turn has to leave things such
-that the next one may begin anew.
+that the next one may begin anew.  A turn that returns `END` was the last: a standby whose owner is
+silent, a reader whose term is over.
 
 `started` finds them all, for metrics and for the check whether a worker still lives.  The threads
 are daemons, since one that hangs must not keep a process from ending.
@@ -24,10 +26,12 @@ from confluent_kafka import KafkaException
 AGAIN_S: Final = 1.0
 # What a cluster that is away looks like: where it came from in the code tells nobody anything.
 AWAY: Final = (KafkaException, OSError)
+# What the last turn returns.
+END: Final = object()
 
 
 class Background:
-    """Turns of `work`, again and again until `stop`; `start` and `stop` are called once each."""
+    """Turns of `work` until `stop` or `END`; `start` is called once, and nothing after the end."""
 
     def __init__(
         self,
@@ -62,6 +66,10 @@ class Background:
     def stop(self, timeout_s: float | None = None) -> bool:
         """Ask for the end and wait for it; False where it did not come within so many seconds."""
         self.stopping.set()
+        return self.join(timeout_s)
+
+    def join(self, timeout_s: float | None = None) -> bool:
+        """Wait for the end, which somebody has asked for; False where it did not come in time."""
         if self._started:
             self._thread.join(timeout_s)
         _started.discard(self)
@@ -72,15 +80,22 @@ class Background:
         """Whether the thread is there."""
         return self._thread.is_alive()
 
+    @property
+    def begun(self) -> bool:
+        """Whether it was started, be it alive or not."""
+        return self._started
+
     def _run(self) -> None:
-        while not self.stopping.is_set():
+        ended = False
+        while not (ended or self.stopping.is_set()):
             try:
-                self._work()
+                ended = self._work() is END
             except Exception as error:  # noqa: BLE001  # the next turn goes on
                 self.failures += 1
                 unexpected = not isinstance(error, AWAY)
                 self._log.warning(self._failing, reason=str(error), exc_info=unexpected)
                 self.stopping.wait(self._again_s)
+        _started.discard(self)
         self.last()
 
 

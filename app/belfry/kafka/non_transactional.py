@@ -26,7 +26,7 @@ class Undelivered(BufferError):
     """Some records were not acknowledged: the step is rolled back."""
 
 
-class LooseProducer:
+class NonTransactionalProducer:
     """Sends records beside a partition's transactions; used by the partition's thread alone."""
 
     def __init__(self, properties: dict[str, Any], partitions_of: Callable[[str], int]) -> None:

@@ -17,12 +17,12 @@ class Aborted(Exception):
 class Unknown(Exception):
     """The result is unknown: close the producer, forget the partition's memory, start over.
 
-    `barred`: it began with a topic that may not be written to, so whoever has none is to wait.
+    `blocked`: it began with a topic that may not be written to, so whoever has none is to wait.
     """
 
-    def __init__(self, reason: str, *, barred: bool = False) -> None:
+    def __init__(self, reason: str, *, blocked: bool = False) -> None:
         super().__init__(reason)
-        self.barred = barred
+        self.blocked = blocked
 
 
 class Fenced(Exception):

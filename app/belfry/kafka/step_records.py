@@ -21,7 +21,7 @@ from belfry.wire.record import Headers
 
 
 @dataclass(frozen=True, slots=True)
-class Outlets:
+class OutputTopics:
     """Topics that every partition writes to, and the frame of lifecycle records."""
 
     changelog: str
@@ -45,34 +45,35 @@ def place_of(fired: Fired, partitions_of: Callable[[str], int]) -> int | None:
     return None if group is None else partition_of(group, partitions_of(fired[0]))
 
 
-def fired_records(fired: Iterable[Fired], outlets: Outlets) -> Iterator[StepRecord]:
+def fired_records(fired: Iterable[Fired], output_topics: OutputTopics) -> Iterator[StepRecord]:
     """Fired events; raises TopicGone where the topic of a group is not there any more."""
-    partitions_of = outlets.partitions_of
+    partitions_of = output_topics.partitions_of
     for each in fired:
         topic, key, group, value, headers = each
         where = None if group is None else place_of(each, partitions_of)
         yield topic, where, key, value, headers
 
 
-def delivery_records(effects: Effects, outlets: Outlets) -> Iterator[StepRecord]:
+def delivery_records(effects: Effects, output_topics: OutputTopics) -> Iterator[StepRecord]:
     """Deliveries over HTTP that are to be made."""
-    topic, head = outlets.deliveries, outlets.deliveries_head
+    topic, head = output_topics.deliveries, output_topics.deliveries_head
     for name, body, headers in effects.deliveries:
         yield topic, None, name, head + body, headers
 
 
-def outcome_records(effects: Effects, outlets: Outlets) -> Iterator[StepRecord]:
-    """What became of requests: refused ones, strays on their way home, verdicts; and usage."""
+def outcome_records(effects: Effects, output_topics: OutputTopics) -> Iterator[StepRecord]:
+    """What became of requests: refused, on their way to their home, verdicts; and usage."""
     for rejected in effects.rejected:
-        yield outlets.rejected, None, rejected.key, rejected.value, rejected.headers
-    for stray in effects.rerouted:
-        yield outlets.schedules, stray.partition, stray.key, stray.value, stray.headers
+        yield output_topics.rejected, None, rejected.key, rejected.value, rejected.headers
+    for sent in effects.rerouted:
+        where = output_topics.schedules, sent.partition
+        yield *where, sent.key, sent.value, sent.headers
     for event in effects.lifecycle:
         about = f"{event.tenant}/{event.schedule_id}".encode(errors="replace")
-        value = outlets.lifecycle_head + encode_lifecycle(event)
-        yield outlets.lifecycle, None, about, value, [*headers_of(event)]
+        value = output_topics.lifecycle_head + encode_lifecycle(event)
+        yield output_topics.lifecycle, None, about, value, [*headers_of(event)]
     for tenant, used in effects.metered:
-        yield outlets.metering, None, tenant, used, []
+        yield output_topics.metering, None, tenant, used, []
 
 
 def changelog_rows(rows: Mapping[bytes, bytes | None], signer: RowSigner | None) -> Signed:

@@ -1,4 +1,4 @@
-"""One transaction per step: fired records, outcomes, strays, changelog and manifest, or nothing.
+"""One transaction per step: fired records, outcomes, forwarded requests, changelog, manifest.
 
 One producer and one `transactional.id` per partition, used by that partition's thread alone.
 `open` fences the former owner and ends its open transaction.  `commit` tells three ends apart:
@@ -19,11 +19,11 @@ from belfry.host.clock import SystemClock
 from belfry.host.failpoints import Failpoints
 from belfry.kafka.full_queue import produce_in_time, produce_rows
 from belfry.kafka.giving_up import PURGED, give_up
-from belfry.kafka.non_transactional import LooseProducer
+from belfry.kafka.non_transactional import NonTransactionalProducer
 from belfry.kafka.outcome import Aborted, Fenced, Misplaced, TopicGone, Unknown
 from belfry.kafka.row_signing import RowSigner
 from belfry.kafka.step_records import (
-    Outlets,
+    OutputTopics,
     changelog_rows,
     delivery_records,
     fired_records,
@@ -44,7 +44,7 @@ _FENCED: Final = {
 class ProducerSurroundings:
     """What every producer of a worker shares."""
 
-    outlets: Outlets
+    output_topics: OutputTopics
     clock: SystemClock
     failpoints: Failpoints
 
@@ -95,9 +95,9 @@ class PartitionProducer:
     ) -> None:
         self._properties = properties
         self._producer = Producer(properties)
-        self._loose: LooseProducer | None = None
+        self._non_transactional: NonTransactionalProducer | None = None
         self._partition = partition
-        self._outlets = surroundings.outlets
+        self._output_topics = surroundings.output_topics
         self._clock = surroundings.clock
         self._failpoint = surroundings.failpoints.reach
         self._acknowledged: tuple[Message, float, float] | None = None
@@ -111,9 +111,11 @@ class PartitionProducer:
     def connect(self) -> None:
         """Learn of the cluster ahead of time, so that `open` finds its way at once."""
         try:
-            self._producer.list_topics(self._outlets.changelog, CONNECT_S)
+            self._producer.list_topics(self._output_topics.changelog, CONNECT_S)
         except KafkaException as error:
-            raise ConnectionError(f"{self._outlets.changelog}: {error.args[0].str()}") from error
+            raise ConnectionError(
+                f"{self._output_topics.changelog}: {error.args[0].str()}"
+            ) from error
 
     def open(self) -> None:
         """Fence the former owner; from now on only this producer can commit."""
@@ -133,8 +135,8 @@ class PartitionProducer:
             self._failpoint("S3")
             sent_ms = self._record(effects)
             self._see_places()
-            if effects.loose and self._loose is not None:
-                self._loose.settle()
+            if effects.non_transactional and self._non_transactional is not None:
+                self._non_transactional.settle()
             self._failpoint("S5")
             self._producer.commit_transaction(COMMIT_S)
             self._failpoint("S7")
@@ -144,16 +146,18 @@ class PartitionProducer:
         return self._receipt(sent_ms)
 
     def _produce_outputs(self, effects: Effects) -> None:
-        outlets, produce = self._outlets, self._produce
+        output_topics, produce = self._output_topics, self._produce
         watch: dict[str, Any] = {"on_delivery": self._on_output} if self._watchful else {}
-        fired = self._send_loose(effects) if effects.loose else effects.fired
-        for topic, where, key, value, headers in fired_records(fired, outlets):
+        fired = (
+            self._send_non_transactional(effects) if effects.non_transactional else effects.fired
+        )
+        for topic, where, key, value, headers in fired_records(fired, output_topics):
             placed = watch if where is None else {"partition": where, **watch}
             produce(topic, value, key, headers=headers, **placed)
-        for topic, _, key, value, headers in delivery_records(effects, outlets):
+        for topic, _, key, value, headers in delivery_records(effects, output_topics):
             produce(topic, value, key, headers=headers)
         self._failpoint("S2")
-        for topic, where, key, value, headers in outcome_records(effects, outlets):
+        for topic, where, key, value, headers in outcome_records(effects, output_topics):
             placed = {} if where is None else {"partition": where}
             produce(topic, value, key, headers=headers, **placed)
 
@@ -165,18 +169,20 @@ class PartitionProducer:
         except BufferError:
             produce_in_time(self._producer, partial(given, *args, **options))
 
-    def _send_loose(self, effects: Effects) -> list[Fired]:
+    def _send_non_transactional(self, effects: Effects) -> list[Fired]:
         """Send what need not be in the transaction; the fired records that have to be."""
-        if self._loose is None:
-            self._loose = LooseProducer(self._properties, self._outlets.partitions_of)
-        loose = effects.loose
-        self._loose.send(each for each in effects.fired if each[0] in loose)
-        return [each for each in effects.fired if each[0] not in loose]
+        if self._non_transactional is None:
+            self._non_transactional = NonTransactionalProducer(
+                self._properties, self._output_topics.partitions_of
+            )
+        non_transactional = effects.non_transactional
+        self._non_transactional.send(each for each in effects.fired if each[0] in non_transactional)
+        return [each for each in effects.fired if each[0] not in non_transactional]
 
     def _record(self, effects: Effects) -> float:
         """Put into the transaction what makes this step the partition's next state."""
         # The manifest was added last, and its acknowledgement gives offset and append time.
-        topic = self._outlets.changelog
+        topic = self._output_topics.changelog
         rows, tombstones, manifest = changelog_rows(effects.rows, self.signer)
         if rows and not produce_rows(self._producer, topic, self._partition, rows):
             self._out_of_order()
@@ -246,16 +252,16 @@ class PartitionProducer:
                 return end
         if isinstance(error, TopicGone):
             self._refused[error.topic] = str(error)
-        if self._loose is not None:
-            self._refused |= self._loose.refused
-            self._loose.start_over()
+        if self._non_transactional is not None:
+            self._refused |= self._non_transactional.refused
+            self._non_transactional.start_over()
         try:
             self._producer.abort_transaction(COMMIT_S)
         except KafkaException as second:
             # Where nothing else was in the transaction, the broker has none that it could abort.
             end = self._end_of(second, during="abort_transaction", final=True)
-            barred = isinstance(end, Unknown) and _is_barred(error)
-            return Unknown(f"{error}; {end}", barred=True) if barred else end
+            blocked = isinstance(end, Unknown) and _is_barred(error)
+            return Unknown(f"{error}; {end}", blocked=True) if blocked else end
         self._watchful = True
         return Aborted(str(error), dict(self._refused))
 
@@ -274,8 +280,8 @@ class PartitionProducer:
     def close(self) -> None:
         """Give the producer up; an open transaction is left to the next owner's fence."""
         give_up(self._producer)
-        if self._loose is not None:
-            self._loose.close()
+        if self._non_transactional is not None:
+            self._non_transactional.close()
 
 
 def _is_barred(error: Exception) -> bool:

@@ -37,11 +37,11 @@ from belfry.outputs.topic_queue import (
 from belfry.registry.client import Registry
 from belfry.settings import Settings
 from belfry.tenants.directory import TenantFacts, Tenants
-from belfry.tenants.effective import Delivery, Tenant, Terms
+from belfry.tenants.effective import Delivery, EffectivePolicy, Tenant
 
 LOOK_S: Final = 5.0
 OFFLINE: Final = "a partition of its topic has no leader"
-BARRED: Final = "belfry may not write to its topic: allow it the operation WRITE"
+BLOCKED: Final = "belfry may not write to its topic: allow it the operation WRITE"
 MAKE_S: Final = 0.1
 
 log = structlog.get_logger(__name__)
@@ -149,7 +149,7 @@ class Outputs:
         """
         if not topics:
             self._look()
-            topics = dict.fromkeys(not_writable(self._admin, self._state.opened()), BARRED)
+            topics = dict.fromkeys(not_writable(self._admin, self._state.opened()), BLOCKED)
         anybody = False
         for topic, reason in topics.items():
             for tenant in self._tenants.on(topic):
@@ -157,22 +157,22 @@ class Outputs:
                 anybody = True
         return anybody
 
-    def treat(self, terms: Terms) -> None:
-        """Treat a tenant on new terms.
+    def apply(self, effective: EffectivePolicy) -> None:
+        """Put a tenant's policy into effect.
 
         The head of its envelopes is there before the first of them is made, and a new topic before
         it is fired to.
         """
-        before = self._tenants.of(terms.policy.tenant)
-        topic, found = self._tenants.topic_of(terms), TenantFacts()
+        before = self._tenants.of(effective.policy.tenant)
+        topic, found = self._tenants.topic_of(effective), TenantFacts()
         reason = ""
-        if terms.policy.delivery == Delivery.ENVELOPE and not is_framed(before, topic):
+        if effective.policy.delivery == Delivery.ENVELOPE and not is_framed(before, topic):
             found["envelope_head"], reason = self._envelopes.head(topic)
         if reason:
             # It is held from the very change on: nothing is made of the two that do not fit.
             found["held"] = reason
         self._state.close({topic, before.topic})
-        tenant = self._tenants.follow(terms, **found)
+        tenant = self._tenants.follow(effective, **found)
         if reason:
             self._hold(tenant, reason)
         elif (tenant.topic, tenant.delivery) != (before.topic, before.delivery):
@@ -190,10 +190,10 @@ class Outputs:
             problems |= self._want({name: topics[name] for name in absent})
             self._describe([topics[name] for name in fresh if name not in problems])
             again = [name for name in fresh if self._tenants.of(name).held]
-            barred = not_writable(
+            blocked = not_writable(
                 self._admin, {topics[name] for name in again if name not in problems}
             )
-            problems |= {name: BARRED for name in again if topics[name] in barred}
+            problems |= {name: BLOCKED for name in again if topics[name] in blocked}
         self._settle(topics, problems)
 
     def _settle(self, topics: dict[str, str], problems: dict[str, str]) -> None:

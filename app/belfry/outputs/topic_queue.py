@@ -133,7 +133,7 @@ def largest_records(admin: AdminClient, topics: Iterable[str]) -> Iterator[tuple
 
 def not_writable(admin: AdminClient, topics: Iterable[str]) -> set[str]:
     """Those of these topics that belfry may not write to."""
-    barred: set[str] = set()
+    blocked: set[str] = set()
     for some in _shares(topics):
         answers = admin.describe_topics(
             TopicCollection(some), include_authorized_operations=True, request_timeout=ADMIN_S
@@ -145,8 +145,8 @@ def not_writable(admin: AdminClient, topics: Iterable[str]) -> set[str]:
                 log.warning("topic not described", topic=topic, reason=cause_of(error))
                 continue
             if allowed is not None and AclOperation.WRITE not in allowed:
-                barred.add(topic)
-    return barred
+                blocked.add(topic)
+    return blocked
 
 
 def _shares(topics: Iterable[str]) -> Iterator[list[str]]:

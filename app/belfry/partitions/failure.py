@@ -46,16 +46,16 @@ class Failures:
         self._clock = clock
         # A fault that stays would write a line a second; these say the first few and then sums.
         self._faults = LimitedLogger(log, clock=lambda: clock.monotonic_ms() / 1000)
-        self._barred = self._left = False
+        self._blocked = self._left = False
         self._pause_s = PAUSE_AFTER_ERROR_S
 
     def ended(self, error: Exception, owned: Owned | None = None) -> None:
         """A term has ended with an error, and the partition is to be taken over anew."""
         if owned is not None:
             owned.failed(error)
-        self._barred = isinstance(error, Unknown) and error.barred
+        self._blocked = isinstance(error, Unknown) and error.blocked
         was_left, self._left = self._left, isinstance(error, LeftToOthers)
-        self._pause_s = 0.0 if self._barred else PAUSE_AFTER_ERROR_S
+        self._pause_s = 0.0 if self._blocked else PAUSE_AFTER_ERROR_S
         if isinstance(error, LeftToOthers):
             self.problem, self.since_ms, self._pause_s = str(error), None, PAUSE_LEFT_S
             if not was_left:
@@ -91,10 +91,10 @@ class Failures:
         """A step was committed: whatever failed before, this worker can do its work."""
         self.since_ms, self._left = None, False
 
-    def was_barred(self) -> bool:
+    def was_blocked(self) -> bool:
         """Whether the last term ended with a topic that may not be written to; said once."""
-        barred, self._barred = self._barred, False
-        return barred
+        blocked, self._blocked = self._blocked, False
+        return blocked
 
     def pause(self, wait: Callable[[float], object]) -> None:
         """Let some time pass, by `wait` (seconds), before the partition is taken over again."""

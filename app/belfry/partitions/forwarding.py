@@ -20,7 +20,7 @@ COMMITTED_S: Final = 10.0
 RENEW_MS: Final = 3_600_000.0
 
 
-class IngressProducer(PartitionProducer):
+class ForwardingProducer(PartitionProducer):
     """A producer that keeps a source position instead of a changelog."""
 
     def __init__(
@@ -33,7 +33,7 @@ class IngressProducer(PartitionProducer):
     def _record(self, effects: Effects) -> float:
         assert effects.manifest is not None, "a step is sealed before it is committed"
         position = TopicPartition(
-            self._outlets.schedules, self._partition, effects.manifest.position
+            self._output_topics.schedules, self._partition, effects.manifest.position
         )
         self._producer.send_offsets_to_transaction(
             [position], self._member.consumer_group_metadata()

@@ -17,7 +17,7 @@ from functools import partial
 
 from belfry.engine.ownership import Event
 from belfry.engine.partition import PartitionEngine
-from belfry.engine.reports import Place
+from belfry.engine.reports import SourcePartition
 from belfry.host.clock import SystemClock
 from belfry.host.failpoints import Failpoints
 from belfry.host.passing import PassThrough
@@ -28,15 +28,19 @@ from belfry.kafka.client_properties import consumer_properties, producer_propert
 from belfry.kafka.partition_log import LogEnds, PartitionLog
 from belfry.kafka.request_log import RequestLog
 from belfry.kafka.signature_marks import Mark
-from belfry.kafka.step_records import Outlets
+from belfry.kafka.step_records import OutputTopics
 from belfry.kafka.transactions import ProducerSurroundings, StepProducer
-from belfry.partitions.forwarding import IngressProducer, committed_position
+from belfry.partitions.forwarding import ForwardingProducer, committed_position
 from belfry.partitions.gauges import Gauges
 from belfry.partitions.intake_end import IntakeEnd
 from belfry.partitions.resigning import Resigning
 from belfry.partitions.resolver import Resolver
 from belfry.partitions.source import SourceReader
-from belfry.partitions.tenant_input import InletProducer, Inlets, TenantInputDependencies
+from belfry.partitions.tenant_input import (
+    TenantInputDependencies,
+    TenantInputProducer,
+    TenantInputs,
+)
 from belfry.partitions.tenant_topics import TenantTopics
 from belfry.partitions.term import Owned, Term, Warm
 from belfry.partitions.transaction_watch import TransactionWatch
@@ -75,7 +79,7 @@ class PartitionOpener:
     clock: SystemClock
     tenants: Tenants
     lookups: Lookups | None
-    outlets: Outlets
+    output_topics: OutputTopics
     policies: Policies
     metrics: Gauges
     failpoints: Failpoints
@@ -112,9 +116,9 @@ class PartitionOpener:
             engine = self._engine(partition, recovered.store, reader)
             if recovered.manifest is None:
                 engine.begin_at(source.ends()[0])
-            # A cancel may lie behind a stray that the former owner left in an open transaction:
-            # what has to be taken in before firing ends where the log ends, not where readers
-            # stop today.
+            # A cancel may lie behind a misrouted request that the former owner left in an open
+            # transaction: what has to be taken in before firing ends where the log ends, not where
+            # readers stop today.
             intake = self._intake_end(partition, source, source.log_end())
             self.failpoints.reach("R4")
             source.seek(engine.position)
@@ -131,11 +135,11 @@ class PartitionOpener:
             World(self.identities, partition, recovered.identity),
             recovered.new_identity,
             new_statement,
-            self._inlets(term),
+            self._tenant_inputs(term),
             None if recovered.manifest is None else recovered.manifest.owner_epoch,
             recovered.lent_ms,
             resigning,
-            recovered.strays,
+            recovered.unclosed_rows,
         )
 
     def _sign(
@@ -158,13 +162,13 @@ class PartitionOpener:
     def _take_in_only(self, term: Term) -> Owned:
         """Own a partition that is no schedule's home: it was added to the source later.
 
-        All of its requests are strays or refused, so it keeps no state; its position lies in a
+        All of its requests are misrouted or refused, so it keeps no state; its position lies in a
         consumer group and is committed by the same transaction.
         """
         partition = term.partition
         with ExitStack() as undo:
             properties = producer_properties(self.settings, f"ingress.{partition}")
-            producer = IngressProducer(properties, partition, self._surroundings())
+            producer = ForwardingProducer(properties, partition, self._surroundings())
             undo.callback(producer.close)
             term.moved(Event.CAUGHT_UP)
             producer.open()
@@ -174,7 +178,7 @@ class PartitionOpener:
             source = self._requests(partition)
             undo.callback(source.close)
             group = consumer_properties(self.settings) | {"group.id": producer.group}
-            kept = committed_position(group, self.outlets.schedules, partition)
+            kept = committed_position(group, self.output_topics.schedules, partition)
             engine.begin_at(source.ends()[0] if kept is None else kept)
             source.seek(engine.position)
             undo.pop_all()
@@ -208,25 +212,27 @@ class PartitionOpener:
     def _intake_end(self, partition: int, source: RequestLog, end: int) -> IntakeEnd:
         return IntakeEnd(end, source.log_end, lambda: self.watch.stranger(partition))
 
-    def _inlets(self, term: Term) -> Inlets:
+    def _tenant_inputs(self, term: Term) -> TenantInputs:
         """Readers of the topics of tenants that live at a partition."""
         properties = producer_properties(self.settings, f"inlets.{term.partition}")
         means = TenantInputDependencies(
             self.tenant_topics,
             self.tenants,
-            lambda: InletProducer(properties, term.partition, self._surroundings()),
+            lambda: TenantInputProducer(properties, term.partition, self._surroundings()),
             consumer_properties(self.settings),
             self.clock,
             self.metrics,
             self.settings.step_bytes,
             self.tenant_inputs_through,
         )
-        return Inlets(term.partition, means, term.woken)
+        return TenantInputs(term.partition, means, term.woken)
 
     def _recover(self, term: Term, producer: StepProducer, source: RequestLog) -> Recovered:
         warm = term.warm
         changelog = (
-            self._log(self.outlets.changelog, term.partition) if warm is None else warm.changelog
+            self._log(self.output_topics.changelog, term.partition)
+            if warm is None
+            else warm.changelog
         )
         with ExitStack() as undo, ExitStack() as unused:
             undo.callback(changelog.close)
@@ -255,7 +261,7 @@ class PartitionOpener:
     def open_warm(self, partition: int) -> Warm:
         """What a standby needs, at the place where the local state ends."""
         with ExitStack() as undo:
-            changelog = self._log(self.outlets.changelog, partition)
+            changelog = self._log(self.output_topics.changelog, partition)
             undo.callback(changelog.close)
             producer = self._producer(partition)
             undo.callback(producer.close)
@@ -288,8 +294,8 @@ class PartitionOpener:
     def _engine(
         self, partition: int, store: ScheduleStore, reader: RequestReader
     ) -> PartitionEngine:
-        place = Place(
-            self.outlets.schedules,
+        place = SourcePartition(
+            self.output_topics.schedules,
             partition,
             Homes(self.partitions),
             self.settings.worker_keys(Purpose.ORIGIN),
@@ -301,10 +307,10 @@ class PartitionOpener:
 
     def _requests(self, partition: int) -> RequestLog:
         properties = consumer_properties(self.settings)
-        return RequestLog(properties, self.outlets.schedules, partition)
+        return RequestLog(properties, self.output_topics.schedules, partition)
 
     def _log(self, topic: str, partition: int) -> PartitionLog:
         return PartitionLog(consumer_properties(self.settings), topic, partition)
 
     def _surroundings(self) -> ProducerSurroundings:
-        return ProducerSurroundings(self.outlets, self.clock, self.failpoints)
+        return ProducerSurroundings(self.output_topics, self.clock, self.failpoints)

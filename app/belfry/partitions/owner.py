@@ -14,8 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from threading import Event as Flag
-from threading import Thread
 
 import structlog
 
@@ -23,6 +21,7 @@ from belfry.engine.effects import Effects
 from belfry.engine.ownership import Event, Ownership, after
 from belfry.engine.partition import GapInSource, PartitionEngine
 from belfry.firing.clock_guard import ClockGuard
+from belfry.host.background import END, Background
 from belfry.kafka.agreement import OwnershipRefused
 from belfry.kafka.outcome import Aborted, Fenced, Stopped, Unknown
 from belfry.kafka.transactions import Receipt
@@ -91,11 +90,12 @@ class PartitionRunner:
         self.leasing = Leasing(self._mail.wake)
         self.upkeep = Upkeep(guard, self.leasing, clock)
         self._missing = MissingBatch()
-        self._stopping = Flag()
         self._pace = Pace(settings.fire_chunk)
         self._log = log.bind(partition=partition)
         self.failures = Failures(self._log, clock)
-        self._thread = Thread(target=self._run, name=f"belfry-partition-{partition}", daemon=True)
+        self._thread = Background(f"partition-{partition}", self._turn, self._log, "stumbled")
+        self._thread.last = self._leave
+        self._stopping = self._thread.stopping
         self._waiting: SourceBatch | None = None
         self._turned_ms = clock.monotonic_ms()
         self._linger = Linger(settings.batch_records)
@@ -113,8 +113,7 @@ class PartitionRunner:
 
     def join(self, timeout_s: float) -> bool:
         """Wait for the end of the thread; False if it did not come in time."""
-        self._thread.join(timeout_s)
-        return not self._thread.is_alive()
+        return self._thread.join(timeout_s)
 
     def deliver(self, term: int, batch: SourceBatch) -> None:
         """Hand a batch over; those of an earlier term of this owner are not taken in."""
@@ -123,7 +122,7 @@ class PartitionRunner:
     @property
     def alive(self) -> bool:
         """Whether the thread runs."""
-        return self._thread.is_alive()
+        return self._thread.alive
 
     def turned_ms_ago(self, now_ms: float) -> float:
         """For how long the loop of an owned partition has not come round."""
@@ -136,34 +135,43 @@ class PartitionRunner:
 
     # -- the thread ------------------------------------------------------------------------------
 
-    def _run(self) -> None:
-        while not self._stopping.is_set():
-            try:
-                self._one_term()
-            except Unknown as error:
-                self.failures.ended(error)
-                self._pace.failed()
-            except Fenced as error:
-                # In an orderly move that is how it ends; otherwise somebody should know.
-                told = self._log.warning if self.assigned else self._log.info
-                told("fenced off by another owner", reason=str(error))
-                self._move(Event.FENCED_OFF)
-                break
-            except Stopped:
-                pass
-            except OwnershipRefused as error:
-                self.failures.problem = str(error)
-                self._worker.refused(self.failures.problem)
-                break
-            except Exception as error:  # noqa: BLE001  # whatever it is, the changelog has the state
-                self.failures.ended(error, self.owned)
-            finally:
-                self._give_up()
-            if self.state not in (Ownership.IDLE, Ownership.STOPPED):
-                self._move(Event.UNKNOWN)
-            if not self.assigned:
-                break
-            self.failures.pause(self._stopping.wait)
+    def _turn(self) -> object:
+        """One term of ownership; the last where somebody else owns the partition after it."""
+        if self._ends_for_good():
+            return END
+        if self.state not in (Ownership.IDLE, Ownership.STOPPED):
+            self._move(Event.UNKNOWN)
+        if not self.assigned:
+            return END
+        self.failures.pause(self._stopping.wait)
+        return None
+
+    def _ends_for_good(self) -> bool:
+        """Own the partition until that ends; whether this worker is not to own it again."""
+        try:
+            self._one_term()
+        except Unknown as error:
+            self.failures.ended(error)
+            self._pace.failed()
+        except Fenced as error:
+            # In an orderly move that is how it ends; otherwise somebody should know.
+            told = self._log.warning if self.assigned else self._log.info
+            told("fenced off by another owner", reason=str(error))
+            self._move(Event.FENCED_OFF)
+            return True
+        except Stopped:
+            pass
+        except OwnershipRefused as error:
+            self.failures.problem = str(error)
+            self._worker.refused(self.failures.problem)
+            return True
+        except Exception as error:  # noqa: BLE001  # whatever it is, the changelog has the state
+            self.failures.ended(error, self.owned)
+        finally:
+            self._give_up()
+        return False
+
+    def _leave(self) -> None:
         if self.state is not Ownership.STOPPED:
             self._move(Event.REVOKED)
         self._log.info("partition given up")
@@ -171,7 +179,7 @@ class PartitionRunner:
     def _one_term(self) -> None:
         term, self._waiting = self._mail.begin_term(), None
         self._move(Event.ASSIGNED)
-        self._hold_who_is_barred()
+        self._hold_blocked_tenants()
         self._pace.begin(self._outputs.topics)
         started_ms = self._clock.monotonic_ms()
         warm, self._warm = self._warm, None
@@ -193,7 +201,7 @@ class PartitionRunner:
         engine = owned.engine
         # The claim is also the first measurement of the clock, which needs a look at it before.
         self._guarded_ms()
-        new = owned.new_settings, owned.new_identity, owned.new_statement, owned.strays
+        new = owned.new_settings, owned.new_identity, owned.new_statement, owned.unclosed_rows
         while not self._commit(engine, engine.claim(*new)):
             if self._stopping.wait(PAUSE_AFTER_ERROR_S):
                 raise Stopped
@@ -215,12 +223,9 @@ class PartitionRunner:
                 self._log.info("partition fires", pending=engine.pending, position=engine.position)
             self._step(owned)
 
-    def _hold_who_is_barred(self) -> None:
-        """Whoever's topic may not be written to waits, before it costs another take-over.
-
-        Where that is no tenant's, holding nobody mends anything, and there is no hurry.
-        """
-        if self.failures.was_barred() and not self._outputs.hold({}):
+    def _hold_blocked_tenants(self) -> None:
+        """Hold tenants whose topic may not be written to; with none to hold, there is no hurry."""
+        if self.failures.was_blocked() and not self._outputs.hold({}):
             self._stopping.wait(PAUSE_AFTER_ERROR_S)
 
     def _told_taken_over(self, started_ms: float, *, warm: bool) -> None:
@@ -234,7 +239,7 @@ class PartitionRunner:
         position = owned.engine.position
         if not owned.intake.reached(position):
             return False
-        if owned.inlets is not None and not owned.inlets.caught_up:
+        if owned.tenant_inputs is not None and not owned.tenant_inputs.caught_up:
             # What tenants' own topics hold is handed over first, behind what was the end.
             return False
         return owned.intake.fresh(position, self._clock.monotonic_ms())
@@ -355,8 +360,8 @@ class PartitionRunner:
         self._pace.committed(len(effects.fired), now_ms - started_ms)
         self.failures.committed()
         self.leasing.appended_ms = receipt.appended_ms
-        if self.owned is not None and self.owned.inlets is not None:
-            self.owned.inlets.begin()
+        if self.owned is not None and self.owned.tenant_inputs is not None:
+            self.owned.tenant_inputs.begin()
         if receipt.appended_ms is not None:
             self._guard.probed(
                 int(receipt.sent_ms),

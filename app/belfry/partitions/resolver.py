@@ -93,7 +93,7 @@ class Resolver:
     ) -> None:
         self._wait_s, self._per_minute = limits
         short_s = min(SHORT_S, self._wait_s * SHORT_PART)
-        self._patience = WaitBudget(0.0 if forwards else short_s)
+        self._timeouts = WaitBudget(0.0 if forwards else short_s)
         self._forwards = forwards
         self._reader = reader
         self._lookups = lookups
@@ -203,7 +203,7 @@ class Resolver:
             return True
         self._go_on()
         if not self._open:
-            self._patience.end(self._clock())
+            self._timeouts.end(self._clock())
         return not self._open
 
     def taken(self) -> None:
@@ -221,7 +221,7 @@ class Resolver:
     ) -> None:
         self._records = records
         self._began = self._clock()
-        self._until = self._patience.begin(self._began)
+        self._until = self._timeouts.begin(self._began)
         self._open.clear()
         for reference, shown in unknown.items():
             for lane in {lane_of(record, self._tenants) for record in shown}:

@@ -14,12 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import accumulate
-from threading import Event, Semaphore, Thread
+from threading import Semaphore
 from time import monotonic
 from typing import Final
 
 import structlog
 
+from belfry.host.background import END, Background
 from belfry.kafka.request_log import RequestLog
 from belfry.wire.batch import SourceBatch
 from belfry.wire.record import SourceRecord, size_of
@@ -52,8 +53,8 @@ class SourceReader:
         self._sizes: list[int] = []
         self._appended = True
         self._room = Semaphore(AHEAD)
-        self._stopping = Event()
-        self._thread = Thread(target=self._run, name="belfry-source", daemon=True)
+        self._thread = Background("source", self._turn, log, "requests not read")
+        self._stopping = self._thread.stopping
         self._next_sip = 0.0
         self.failure: Exception | None = None
 
@@ -83,23 +84,24 @@ class SourceReader:
     def stop(self) -> None:
         """Stop reading and close the source."""
         self.ask_to_stop()
-        if self._thread.is_alive():
-            self._thread.join()
+        self._thread.join()
         # It holds the frames that it passed through, and they hold whoever raised it.
         self.failure = None
         self._source.close()
 
-    def _run(self) -> None:
+    def _turn(self) -> object:
+        """Read one batch and hand it over, once there is room."""
         try:
-            while not self._stopping.is_set():
-                if self._room.acquire(timeout=WAIT_S) and not self._stopping.is_set():
-                    batch = self._next()
-                    self._hand_over(batch)
-                    self._await_room(batch.parts - 1)
+            if self._room.acquire(timeout=WAIT_S) and not self._stopping.is_set():
+                batch = self._next()
+                self._hand_over(batch)
+                self._await_room(batch.parts - 1)
         except StopReading:
-            pass
+            return END
         except Exception as error:  # noqa: BLE001  # told to the owner, who starts over
             self.failure = error
+            return END
+        return None
 
     def _await_room(self, more: int) -> None:
         """Take the room of so many more batches."""

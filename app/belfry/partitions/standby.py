@@ -6,19 +6,29 @@ knows the cluster.  Then only what the owner wrote last is left to be read.
 
 Where the owner shows signs of life by agreement (`watch`), a standby that hears none for long
 enough (`failure_detector.py`) tells so and ends; its `Owners` then promote it, ahead of the group.
+
+An example.  The group drops a dead worker after 10 s; its standby need not wait for that:
+
+    W1, owner     step ─ step ─ killed
+    W2, standby   row ── row ─── (0.9 s without a heartbeat) ─ fences ─ reads the rest ─ fires
+    group         W1 owns ·························································· W2 owns
+    time          0.0           0.3                          1.2       1.3              10.3 s
+
+If W1 was only slow, it is fenced in the same way: its next commit is refused, and it gives up.  The
+group still assigns the partition to W1, so W1 takes it back after a session, and the standby waits
+twice as long the next time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from threading import Event as Flag
-from threading import Thread
 from typing import Final
 
 import structlog
 
-from belfry.group.failure_detector import FailureDetector, Patience
+from belfry.group.failure_detector import FailureDetector, Timeouts
 from belfry.group.heartbeat_watch import HeartbeatWatch
+from belfry.host.background import END, Background
 from belfry.kafka.partition_log import AheadOfLog, LostRange, OutOfRange
 from belfry.partitions.opener import PartitionOpener
 from belfry.partitions.term import Warm
@@ -54,20 +64,23 @@ class Standby:
         self._opener = opener
         self._clock = opener.clock
         self._alarm = alarm
-        self._watched: tuple[Patience, HeartbeatWatch | None] | None = None
+        self._watched: tuple[Timeouts, HeartbeatWatch | None] | None = None
         self._warm: Warm | None = None
-        self._stopping = Flag()
         self._flushed_ms = 0.0
         self._log = log.bind(partition=partition)
-        self._thread = Thread(target=self._run, name=f"belfry-standby-{partition}", daemon=True)
+        self._thread = Background(
+            f"standby-{partition}", self._turn, self._log, "a standby stumbled"
+        )
+        self._thread.last = self._tell_of_silence
+        self._stopping = self._thread.stopping
 
     def start(self) -> None:
         """Begin to follow."""
         self._thread.start()
 
-    def watch(self, patience: Patience | None, heartbeats: HeartbeatWatch | None = None) -> None:
+    def watch(self, timeouts: Timeouts | None, heartbeats: HeartbeatWatch | None = None) -> None:
         """Tell when the owner has been silent for so long; None: leave that to the group."""
-        self._watched = None if patience is None else (patience, heartbeats)
+        self._watched = None if timeouts is None else (timeouts, heartbeats)
 
     @property
     def warm(self) -> bool:
@@ -77,7 +90,7 @@ class Standby:
     @property
     def alive(self) -> bool:
         """Whether the thread runs."""
-        return self._thread.is_alive()
+        return self._thread.alive
 
     def ask_to_stop(self) -> None:
         """Stop soon; several are asked before the first is waited for."""
@@ -91,28 +104,29 @@ class Standby:
 
     def hand_over(self) -> Warm | None:
         """Stop following and give what there is away; None where nothing usable is open."""
-        self._stopping.set()
-        if self._thread.is_alive():
-            self._thread.join()
+        self._thread.stop()
         warm, self._warm = self._warm, None
         return warm
 
-    def _run(self) -> None:
-        while not self._stopping.is_set() and not self.silent:
-            try:
-                self._follow()
-            except (AheadOfLog, OutOfRange, Contradiction) as error:
-                # This copy may be the only one of what the log has lost: whoever takes the
-                # partition over looks closer.
-                self._drop(str(error))
-            except (Damaged, HoleInChangelog, LostRange) as error:
-                self._drop(str(error))
-                self._opener.forget(self.partition, str(error))
-            except UnknownFormat as error:
-                # Only another version can go on with this partition, so nothing is thrown away.
-                self._drop(str(error))
-            except Exception as error:  # noqa: BLE001  # whatever it is, the changelog has it all
-                self._drop(f"{type(error).__name__}: {error}")
+    def _turn(self) -> object:
+        """Open the copy and follow, to the first failure or to the owner's silence."""
+        try:
+            self._follow()
+        except (AheadOfLog, OutOfRange, Contradiction) as error:
+            # This copy may be the only one of what the log has lost: the next owner of the
+            # partition looks closer.
+            self._drop(str(error))
+        except (Damaged, HoleInChangelog, LostRange) as error:
+            self._drop(str(error))
+            self._opener.forget(self.partition, str(error))
+        except UnknownFormat as error:
+            # Only another version can go on with this partition, so nothing is thrown away.
+            self._drop(str(error))
+        except Exception as error:  # noqa: BLE001  # whatever it is, the changelog has it all
+            self._drop(f"{type(error).__name__}: {error}")
+        return END if self.silent else None
+
+    def _tell_of_silence(self) -> None:
         if self.silent:
             self._log.warning("the owner is silent")
             self._alarm(self.partition)
@@ -143,8 +157,8 @@ class Standby:
             watched = self._watched
             if watched is None:
                 continue
-            patience, heartbeats = watched
-            detector.follow(heartbeats, patience)
+            timeouts, heartbeats = watched
+            detector.follow(heartbeats, timeouts)
             if self._silent(warm, detector):
                 self.silent = True
                 return
@@ -187,7 +201,7 @@ class Standby:
         if detector.wants_look(now_ms):
             try:
                 end = self._opener.log_ends.end(
-                    self._opener.outlets.changelog, self.partition, LOOK_S
+                    self._opener.output_topics.changelog, self.partition, LOOK_S
                 )
             except ConnectionError:
                 detector.unanswered(self._clock.monotonic_ms())

@@ -18,9 +18,9 @@ from typing import Final
 import structlog
 
 from belfry.balance.assignment import Assignment, Watched
-from belfry.balance.roster import beat_ms
+from belfry.balance.assignment_map import idle_commit_ms
 from belfry.engine.ownership import Ownership
-from belfry.group.failure_detector import Patience, Waits
+from belfry.group.failure_detector import Timeouts, Waits
 from belfry.group.group import Group
 from belfry.group.heartbeats import Heartbeats
 from belfry.host.background import Background
@@ -195,7 +195,7 @@ class Owners:
         with self._lock:
             self._runners.pop(runner.partition, None)
         self._opener.metrics.lost(runner.partition)
-        # Whoever fenced an owner in haste, and was fenced by it, has more patience next time.
+        # Whoever fenced an owner in haste, and was fenced by it, has more timeouts next time.
         times, _ = self._backing_off.get(runner.partition, (0, 0.0))
         if runner.preemptive:
             self._backing_off[runner.partition] = times + 1, monotonic()
@@ -230,7 +230,7 @@ class Owners:
             standby.watch(None)
         else:
             heard = None if self._heartbeats is None else self._heartbeats.watch(owner.heartbeat)
-            standby.watch(self._patience(partition, owner), heard)
+            standby.watch(self._timeouts(partition, owner), heard)
         if standby.silent:
             log.warning("taking over ahead of the group", partition=partition)
             self._run_one(partition, assigned=False)
@@ -238,7 +238,7 @@ class Owners:
     def _alarmed(self, _partition: int) -> None:
         self._changed.set()
 
-    def _patience(self, partition: int, owner: Watched) -> Patience | None:
+    def _timeouts(self, partition: int, owner: Watched) -> Timeouts | None:
         """For how long the owner may be silent; None where that is left to the group.
 
         The second standby waits for the first one, and who was wrong lately waits longer.
@@ -251,7 +251,7 @@ class Owners:
             del self._backing_off[partition]
             times = 0
         waits = Waits(settings.silence_limit_ms, 2.0 * settings.session_timeout_ms)
-        return waits.patience(owner.owns, owner.ranks[partition], times)
+        return waits.timeouts(owner.owns, owner.ranks[partition], times)
 
     def _set_beats(self, told: Assignment) -> None:
         """Commit often where a standby goes by commits, or just before and after a hand-over.
@@ -261,11 +261,11 @@ class Owners:
         now_ms = self._opener.clock.monotonic_ms()
         runners = self.runners()
         lost = self._heartbeats is not None and not self._heartbeats.acknowledged()
-        often_ms = float(beat_ms(len(runners)))
+        often_ms = float(idle_commit_ms(len(runners)))
         for runner in runners:
             heard = lost or runner.partition in told.commits_for
             moves = not runner.assigned or runner.upkeep.young(now_ms)
-            runner.upkeep.beat_ms = often_ms if heard or moves else HEARTBEAT_MS
+            runner.upkeep.idle_commit_ms = often_ms if heard or moves else HEARTBEAT_MS
 
     def _may_restart(self, ended: PartitionRunner) -> bool:
         """Whether a partition that ended by itself is to be tried again.

@@ -1,10 +1,10 @@
 """Reading tenants' own input topics: one thread beside the loop of the partition they live at.
 
-open (fence) ─ ask for the committed positions ─ read ─► one transaction: requests handed over, and
+open (fence) ─ ask for the committed positions ─ read ─► one transaction: requests forwarded, and
                                                          the positions behind them
 
 The positions are offsets of a consumer group without members, committed by the same transaction, as
-those of added partitions are.  Whoever owns the partition owns its inlets; the fence is a
+those of added partitions are.  Whoever owns the partition owns its tenant inputs; the fence is a
 transactional id of its own.  After a failure the owner first proves that it still is the owner, by
 a commit, and then `begin`s anew.
 """
@@ -14,19 +14,20 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from threading import Event, Thread
+from threading import Event
 from typing import Any, Final
 
 import structlog
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from belfry.engine.effects import STEP_BYTES, Effects
-from belfry.engine.handing_over import Inlet, hand_over
+from belfry.engine.forward import TenantInput, forward_requests
+from belfry.host.background import END, Background
 from belfry.host.clock import SystemClock
 from belfry.host.passing import PassThrough, at_once
 from belfry.kafka.batch_reader import BatchReader
 from belfry.kafka.fetcher import Answer, Fetcher, OffsetGone, Where
-from belfry.partitions.forwarding import RENEW_MS, IngressProducer
+from belfry.partitions.forwarding import RENEW_MS, ForwardingProducer
 from belfry.partitions.gauges import Gauges
 from belfry.partitions.tenant_topics import TenantTopics
 from belfry.telemetry.limited import LimitedLogger
@@ -46,7 +47,7 @@ AGAIN_MS: Final = 1_000.0
 log = structlog.get_logger(__name__)
 
 
-class InletProducer(IngressProducer):
+class TenantInputProducer(ForwardingProducer):
     """Commits the positions of many topics with what is handed over."""
 
     def __init__(self, *args: Any) -> None:
@@ -61,11 +62,11 @@ class InletProducer(IngressProducer):
 
 @dataclass(frozen=True, slots=True)
 class TenantInputDependencies:
-    """What a home's inlets need of their worker."""
+    """What a home's tenant inputs need of their worker."""
 
     topics: TenantTopics
     tenants: Tenants
-    producer: Callable[[], InletProducer]
+    producer: Callable[[], TenantInputProducer]
     consumer_properties: dict[str, Any]
     clock: SystemClock
     metrics: Gauges
@@ -73,7 +74,7 @@ class TenantInputDependencies:
     through: PassThrough = at_once
 
 
-class Inlets:
+class TenantInputs:
     """Hands requests over from the topics of the tenants that live at one partition."""
 
     def __init__(
@@ -86,7 +87,7 @@ class Inlets:
             log.bind(partition=home), clock=lambda: means.clock.monotonic_ms() / 1000
         )
         self._stopping = Event()
-        self._thread: Thread | None = None
+        self._thread: Background | None = None
         self._ended_ms = 0.0
         self._read_once = False
 
@@ -98,7 +99,7 @@ class Inlets:
     @property
     def wanted(self) -> bool:
         """Whether there is something to read and nobody reads it: `begin` after a commit."""
-        if self._stopping.is_set() or (self._thread is not None and self._thread.is_alive()):
+        if self._stopping.is_set() or (self._thread is not None and self._thread.alive):
             return False
         now_ms = self._means.clock.monotonic_ms()
         rested = self._thread is None or now_ms - self._ended_ms >= AGAIN_MS
@@ -107,7 +108,8 @@ class Inlets:
     def begin(self) -> None:
         """Read; called when a commit has just shown that the partition is owned here."""
         if self.wanted:
-            self._thread = Thread(target=self._run, name=f"belfry-inlets-{self._home}", daemon=True)
+            name = f"tenant-inputs-{self._home}"
+            self._thread = Background(name, self._read, log, "tenants' topics not read")
             self._thread.start()
 
     def ask_to_stop(self) -> None:
@@ -122,7 +124,8 @@ class Inlets:
 
     # -- the thread ------------------------------------------------------------------------------
 
-    def _run(self) -> None:
+    def _read(self) -> object:
+        """Read to the first failure, or to the end."""
         reading = None
         try:
             reading = TenantInputReading(self._home, self._means, self._log)
@@ -133,11 +136,12 @@ class Inlets:
                     self._read_once = True
                     self._woken()
         except Exception as error:  # noqa: BLE001  # the owner begins anew, if it still is the owner
-            self._log.warning("inlets", "tenants' topics not read", cause=str(error))
+            self._log.warning("tenant_inputs", "tenants' topics not read", cause=str(error))
         finally:
             self._ended_ms = self._means.clock.monotonic_ms()
             if reading is not None:
                 reading.close()
+        return END
 
 
 class TenantInputReading:
@@ -154,20 +158,20 @@ class TenantInputReading:
             {**means.consumer_properties, "group.id": self._producer.group}
             | {"enable.auto.commit": False, "isolation.level": "read_committed"}
         )
-        self._inlets: dict[Where, Inlet] = {}
+        self._tenant_inputs: dict[Where, TenantInput] = {}
         self._positions: dict[Where, int] = {}
         self._readers: dict[Where, BatchReader] = {}
         # What was read and not handed over yet.
         self._read: dict[Where, deque[SourceRecord]] = {}
         self._ended: set[Where] = set()
         self._lost: set[Where] = set()
-        self._followed: frozenset[Inlet] = frozenset()
+        self._followed: frozenset[TenantInput] = frozenset()
         self._renewed_ms = means.clock.monotonic_ms()
 
     @property
     def at_ends(self) -> bool:
         """Whether the end of each topic has been met since it was found."""
-        return self._inlets.keys() <= self._ended | self._lost
+        return self._tenant_inputs.keys() <= self._ended | self._lost
 
     def open(self) -> None:
         """Fence the former owner: the positions that are read then are settled."""
@@ -229,9 +233,11 @@ class TenantInputReading:
     def _follow(self) -> None:
         """Read the topics that there are now, each from where its last reader left off."""
         self._followed = self._means.topics.of(self._home)
-        self._inlets = {(each.place.topic, each.place.partition): each for each in self._followed}
-        self._positions = {w: at for w, at in self._positions.items() if w in self._inlets}
-        fresh = [where for where in self._inlets if where not in self._positions]
+        self._tenant_inputs = {
+            (each.place.topic, each.place.partition): each for each in self._followed
+        }
+        self._positions = {w: at for w, at in self._positions.items() if w in self._tenant_inputs}
+        fresh = [where for where in self._tenant_inputs if where not in self._positions]
         asked = [TopicPartition(*where) for where in fresh]
         for found in self._consumer.committed(asked, ASK_S) if asked else ():
             if found.error is not None:
@@ -241,10 +247,10 @@ class TenantInputReading:
         self._ended -= set(fresh)
         for where in fresh:
             self._readers.pop(where, None)
-        for where in self._inlets:
+        for where in self._tenant_inputs:
             if where not in self._readers:
                 self._read_from(where, self._positions.get(where, 0))
-        self._readers = {w: each for w, each in self._readers.items() if w in self._inlets}
+        self._readers = {w: each for w, each in self._readers.items() if w in self._tenant_inputs}
         self._fetch()
 
     def _read_from(self, where: Where, offset: int) -> None:
@@ -285,11 +291,13 @@ class TenantInputReading:
             records = reader.take(READ_RECORDS)
             # Where the topic lets its tenant say when, that is when a worker has seen it.
             left += records if reader.appended else [(r[0], now_ms, *r[2:]) for r in records]
-        inlet = self._inlets[where]
-        inlet = inlet._replace(secret=self._means.tenants.secret_of(inlet.tenant))
+        tenant_input = self._tenant_inputs[where]
+        tenant_input = tenant_input._replace(
+            secret=self._means.tenants.secret_of(tenant_input.tenant)
+        )
         count = 0
         while left and effects.room > 0:
-            hand_over([left.popleft()], inlet, now_ms, effects)
+            forward_requests([left.popleft()], tenant_input, now_ms, effects)
             count += 1
         return count
 

@@ -12,35 +12,35 @@ from typing import Any, Final
 
 import structlog
 
-from belfry.engine.handing_over import Inlet
-from belfry.engine.reports import Place
+from belfry.engine.forward import TenantInput
+from belfry.engine.reports import SourcePartition
 from belfry.schedules.identity import Homes
 from belfry.schedules.request import tenant_problem
 from belfry.wire.worker_keys import Keys
 
 log = structlog.get_logger(__name__)
 
-NOTHING: Final[frozenset[Inlet]] = frozenset()
+NOTHING: Final[frozenset[TenantInput]] = frozenset()
 
 
 class TenantTopics:
-    """The inlets of each home partition; read from any thread, replaced as a whole."""
+    """The tenant inputs of each home partition; read from any thread, replaced as a whole."""
 
     def __init__(self, prefix: str, homes: Homes, origin_keys: Keys = ()) -> None:
         """`origin_keys` sign what is handed over."""
         self._prefix = prefix
         self._origin_keys = origin_keys
         self._homes = homes
-        self._inlets: dict[int, frozenset[Inlet]] = {}
+        self._tenant_inputs: dict[int, frozenset[TenantInput]] = {}
         self._misnamed: set[str] = set()
 
-    def of(self, home: int) -> frozenset[Inlet]:
-        """Inlets of the tenants that live at a partition."""
-        return self._inlets.get(home, NOTHING)
+    def of(self, home: int) -> frozenset[TenantInput]:
+        """TenantInputs of the tenants that live at a partition."""
+        return self._tenant_inputs.get(home, NOTHING)
 
     def look(self, topics: Mapping[str, Any]) -> None:
         """Learn from the cluster's metadata which topics there are."""
-        found: dict[int, set[Inlet]] = {}
+        found: dict[int, set[TenantInput]] = {}
         for name, topic in topics.items():
             if not name.startswith(self._prefix) or topic.error is not None:
                 continue
@@ -49,13 +49,15 @@ class TenantTopics:
                 self._say_misnamed(name)
                 continue
             places = [
-                Place(name, partition, self._homes, self._origin_keys)
+                SourcePartition(name, partition, self._homes, self._origin_keys)
                 for partition in topic.partitions
             ]
             found.setdefault(self._homes.of(tenant), set()).update(
-                Inlet(place, tenant) for place in places
+                TenantInput(place, tenant) for place in places
             )
-        self._inlets = {home: frozenset(inlets) for home, inlets in found.items()}
+        self._tenant_inputs = {
+            home: frozenset(tenant_inputs) for home, tenant_inputs in found.items()
+        }
 
     def _say_misnamed(self, topic: str) -> None:
         if topic not in self._misnamed:

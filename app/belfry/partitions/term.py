@@ -22,7 +22,7 @@ from belfry.partitions.intake_end import IntakeEnd
 from belfry.partitions.resigning import Resigning
 from belfry.partitions.resolver import Resolver
 from belfry.partitions.source import SourceReader
-from belfry.partitions.tenant_input import Inlets
+from belfry.partitions.tenant_input import TenantInputs
 from belfry.recovery.identities import World
 from belfry.recovery.reading import ReplayProgress
 from belfry.store.ordered_map import Damaged
@@ -59,7 +59,7 @@ class Owned:
     world: World
     new_identity: bytes | None = None
     new_statement: bytes | None = None
-    inlets: Inlets | None = None
+    tenant_inputs: TenantInputs | None = None
     # Of the last manifest before this term: whose it is, and when it was appended if it says that
     # its owner holds a read lease.
     former_epoch: int | None = None
@@ -67,12 +67,12 @@ class Owned:
     # Rows that the former owners have left unsigned, or signed with another secret.
     resigning: Resigning | None = None
     # Keys of rows that strangers left behind the last manifest; the first commit overwrites them.
-    strays: tuple[bytes, ...] = ()
+    unclosed_rows: tuple[bytes, ...] = ()
 
     @property
     def keeps_state(self) -> bool:
-        """Whether schedules live here: a partition that only takes requests in has no inlets."""
-        return self.inlets is not None
+        """Whether schedules live here: one that only takes requests in has no inputs of tenants."""
+        return self.tenant_inputs is not None
 
     def kept(self) -> None:
         """The first commit has succeeded: this owner's evidence counts from now on."""
@@ -107,8 +107,8 @@ class Owned:
         """Stop reading, give the producer up, close the store."""
         self.source.ask_to_stop()
         self.world.given_up()
-        inlets = () if self.inlets is None else (self.inlets.close,)
-        close_all(*inlets, self.source.stop, self.producer.close, self.rows.close)
+        tenant_inputs = () if self.tenant_inputs is None else (self.tenant_inputs.close,)
+        close_all(*tenant_inputs, self.source.stop, self.producer.close, self.rows.close)
 
 
 @dataclass(slots=True)

@@ -38,11 +38,11 @@ JOBS_EVERY_S: Final = 0.05
 class Upkeep:
     """When what is due, for one partition; instants are monotonic milliseconds.
 
-    `beat_ms` is the longest time between two commits.
+    `idle_commit_ms` is the longest time between two commits.
     """
 
     def __init__(self, guard: ClockGuard, leasing: Leasing, clock: SystemClock) -> None:
-        self.beat_ms = HEARTBEAT_MS
+        self.idle_commit_ms = HEARTBEAT_MS
         self._clock = clock
         self._jobs_pace = JobsPace()
         self._guard = guard
@@ -104,11 +104,11 @@ class Upkeep:
             return RESIGN_EVERY_S
         if owned.engine.jobs.under_way:
             return JOBS_EVERY_S
-        return self.beat_ms / 1000
+        return self.idle_commit_ms / 1000
 
     def _wants_manifest(self, owned: Owned, now_ms: float) -> bool:
-        if now_ms - self._beaten_ms >= self.beat_ms or self._guard.wants_probe(int(now_ms)):
+        if now_ms - self._beaten_ms >= self.idle_commit_ms or self._guard.wants_probe(int(now_ms)):
             return True
         if self._leasing.wants_commit(owned.producer.lease):
             return True
-        return owned.inlets is not None and owned.inlets.wanted
+        return owned.tenant_inputs is not None and owned.tenant_inputs.wanted

@@ -36,10 +36,10 @@ from belfry.telemetry.limited import LimitedLogger
 from belfry.tenants.canary import CANARY, CANARY_TOPIC, canary_policy
 from belfry.tenants.deliveries import RETRIES, retry_policy
 from belfry.tenants.directory import Tenants
-from belfry.tenants.effective import Terms
+from belfry.tenants.effective import EffectivePolicy
 from belfry.tenants.policy import TenantPolicy, problems
 from belfry.wire.policies import policy_of
-from belfry.wire.policy_signatures import Spot, is_signed_policy
+from belfry.wire.policy_signatures import RecordLocation, is_signed_policy
 from belfry.wire.record import Headers
 from belfry.wire.worker_keys import Purpose
 
@@ -84,7 +84,7 @@ class Policies:
         # Tenants of whom nothing but unsigned policies is known: none of them is carried out.
         self._unsigned: set[str] = set()
         # Tenants whose policy was read, and who are not yet treated by it.
-        self._untreated: set[str] = set()
+        self._unapplied: set[str] = set()
         self._faults = LimitedLogger(log)
         self._positions: dict[int, int] = {}
         self._properties = {
@@ -99,7 +99,7 @@ class Policies:
         self._consumer = Consumer(self._properties)
         self._moved = Event()
         self._thread = Background("policies", self._read, log, "policies not read", again_s=WAIT_S)
-        tenants.terms_of = self.terms_of
+        tenants.effective_of = self.effective_of
 
     def start(self) -> None:
         """Read all policies, then follow."""
@@ -142,21 +142,21 @@ class Policies:
         """Tenants that have a policy, in order."""
         return sorted(self._stored.copy())
 
-    def terms_of(self, name: str) -> Terms | None:
+    def effective_of(self, name: str) -> EffectivePolicy | None:
         """How a tenant of this name is treated; None for the defaults."""
         if name == RETRIES:
             # belfry's own: retries of deliveries are its schedules, whatever the topic says.
-            return Terms(retry_policy(self._deliveries))
+            return EffectivePolicy(retry_policy(self._deliveries))
         if name == CANARY:
-            return Terms(canary_policy(self._canary))
+            return EffectivePolicy(canary_policy(self._canary))
         stored = self._stored.get(name)
         if stored is not None:
-            return self._terms(name, stored)
+            return self._effective(name, stored)
         if name in self._unsigned:
-            return self._tenants.defaults(name)._replace(barred=UNSIGNED)
+            return self._tenants.defaults(name)._replace(blocked=UNSIGNED)
         if not self.closed:
             return None
-        return self._tenants.defaults(name)._replace(refused=_unknown(name), barred=UNKNOWN)
+        return self._tenants.defaults(name)._replace(refused=_unknown(name), blocked=UNKNOWN)
 
     def policy(self, name: str) -> TenantPolicy | None:
         """The policy that a tenant is treated by; None for one that has none.  No secret is read.
@@ -176,15 +176,15 @@ class Policies:
             return UNSIGNED if name in self._unsigned else ""
         return self._read_policy(name, stored)[1]
 
-    def _terms(self, name: str, stored: Stored) -> Terms:
+    def _effective(self, name: str, stored: Stored) -> EffectivePolicy:
         policy, why = self._read_policy(name, stored)
         if policy is None or why:
             log.error("policy not applied: the tenant's events wait", tenant=name, reason=why)
-            return self._tenants.defaults(name)._replace(barred=why)
+            return self._tenants.defaults(name)._replace(blocked=why)
         secrets = self._secrets(policy)
         if policy.removed:
-            return Terms(policy, _removed(name), REMOVED, secrets)
-        return Terms(policy, secrets=secrets)
+            return EffectivePolicy(policy, _removed(name), REMOVED, secrets)
+        return EffectivePolicy(policy, secrets=secrets)
 
     def _read_policy(self, name: str, stored: Stored) -> tuple[TenantPolicy | None, str]:
         """A policy as it was written, and why it cannot be carried out; empty if it can."""
@@ -218,14 +218,14 @@ class Policies:
     def _read(self) -> None:
         first = self._consumer.poll(WAIT_S)
         if first is None:
-            self._treat(self._untreated.copy())
+            self._carry_out(self._unapplied.copy())
             return
         messages = [first, *self._consumer.consume(READ_RECORDS, 0.005)]
         if not all_pass(self._through, self._topic, messages, self._thread.stopping):
             return
         records = [each for each in messages if each.error() is None]
         changed: dict[str, Stored | None] = {}
-        barred: list[str] = []
+        blocked: list[str] = []
         for message, headers in zip(records, headers_of(records), strict=True):
             value = message.value()
             key = (message.key() or b"").decode(errors="replace")
@@ -233,20 +233,20 @@ class Policies:
                 self._refuse(key, message)
                 if key not in self._stored and key not in changed:
                     self._unsigned.add(key)
-                    barred.append(key)
+                    blocked.append(key)
                 continue
             self._unsigned.discard(key)
             changed[key] = None if value is None else (value, headers)
         self._apply(changed)
-        self._treat(barred)
+        self._carry_out(blocked)
         for message in messages:
             self._pass(message)
         self._moved.set()
 
     def _is_signed(self, message: Any, headers: Headers | None) -> bool:
-        spot = Spot(self._topic, message.partition(), message.offset())
+        location = RecordLocation(self._topic, message.partition(), message.offset())
         record = message.key() or b"", message.value(), headers
-        return is_signed_policy(self._keys, spot, record)
+        return is_signed_policy(self._keys, location, record)
 
     def _refuse(self, name: str, message: Any) -> None:
         """Tell of a policy that nobody of belfry signed; what was in force stays in force."""
@@ -268,23 +268,23 @@ class Policies:
                 self._stored[name] = stored
         there = self._stored.keys() & changed.keys()
         self._tenants.note_policies(there, changed.keys() - there)
-        self._treat([*changed, *(self._untreated - changed.keys())])
+        self._carry_out([*changed, *(self._unapplied - changed.keys())])
 
-    def _treat(self, names: Iterable[str]) -> None:
+    def _carry_out(self, names: Iterable[str]) -> None:
         """Treat tenants by their policies; who cannot be yet is tried again with the next round.
 
         What was read is passed all the same: nobody else's policy waits for one tenant's trouble.
         """
         for name in self._met(names):
             try:
-                self._outputs.treat(self.terms_of(name) or self._tenants.defaults(name))
+                self._outputs.apply(self.effective_of(name) or self._tenants.defaults(name))
             except Exception as error:  # noqa: BLE001  # whatever it is, the others go on
-                self._untreated.add(name)
+                self._unapplied.add(name)
                 self._faults.warning(
                     "policy", "policy not applied yet", tenant=name, problem=str(error)
                 )
             else:
-                self._untreated.discard(name)
+                self._unapplied.discard(name)
 
     def _met(self, names: Iterable[str]) -> list[str]:
         """Those of these tenants that this worker has to do with."""

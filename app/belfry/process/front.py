@@ -7,7 +7,6 @@ behind it as soon as the topics can be read.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from threading import Event, Thread
 from typing import Final
 
 import structlog
@@ -22,6 +21,7 @@ from belfry.client.errors import BelfryError
 from belfry.group.group import Group
 from belfry.group.schedules_table import HeldPartitions
 from belfry.history.follower import Follower
+from belfry.host.background import END, Background
 from belfry.host.passing import PassThrough
 from belfry.partitions.opener import PartitionOpener
 from belfry.partitions.supervisor import Owners
@@ -32,7 +32,6 @@ from belfry.tenants.policy import TenantPolicy
 from belfry.wire.lifecycle import LifecycleEvent
 from belfry.wire.worker_keys import Purpose, first
 
-AGAIN_S: Final = 1.0
 HISTORY_MS: Final = TenantPolicy("").history_ms
 log = structlog.get_logger(__name__)
 
@@ -51,7 +50,7 @@ class Front:
         settings = opener.settings
         self._opener = opener
         self._parts = parts
-        self._desk = RequestClient(settings, frames, opener.tenants.secret_of)
+        self._request_client = RequestClient(settings, frames, opener.tenants.secret_of)
         self._directory = Directory(group, settings.http_advertised_url or "")
         self._history = Follower(
             settings,
@@ -71,12 +70,11 @@ class Front:
         self._canary = Canary(settings, place, self._owned, opener.metrics)
         self._holdings: Holdings | None = None
         self._owners: Owners | None = None
-        self._stopping = Event()
-        self._thread = Thread(target=self._open, name="belfry-front", daemon=True)
+        self._thread = Background("front", self._open, log, "HTTP takes no requests yet")
 
     def committed(self, events: Sequence[LifecycleEvent]) -> None:
         """Outcomes that a partition of this worker has committed: HTTP need not read them back."""
-        self._desk.committed(events)
+        self._request_client.committed(events)
         self._canary.committed(events)
 
     def is_asked(self) -> bool:
@@ -93,11 +91,10 @@ class Front:
 
     def stop(self) -> None:
         """Give threads and connections back."""
-        self._stopping.set()
-        self._thread.join()
+        self._thread.stop()
         self._history.stop()
         self._canary.stop()
-        self._desk.stop()
+        self._request_client.stop()
 
     def _owned(self) -> list[int]:
         """Homes that this worker owns and takes requests in for."""
@@ -111,25 +108,27 @@ class Front:
     def _retention_ms(self, tenant: bytes) -> int:
         known = self._opener.tenants.known(tenant)
         if known is not None:
-            return known.terms.policy.history_ms
-        terms = self._opener.policies.terms_of(tenant.decode(errors="replace"))
-        return HISTORY_MS if terms is None else terms.policy.history_ms
+            return known.effective.policy.history_ms
+        effective = self._opener.policies.effective_of(tenant.decode(errors="replace"))
+        return HISTORY_MS if effective is None else effective.policy.history_ms
 
-    def _open(self) -> None:
+    def _open(self) -> object:
         assert self._holdings is not None
-        while not self._stopping.is_set():
-            try:
-                self._desk.start()
-            except BelfryError as error:
-                log.warning("HTTP takes no requests yet", reason=str(error))
-                self._stopping.wait(AGAIN_S)
-            else:
-                self._parts.open(self._opened(self._holdings))
-                return
+        try:
+            self._request_client.start()
+        except BelfryError as error:
+            raise ConnectionError(str(error)) from error
+        self._parts.open(self._opened(self._holdings))
+        return END
 
     def _opened(self, holdings: Holdings) -> Open:
         return Open(
-            self._desk, holdings, self._directory, self._history, self._policies, self._kept
+            self._request_client,
+            holdings,
+            self._directory,
+            self._history,
+            self._policies,
+            self._kept,
         )
 
 

@@ -150,7 +150,7 @@ class SelfCheck:
     def _kafka_answers(self) -> bool:
         """A worker that cannot reach Kafka is no worse than the others, for all it knows."""
         try:
-            self._opener.log_ends.end(self._opener.outlets.changelog, 0, ANSWER_S)
+            self._opener.log_ends.end(self._opener.output_topics.changelog, 0, ANSWER_S)
         except ConnectionError:
             return False
         return True

@@ -16,7 +16,7 @@ from belfry.kafka.agreement import Agreement, Statements
 from belfry.kafka.anchors import Anchors
 from belfry.kafka.changelog_trust import ChangelogTrust
 from belfry.kafka.partition_log import LogEnds
-from belfry.kafka.step_records import Outlets
+from belfry.kafka.step_records import OutputTopics
 from belfry.outputs.readiness import Outputs
 from belfry.partitions.gauges import Gauges
 from belfry.partitions.opener import PartitionOpener
@@ -47,8 +47,8 @@ def _signing(settings: Settings) -> Signing:
     )
 
 
-def _outlets(settings: Settings, frames: startup.Frames, outputs: Outputs) -> Outlets:
-    return Outlets(
+def _output_topics(settings: Settings, frames: startup.Frames, outputs: Outputs) -> OutputTopics:
+    return OutputTopics(
         changelog=settings.topic("changelog"),
         schedules=settings.topic("schedules"),
         rejected=settings.topic("rejected"),
@@ -103,7 +103,7 @@ def share(
     )
     gauges = Gauges(metrics)
     outputs = Outputs(settings, tenants, registry, tenant_topics.look, gauges.topics_to_make)
-    outlets = _outlets(settings, frames, outputs)
+    output_topics = _output_topics(settings, frames, outputs)
     anchors = Anchors(admin, settings)
     opener = PartitionOpener(
         settings=settings,
@@ -114,7 +114,7 @@ def share(
         clock=clock,
         tenants=tenants,
         lookups=startup.lookups(registry, settings, frames),
-        outlets=outlets,
+        output_topics=output_topics,
         policies=Policies(settings, tenants, outputs, registry, gauges.foreign, through.policies),
         metrics=gauges,
         failpoints=Failpoints(os.environ.get("BELFRY_FAILPOINT", "")),

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from belfry.api.workers.view import PartitionView, Readiness, StandbyView, WorkerIdentity
-from belfry.balance.roster import Roster
+from belfry.balance.assignment_map import AssignmentMap
 from belfry.engine.ownership import Ownership
 from belfry.engine.partition import PartitionEngine
 from belfry.engine.tenant_figures import TenantFigures
@@ -53,9 +53,9 @@ class View:
         """Partitions that fail start over by themselves; a thread that stands still does not."""
         return self._running is None or self._running.process.live()
 
-    def roster(self) -> Roster:
+    def assignment_map(self) -> AssignmentMap:
         """Who owns what, as the group told last."""
-        return Roster() if self._running is None else self._running.group.roster
+        return AssignmentMap() if self._running is None else self._running.group.assignment_map
 
     def standbys(self) -> list[StandbyView]:
         """The partitions that this worker stands by for."""

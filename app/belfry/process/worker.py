@@ -81,7 +81,7 @@ class WorkerProcess:
         self._group = group
         self._owners = owners
         self._stop = stop
-        self._input = opener.outlets.schedules
+        self._input = opener.output_topics.schedules
         self._hand_over_limit_s = settings.hand_over_limit_ms / 1000
         self.self_check = SelfCheck(opener, guard, owners, group)
         on_assigned: Any = self._assigned

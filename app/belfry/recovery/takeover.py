@@ -7,6 +7,16 @@ fires twice.  So does an end that a stranger's open transaction holds back: afte
 waited for until the log can be read as a whole (`FencedEnd`).  Local state that is holed is set
 aside and rebuilt from the changelog; what the changelog itself cannot tell consistently stops the
 partition.  A standby's work (`Warm`) makes the catch-up short and changes nothing else.
+
+An example.  W1 owns the partition and sleeps amid a step; W2 takes over:
+
+    W1   manifest 41 ─ fires A ─ sleeps ················ wakes ─ EndTxn: refused, W1 gives up
+    W2                          reads to 41 ─ fences ─ asks for the end ─ reads ─ fires A
+    log  … 41 │ A's row, open                  │ marker: A's row is rolled back │ claim 42 │ …
+
+The fence rolls W1's transaction back, and the marker lies in the log before the end that W2 asks
+for.  So W2 reads that A is still due, and fires it: once, since readers never see W1's record.  Had
+W2 asked for the end first, W1 could have woken in between and committed A behind that end.
 """
 
 from __future__ import annotations
@@ -55,7 +65,7 @@ class Recovered:
     # Where the changelog ended: nothing of the new owner lies before it.
     end: int = 0
     # Keys of rows in the changelog that are no state, and that the next manifest would count.
-    strays: tuple[bytes, ...] = ()
+    unclosed_rows: tuple[bytes, ...] = ()
 
 
 def _keeps(_unable: bool) -> bool:
@@ -107,11 +117,11 @@ class TakeOver:
             self._moved(Event.FENCED)
             self._failpoint("R2")
             try:
-                strays = self._finish(replay, changelog)
+                unclosed_rows = self._finish(replay, changelog)
             except (Damaged, HoleInChangelog, LostRange) as error:
                 rows = self._rebuilt(rows, changelog, error)
                 replay = self._catch_up(rows, changelog)
-                strays = self._finish(replay, changelog)
+                unclosed_rows = self._finish(replay, changelog)
             self._evidence.check(replay)
         except BaseException:
             rows.close()
@@ -131,7 +141,7 @@ class TakeOver:
             row,
             lent_ms,
             changelog.position,
-            strays,
+            unclosed_rows,
         )
 
     def _open(
@@ -184,17 +194,17 @@ class TakeOver:
         end = self._fenced_end(changelog)
         self._reading.end = end
         self._read(replay, changelog, end)
-        strays: tuple[bytes, ...] = ()
-        if replay.loose and changelog.sieve.may_be_copies(replay.loose):
-            first = replay.loose[0]
-            strays = replay.leave_loose()
+        unclosed_rows: tuple[bytes, ...] = ()
+        if replay.unclosed and changelog.sieve.may_be_copies(replay.unclosed):
+            first = replay.unclosed[0]
+            unclosed_rows = replay.leave_unclosed()
             log.error(
                 "rows without a manifest are left: copies of what was rolled back",
-                first_offset=first, rows=len(strays),
+                first_offset=first, rows=len(unclosed_rows),
                 to_do="find out who else may write to the changelog, and take the right away",
             )  # fmt: skip
         replay.finish(self._now())
-        return strays
+        return unclosed_rows
 
     def _read(self, replay: Replay, changelog: PartitionLog, end: int) -> None:
         for messages in changelog.read_until(end, READ_RECORDS):

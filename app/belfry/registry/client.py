@@ -1,4 +1,4 @@
-"""`Registry`: one schema registry, asked with short patience and remembered for long.
+"""`Registry`: one schema registry, asked with a short time-out and remembered for long.
 
 A schema id never changes its meaning, so a found schema is kept for ever; "there is none" is kept
 for `MISSING_S` only, because a producer may register a moment after its first record.  A single

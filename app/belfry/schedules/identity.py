@@ -98,7 +98,7 @@ class Homes:
         return list(dict.fromkeys(homes))
 
 
-def life_of(partition: int, offset: int) -> int:
+def generation_at(partition: int, offset: int) -> int:
     """The life that the request at this source position begins (partition above the offset)."""
     return partition << _LIFE_OFFSET_BITS | offset
 

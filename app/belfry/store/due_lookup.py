@@ -30,7 +30,7 @@ from belfry.store.layout.records import (
     decode_location,
     is_location,
 )
-from belfry.store.lookup import CHUNK, Page, ScheduleStanding, Wanted, is_selected, read_rows
+from belfry.store.lookup import CHUNK, Page, ScheduleStatus, Wanted, is_selected, read_rows
 from belfry.store.ordered_map import OrderedMap
 
 # Of the last one on a page: due instant and sequence, and how long the name is that begins the
@@ -74,7 +74,7 @@ def due_page(
     most = 2 * examine if window.sort_key > _BEFORE_ALL else examine
     examined, last, waits = _look(rows, wanted, window, most)
     end = window.end if last is None else last + b"\0"
-    found: list[ScheduleStanding] = []
+    found: list[ScheduleStatus] = []
     left = sorted(each for each in waits if each[0][1:3] > window.sort_key)
     for location, standing in _standings(rows, wanted, left, now_ms):
         found.append(standing)
@@ -104,7 +104,7 @@ def _look(
 
 def _standings(
     rows: OrderedMap, wanted: Wanted, waits: list[Waits], now_ms: int
-) -> Iterator[tuple[Location, ScheduleStanding]]:
+) -> Iterator[tuple[Location, ScheduleStatus]]:
     """Those that are wanted, without their payloads; their records are read as they are needed."""
     for start in range(0, len(waits), CHUNK):
         some = waits[start : start + CHUNK]

@@ -53,7 +53,7 @@ class Moving(Exception):
     """A schedule changes place faster than it can be read: try again."""
 
 
-class ScheduleStanding(NamedTuple):
+class ScheduleStatus(NamedTuple):
     """A schedule as it stands: the pending row while it waits, the marker once it is over."""
 
     name: bytes
@@ -64,7 +64,7 @@ class ScheduleStanding(NamedTuple):
     place: bytes = b""
     """The row under its name while it waits: where its record lies."""
 
-    def without_payload(self) -> ScheduleStanding:
+    def without_payload(self) -> ScheduleStatus:
         """The same, as lists show it."""
         row = self.pending
         return self if row is None else self._replace(pending=row._replace(payload=None))
@@ -97,12 +97,12 @@ class Wanted:
 class Page(NamedTuple):
     """Schedules without their payloads, the rows that were looked at, and where to go on."""
 
-    found: list[ScheduleStanding]
+    found: list[ScheduleStatus]
     examined: int
     after: bytes | None
 
 
-def standing_of(rows: OrderedMap, name: bytes, now_ms: int) -> ScheduleStanding | None:
+def standing_of(rows: OrderedMap, name: bytes, now_ms: int) -> ScheduleStatus | None:
     """The schedule of this changelog key, or None; raises `Moving`."""
     for _ in range(TRIES):
         row = rows.get(keys.NAMED_PREFIX + name)
@@ -118,7 +118,7 @@ def standing_of(rows: OrderedMap, name: bytes, now_ms: int) -> ScheduleStanding 
 
 def standings_of(
     rows: OrderedMap, names: Sequence[bytes], now_ms: int
-) -> list[ScheduleStanding | None]:
+) -> list[ScheduleStatus | None]:
     """The schedules of these changelog keys, None for what is none; raises `Moving`.
 
     All of them take two reads of many rows.  Where rows lie on disk, that is two waits instead of
@@ -134,7 +134,7 @@ def page(
 ) -> Page:
     """At most `limit` wanted schedules behind the key `after`, among the next `examine` rows."""
     walk = _names(rows, wanted, after)
-    found: list[ScheduleStanding] = []
+    found: list[ScheduleStatus] = []
     examined = 0
     last: bytes | None = None
     while examined < examine and len(found) < limit:
@@ -169,7 +169,7 @@ def _behind(start: bytes, after: bytes | None) -> bytes:
 
 def read_rows(
     rows: OrderedMap, chunk: Sequence[tuple[bytes, bytes | None]], now_ms: int
-) -> Iterator[tuple[bytes, ScheduleStanding | None]]:
+) -> Iterator[tuple[bytes, ScheduleStatus | None]]:
     """What rows under names say; the records of those that wait are read in one call."""
     wanted = [record_key(key[1:], row) for key, row in chunk if is_location(row)]
     records = iter(rows.get_many(wanted)) if wanted else iter(())
@@ -192,7 +192,7 @@ def read_rows(
 # -- judging -------------------------------------------------------------------------------------
 
 
-def is_selected(standing: ScheduleStanding, wanted: Wanted) -> bool:
+def is_selected(standing: ScheduleStatus, wanted: Wanted) -> bool:
     """Whether a schedule is wanted, whenever it is due."""
     name, tenant = standing.name, wanted.tenant
     if not name.startswith(tenant + b"/" + wanted.prefix):
@@ -217,13 +217,13 @@ def in_state(wanted: Wanted, *, is_paused: bool) -> bool:
     return wanted.state is None or wanted.state == (HELD if is_paused else WAITS)
 
 
-def _waits(name: bytes, record: bytes, place: bytes) -> ScheduleStanding:
+def _waits(name: bytes, record: bytes, place: bytes) -> ScheduleStatus:
     state = HELD if paused(record) else WAITS
-    return ScheduleStanding(name, state, decode_pending(record), None, payload_bytes(record), place)
+    return ScheduleStatus(name, state, decode_pending(record), None, payload_bytes(record), place)
 
 
-def _over(name: bytes, row: bytes, now_ms: int) -> ScheduleStanding | None:
+def _over(name: bytes, row: bytes, now_ms: int) -> ScheduleStatus | None:
     marker = decode_marker(row)
     if now_ms - marker.ended_ms >= MARKER_MS:
         return None
-    return ScheduleStanding(name, ENDS.get(marker.how, "FIRED"), None, marker)
+    return ScheduleStatus(name, ENDS.get(marker.how, "FIRED"), None, marker)

@@ -49,7 +49,7 @@ class Replay:
         self.written_ms = begun.written_ms
         self._pending = begun.pending
         self._newest_gap = begun.newest_gap
-        self._loose = begun.loose
+        self._unclosed = begun.unclosed
         # Schedules that this version cannot fire, and why.
         self.unreadable: dict[bytes, str] = {}
         if self.begun and store.readable_by() != reads():
@@ -60,7 +60,7 @@ class Replay:
     @property
     def manifest_at(self) -> int:
         """Offset of the last manifest that was folded, right before `offset`; -1 where unknown."""
-        return self.offset - 1 if self.manifest is not None and not self._loose else -1
+        return self.offset - 1 if self.manifest is not None and not self._unclosed else -1
 
     @property
     def settings(self) -> bytes | None:
@@ -97,7 +97,7 @@ class Replay:
 
     def _progress(self, now_ms: int) -> Progress:
         return Progress(
-            self.offset, now_ms, self._pending, self._newest_gap, self._loose, self.manifest
+            self.offset, now_ms, self._pending, self._newest_gap, self._unclosed, self.manifest
         )
 
     def _fold(self, changes: Sequence[Change]) -> None:
@@ -114,7 +114,7 @@ class Replay:
             self.manifest = manifest
         self._pending += self._store.pending_change
         ended = changes[-1][0].startswith(keys.MANIFEST_PREFIX)
-        self._loose = 0 if ended else self._loose + len(changes)
+        self._unclosed = 0 if ended else self._unclosed + len(changes)
 
     def _refuse_recovered(self, changes: Sequence[Change]) -> None:
         """A recovery rewrites rows under new numbers: a fold that began before it begins anew."""
@@ -128,11 +128,11 @@ class Replay:
                     )
 
     @property
-    def loose(self) -> Sequence[int]:
+    def unclosed(self) -> Sequence[int]:
         """Offsets of the records behind the last manifest; none where some have been folded."""
-        return () if self._loose else self._buffered
+        return () if self._unclosed else self._buffered
 
-    def leave_loose(self) -> tuple[bytes, ...]:
+    def leave_unclosed(self) -> tuple[bytes, ...]:
         """Do not fold what lies behind the last manifest; the keys of it."""
         left = tuple({key: None for key, _ in self._buffer})
         self._buffer, self._buffered = [], []
@@ -140,9 +140,9 @@ class Replay:
 
     def check(self) -> None:
         """Raise HoleInChangelog unless the fold is what the last manifest says."""
-        loose = self._loose + len(self._buffer)
-        if loose:
-            raise HoleInChangelog(f"{loose} records follow the last manifest")
+        unclosed = self._unclosed + len(self._buffer)
+        if unclosed:
+            raise HoleInChangelog(f"{unclosed} records follow the last manifest")
         if self.manifest is None:
             return
         oldest_kept = self.manifest.txn_seq - keys.MANIFEST_SLOTS + 1

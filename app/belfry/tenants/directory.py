@@ -1,6 +1,6 @@
 """The directory of tenants, and the snapshot of it that a step of a partition goes by.
 
-    policies' thread    follow(terms) ──► another value of one tenant ──► another snapshot
+    policies' thread    follow(effective) ──► another value of one tenant ──► another snapshot
     partitions' threads                 begin of a step ──► the snapshot of now, until its end
 
 A change makes a new snapshot, and one assignment puts it in place: a step that began before keeps
@@ -20,11 +20,11 @@ from dataclasses import replace
 from typing import Any, Final, NamedTuple, TypedDict, Unpack
 
 from belfry.tenants.collisions import Collisions, metric_name
-from belfry.tenants.effective import Delivery, Level, Signing, Tenant, Terms
+from belfry.tenants.effective import Delivery, EffectivePolicy, Level, Signing, Tenant
 from belfry.tenants.policy import TenantPolicy
 from belfry.tenants.topic_names import TopicNames
 
-LOOSE: Final = "AT_LEAST_ONCE"
+AT_LEAST_ONCE: Final = "AT_LEAST_ONCE"
 # Names that were met since the directory was last looked through for those that nobody needs.
 MET: Final = 10_000
 NOTHING: Final[frozenset[str]] = frozenset()
@@ -53,9 +53,9 @@ class Snapshot(NamedTuple):
 class Tenants:
     """Directory of tenants, by name or by the name's bytes; unknown ones get the defaults.
 
-    `terms_of` is asked for the terms of each tenant whose name is met for the first time; the shell
-    answers it from the topic of policies.  Threads share a directory: `guard` is the lock that is
-    held while it changes.
+    `effective_of` is asked for the policy of each tenant whose name is met for the first time; the
+    shell answers it from the topic of policies.  Threads share a directory: `guard` is the lock
+    that is held while it changes.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Tenants:
         self._alike: dict[str, frozenset[str]] = {}
         self.snapshot = Snapshot({}, {}, frozenset())
         self.signing = signing or Signing()
-        self.terms_of: Callable[[str], Terms | None] = _nobody
+        self.effective_of: Callable[[str], EffectivePolicy | None] = _nobody
         self._look_at = MET
         self.most_unknown = most_unknown
         self._any_crowded_out = False
@@ -110,11 +110,11 @@ class Tenants:
     def meet(self, name: str, snapshot: Snapshot) -> Tenant:
         """The tenant of a name that a snapshot does not hold; it does from now on."""
         self._meeting.add(name)
-        terms = self.terms_of(name) or self.defaults(name)
+        effective = self.effective_of(name) or self.defaults(name)
         with self._guard:
             tenant = self.snapshot.by_name.get(name)
             if tenant is None:
-                self._put(self._treated(None, terms))
+                self._put(self._applied(None, effective))
                 tenant = self.snapshot.by_name[name]
             tenant = snapshot.by_name.setdefault(name, tenant)
             snapshot.by_bytes[tenant.name_bytes] = tenant
@@ -123,18 +123,18 @@ class Tenants:
                 self._forget()
         return tenant
 
-    def defaults(self, name: str) -> Terms:
-        """The terms of a tenant that has no policy of its own."""
+    def defaults(self, name: str) -> EffectivePolicy:
+        """The policy of a tenant that has none of its own."""
         policy = TenantPolicy(name, delivery=self._delivery.value, lifecycle=self._level.value)
-        return Terms(policy)
+        return EffectivePolicy(policy)
 
-    def follow(self, terms: Terms, **found: Unpack[TenantFacts]) -> Tenant:
-        """Treat a tenant on these terms from now on, with what the shell found out about it."""
-        name = terms.policy.tenant
+    def follow(self, effective: EffectivePolicy, **found: Unpack[TenantFacts]) -> Tenant:
+        """Put a policy into effect for its tenant, with what the shell found out about it."""
+        name = effective.policy.tenant
         self.of(name)
         with self._guard:
             before = self.snapshot.by_name.get(name)
-            self._put(replace(self._treated(before, terms), **found))
+            self._put(replace(self._applied(before, effective), **found))
             return self.snapshot.by_name[name]
 
     def note(self, findings: Iterable[tuple[Tenant, TenantFacts]]) -> None:
@@ -164,7 +164,7 @@ class Tenants:
         """Note output topics that are there from now on, and those that are not any more."""
         with self._guard:
             self._judge(self._collisions.topics(come, gone))
-            self._crowd()
+            self._make_room()
 
     def note_policies(self, come: Iterable[str], gone: Iterable[str] = ()) -> None:
         """Note tenants that have a policy from now on, and those that have none any more.
@@ -178,7 +178,7 @@ class Tenants:
                     [prefix + name for name in come], [prefix + name for name in gone]
                 )
             )
-            self._crowd()
+            self._make_room()
 
     @property
     def unknown_topics(self) -> int:
@@ -190,9 +190,9 @@ class Tenants:
         named_after = tenant.topic == self._fired_prefix + tenant.name
         return not named_after or self._collisions.reserved(tenant.topic)
 
-    def topic_of(self, terms: Terms) -> str:
-        """Where the events of a tenant on these terms go."""
-        policy = self.names.allowed(terms).policy
+    def topic_of(self, effective: EffectivePolicy) -> str:
+        """Where the events of a tenant under this policy go."""
+        policy = self.names.allowed(effective).policy
         return policy.output_topic or self._fired_prefix + policy.tenant
 
     def secret_of(self, name: str) -> bytes:
@@ -209,7 +209,7 @@ class Tenants:
         if known is not None:
             signs, accepted = known.signs, known.accepted
         else:
-            signs, accepted = self._signature(name, self.terms_of(name) or self.defaults(name))
+            signs, accepted = self._signature(name, self.effective_of(name) or self.defaults(name))
         return accepted[0] if signs and accepted else b""
 
     def on(self, topic: str) -> list[Tenant]:
@@ -231,16 +231,16 @@ class Tenants:
 
     # -- under the guard -------------------------------------------------------------------------
 
-    def _treated(self, before: Tenant | None, terms: Terms) -> Tenant:
-        """A tenant on these terms; what the shell found out of it stays."""
-        terms = self.names.allowed(terms)
-        name, topic = terms.policy.tenant, self.topic_of(terms)
-        signs, accepted = self._signature(name, terms)
+    def _applied(self, before: Tenant | None, effective: EffectivePolicy) -> Tenant:
+        """A tenant under this policy; what the shell found out of it stays."""
+        effective = self.names.allowed(effective)
+        name, topic = effective.policy.tenant, self.topic_of(effective)
+        signs, accepted = self._signature(name, effective)
         return replace(
-            before or Tenant(name, topic, terms),
+            before or Tenant(name, topic, effective),
             topic=topic,
-            terms=terms,
-            loose=terms.policy.guarantee == LOOSE,
+            effective=effective,
+            non_transactional=effective.policy.guarantee == AT_LEAST_ONCE,
             signs=signs,
             accepted=accepted,
             collides_with=self._rival(topic),
@@ -255,7 +255,7 @@ class Tenants:
             return False
         return self.unknown_topics >= self.most_unknown
 
-    def _crowd(self) -> None:
+    def _make_room(self) -> None:
         """Look again for whom there is no room, after topics or policies have come or gone."""
         if not self._any_crowded_out:
             return
@@ -286,7 +286,7 @@ class Tenants:
         self._look_at = len(kept) + MET
 
     def _has_nothing(self, tenant: Tenant) -> bool:
-        by_default = tenant.terms.policy == self.defaults(tenant.name).policy
+        by_default = tenant.effective.policy == self.defaults(tenant.name).policy
         plain = by_default and not tenant.held and tenant.name not in self._meeting
         return plain and not self._collisions.known(self._fired_prefix + tenant.name)
 
@@ -308,21 +308,21 @@ class Tenants:
         if changed:
             self._swap(changed)
 
-    def _signature(self, name: str, terms: Terms) -> tuple[bool, tuple[bytes, ...]]:
+    def _signature(self, name: str, effective: EffectivePolicy) -> tuple[bool, tuple[bytes, ...]]:
         """Whether a tenant's requests have to be signed, and the secrets that may sign them."""
         everybody, requests = self.signing.everybody, self.signing.requests
         if (own := self.signing.of(name)) is not None:
             # Workers alone write for it.  Where nobody has to sign they may have nothing to sign
             # with; where all have to, nothing unsigned counts, not even theirs.
             return everybody or bool(own), own
-        signs = everybody or terms.policy.signing_secret_ref is not None
-        return signs, (*terms.secrets, *requests)
+        signs = everybody or effective.policy.signing_secret_ref is not None
+        return signs, (*effective.secrets, *requests)
 
     def _put(self, tenant: Tenant) -> None:
         """Put a tenant that is treated otherwise into the directory, or one that is new."""
         self._any_crowded_out = self._any_crowded_out or tenant.crowded_out
         before = self.snapshot.by_name.get(tenant.name)
-        moved_to = tenant.terms.policy.output_topic
+        moved_to = tenant.effective.policy.output_topic
         if moved_to is not None:
             names = self._moved.get(moved_to, NOTHING)
             self._moved = {**self._moved, moved_to: names | {tenant.name}}
@@ -332,7 +332,7 @@ class Tenants:
         if self._moved:
             for topic in {tenant.topic if before is None else before.topic, tenant.topic}:
                 self._agree_on(topic, changed)
-        if before is None and len(changed) == 1 and not tenant.terms.policy.removed:
+        if before is None and len(changed) == 1 and not tenant.effective.policy.removed:
             self.snapshot.by_name[tenant.name] = changed[tenant.name]
             self.snapshot.by_bytes[tenant.name_bytes] = changed[tenant.name]
         else:
@@ -344,17 +344,17 @@ class Tenants:
         names = {*self._moved.get(topic, NOTHING), topic.removeprefix(self._fired_prefix)}
         known = [changed.get(name) or by_name.get(name) for name in (*sorted(names), *changed)]
         sharing = {each.name: each for each in known if each is not None and each.topic == topic}
-        loose = all(each.terms.policy.guarantee == LOOSE for each in sharing.values())
+        agreed = {each.effective.policy.guarantee for each in sharing.values()} <= {AT_LEAST_ONCE}
         for name, each in sharing.items():
-            if each.loose is not loose:
-                changed[name] = replace(each, loose=loose)
+            if each.non_transactional is not agreed:
+                changed[name] = replace(each, non_transactional=agreed)
 
     def _swap(self, changed: dict[str, Tenant]) -> None:
         """Another snapshot in which these tenants are treated otherwise."""
         by_name, by_bytes, removed = self.snapshot
         now_removed = set(removed)
         for tenant in changed.values():
-            if tenant.terms.policy.removed:
+            if tenant.effective.policy.removed:
                 now_removed.add(tenant.name_bytes)
             else:
                 now_removed.discard(tenant.name_bytes)

@@ -1,7 +1,7 @@
 """A tenant as the engine sees it: a value, worked out once of its policy and of what is found out.
 
 Partitions' threads read it for each event while another thread changes policies, so it is never
-changed: whoever treats a tenant otherwise makes another value (`dataclasses.replace`), and
+changed.  A new effective policy makes another value of its tenant (`dataclasses.replace`), and
 `tenants/directory.py` hands it out from the next step on.
 """
 
@@ -52,12 +52,12 @@ WRITTEN: Final = {
 }
 
 
-class Terms(NamedTuple):
+class EffectivePolicy(NamedTuple):
     """How a tenant is treated: its policy, why its requests are refused, why nothing is fired."""
 
     policy: TenantPolicy
     refused: Rejection | None = None
-    barred: str = ""
+    blocked: str = ""
     secrets: tuple[bytes, ...] = ()
 
 
@@ -65,7 +65,7 @@ class Terms(NamedTuple):
 class Tenant:
     """One tenant: where its events go, in which shape, and why they are held back, if they are.
 
-    `terms` say how it is treated; `topic` follows from them.  `held` is the shell's word about the
+    `effective` says how it is treated; `topic` follows.  `held` is the shell's word about the
     output topic, as are `max_record_bytes` and `envelope_head`.  What is asked for each event is
     worked out of these once: a `paused` tenant's events wait in the backlog (the kill switch), and
     its schedules' misfire policies judge them when it goes on; `stopped` says why events wait,
@@ -78,11 +78,11 @@ class Tenant:
 
     name: str
     topic: str
-    terms: Terms = field(repr=False)
+    effective: EffectivePolicy = field(repr=False)
     held: str = ""
     max_record_bytes: int = 1_000_000
     envelope_head: bytes = b""
-    loose: bool = False
+    non_transactional: bool = False
     signs: bool = False
     accepted: tuple[bytes, ...] = field(default=(), repr=False)
     collides_with: str | None = None
@@ -93,7 +93,7 @@ class Tenant:
     written: frozenset[Outcome] = field(init=False)
     cloudevents: bool = field(init=False)
     hooks: tuple[bytes, ...] = field(init=False)
-    dressed: bool = field(init=False)
+    enveloped: bool = field(init=False)
     spread: int = field(init=False)
     simple: bool = field(init=False)
     paused: bool = field(init=False)
@@ -108,18 +108,18 @@ class Tenant:
         for name, value in self._worked_out():
             object.__setattr__(self, name, value)
         # They ask for the outcomes that are told.
-        object.__setattr__(self, "hooks", self.deliveries_to(self.terms.policy.http_targets))
-        object.__setattr__(self, "dressed", self.dressed or bool(self.hooks))
+        object.__setattr__(self, "hooks", self.deliveries_to(self.effective.policy.http_targets))
+        object.__setattr__(self, "enveloped", self.enveloped or bool(self.hooks))
 
     def _worked_out(self) -> list[tuple[str, Any]]:
-        policy = self.terms.policy
+        policy = self.effective.policy
         delivery, level = Delivery(policy.delivery), Level(policy.lifecycle)
-        paused = policy.paused or bool(self.terms.barred)
+        paused = policy.paused or bool(self.effective.blocked)
         queued = policy.max_fires_per_second is not None or policy.priority < 0
         limited = (policy.max_pending, policy.max_requests_per_second) != (None, None)
-        why_paused = self.terms.barred or "its policy pauses it"
+        why_paused = self.effective.blocked or "its policy pauses it"
         stopped = self.held or (why_paused if paused else "")
-        refused = self.terms.refused is not None or self.collides_with is not None
+        refused = self.effective.refused is not None or self.collides_with is not None
         refused = refused or self.crowded_out
         return [
             ("name_bytes", self.name.encode()),
@@ -127,7 +127,7 @@ class Tenant:
             ("level", level),
             ("written", WRITTEN[level]),
             ("cloudevents", policy.cloudevents),
-            ("dressed", policy.cloudevents or delivery is Delivery.ENVELOPE),
+            ("enveloped", policy.cloudevents or delivery is Delivery.ENVELOPE),
             ("spread", policy.spread),
             ("simple", policy.spread == 1 and not (policy.former_spreads or limited or refused)),
             ("paused", paused),
@@ -144,7 +144,7 @@ class Tenant:
     ) -> tuple[bytes, ...]:
         """How a fire's deliveries to these targets begin: a state of each, encoded."""
         tell = Outcome.DELIVERED in self.written
-        return first_states(targets, self.terms.policy, tell=tell, acks=acks)
+        return first_states(targets, self.effective.policy, tell=tell, acks=acks)
 
 
 class Signing(NamedTuple):

@@ -20,7 +20,7 @@ from typing import Final, NamedTuple
 from belfry.tenants.canary import CANARY, CANARY_TOPIC, SLO_TOPIC
 from belfry.tenants.collisions import metric_name
 from belfry.tenants.deliveries import RETRIES
-from belfry.tenants.effective import Terms
+from belfry.tenants.effective import EffectivePolicy
 from belfry.tenants.policy import TenantPolicy
 
 KAFKAS: Final = "__"
@@ -86,16 +86,16 @@ class TopicNames(NamedTuple):
             return f"belfry keeps it for itself or for another tenant (prefix {self.prefix})"
         return None
 
-    def allowed(self, terms: Terms) -> Terms:
-        """The terms; whose policy names a topic that is not its tenant's has its events wait.
+    def allowed(self, effective: EffectivePolicy) -> EffectivePolicy:
+        """The policy; one that names a topic of others makes its tenant's events wait.
 
         So no tenant that the engine ever sees fires to such a topic, whoever wrote the policy.
         """
-        why = self.problem(terms.policy.tenant, terms.policy.output_topic)
+        why = self.problem(effective.policy.tenant, effective.policy.output_topic)
         if why is None:
-            return terms
-        policy = replace(terms.policy, output_topic=None)
-        return terms._replace(policy=policy, barred=terms.barred or why)
+            return effective
+        policy = replace(effective.policy, output_topic=None)
+        return effective._replace(policy=policy, blocked=effective.blocked or why)
 
     def reserved(self, uses: Iterable[tuple[str, str]]) -> dict[str, str]:
         """Of tenants and the topics that they fire to: topics that they must not, and why."""

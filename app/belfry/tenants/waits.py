@@ -98,11 +98,11 @@ def why_not_firing(*, clock: str = "", partition: str = "") -> Why | None:
 def _blocked_by(tenant: Tenant) -> str:
     if tenant.held:
         return OUTPUT_TOPIC
-    return NOT_SERVED if tenant.terms.barred else PAUSED
+    return NOT_SERVED if tenant.effective.blocked else PAUSED
 
 
 def _queued(tenant: Tenant) -> Why:
-    policy = tenant.terms.policy
+    policy = tenant.effective.policy
     if policy.max_fires_per_second is not None:
         allowed = f"{policy.max_fires_per_second:g} fires a second and partition"
         return Why(TENANT_QUEUE, RATE, f"its policy allows {allowed} (max_fires_per_second)")

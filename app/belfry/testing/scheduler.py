@@ -26,7 +26,7 @@ from belfry.client.requests import Duration, Instant, duration_ms, instant_ms
 from belfry.client.verdict import Verdict
 from belfry.engine.effects import Effects, Fired
 from belfry.engine.partition import PartitionEngine
-from belfry.engine.reports import Place
+from belfry.engine.reports import SourcePartition
 from belfry.schedules.identity import Homes
 from belfry.store.ordered_map import MemoryMap
 from belfry.store.schedules import ScheduleStore
@@ -59,7 +59,7 @@ class MemoryScheduler(Asking):
         self._decoder = Decoder("FiredEvent", only=False)
         self._tenants = Tenants(PREFIX + "fired.", Delivery(delivery), Level.FAILURES)
         self._engine = PartitionEngine(
-            Place(PREFIX + "schedules", 0, Homes(1)),
+            SourcePartition(PREFIX + "schedules", 0, Homes(1)),
             ScheduleStore(self._rows),
             RequestReader(),
             self._tenants,

@@ -29,7 +29,7 @@ class Ended(Exception):
         super().__init__(f"{during}: {line.name}: {line.why}")
         self.meaning = line.meaning
         self.topics = topics or {}
-        self.barred = line.name == errors.TABLE[errors.BARRED].name
+        self.blocked = line.name == errors.TABLE[errors.BLOCKED].name
 
 
 class Pauses:

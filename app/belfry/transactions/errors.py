@@ -41,7 +41,7 @@ class Line(NamedTuple):
 NONE: Final = 0
 UNKNOWN_TOPIC: Final = 3
 TOO_LARGE: Final = frozenset({10, 18})
-BARRED: Final = 29
+BLOCKED: Final = 29
 NOT_ATTEMPTED: Final = 55
 # A request or its answer was lost: no code of the protocol, which are -1 and up.
 LOST: Final = -2
@@ -69,7 +69,7 @@ TABLE: Final[dict[int, Line]] = {
     18: Line("RECORD_LIST_TOO_LARGE", Meaning.REFUSED, "the topic takes no batch of this size"),
     19: Line("NOT_ENOUGH_REPLICAS", Meaning.BUSY, "replicas may come back"),
     20: Line("NOT_ENOUGH_REPLICAS_AFTER_APPEND", Meaning.BUSY, "a repeat is seen as one"),
-    BARRED: Line("TOPIC_AUTHORIZATION_FAILED", Meaning.REFUSED, MAY_NOT),
+    BLOCKED: Line("TOPIC_AUTHORIZATION_FAILED", Meaning.REFUSED, MAY_NOT),
     31: Line("CLUSTER_AUTHORIZATION_FAILED", Meaning.UNKNOWN, "only a person can mend it"),
     45: Line("OUT_OF_ORDER_SEQUENCE_NUMBER", Meaning.ABORT, "a batch before it is missing"),
     46: Line("DUPLICATE_SEQUENCE_NUMBER", Meaning.ABORT, "it is there, and nobody says where"),

@@ -23,11 +23,11 @@ from confluent_kafka import KafkaException
 
 from belfry.engine.effects import Effects
 from belfry.engine.read_lease import ReadLease
-from belfry.kafka.non_transactional import LooseProducer
+from belfry.kafka.non_transactional import NonTransactionalProducer
 from belfry.kafka.outcome import Aborted, Fenced, Misplaced, TopicGone, Unknown
 from belfry.kafka.row_signing import RowSigner
 from belfry.kafka.step_records import (
-    Outlets,
+    OutputTopics,
     StepRecord,
     changelog_rows,
     delivery_records,
@@ -77,12 +77,12 @@ class DirectProducer:
         self.lease = ReadLease()
         self._properties = dict(properties)
         self._partition = partition
-        self._outlets: Outlets = surroundings.outlets
+        self._output_topics: OutputTopics = surroundings.output_topics
         self._clock = surroundings.clock
         self._failpoint = surroundings.failpoints.reach
         self._codec = CODECS[codec_of(properties)]
         self._partition_of = partitioner()
-        self._loose: LooseProducer | None = None
+        self._non_transactional: NonTransactionalProducer | None = None
         self._cluster: Cluster | None = None
         self._writer: TransactionWriter | None = None
         self._steps = 0
@@ -97,7 +97,7 @@ class DirectProducer:
         try:
             self._run(self._connect(), CONNECT_S)
         except TimeoutError as error:
-            raise ConnectionError(f"{self._outlets.changelog}: {error}") from error
+            raise ConnectionError(f"{self._output_topics.changelog}: {error}") from error
 
     def open(self) -> None:
         """Fence the former owner; from now on only this producer can commit."""
@@ -127,8 +127,8 @@ class DirectProducer:
             self._failpoint("S4")
             acknowledged = self._run(self._write(writer, batches), WRITE_S)
             self._see_places(acknowledged.manifest)
-            if effects.loose and self._loose is not None:
-                self._loose.settle()
+            if effects.non_transactional and self._non_transactional is not None:
+                self._non_transactional.settle()
             self._failpoint("S5")
             # From here on the transaction may become visible at any moment.
             self.lease.ends()
@@ -145,8 +145,8 @@ class DirectProducer:
         if self._closed:
             return
         self._closed = True
-        if self._loose is not None:
-            self._loose.close()
+        if self._non_transactional is not None:
+            self._non_transactional.close()
         try:
             if self._cluster is not None:
                 self._run(self._cluster.close(), CLOSE_S)
@@ -159,16 +159,18 @@ class DirectProducer:
 
     def _add_outputs(self, step: StepBatches, effects: Effects) -> None:
         fired = effects.fired
-        if effects.loose:
-            loose = effects.loose
-            if self._loose is None:
-                self._loose = LooseProducer(self._properties, self._outlets.partitions_of)
-            self._loose.send(each for each in fired if each[0] in loose)
-            fired = [each for each in fired if each[0] not in loose]
-        self._add(step, fired_records(fired, self._outlets))
-        self._add(step, delivery_records(effects, self._outlets))
+        if effects.non_transactional:
+            non_transactional = effects.non_transactional
+            if self._non_transactional is None:
+                self._non_transactional = NonTransactionalProducer(
+                    self._properties, self._output_topics.partitions_of
+                )
+            self._non_transactional.send(each for each in fired if each[0] in non_transactional)
+            fired = [each for each in fired if each[0] not in non_transactional]
+        self._add(step, fired_records(fired, self._output_topics))
+        self._add(step, delivery_records(effects, self._output_topics))
         self._failpoint("S2")
-        self._add(step, outcome_records(effects, self._outlets))
+        self._add(step, outcome_records(effects, self._output_topics))
 
     def _add(self, step: StepBatches, records: Iterable[StepRecord]) -> None:
         partitions: dict[str, int] = {}
@@ -196,7 +198,7 @@ class DirectProducer:
         return known
 
     def _add_rows(self, step: StepBatches, effects: Effects) -> None:
-        where = self._outlets.changelog, self._partition
+        where = self._output_topics.changelog, self._partition
         rows, tombstones, manifest = changelog_rows(effects.rows, self.signer)
         step.add_rows(where, rows)
         for key, headers in tombstones:
@@ -227,18 +229,18 @@ class DirectProducer:
         """Roll the step back; what its end is, by what the brokers say to that."""
         if self.signer is not None:
             self.signer.aborted()
-        topics, barred = self._refused(error, effects), False
+        topics, blocked = self._refused(error, effects), False
         if isinstance(error, Ended):
             if writer.state is State.OVER:
                 return self._end_of(error)
-            barred = error.barred
+            blocked = error.blocked
         if writer.state is State.OPEN:
             try:
                 self._run(writer.end(commit=False), END_S)
             except Ended as second:
-                return self._end_of(second, barred=barred, first=f"{error}; ")
+                return self._end_of(second, blocked=blocked, first=f"{error}; ")
             except TimeoutError as second:
-                return Unknown(f"{error}; roll-back: {second}", barred=barred)
+                return Unknown(f"{error}; roll-back: {second}", blocked=blocked)
         return Aborted(str(error), topics)
 
     def _refused(self, error: Exception, effects: Effects) -> dict[str, str]:
@@ -249,16 +251,16 @@ class DirectProducer:
         if isinstance(error, Ended):
             fired = {each[0] for each in effects.fired}
             topics |= {topic: why for topic, why in error.topics.items() if topic in fired}
-        if self._loose is not None:
-            topics |= self._loose.refused
-            self._loose.start_over()
+        if self._non_transactional is not None:
+            topics |= self._non_transactional.refused
+            self._non_transactional.start_over()
         return topics
 
     @staticmethod
-    def _end_of(ended: Ended, *, barred: bool = False, first: str = "") -> Exception:
+    def _end_of(ended: Ended, *, blocked: bool = False, first: str = "") -> Exception:
         if ended.meaning is Meaning.FENCED:
             return Fenced(f"{first}{ended}")
-        return Unknown(f"{first}{ended}", barred=barred)
+        return Unknown(f"{first}{ended}", blocked=blocked)
 
     # -- in the loop -------------------------------------------------------------------------------
 
@@ -270,9 +272,9 @@ class DirectProducer:
             self._cluster = Cluster(self._properties)
         cluster = self._cluster
         await cluster.start()
-        await cluster.know([self._outlets.changelog], CONNECT_S)
-        if not cluster.partitions_of(self._outlets.changelog):
-            raise ConnectionError(f"{self._outlets.changelog}: it is not there")
+        await cluster.know([self._output_topics.changelog], CONNECT_S)
+        if not cluster.partitions_of(self._output_topics.changelog):
+            raise ConnectionError(f"{self._output_topics.changelog}: it is not there")
         return cluster
 
     async def _begin(self) -> None:
@@ -286,7 +288,7 @@ class DirectProducer:
 
     async def _write(self, writer: TransactionWriter, batches: list[Batch]) -> _Acknowledged:
         await writer.write(batches)
-        where = self._outlets.changelog, self._partition
+        where = self._output_topics.changelog, self._partition
         manifest = next(batch for batch in reversed(batches) if batch.where == where)
         return _Acknowledged(manifest, *self._clock.both_ms())
 

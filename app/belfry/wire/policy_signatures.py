@@ -18,7 +18,7 @@ from belfry.wire.worker_keys import Keys
 POLICY_SIGNATURE: Final = "belfry-policy-signature"
 
 
-class Spot(NamedTuple):
+class RecordLocation(NamedTuple):
     """Where a record lies."""
 
     topic: str
@@ -26,23 +26,25 @@ class Spot(NamedTuple):
     offset: int
 
 
-def policy_signature(key: bytes, spot: Spot, tenant: bytes, value: bytes | None) -> Headers:
-    """The header of a policy that will lie at a spot."""
-    return [(POLICY_SIGNATURE, _signature(key, spot, tenant, value))]
+def policy_signature(
+    key: bytes, location: RecordLocation, tenant: bytes, value: bytes | None
+) -> Headers:
+    """The header of a policy that will lie at a location."""
+    return [(POLICY_SIGNATURE, _signature(key, location, tenant, value))]
 
 
 def is_signed_policy(
-    keys: Keys, spot: Spot, record: tuple[bytes, bytes | None, Headers | None]
+    keys: Keys, location: RecordLocation, record: tuple[bytes, bytes | None, Headers | None]
 ) -> bool:
     """Whether a record (tenant, value, headers) was written to where it lies by one of us."""
     tenant, value, headers = record
     shown = [given or b"" for name, given in headers or () if name == POLICY_SIGNATURE]
     return len(shown) == 1 and any(
-        hmac.compare_digest(shown[0], _signature(key, spot, tenant, value)) for key in keys
+        hmac.compare_digest(shown[0], _signature(key, location, tenant, value)) for key in keys
     )
 
 
-def _signature(key: bytes, spot: Spot, tenant: bytes, value: bytes | None) -> bytes:
-    place = f"{spot.partition}/{spot.offset}".encode()
-    parts = (spot.topic.encode(), place, tenant, value)
+def _signature(key: bytes, location: RecordLocation, tenant: bytes, value: bytes | None) -> bytes:
+    place = f"{location.partition}/{location.offset}".encode()
+    parts = (location.topic.encode(), place, tenant, value)
     return hmac.digest(key, b"".join(map(field, parts)), "sha256").hex().encode()

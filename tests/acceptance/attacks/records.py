@@ -62,12 +62,12 @@ def slow_strays(hardened: Hardened) -> None:
     signed_strays(hardened, 0.1)
 
 
-def silent_strays(hardened: Hardened) -> None:
+def silent_strangers(hardened: Hardened) -> None:
     """A registry that says nothing."""
     signed_strays(hardened, None)
 
 
-def silent_strays_beside_a_new_schema(hardened: Hardened) -> None:
+def silent_strangers_beside_a_new_schema(hardened: Hardened) -> None:
     """Ids without an answer, while the victim writes with schemas that are answered at once.
 
     They are registered while the strays wait, one after the other: none of its requests is refused.
@@ -257,8 +257,8 @@ def others_topics(hardened: Hardened) -> None:
 
 
 WORST: Final = (
-    Attack("signed strays and a silent registry", silent_strays),
-    Attack("silent ids beside a new schema of the victim", silent_strays_beside_a_new_schema),
+    Attack("signed strays and a silent registry", silent_strangers),
+    Attack("silent ids beside a new schema of the victim", silent_strangers_beside_a_new_schema),
     Attack("a batch that unpacks to a thousand times its size", gzip_bomb),
     Attack("a batch that Kafka's client never unpacks", zstd_bomb),
     Attack("half a million headers", many_headers),
@@ -267,7 +267,7 @@ MORE: Final = (
     Attack("a gzip batch as large as it can be", large_gzip_bomb),
     Attack("unsigned strays and a silent registry", unsigned_strays),
     Attack("signed strays and a slow registry", slow_strays),
-    Attack("signed strays and long waits", silent_strays, {"REGISTRY_WAIT_MS": "10000"}),
+    Attack("signed strays and long waits", silent_strangers, {"REGISTRY_WAIT_MS": "10000"}),
     Attack("made-up tenants", made_up_tenants),
     Attack("requests in another name", forged_names),
     Attack("names that collide", colliding_names),

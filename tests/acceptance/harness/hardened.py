@@ -31,7 +31,7 @@ from belfry.devstack.ports import free_port
 from belfry.schedules.identity import Homes
 from belfry.wire.claims import signature
 from tests.acceptance.harness.guarded import Guarded, allow, grant, guarded_broker, known
-from tests.acceptance.harness.registry import StrayRegistry
+from tests.acceptance.harness.registry import MisroutedRegistry
 from tests.acceptance.harness.requests import request
 from tests.acceptance.harness.site import Site
 from tests.acceptance.harness.worker import Worker
@@ -83,7 +83,7 @@ class SecureWorker(Worker):
 class Hardened:
     """The running belfry, and the ways in that each tenant has."""
 
-    def __init__(self, site: Site, guarded: Guarded, registry: StrayRegistry) -> None:
+    def __init__(self, site: Site, guarded: Guarded, registry: MisroutedRegistry) -> None:
         self.site = site
         self.guarded = guarded
         self.registry = registry
@@ -213,7 +213,7 @@ def hardened_belfry(home: Path) -> Iterator[Hardened]:
         (home / folder).mkdir()
     with (
         guarded_broker(home / "broker", **strict) as guarded,
-        StrayRegistry() as registry,
+        MisroutedRegistry() as registry,
         Site(guarded.open, "belfry.hardened", home) as site,
     ):
         _certify(home, guarded)

@@ -13,7 +13,7 @@ from typing import Any, Final, Self
 UNKNOWN: Final = b'{"error_code": 40403, "message": "Schema not found"}'
 
 
-class StrayRegistry:
+class MisroutedRegistry:
     """Has an id for each schema that anybody names, and of other ids says that there are none."""
 
     def __init__(self) -> None:

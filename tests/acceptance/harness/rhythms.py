@@ -23,7 +23,7 @@ from tests.acceptance.harness.site import Site, now_ms
 PLAIN: Final = "pulse"
 ENVELOPED: Final = "pulse-enveloped"
 SPREAD: Final = "pulse-spread"
-LOOSE: Final = "pulse-loose"
+LOOSE: Final = "pulse-once-or-more"
 OWN_TOPIC: Final = "pulse-own"
 RATED: Final = "pulse-rated"
 AWAITED: Final = "pulse-awaited"

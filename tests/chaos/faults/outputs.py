@@ -47,7 +47,7 @@ def deleted(scene: Scene) -> str:
 def unauthorised(scene: Scene) -> str:
     """Nobody may write to the topic; then everybody may again."""
     scene.gather()
-    tenant, topic = _tenant(scene, "barred")
+    tenant, topic = _tenant(scene, "blocked")
     scene.site.fired_topics([tenant])
     admin = _admin(scene)
     begins = {worker: scene.log_size(worker) for worker in scene.site.workers}

@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry
 
 from belfry.api.routes.app import create_app
 from belfry.api.workers.view import PartitionView, Readiness, StandbyView, WorkerIdentity
-from belfry.balance.roster import Roster, Seat
+from belfry.balance.assignment_map import AssignedMember, AssignmentMap
 from belfry.engine.tenant_figures import TenantFigures
 from belfry.telemetry.metrics import Metrics
 
@@ -56,8 +56,13 @@ class FakeWorker:
     def readiness(self) -> Readiness:
         return self.state
 
-    def roster(self) -> Roster:
-        return Roster((Seat("worker-1", owns=(0,)), Seat("worker-2", rack="b", stands_by=(0,))))
+    def assignment_map(self) -> AssignmentMap:
+        return AssignmentMap(
+            (
+                AssignedMember("worker-1", owns=(0,)),
+                AssignedMember("worker-2", rack="b", stands_by=(0,)),
+            )
+        )
 
     def standbys(self) -> list[StandbyView]:
         return [StandbyView(3, warm=True, lag_records=2)]

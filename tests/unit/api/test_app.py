@@ -15,7 +15,7 @@ from belfry import __version__
 from belfry.api.routes.app import create_app
 from belfry.api.workers.peers import Peers, PeerUnreachable, Target
 from belfry.api.workers.view import PartitionView, Readiness, WorkerIdentity, WorkerView
-from belfry.balance.roster import Roster, Seat
+from belfry.balance.assignment_map import AssignedMember, AssignmentMap
 from belfry.telemetry.metrics import Metrics
 from tests.unit.api.conftest import FakeWorker
 
@@ -98,8 +98,8 @@ def test_the_cluster_is_all_of_its_workers(
     """The one that is asked comes first; who does not answer is named, and holds nobody up."""
     other = FakeWorker()
     other.identity = WorkerIdentity("worker-2", "belfry", 0, "cluster-a")
-    seats = tuple(Seat(f"worker-{n}", http=f"http://worker-{n}:1") for n in (1, 2, 3))
-    other.roster = worker.roster = lambda: Roster(seats)  # type: ignore[method-assign]
+    entries = tuple(AssignedMember(f"worker-{n}", http=f"http://worker-{n}:1") for n in (1, 2, 3))
+    other.assignment_map = worker.assignment_map = lambda: AssignmentMap(entries)  # type: ignore[method-assign]
     elsewhere = TestClient(create_app(other, Metrics(CollectorRegistry())), "http://127.0.0.1")
     asked = []
 

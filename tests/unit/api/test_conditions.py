@@ -6,7 +6,13 @@ import pytest
 
 from belfry.api.json.queries import expected_version
 from belfry.api.problems import Problem
-from belfry.schedules.identity import etag_of, expected_in, expected_of, generation_of, life_of
+from belfry.schedules.identity import (
+    etag_of,
+    expected_in,
+    expected_of,
+    generation_at,
+    generation_of,
+)
 
 
 @pytest.mark.parametrize(
@@ -35,7 +41,9 @@ def test_what_names_no_version_is_refused(given: str) -> None:
 
 
 def test_an_etag_says_what_expected_version_holds() -> None:
-    lives = [life_of(partition, offset) for partition in (0, 3, 1023) for offset in (0, 1, 10**9)]
+    lives = [
+        generation_at(partition, offset) for partition in (0, 3, 1023) for offset in (0, 1, 10**9)
+    ]
     generations = [generation_of(life) for life in lives]
     assert len(set(generations)) == len(lives)
     for generation in generations:

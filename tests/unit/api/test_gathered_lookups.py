@@ -11,7 +11,7 @@ import pytest
 from belfry.api.routes.lookup import GatheredLookups
 from belfry.api.workers.holdings import NotHeld
 from belfry.store.layout.keys import NAMED_PREFIX, schedule_key
-from belfry.store.lookup import ScheduleStanding
+from belfry.store.lookup import ScheduleStatus
 from tests.unit.store.test_lookup import NOW_MS, Shelf
 
 
@@ -61,7 +61,7 @@ def key(number: int) -> bytes:
 
 
 def test_what_is_asked_for_together_is_read_together(looks: GatheredLookups, reads: Reads) -> None:
-    async def ask() -> list[ScheduleStanding | None]:
+    async def ask() -> list[ScheduleStatus | None]:
         return await asyncio.gather(*(looks.standing(0, key(number)) for number in (2, 0, 7, 1)))
 
     found = asyncio.run(ask())
@@ -81,32 +81,32 @@ def test_later_ones_are_read_later(looks: GatheredLookups, reads: Reads) -> None
 def test_a_partition_that_is_not_held_fails_for_those_who_asked_for_it(
     looks: GatheredLookups,
 ) -> None:
-    async def ask() -> list[ScheduleStanding | BaseException | None]:
+    async def ask() -> list[ScheduleStatus | BaseException | None]:
         asked = (looks.standing(partition, key(0)) for partition in (1, 0, 1))
         return await asyncio.gather(*asked, return_exceptions=True)
 
     first, found, last = asyncio.run(ask())
     assert isinstance(first, NotHeld)
     assert isinstance(last, NotHeld)
-    assert isinstance(found, ScheduleStanding)
+    assert isinstance(found, ScheduleStatus)
 
 
 def test_one_that_cannot_be_read_fails_alone(looks: GatheredLookups, reads: Reads) -> None:
     row = reads.rows.get_many([NAMED_PREFIX + key(1)])[0]
     reads.shelf.rows.write({NAMED_PREFIX + key(1): (row or b"")[:3]})
 
-    async def ask() -> list[ScheduleStanding | BaseException | None]:
+    async def ask() -> list[ScheduleStatus | BaseException | None]:
         asked = (looks.standing(0, key(number)) for number in range(3))
         return await asyncio.gather(*asked, return_exceptions=True)
 
     first, unreadable, last = asyncio.run(ask())
-    assert isinstance(first, ScheduleStanding)
+    assert isinstance(first, ScheduleStatus)
     assert isinstance(unreadable, Exception)
-    assert isinstance(last, ScheduleStanding)
+    assert isinstance(last, ScheduleStatus)
 
 
 def test_who_has_gone_is_not_told_and_the_others_are(looks: GatheredLookups) -> None:
-    async def ask() -> ScheduleStanding | None:
+    async def ask() -> ScheduleStatus | None:
         gone = asyncio.ensure_future(looks.standing(0, key(0)))
         stays = asyncio.ensure_future(looks.standing(0, key(1)))
         await asyncio.sleep(0)

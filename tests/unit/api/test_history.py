@@ -20,8 +20,8 @@ from belfry.api.json.cursors import write_cursor
 from belfry.api.routes.app import create_app
 from belfry.api.routes.history import _merged
 from belfry.api.workers.parts import ApiDependencies, Open
-from belfry.history import book as shelf
-from belfry.history.book import Book, HistoryEntry
+from belfry.history import history_store as shelf
+from belfry.history.history_store import HistoryEntry, HistoryStore
 from belfry.history.layout import DAY_MS, HOUR_MS
 from belfry.schedules.identity import partition_of
 from belfry.schedules.outcomes import Outcome
@@ -59,7 +59,7 @@ class Histories:
 
     def __init__(self) -> None:
         self.rows = Counting()
-        self.book: Book | None = Book(self.rows)
+        self.store: HistoryStore | None = HistoryStore(self.rows)
         self.followed = frozenset({0, 1})
         self.home = partition_of(schedule_key("t", "a"), self.partitions)
 
@@ -76,11 +76,11 @@ class Histories:
 
     def keep(self, partition: int, *events: LifecycleEvent) -> None:
         """Events in a partition; offsets go on by themselves."""
-        assert self.book is not None
-        begin = self.book.position(partition) or 0
+        assert self.store is not None
+        begin = self.store.position(partition) or 0
         bodies = [encode_lifecycle(event) for event in events]
         notes = [HistoryEntry(begin + n, headline(body), body) for n, body in enumerate(bodies)]
-        self.book.add(partition, notes, begin + len(notes))
+        self.store.add(partition, notes, begin + len(notes))
 
 
 def _event(
@@ -294,14 +294,14 @@ def test_statistics_of_a_partition_that_goes_meanwhile_are_not_told(
     client: TestClient, kept: Histories, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("belfry.api.workers.scatter_gather.TIMEOUT_S", 0.0)
-    assert kept.book is not None
-    statistics = kept.book.statistics
+    assert kept.store is not None
+    statistics = kept.store.statistics
 
     def going(*given: Any) -> Any:
         kept.followed = frozenset({0})
         return statistics(*given)
 
-    monkeypatch.setattr(kept.book, "statistics", going)
+    monkeypatch.setattr(kept.store, "statistics", going)
     answer = client.get(SUMS)
     assert (answer.status_code, answer.json()["code"]) == (503, "moving")
     assert answer.headers["retry-after"] == "1"

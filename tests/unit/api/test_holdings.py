@@ -8,21 +8,21 @@ import pytest
 
 from belfry.api.workers.holdings import Holdings
 from belfry.tenants.directory import Tenants
-from belfry.tenants.effective import Delivery, Level, Terms
+from belfry.tenants.effective import Delivery, EffectivePolicy, Level
 from belfry.tenants.policy import TenantPolicy
 
 
 @pytest.mark.parametrize("by_default", list(Level))
 def test_the_level_of_a_tenant_is_known_before_the_tenant_is_met(by_default: Level) -> None:
     tenants = Tenants("fired.", Delivery.PAYLOAD, by_default)
-    terms = Terms(TenantPolicy("shop", lifecycle="ALL"))
-    tenants.terms_of = {"shop": terms}.get
+    effective = EffectivePolicy(TenantPolicy("shop", lifecycle="ALL"))
+    tenants.effective_of = {"shop": effective}.get
     nobody: Any = None
     holdings = Holdings(nobody, tenants, 4)
     assert holdings.level("shop") is Level.ALL
     assert holdings.level("other") is by_default
     assert tenants.known(b"shop") is None
-    tenants.follow(terms)
+    tenants.follow(effective)
     assert holdings.level("shop") is Level.ALL
-    tenants.follow(Terms(TenantPolicy("shop", lifecycle="OUTCOMES")))
+    tenants.follow(EffectivePolicy(TenantPolicy("shop", lifecycle="OUTCOMES")))
     assert holdings.level("shop") is Level.OUTCOMES

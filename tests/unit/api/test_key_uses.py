@@ -19,7 +19,7 @@ from belfry.api.auth.keys import ApiKeys, digest
 from belfry.api.routes.app import create_app
 from belfry.api.workers.parts import ApiDependencies
 from belfry.api.workers.peers import PeerUnreachable, Target
-from belfry.balance.roster import Roster, Seat
+from belfry.balance.assignment_map import AssignedMember, AssignmentMap
 from belfry.cli.api_key import key_text
 from belfry.cli.check import Status
 from belfry.cli.doctor import keys_checks
@@ -141,8 +141,12 @@ def test_all_workers_are_asked_and_those_that_are_silent_named(
     later = {**mine, "uses": 40, "last_used_at": "2027-01-15T08:00:09.000Z"}
     later["last_used_from"] = "192.0.2.77"
     told = {"workers": 1, "counted_since": "2027-01-15T00:00:00.000Z", "silent": []}
-    seats = [Seat("worker-1"), Seat("two", http="http://two"), Seat("three", http="http://three")]
-    monkeypatch.setattr(site.view, "roster", lambda: Roster(tuple(seats)))
+    entries = [
+        AssignedMember("worker-1"),
+        AssignedMember("two", http="http://two"),
+        AssignedMember("three", http="http://three"),
+    ]
+    monkeypatch.setattr(site.view, "assignment_map", lambda: AssignmentMap(tuple(entries)))
 
     async def ask(url: str, target: Target, _principal: Principal, _headers: Any) -> Response:
         if url == "http://three":

@@ -10,7 +10,7 @@ from belfry.api.json.shapes import moment
 from belfry.api.workers.waiting import OVERDUE_MS, waiting
 from belfry.store.layout.records import BEHIND_LOCK, IN_BACKLOG, IN_CATCH_UP, IN_PAUSED, IN_TIMELINE
 from belfry.store.lookup import standing_of
-from belfry.tenants.effective import Tenant, Terms
+from belfry.tenants.effective import EffectivePolicy, Tenant
 from belfry.tenants.policy import TenantPolicy
 from belfry.tenants.waits import Wait, why, why_not_firing
 from tests.unit.store.test_due_lookup import DueShelf
@@ -19,7 +19,7 @@ from tests.unit.store.test_lookup import NOW_MS
 
 def treated(held: str = "", **policy: Any) -> Tenant:
     """A tenant that is blocked for a reason, or (empty) not."""
-    return Tenant("t", "fired.t", Terms(TenantPolicy("t", **policy)), held=held)
+    return Tenant("t", "fired.t", EffectivePolicy(TenantPolicy("t", **policy)), held=held)
 
 
 FREE, BLOCKED, PAUSED = treated(), treated("its topic is missing"), treated(paused=True)

@@ -7,9 +7,9 @@ import pytest
 from belfry.canary.asking import Asking, accepted_in
 from belfry.canary.slots import (
     HOUR_MS,
+    CanarySlots,
     HourRow,
     Probe,
-    SlotBook,
     decode_row,
     encode_row,
     probe_in,
@@ -71,7 +71,7 @@ def test_rows_of_two_owners_are_one_in_any_order() -> None:
     former = HourRow(0, 9, TEN_S, 4, asked=0b0111, registered=0b0011, fired=0b0001)
     later = HourRow(0, 9, TEN_S, 4, asked=0b1100, registered=0b1000, fired=0b0110)
     for rows in ([former, later], [later, former, former]):
-        book = SlotBook(rows)
+        book = CanarySlots(rows)
         (joined,) = book.rows.values()
         assert (joined.asked, joined.registered, joined.fired) == (0b1111, 0b1011, 0b0111)
         assert book.last_asked(0, TEN_S) == 9 * 360 + 3

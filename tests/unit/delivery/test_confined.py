@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from belfry.delivery import apart, confined
-from belfry.delivery.apart import PostingApart
+from belfry.delivery import confined, separate_sender
 from belfry.delivery.references import NOWHERE
+from belfry.delivery.separate_sender import SeparateSender
 from belfry.delivery.setup import BadWebhookSettings, means_of
 from belfry.host.clock import SystemClock
 from belfry.settings import Settings
@@ -56,7 +56,7 @@ def test_a_child_of_the_same_user_cannot_read_its_parent() -> None:
 def test_nothing_is_imported_from_the_working_directory(tmp_path: Path) -> None:
     (tmp_path / "belfry").mkdir()
     (tmp_path / "belfry" / "__init__.py").write_text("raise SystemExit('from here')")
-    command = confined.command("belfry.delivery.poster")
+    command = confined.command("belfry.delivery.sender_process")
     environment = {"PYTHONPATH": ":".join(path for path in sys.path if path)}
     done = subprocess.run(
         command, cwd=tmp_path, env=environment, input=b"", capture_output=True, check=False
@@ -86,19 +86,19 @@ def test_the_own_user_needs_no_right() -> None:
 
 def test_it_runs_as_the_user_that_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     # Another user may not be able to run the tests' Python.
-    monkeypatch.setattr(apart, "command", lambda _: ["/bin/sleep", "60"])
+    monkeypatch.setattr(separate_sender, "command", lambda _: ["/bin/sleep", "60"])
     settings = Settings(webhook_user=SOMEBODY)
     if os.geteuid() != 0:
         with pytest.raises(confined.BadUser, match="as root"):
-            PostingApart(settings, NOWHERE, lambda *_: None)
+            SeparateSender(settings, NOWHERE, lambda *_: None)
         return
-    posting = PostingApart(settings, NOWHERE, lambda *_: None)
-    posting._open()
+    sender = SeparateSender(settings, NOWHERE, lambda *_: None)
+    sender._open()
     try:
-        status = Path(f"/proc/{posting._child.pid}/status").read_text()
+        status = Path(f"/proc/{sender._child.pid}/status").read_text()
         uid = str(pwd.getpwnam(SOMEBODY).pw_uid)
         assert status.split("Uid:")[1].split()[:4] == [uid] * 4
         assert not status.split("Groups:")[1].split("\n")[0].strip()
     finally:
-        posting._child.kill()
-        posting._child.communicate()
+        sender._child.kill()
+        sender._child.communicate()

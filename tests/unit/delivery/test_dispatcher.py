@@ -9,7 +9,7 @@ import pytest
 from belfry.client.decoding import Decoder
 from belfry.delivery import dispatcher
 from belfry.delivery.dispatcher import Dispatcher
-from belfry.delivery.posting import Ticket
+from belfry.delivery.http_sender import WorkId
 from belfry.delivery.progress import DeliveryPosition
 from belfry.delivery.work import Places, Work, metered
 from belfry.schedules.targets import HttpTarget
@@ -25,13 +25,13 @@ VALUE = framing.single_object("FiredEvent") + encode_fired(EVENT)
 GOOD = encode_state(DeliveryState((HttpTarget("http://one.example.com/"),)))
 
 
-class FakePoster:
+class FakeSender:
     """Keeps what it is handed."""
 
     def __init__(self) -> None:
-        self.handed: list[tuple[Ticket, Work]] = []
+        self.handed: list[tuple[WorkId, Work]] = []
 
-    def hand_in(self, pieces: list[tuple[Ticket, Work]]) -> None:
+    def hand_in(self, pieces: list[tuple[WorkId, Work]]) -> None:
         self.handed += pieces
 
 
@@ -70,10 +70,10 @@ def test_a_record_that_is_no_delivery_is_put_aside_and_the_next_is_posted(
         return [[(HEADER, message.state)] for message in messages]
 
     monkeypatch.setattr(dispatcher, "headers_of", headers_of)
-    poster: Any = FakePoster()
+    sender: Any = FakeSender()
     places = Places("s", "l", "undelivered", b"", b"")
     decoder = Decoder("FiredEvent", only=True)
-    found = Dispatcher(Settings(), places, lambda _finished: poster, decoder)
+    found = Dispatcher(Settings(), places, lambda _finished: sender, decoder)
     found._progress = {0: DeliveryPosition(0, "")}
     messages: Any = [FakeMessage(0, bad), FakeMessage(1, GOOD)]
     found._take(messages)
@@ -83,7 +83,7 @@ def test_a_record_that_is_no_delivery_is_put_aside_and_the_next_is_posted(
     assert (HEADER, bad) in letter.headers
     assert dict(letter.headers)["belfry-error-code"] == b"not_a_delivery"
     assert found._progress[0].done_with(0)
-    assert [ticket.offset for ticket, _ in poster.handed] == [1]
+    assert [work_id.offset for work_id, _ in sender.handed] == [1]
 
 
 def test_what_was_delivered_is_metered_where_usage_is_counted() -> None:

@@ -11,8 +11,8 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 
 from belfry.delivery.answers import Answer, End
+from belfry.delivery.http_sender import WorkId
 from belfry.delivery.kinds.kafka import KafkaSender, answer_to, headers_of
-from belfry.delivery.posting import Ticket
 from belfry.delivery.work import Work
 from belfry.schedules.target_kinds import list_problem
 from belfry.schedules.target_kinds.kafka import KAFKA
@@ -52,8 +52,8 @@ def test_each_error_has_one_meaning(code: int, end: End, name: str, words: str) 
 )
 def test_a_reserved_topic_is_refused_though_it_is_listed(topic: str) -> None:
     answers: list[Answer] = []
-    sender = KafkaSender(Settings(), lambda _ticket, _work, answer: answers.append(answer))
-    sender._send(Ticket(0, 0, 0), work_to(f"kafka:{topic}", f"kafka:{topic}"))
+    sender = KafkaSender(Settings(), lambda _work_id, _work, answer: answers.append(answer))
+    sender._send(WorkId(0, 0, 0), work_to(f"kafka:{topic}", f"kafka:{topic}"))
     assert [(each.end, each.code) for each in answers] == [(End.FINAL, "target_not_allowed")]
     assert KAFKA.refused(f"kafka:{topic}", lambda name: f"reserved {name}") == f"reserved {topic}"
 
@@ -73,10 +73,10 @@ class NoTopics:
 def test_a_topic_that_is_missing_is_never_written_to() -> None:
     """Producers would have it made, where brokers make topics on demand."""
     answers, produced = list[Answer](), list[Any]()
-    sender = KafkaSender(Settings(), lambda _ticket, _work, answer: answers.append(answer))
+    sender = KafkaSender(Settings(), lambda _work_id, _work, answer: answers.append(answer))
     sender._admin = NoTopics()
     sender._producer = SimpleNamespace(produce=lambda *given, **_: produced.append(given))
-    sender._send(Ticket(0, 0, 0), work_to(URL, URL))
+    sender._send(WorkId(0, 0, 0), work_to(URL, URL))
     assert [(each.end, each.code) for each in answers] == [(End.FINAL, "topic_missing")]
     assert not produced
 
@@ -84,8 +84,8 @@ def test_a_topic_that_is_missing_is_never_written_to() -> None:
 @pytest.mark.parametrize("hosts", [(), ("payments.audit",), ("kafka:payments",), ("*",)])
 def test_nothing_but_the_very_entry_allows_a_topic(hosts: tuple[str, ...]) -> None:
     answers: list[Answer] = []
-    sender = KafkaSender(Settings(), lambda _ticket, _work, answer: answers.append(answer))
-    sender._send(Ticket(0, 0, 0), work_to(URL, *hosts))
+    sender = KafkaSender(Settings(), lambda _work_id, _work, answer: answers.append(answer))
+    sender._send(WorkId(0, 0, 0), work_to(URL, *hosts))
     assert [each.code for each in answers] == ["target_not_allowed"]
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from belfry.delivery.posts import NoSecret, Secrets, post_of
+from belfry.delivery.http_requests import NoSecret, Secrets, post_of
 from belfry.delivery.references import UNSIGNED, References
 from belfry.delivery.work import Work
 from belfry.policies.secrets import SecretPlaces
@@ -113,8 +113,8 @@ def test_a_delivery_takes_along_what_its_policy_allows_of_what_it_names() -> Non
     policy = TenantPolicy("shop", allowed_hosts=HOSTS, secret_refs=(REF, "file:shop/unused"))
     (first,) = first_states([TARGET], policy, tell=False)
     assert decode_state(first).refs == (REF,)
-    (barred,) = first_states([TARGET], replace(policy, secret_refs=()), tell=False)
-    assert decode_state(barred).refs == ()
+    (blocked,) = first_states([TARGET], replace(policy, secret_refs=()), tell=False)
+    assert decode_state(blocked).refs == ()
 
 
 def test_a_delivery_without_references_is_written_as_ever() -> None:

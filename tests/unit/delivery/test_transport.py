@@ -12,7 +12,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 
 from belfry.delivery.addresses import networks
 from belfry.delivery.answers import Answer, End
-from belfry.delivery.posts import Post
+from belfry.delivery.http_requests import Post
 from belfry.delivery.transport import HttpTransport
 from belfry.host.clock import SystemClock
 from tests.acceptance.harness.receiver import Receiver

@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 
 from belfry.engine.effects import Effects
 from belfry.engine.partition import PartitionEngine
-from belfry.engine.reports import Place
+from belfry.engine.reports import SourcePartition
 from belfry.schedules.identity import Homes
 from belfry.store.buckets import differing
 from belfry.store.layout import keys
@@ -146,7 +146,7 @@ class Driver:
         metering_ms: int = 0,
     ) -> None:
         self.metering_ms = metering_ms
-        self.place = Place(TOPIC, partition, Homes(partitions))
+        self.place = SourcePartition(TOPIC, partition, Homes(partitions))
         self.tenants = Tenants(FIRED, delivery, level)
         self.source: list[SourceRecord] = []
         self.changelog: list[tuple[bytes, bytes | None]] = []
@@ -166,10 +166,10 @@ class Driver:
         self.counted = counted(self.engine)
         return self.engine
 
-    def treat(self, tenant: str = "demo", **changes: Any) -> None:
+    def apply(self, tenant: str = "demo", **changes: Any) -> None:
         """Let a tenant's policy change."""
-        terms = self.tenants.of(tenant).terms
-        self.tenants.follow(terms._replace(policy=replace(terms.policy, **changes)))
+        effective = self.tenants.of(tenant).effective
+        self.tenants.follow(effective._replace(policy=replace(effective.policy, **changes)))
 
     def note(self, tenant: str = "demo", **found: Any) -> None:
         """Note what a shell finds out about a tenant."""

@@ -16,7 +16,7 @@ from belfry.schedules.instants import parse_instant
 from belfry.schedules.outcomes import Outcome
 from belfry.store.layout.pending import Pending, decode_pending
 from belfry.store.layout.records import PENDING
-from belfry.tenants.effective import Terms
+from belfry.tenants.effective import EffectivePolicy
 from belfry.tenants.policy import TenantPolicy
 from belfry.wire.batch import SourceBatch
 from belfry.wire.record import Origin, origin_headers
@@ -84,7 +84,7 @@ def test_a_window_that_ended_meanwhile_had_occurrences(
 
 def test_what_lies_further_back_than_its_tenant_looks_is_told_of() -> None:
     driver = Driver()
-    driver.tenants.follow(Terms(TenantPolicy("demo", look_back_ms=HOUR)))
+    driver.tenants.follow(EffectivePolicy(TenantPolicy("demo", look_back_ms=HOUR)))
     driver.ask(**EVERY, misfire="FIRE_ALL")
     driver.step(T0 + 5 * HOUR)
     told = driver.step(T0 + 5 * HOUR, take=0).effects.lifecycle
@@ -192,7 +192,7 @@ def test_the_newest_append_time_of_a_batch() -> None:
 
 def isolated(**policy: Any) -> Driver:
     driver = Driver()
-    driver.tenants.follow(Terms(TenantPolicy("demo", **policy)))
+    driver.tenants.follow(EffectivePolicy(TenantPolicy("demo", **policy)))
     return driver
 
 
@@ -221,7 +221,7 @@ def test_a_tenant_apart_fires_up_to_now_and_not_to_the_watermark(policy: dict[st
 
 def test_a_released_backlog_fires_up_to_now_whoever_else_is_due() -> None:
     driver = Driver()
-    driver.tenants.follow(Terms(TenantPolicy("apart", priority=-1)))
+    driver.tenants.follow(EffectivePolicy(TenantPolicy("apart", priority=-1)))
     driver.tenants.hold("demo", "its topic is missing")
     driver.ask(schedule_id="late", at=T0 + 500)
     driver.step(T0)
@@ -240,7 +240,7 @@ def test_what_follows_an_occurrence_waits_for_its_instant() -> None:
     driver.ask(tenant="other", schedule_id="o", at=T0 + 500)
     driver.step(T0)
     assert driver.run(T0 + 500) == ["o"]
-    driver.tenants.follow(Terms(TenantPolicy("demo", priority=-1)))
+    driver.tenants.follow(EffectivePolicy(TenantPolicy("demo", priority=-1)))
     driver.ask(kind="EVERY", interval_ms=100)
     driver.step(T0 + 90)
     for now_ms in range(T0 + 100, T0 + 700, 25):

@@ -11,7 +11,7 @@ from belfry.engine import aside
 from belfry.engine.aside import Need
 from belfry.engine.claims import STRANGER, stranger_of
 from belfry.engine.partition import PartitionEngine
-from belfry.engine.reports import Place
+from belfry.engine.reports import SourcePartition
 from belfry.schedules.identity import Homes
 from belfry.schedules.rejections import Rejection
 from belfry.store.layout.aside import (
@@ -24,7 +24,7 @@ from belfry.store.layout.aside import (
 )
 from belfry.store.ordered_map import MemoryMap
 from belfry.store.schedules import ScheduleStore
-from belfry.tenants.effective import Level, Signing, Terms
+from belfry.tenants.effective import EffectivePolicy, Level, Signing
 from belfry.tenants.policy import TenantPolicy
 from belfry.wire import catalogue, framing
 from belfry.wire.claims import signature
@@ -43,7 +43,7 @@ def two_tenants() -> Driver:
     driver.tenants.signing = Signing(everybody=True)
     for name in ("slow", "demo"):
         policy = TenantPolicy(name, lifecycle="ALL", signing_secret_ref="env:X")
-        driver.tenants.follow(Terms(policy, secrets=(name.encode(),)))
+        driver.tenants.follow(EffectivePolicy(policy, secrets=(name.encode(),)))
     return driver
 
 
@@ -264,7 +264,7 @@ def test_a_partition_that_only_forwards_sends_what_it_cannot_read_on_in_order() 
     """It has no state to set anything aside in, and makes nobody wait."""
     home = Driver(level=Level.ALL)
     driver = Driver(level=Level.ALL)
-    place = Place("belfry.schedules", 3, Homes(1))
+    place = SourcePartition("belfry.schedules", 3, Homes(1))
     store = ScheduleStore(MemoryMap())
     driver.engine = PartitionEngine(place, store, driver.engine._reader, driver.tenants)
     driver.engine.begin_at(0)

@@ -9,7 +9,7 @@ import pytest
 from belfry.schedules.outcomes import Outcome
 from belfry.store.layout.pending import MOST_NUMBER, decode_pending, encode_pending
 from belfry.store.layout.records import ENDED_COMPLETED, decode_marker
-from belfry.tenants.effective import Terms
+from belfry.tenants.effective import EffectivePolicy
 from belfry.tenants.policy import BOUNDS, TenantPolicy, problems
 from tests.unit.engine.driver import T0, Driver
 
@@ -78,7 +78,7 @@ def test_the_extremes_of_a_rate_fire(rate: float) -> None:
     policy = TenantPolicy("demo", max_fires_per_second=rate, max_requests_per_second=rate)
     assert problems(policy) == []
     driver = Driver()
-    driver.tenants.follow(Terms(policy))
+    driver.tenants.follow(EffectivePolicy(policy))
     for number in range(3):
         driver.ask(schedule_id=f"s{number}", at=T0 + 5)
         driver.step(T0 + number)

@@ -9,12 +9,12 @@ from struct import pack
 import pytest
 
 from belfry.engine.effects import Effects
-from belfry.engine.handing_over import Inlet, hand_over
-from belfry.engine.reports import Place
+from belfry.engine.forward import TenantInput, forward_requests
+from belfry.engine.reports import SourcePartition
 from belfry.schedules.identity import Homes
 from belfry.tenants.canary import CANARY
 from belfry.tenants.deliveries import RETRIES
-from belfry.tenants.effective import Level, Signing, Terms
+from belfry.tenants.effective import EffectivePolicy, Level, Signing
 from belfry.tenants.policy import TenantPolicy
 from belfry.wire.claims import signature
 from belfry.wire.record import Headers
@@ -28,7 +28,7 @@ def signing(driver: Driver, *secrets: bytes) -> Driver:
     """Let tenant `demo` sign by its policy."""
     policy = TenantPolicy("demo", lifecycle="ALL", signing_secret_ref="env:X")
     driver.tenants.signing = Signing(everybody=False, requests=(WORKERS,))
-    driver.tenants.follow(Terms(policy, secrets=secrets))
+    driver.tenants.follow(EffectivePolicy(policy, secrets=secrets))
     return driver
 
 
@@ -108,7 +108,7 @@ def test_what_is_not_signed_is_refused_even_if_it_is_plain() -> None:
     driver.ask(at=T0 + HOUR, schedule_id="before")
     driver.step(T0)
     policy = TenantPolicy("demo", signing_secret_ref="env:X")
-    driver.tenants.follow(Terms(policy, secrets=(SECRET,)))
+    driver.tenants.follow(EffectivePolicy(policy, secrets=(SECRET,)))
     driver.ask(at=T0 + HOUR)
     driver.send(None, b"demo/a")
     assert driver.step(T0).codes == ["unsigned", "unsigned"]
@@ -172,10 +172,14 @@ def test_a_signed_stray_is_believed_at_its_home() -> None:
 
 @pytest.mark.parametrize("secret", [SECRET, WORKERS])
 def test_what_is_handed_over_is_signed_by_the_worker(secret: bytes) -> None:
-    inlet = Inlet(Place("belfry.schedules.demo", 0, Homes(1)), "demo", secret)
+    tenant_input = TenantInput(
+        SourcePartition("belfry.schedules.demo", 0, Homes(1)), "demo", secret
+    )
     value = request(tenant="yours", at=T0 + HOUR)
     forged: Headers = [("belfry-signature", b"x")]
-    (handed,) = hand_over([(7, T0, None, value, forged)], inlet, T0, Effects()).rerouted
+    (handed,) = forward_requests(
+        [(7, T0, None, value, forged)], tenant_input, T0, Effects()
+    ).rerouted
     driver = signing(Driver(), SECRET)
     driver.send(handed.value, handed.key, handed.headers, timestamp_ms=T0 + 1)
     assert driver.step(T0 + 1).outcomes == ["ACCEPTED"]

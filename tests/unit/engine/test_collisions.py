@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from belfry.schedules.rejections import Rejection
-from belfry.tenants.effective import Level, Signing, Terms
+from belfry.tenants.effective import EffectivePolicy, Level, Signing
 from belfry.tenants.policy import TenantPolicy
 from tests.unit.engine.driver import FIRED, HOUR, T0, Driver
 
@@ -17,9 +17,9 @@ def test_a_refused_request_locks_nobody_out(claims: str) -> None:
     """One tenant is known, the other name is a stranger's, who comes first and is refused."""
     driver = Driver()
     driver.tenants.signing = Signing(everybody=claims == "signed")
-    known = {"pay.eu": Terms(TenantPolicy("pay.eu", lifecycle="ALL"))}
-    driver.tenants.terms_of = lambda name: known.get(
-        name, driver.tenants.defaults(name)._replace(refused=UNKNOWN, barred="unknown")
+    known = {"pay.eu": EffectivePolicy(TenantPolicy("pay.eu", lifecycle="ALL"))}
+    driver.tenants.effective_of = lambda name: known.get(
+        name, driver.tenants.defaults(name)._replace(refused=UNKNOWN, blocked="unknown")
     )
     driver.ask(tenant="pay_eu", schedule_id="forged", at=T0 + HOUR)
     assert driver.step(T0).codes == ["unsigned" if claims == "signed" else "unknown_tenant"]
@@ -34,7 +34,9 @@ def test_who_may_not_ask_at_all_is_told_that_and_no_other_tenants_name(
 ) -> None:
     driver = Driver()
     driver.tenants.note_topics([FIRED + "pay.eu"])
-    driver.tenants.terms_of = lambda name: driver.tenants.defaults(name)._replace(refused=refused)
+    driver.tenants.effective_of = lambda name: driver.tenants.defaults(name)._replace(
+        refused=refused
+    )
     driver.ask(tenant="pay_eu", at=T0 + HOUR)
     code = "tenant_collides" if refused is None else "unknown_tenant"
     assert driver.step(T0).codes == [code]

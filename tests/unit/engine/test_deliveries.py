@@ -9,7 +9,7 @@ import pytest
 
 from belfry.schedules.targets import HttpTarget
 from belfry.tenants.deliveries import HEADER, DeliveryState, decode_state
-from belfry.tenants.effective import Terms
+from belfry.tenants.effective import EffectivePolicy
 from belfry.tenants.policy import TenantPolicy
 from belfry.wire.fired import decode_fired
 from tests.unit.engine.driver import HOUR, T0, Driver, Step
@@ -38,7 +38,7 @@ def hooked(**policy: Any) -> Driver:
     driver = Driver()
     targets = (HttpTarget("https://policy.example.com/"),)
     given = TenantPolicy("demo", **{"http_targets": targets, **policy})
-    driver.tenants.follow(Terms(given))
+    driver.tenants.follow(EffectivePolicy(given))
     return driver
 
 
@@ -170,6 +170,6 @@ def test_a_cloudevent_is_delivered_as_one() -> None:
 def test_no_effect_of_a_plain_tenant_is_changed() -> None:
     driver = hooked()
     tenant = driver.tenants.of("demo")
-    driver.tenants.follow(Terms(replace(tenant.terms.policy, http_targets=())))
-    assert not driver.tenants.of("demo").dressed
+    driver.tenants.follow(EffectivePolicy(replace(tenant.effective.policy, http_targets=())))
+    assert not driver.tenants.of("demo").enveloped
     assert fired(driver).effects.deliveries == []

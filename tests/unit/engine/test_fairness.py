@@ -9,7 +9,7 @@ from belfry.firing.hot_tenants import HOT_FROM
 from belfry.store.ordered_map import MemoryMap
 from belfry.store.replay import Replay
 from belfry.store.schedules import ScheduleStore
-from belfry.tenants.effective import Level, Terms
+from belfry.tenants.effective import EffectivePolicy, Level
 from belfry.tenants.policy import TenantPolicy
 from tests.unit.engine.driver import T0, Driver, Watched
 
@@ -93,7 +93,7 @@ def test_a_crowd_that_is_cancelled_leaves_nothing() -> None:
 def test_the_larger_priority_goes_first() -> None:
     driver = Driver(level=Level.FAILURES)
     for name, priority in (("low", -2), ("middle", -1)):
-        driver.tenants.follow(Terms(TenantPolicy(name, priority=priority)))
+        driver.tenants.follow(EffectivePolicy(TenantPolicy(name, priority=priority)))
         for number in range(10):
             driver.ask(tenant=name, schedule_id=f"{name}{number}", at=T0 + 5)
     driver.ask(tenant="plain", schedule_id="plain", at=T0 + 6)
@@ -108,7 +108,7 @@ def test_the_larger_priority_goes_first() -> None:
 
 def test_a_tenant_fires_at_its_rate() -> None:
     driver = Driver(level=Level.FAILURES)
-    driver.tenants.follow(Terms(TenantPolicy("slow", max_fires_per_second=10.0)))
+    driver.tenants.follow(EffectivePolicy(TenantPolicy("slow", max_fires_per_second=10.0)))
     for number in range(30):
         driver.ask(tenant="slow", schedule_id=f"s{number}", at=T0 + 1_000)
     driver.ask(tenant="quick", schedule_id="q", at=T0 + 1_000)
@@ -131,10 +131,10 @@ def test_a_rate_counts_events_that_waited_before_the_policy() -> None:
     for number in range(20):
         driver.ask(tenant="slow", schedule_id=f"s{number}", at=T0 + 1_000)
     driver.step(T0)
-    driver.tenants.follow(Terms(TenantPolicy("slow", max_fires_per_second=10.0)))
+    driver.tenants.follow(EffectivePolicy(TenantPolicy("slow", max_fires_per_second=10.0)))
     assert len(driver.run(T0 + 1_000)) <= 2
     assert len(driver.run(T0 + 1_500)) <= 6
-    driver.tenants.follow(Terms(TenantPolicy("slow")))
+    driver.tenants.follow(EffectivePolicy(TenantPolicy("slow")))
     driver.run(T0 + 1_501)
     assert driver.engine.pending == 0
 
@@ -142,7 +142,7 @@ def test_a_rate_counts_events_that_waited_before_the_policy() -> None:
 def test_what_recurs_in_a_queued_tenants_group_misses_nothing() -> None:
     """Each occurrence is put back amid rows that are due later, and still comes first."""
     driver = Driver(level=Level.FAILURES)
-    driver.tenants.follow(Terms(TenantPolicy("slow", max_fires_per_second=10_000.0)))
+    driver.tenants.follow(EffectivePolicy(TenantPolicy("slow", max_fires_per_second=10_000.0)))
     driver.ask(
         tenant="slow", schedule_id="r", kind="EVERY", interval_ms=100, start_at=T0 + 100,
         group="g", max_fires=5,
@@ -157,7 +157,7 @@ def test_what_recurs_in_a_queued_tenants_group_misses_nothing() -> None:
 
 def test_a_late_step_keeps_that_order() -> None:
     driver = Driver(level=Level.FAILURES)
-    driver.tenants.follow(Terms(TenantPolicy("slow", max_fires_per_second=10_000.0)))
+    driver.tenants.follow(EffectivePolicy(TenantPolicy("slow", max_fires_per_second=10_000.0)))
     driver.ask(
         tenant="slow", schedule_id="r", kind="EVERY", interval_ms=100, start_at=T0 + 100,
         group="g", max_fires=5,
@@ -171,7 +171,7 @@ def test_a_late_step_keeps_that_order() -> None:
 def test_a_step_that_fires_all_that_is_due_of_a_queued_tenant_leaves_nothing_due() -> None:
     """A loop that asks when to come back is not told of an instant that is over."""
     driver = Driver(level=Level.FAILURES)
-    driver.tenants.follow(Terms(TenantPolicy("slow", max_fires_per_second=10_000.0)))
+    driver.tenants.follow(EffectivePolicy(TenantPolicy("slow", max_fires_per_second=10_000.0)))
     driver.ask(tenant="slow", schedule_id="s0", at=T0 + 1)
     # The only one that waits in the timeline.
     driver.ask(tenant="quick", schedule_id="q", at=T0 + 900)

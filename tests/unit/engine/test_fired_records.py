@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from belfry.schedules.identity import fire_id, life_of
+from belfry.schedules.identity import fire_id, generation_at
 from belfry.schedules.jitter import jitter_ms
 from belfry.tenants.effective import Delivery, Level
 from belfry.wire.fired import FiredEvent, decode_fired
@@ -58,7 +58,7 @@ def test_the_key_is_the_schedules_else_the_group_else_the_id(
 
 def test_belfrys_headers_say_which_fire_it_is() -> None:
     assert fired().headers == [
-        ("belfry-fire-id", fire_id(b"demo/a", life_of(0, 0), 1, T0 + 5)),
+        ("belfry-fire-id", fire_id(b"demo/a", generation_at(0, 0), 1, T0 + 5)),
         ("belfry-schedule-id", b"a"),
         ("belfry-scheduled-at", b"2027-01-15T08:00:00.005Z"),
         ("belfry-occurrence", b"0"),

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from belfry.firing.rates import PER_SECOND, SAVED_MS
-from belfry.tenants.effective import Terms
+from belfry.tenants.effective import EffectivePolicy
 from belfry.tenants.policy import TenantPolicy
 from tests.unit.engine.driver import HOUR, T0, Driver, Step
 
@@ -22,7 +22,7 @@ def scheduled_at(steps: list[Step]) -> list[bytes | None]:
 def back_after(hours: int, *asked: dict[str, Any], **policy: Any) -> tuple[Driver, list[Step]]:
     """Schedules of one group, a partition that is away for hours, and the steps that catch up."""
     driver = Driver()
-    driver.tenants.follow(Terms(TenantPolicy("demo", **policy)))
+    driver.tenants.follow(EffectivePolicy(TenantPolicy("demo", **policy)))
     for number, fields in enumerate(asked):
         driver.ask(schedule_id=f"s{number}", group="g", **{**EVERY, **fields})
     driver.step(T0)
@@ -91,7 +91,7 @@ def test_several_of_a_group_take_turns(commit: bool) -> None:
 
 def test_a_rate_of_the_tenant_holds_as_well() -> None:
     driver = Driver()
-    driver.tenants.follow(Terms(TenantPolicy("demo", max_fires_per_second=100.0)))
+    driver.tenants.follow(EffectivePolicy(TenantPolicy("demo", max_fires_per_second=100.0)))
     driver.ask(group="g", **EVERY)
     driver.step(T0)
     fired = 0

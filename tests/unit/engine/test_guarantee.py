@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from belfry.tenants.effective import Terms
+from belfry.tenants.effective import EffectivePolicy
 from belfry.tenants.policy import TenantPolicy
 from tests.unit.engine.driver import T0, Driver
 
@@ -16,12 +16,12 @@ def loose_topics(driver: Driver, *tenants: str, **fields: Any) -> set[str]:
     for tenant in tenants:
         driver.ask(tenant=tenant, at=T0 + 5, **fields)
     driver.step(T0)
-    return driver.step(T0 + 6).effects.loose
+    return driver.step(T0 + 6).effects.non_transactional
 
 
 def follow(driver: Driver, tenant: str, guarantee: str, topic: str | None = None) -> None:
     policy = TenantPolicy(tenant, guarantee=guarantee, output_topic=topic)  # type: ignore[arg-type]
-    driver.tenants.follow(Terms(policy))
+    driver.tenants.follow(EffectivePolicy(policy))
 
 
 @pytest.mark.parametrize("fields", [{}, {"group": "g"}, {"max_lateness_ms": 5_000}], ids=str)
@@ -40,7 +40,7 @@ def test_an_occurrence_that_is_skipped_leaves_nothing_beside_the_transaction() -
     )
     driver.step(T0)
     late = driver.step(T0 + 10 * 60_000 + 59_000).effects
-    assert (late.fired, late.loose) == ([], set())
+    assert (late.fired, late.non_transactional) == ([], set())
     assert driver.engine.pending == 1
 
 

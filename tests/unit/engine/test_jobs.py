@@ -211,7 +211,7 @@ def test_an_id_belongs_to_one_job_and_a_repeat_begins_nothing() -> None:
 def test_a_job_of_a_removed_tenant_stops() -> None:
     driver = with_schedules("a")
     begin(driver, "TRIGGER")
-    driver.treat(removed=True)
+    driver.apply(removed=True)
     advance(driver)
     assert (row(driver).state, row(driver).examined) == (STOPPED, 0)
 

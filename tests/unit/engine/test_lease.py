@@ -22,7 +22,7 @@ from belfry.engine.read_lease import (
 from belfry.group.silence import PROMPT_MS, Silence
 from belfry.kafka import transactions
 from belfry.kafka.outcome import Aborted
-from belfry.kafka.step_records import Outlets
+from belfry.kafka.step_records import OutputTopics
 from belfry.kafka.transactions import PartitionProducer, ProducerSurroundings
 from belfry.partitions.leasing import OUTWAIT_MS, outwait_ms
 from belfry.store.layout.records import Manifest, decode_manifest, encode_manifest
@@ -112,11 +112,11 @@ def test_a_lease_that_begins_does_not_count_before_it_is_acknowledged() -> None:
 @pytest.mark.parametrize("heard_late_ms", [0.0, 100.0, PROMPT_MS])
 def test_the_lease_is_over_before_a_standby_may_fence(heard_late_ms: float) -> None:
     """However a standby hears of the last commit: it hears of it after it was sent."""
-    patience_ms = 1_000.0
+    timeout_ms = 1_000.0
     lease = ReadLease()
     lease.asked(5_000.0)
     commit(lease, 5_000.0)
-    silence = Silence(patience_ms, 0.0)
+    silence = Silence(timeout_ms, 0.0)
     silence.heard(5_000.0 + heard_late_ms)
     at_ms = 5_000.0
     while not silence.over(at_ms):
@@ -160,11 +160,11 @@ def client(monkeypatch: pytest.MonkeyPatch) -> MagicMock:
 
 def producer(now: list[float]) -> PartitionProducer:
     """One whose clock is the list's first number."""
-    outlets = Outlets("c", "s", "r", "l", b"", "d", b"", lambda _topic: 1)
+    output_topics = OutputTopics("c", "s", "r", "l", b"", "d", b"", lambda _topic: 1)
     clock: Any = MagicMock()
     clock.monotonic_ms.side_effect = clock.wall_ms.side_effect = lambda: now[0]
     clock.both_ms.side_effect = lambda: (now[0], now[0])
-    return PartitionProducer({}, 0, ProducerSurroundings(outlets, clock, MagicMock()))
+    return PartitionProducer({}, 0, ProducerSurroundings(output_topics, clock, MagicMock()))
 
 
 def test_rows_may_be_stale_from_the_acknowledged_manifest_to_the_written_store(

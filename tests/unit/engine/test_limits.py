@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from belfry.tenants.effective import Terms
+from belfry.tenants.effective import EffectivePolicy
 from belfry.tenants.policy import TenantPolicy
 from tests.unit.engine.driver import T0, Driver, Watched
 
 
 def limited(**policy: float) -> Driver:
     driver = Driver()
-    driver.tenants.follow(Terms(TenantPolicy("demo", lifecycle="ALL", **policy)))  # type: ignore[arg-type]
+    driver.tenants.follow(EffectivePolicy(TenantPolicy("demo", lifecycle="ALL", **policy)))  # type: ignore[arg-type]
     return driver
 
 
@@ -41,7 +41,7 @@ def test_what_was_pending_before_the_limit_counts() -> None:
     for name in "ab":
         driver.ask(schedule_id=name, at=T0 + 50)
     driver.step(T0)
-    driver.tenants.follow(Terms(TenantPolicy("demo", lifecycle="ALL", max_pending=2)))
+    driver.tenants.follow(EffectivePolicy(TenantPolicy("demo", lifecycle="ALL", max_pending=2)))
     driver.ask(schedule_id="c", at=T0 + 50)
     assert driver.step(T0).codes == ["too_many_pending"]
 

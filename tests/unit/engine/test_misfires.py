@@ -178,7 +178,7 @@ def test_a_late_run_that_grows_while_it_waits_leaves_at_the_place_it_had() -> No
 
 def test_fire_all_looks_back_so_far_and_no_further() -> None:
     driver = minutely(misfire="FIRE_ALL")
-    driver.treat(look_back_ms=5 * MINUTE)
+    driver.apply(look_back_ms=5 * MINUTE)
     now_ms = T0 + 10 * MINUTE + 30 * SECOND
     assert missed(driver, now_ms) == 5
     assert minutes(all_shots(driver, now_ms + 50)) == [6, 7, 8, 9, 10]
@@ -191,7 +191,7 @@ def test_a_pause_counts_as_late(policy: str, fires: int) -> None:
     driver.step(T0 + SECOND)
     driver.ask(action="RESUME")
     now_ms = T0 + 5 * MINUTE + 59 * SECOND
-    driver.treat(misfire="FIRE_ONCE")
+    driver.apply(misfire="FIRE_ONCE")
     assert driver.step(now_ms).outcomes == ["RESUMED"]
     shots = all_shots(driver, now_ms) + all_shots(driver, now_ms + 50)
     assert minutes(shots)[-1] == 5
@@ -204,9 +204,9 @@ def test_a_stopped_tenant_goes_on_by_each_schedules_policy() -> None:
         driver.ask(schedule_id=policy, kind="EVERY", interval_ms=MINUTE, misfire=policy)
     driver.ask(schedule_id="single", at=T0 + MINUTE)
     driver.step(T0)
-    driver.treat(paused=True)
+    driver.apply(paused=True)
     assert all_shots(driver, T0 + 5 * MINUTE) == []
-    driver.treat(paused=False)
+    driver.apply(paused=False)
     now_ms = T0 + 10 * MINUTE + 30 * SECOND
     ids = [shot.id for shot in all_shots(driver, now_ms) + all_shots(driver, now_ms + 50)]
     assert {each: ids.count(each) for each in set(ids)} == {
@@ -233,7 +233,7 @@ def test_one_shots_that_are_late(
     fields: dict[str, Any], tenants: str | None, fires: bool, request_late: bool
 ) -> None:
     driver = Driver()
-    driver.treat(misfire=tenants)
+    driver.apply(misfire=tenants)
     now_ms = T0 + 10 * MINUTE
     if request_late:
         driver.engine.fire_due(now_ms, 1)

@@ -52,7 +52,7 @@ def test_what_waits_for_a_blocked_tenant() -> None:
 
 def test_what_waits_in_an_isolated_queue() -> None:
     driver = Driver()
-    driver.treat(max_fires_per_second=1)
+    driver.apply(max_fires_per_second=1)
     for number in range(3):
         driver.ask(schedule_id=f"a{number}", at=T0 + number)
     driver.step(T0 - 1)

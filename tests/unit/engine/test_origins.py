@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import pytest
 
 from belfry.engine.effects import Effects, Rerouted
-from belfry.engine.handing_over import Inlet, hand_over
-from belfry.engine.reports import Place
+from belfry.engine.forward import TenantInput, forward_requests
+from belfry.engine.reports import SourcePartition
 from belfry.schedules.identity import Homes
 from belfry.wire.origins import ORIGIN_SIGNATURE, vouched
 from belfry.wire.record import Headers, Origin, origin_headers
@@ -89,8 +89,10 @@ def test_another_secret_proves_nothing() -> None:
 
 
 def test_what_is_handed_over_from_a_tenants_own_topic_is_believed() -> None:
-    inlet = Inlet(Place("belfry.schedules.demo", 2, HOMES, OLD), "demo")
+    tenant_input = TenantInput(SourcePartition("belfry.schedules.demo", 2, HOMES, OLD), "demo")
     value = request(kind="AFTER", delay_ms=HOUR, request_id="r")
-    (handed,) = hand_over([(7, T0, None, value, FORGED)], inlet, T0, Effects()).rerouted
+    (handed,) = forward_requests(
+        [(7, T0, None, value, FORGED)], tenant_input, T0, Effects()
+    ).rerouted
     assert handed.headers[-1][0] == ORIGIN_SIGNATURE
     assert told(at(HOME, OLD), handed) == Told(("belfry.schedules.demo", 2), T0 + HOUR)

@@ -118,7 +118,7 @@ def test_the_kill_switch_holds_a_tenant_and_nobody_else(late: bool) -> None:
     for tenant in ("demo", "other"):
         driver.ask(tenant=tenant, schedule_id=tenant, at=T0 + 5)
     driver.step(T0)
-    driver.treat(paused=True)
+    driver.apply(paused=True)
     assert driver.run(T0 + 6) == ["other"]
     driver.ask(schedule_id="demo", action="TRIGGER")
     step = driver.step(T0 + 6)
@@ -126,5 +126,5 @@ def test_the_kill_switch_holds_a_tenant_and_nobody_else(late: bool) -> None:
     if late:
         assert driver.run(T0 + 25 * HOUR) == []
     assert driver.engine.pending == 1
-    driver.treat(paused=False)
+    driver.apply(paused=False)
     assert driver.run(T0 + 26 * HOUR) == ["demo"]

@@ -10,7 +10,7 @@ from threading import Event, Lock, Thread
 import pytest
 
 from belfry.tenants.directory import StepTenants, Tenants
-from belfry.tenants.effective import Delivery, Level, Terms
+from belfry.tenants.effective import Delivery, EffectivePolicy, Level
 from belfry.tenants.policy import TenantPolicy
 from tests.unit.engine.driver import FIRED, T0, Driver, Shot
 
@@ -25,7 +25,7 @@ def both_ways(tenants: Tenants, stop: Event) -> None:
     """What the policies' thread does when a policy changes again and again."""
     while not stop.is_set():
         for policy in (WRAPPED, RAW):
-            tenants.follow(Terms(policy), envelope_head=b"head!")
+            tenants.follow(EffectivePolicy(policy), envelope_head=b"head!")
 
 
 @contextmanager
@@ -45,7 +45,7 @@ def policies_changing(change: Callable[[Event], None]) -> Iterator[None]:
 
 def guarded() -> Tenants:
     tenants = Tenants(FIRED, Delivery.PAYLOAD, Level.FAILURES, guard=Lock())
-    tenants.follow(Terms(RAW))
+    tenants.follow(EffectivePolicy(RAW))
     return tenants
 
 
@@ -57,7 +57,7 @@ def test_no_reader_sees_the_topic_of_one_policy_with_the_form_of_another() -> No
         for _ in range(READS):
             step.renew()
             tenant = step.of_bytes(b"demo")
-            seen.add((tenant.topic, tenant.delivery, tenant.dressed))
+            seen.add((tenant.topic, tenant.delivery, tenant.enveloped))
     assert seen == FORMS
 
 
@@ -72,7 +72,7 @@ def forms(shots: list[Shot]) -> set[tuple[str, bool, bool]]:
 def test_all_events_of_a_step_follow_one_policy_however_often_it_changes() -> None:
     driver = Driver()
     driver.tenants._guard = Lock()
-    driver.tenants.follow(Terms(RAW))
+    driver.tenants.follow(EffectivePolicy(RAW))
     due = range(STEPS * 4)
     for number in due:
         driver.ask(schedule_id=f"{number}", at=T0 + 1 + number // 4, payload=b"p")
@@ -90,18 +90,18 @@ def test_all_events_of_a_step_follow_one_policy_however_often_it_changes() -> No
 def test_a_change_amid_a_step_counts_from_the_next_one_on(level: str) -> None:
     """It comes while the step meets another tenant, between two events and a TRIGGER of one."""
     driver = Driver()
-    driver.treat(output_topic="raw", lifecycle=level)
+    driver.apply(output_topic="raw", lifecycle=level)
     for number, tenant in enumerate(("demo", "fresh", "demo", "demo")):
         driver.ask(tenant=tenant, schedule_id=f"{number}", at=T0 + 5 + number // 3, payload=b"p")
     driver.step(T0)
     tenants = driver.tenants = Tenants(FIRED, Delivery.PAYLOAD, Level.FAILURES)
-    tenants.follow(Terms(RAW))
+    tenants.follow(EffectivePolicy(RAW))
 
     def meet(name: str) -> None:
         assert name == "fresh"
-        tenants.follow(Terms(WRAPPED), envelope_head=b"head!")
+        tenants.follow(EffectivePolicy(WRAPPED), envelope_head=b"head!")
 
-    tenants.terms_of = meet
+    tenants.effective_of = meet
     driver.start(driver.rows)
     driver.ask(schedule_id="3", action="TRIGGER")
     shots = driver.step(T0 + 5).shots
@@ -113,7 +113,7 @@ def test_a_change_amid_a_step_counts_from_the_next_one_on(level: str) -> None:
 def test_two_partitions_that_meet_a_tenant_at_once_see_the_same() -> None:
     tenants = guarded()
     first, second = StepTenants(tenants), StepTenants(tenants)
-    tenants.follow(Terms(WRAPPED))
+    tenants.follow(EffectivePolicy(WRAPPED))
     assert first.of("new") is second.of_bytes(b"new") is tenants.of("new")
     assert first.of("demo").topic == "raw"
     second.renew()
@@ -126,13 +126,13 @@ def test_a_policy_that_changes_while_its_tenant_is_met_is_not_lost() -> None:
     tenants = Tenants(FIRED, Delivery.PAYLOAD, Level.FAILURES)
     concerned = []
 
-    def meet(name: str) -> Terms:
-        old = Terms(TenantPolicy(name, priority=1))
-        tenants.terms_of = {name: Terms(TenantPolicy(name, priority=2))}.get
+    def meet(name: str) -> EffectivePolicy:
+        old = EffectivePolicy(TenantPolicy(name, priority=1))
+        tenants.effective_of = {name: EffectivePolicy(TenantPolicy(name, priority=2))}.get
         if tenants.concerns(name):
-            concerned.append(tenants.follow(Terms(TenantPolicy(name, priority=2))))
+            concerned.append(tenants.follow(EffectivePolicy(TenantPolicy(name, priority=2))))
         return old
 
-    tenants.terms_of = meet
-    assert tenants.of("late").terms.policy.priority == 2
+    tenants.effective_of = meet
+    assert tenants.of("late").effective.policy.priority == 2
     assert concerned == [tenants.of("late")]

@@ -9,7 +9,7 @@ import pytest
 from belfry.engine.jobs import MOST_UNDER_WAY
 from belfry.schedules.rejections import CODES, Rejection
 from belfry.store.layout.pending import MOST_NUMBER, decode_pending, encode_pending
-from belfry.tenants.effective import Level, Terms
+from belfry.tenants.effective import EffectivePolicy, Level
 from belfry.tenants.policy import TenantPolicy
 from belfry.wire import catalogue, framing
 from belfry.wire.headers import unread
@@ -129,7 +129,7 @@ def driver_of_all() -> Driver:
         TenantPolicy("signs", signing_secret_ref="env:X"),
         TenantPolicy("strict", allowed_hosts=("hooks.example.com",)),
     ):
-        driver.tenants.follow(Terms(policy))
+        driver.tenants.follow(EffectivePolicy(policy))
     return driver
 
 

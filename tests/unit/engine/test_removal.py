@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from belfry.engine.maintenance import MORE
 from belfry.schedules.outcomes import Outcome
-from belfry.tenants.effective import Terms
+from belfry.tenants.effective import EffectivePolicy
 from belfry.tenants.policy import TenantPolicy
 from tests.unit.engine.driver import T0, Driver
 from tests.unit.engine.test_rollback import CountingMap
@@ -20,7 +20,7 @@ def removed(count: int) -> Driver:
     driver.tenants.hold("gone", "its topic is missing")
     driver.run(T0 + 5)
     policy = TenantPolicy("gone", lifecycle="ALL", removed=True)
-    driver.tenants.follow(Terms(policy, barred="it was removed"))
+    driver.tenants.follow(EffectivePolicy(policy, blocked="it was removed"))
     return driver
 
 
@@ -48,7 +48,7 @@ def test_who_comes_back_begins_anew() -> None:
     driver = removed(2)
     driver.sweep(T0 + 6)
     driver.sweep(T0 + 6)
-    driver.tenants.follow(Terms(TenantPolicy("gone")))
+    driver.tenants.follow(EffectivePolicy(TenantPolicy("gone")))
     driver.tenants.hold("gone", "")
     driver.ask(tenant="gone", schedule_id="g0", at=T0 + 50)
     driver.step(T0 + 7)
@@ -65,7 +65,9 @@ def test_a_sweep_reads_no_more_names_than_it_may_and_the_next_one_goes_on() -> N
     driver.step(T0)
     driver.run(T0 + 1, at_most=5_000)
     assert driver.engine.pending == 5
-    driver.tenants.follow(Terms(TenantPolicy("gone", removed=True), barred="it was removed"))
+    driver.tenants.follow(
+        EffectivePolicy(TenantPolicy("gone", removed=True), blocked="it was removed")
+    )
     swept = 0
     read: list[int] = []
     while not read or read[-1] > 5:
@@ -84,7 +86,9 @@ def test_what_was_accepted_in_the_step_of_its_removal_is_cancelled() -> None:
     driver = Driver()
     driver.ask(tenant="gone", schedule_id="g", at=T0 + 1_000)
     driver.engine.accept(driver.batch(), T0)
-    driver.tenants.follow(Terms(TenantPolicy("gone", removed=True), barred="it was removed"))
+    driver.tenants.follow(
+        EffectivePolicy(TenantPolicy("gone", removed=True), blocked="it was removed")
+    )
     driver.sweep(T0)
     assert driver.engine.pending == 1
     driver.sweep(T0 + 1)

@@ -9,7 +9,7 @@ import pytest
 from belfry.schedules.rejections import CODES, PASSING, Rejection
 from belfry.store.layout import keys
 from belfry.store.layout.records import VerdictRow, encode_verdict
-from belfry.tenants.effective import Level, Terms
+from belfry.tenants.effective import EffectivePolicy, Level
 from belfry.tenants.policy import TenantPolicy
 from belfry.wire.record import Headers, Origin, origin_headers
 from tests.unit.engine.driver import HOUR, T0, Driver, request
@@ -138,7 +138,7 @@ def test_an_answer_of_an_older_release_takes_every_repeat_for_the_same() -> None
 
 
 def limited(driver: Driver, **limits: Any) -> None:
-    driver.tenants.follow(Terms(TenantPolicy("demo", lifecycle="ALL", **limits)))
+    driver.tenants.follow(EffectivePolicy(TenantPolicy("demo", lifecycle="ALL", **limits)))
 
 
 def test_a_repeat_after_too_many_requests_is_judged_again() -> None:
@@ -178,7 +178,7 @@ def test_every_passing_refusal_is_told_once_for_each_request() -> None:
     """What operators change is no property of the request."""
     driver = Driver()
     removed = Rejection("tenant_removed", "It was removed.")
-    driver.tenants.follow(Terms(TenantPolicy("demo", lifecycle="ALL"), refused=removed))
+    driver.tenants.follow(EffectivePolicy(TenantPolicy("demo", lifecycle="ALL"), refused=removed))
     driver.ask(at=T0 + HOUR, request_id="r1")
     driver.ask(at=T0 + HOUR, request_id="r1")
     assert driver.step(T0).codes == ["tenant_removed", "tenant_removed"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from belfry.schedules.identity import Homes
-from belfry.tenants.effective import Terms
+from belfry.tenants.effective import EffectivePolicy
 from belfry.tenants.policy import TenantPolicy
 from belfry.wire.batch import SourceBatch
 from belfry.wire.record import Headers
@@ -22,8 +22,8 @@ def driver(partition: int = 1, keys: Keys = KEYS, **policy: float) -> Driver:
     found = Driver(partition=partition, partitions=4)
     found.place = found.place._replace(origin_keys=keys)
     found.start(found.rows)
-    terms = Terms(TenantPolicy(AT_ONE, lifecycle="ALL", **policy))  # type: ignore[arg-type]
-    found.tenants.follow(terms)
+    effective = EffectivePolicy(TenantPolicy(AT_ONE, lifecycle="ALL", **policy))  # type: ignore[arg-type]
+    found.tenants.follow(effective)
     return found
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from belfry.engine.effects import Effects
 from belfry.engine.maintenance import Retention
-from belfry.engine.step import PartitionStanding, Step, UndoLog
+from belfry.engine.step import PartitionStatus, Step, UndoLog
 from belfry.store.layout import keys
 from belfry.store.layout.pending import encode_pending
 from belfry.store.layout.records import (
@@ -33,7 +33,7 @@ VERDICT = encode_verdict(VerdictRow("ACCEPTED", T0, None, None, ""))
 
 
 def at(now_ms: int, heard_ms: int) -> Step:
-    step = Step(PartitionStanding(heard_ms=heard_ms), Effects())
+    step = Step(PartitionStatus(heard_ms=heard_ms), Effects())
     step.now_ms = now_ms
     return step
 

@@ -8,7 +8,7 @@ import pytest
 
 from belfry.engine.step import Tracked, UndoLog
 from belfry.store.ordered_map import MemoryMap
-from belfry.tenants.effective import Terms
+from belfry.tenants.effective import EffectivePolicy
 from belfry.tenants.policy import TenantPolicy
 from tests.unit.engine.acknowledging import ack, fire_id, fires, serial
 from tests.unit.engine.driver import HOUR, T0, Driver
@@ -33,7 +33,7 @@ def crowded() -> tuple[Driver, CountingMap]:
     """Thousands wait: of a tenant apart, of one that is held, and behind a gate."""
     driver, rows = Driver(), CountingMap()
     driver.start(rows)
-    driver.tenants.follow(Terms(TenantPolicy("far", priority=-1)))
+    driver.tenants.follow(EffectivePolicy(TenantPolicy("far", priority=-1)))
     serial(driver, "first", T0)
     for number in range(MANY):
         driver.ask(tenant="far", schedule_id=f"f{number}", at=T0 + HOUR)

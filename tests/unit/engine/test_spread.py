@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from belfry.engine.intake import MAX_RETRIES
-from belfry.engine.reports import Place
+from belfry.engine.reports import SourcePartition
 from belfry.schedules.identity import Homes
-from belfry.tenants.effective import Terms
+from belfry.tenants.effective import EffectivePolicy
 from belfry.tenants.policy import TenantPolicy
 from belfry.wire.lifecycle import LifecycleEvent
 from tests.unit.engine.driver import HOUR, T0, TOPIC, Driver
@@ -31,7 +31,7 @@ class Ring:
     def follow(self, policy: TenantPolicy, *partitions: int) -> None:
         """The owners of these partitions learn of a policy; without any, all do."""
         for partition in partitions or range(PARTITIONS):
-            self.drivers[partition].tenants.follow(Terms(policy))
+            self.drivers[partition].tenants.follow(EffectivePolicy(policy))
 
     def ask(self, arrives: int, **fields: Any) -> None:
         arrives %= PARTITIONS
@@ -146,7 +146,7 @@ def test_the_place_of_a_route_is_the_first_of_equal_homes() -> None:
         route = homes.route("demo", name, (1, 4), 9)
         assert route == list(dict.fromkeys(route))
         assert homes.route("demo", name, (1, 4, 9), 5)[: len(route)] == route
-    assert Place(TOPIC, 0, homes).homes.route("demo", "x", (), 1) == [homes.of("demo")]
+    assert SourcePartition(TOPIC, 0, homes).homes.route("demo", "x", (), 1) == [homes.of("demo")]
 
 
 HOMES = Homes(PARTITIONS)

@@ -7,7 +7,7 @@ import pytest
 from belfry.engine import tenant_figures
 from belfry.engine.partition import PartitionEngine
 from belfry.engine.tenant_figures import REST, TenantFigures
-from belfry.tenants.effective import Terms
+from belfry.tenants.effective import EffectivePolicy
 from belfry.tenants.policy import TenantPolicy
 from belfry.tenants.waits import Wait
 from tests.unit.engine.acknowledging import ack, fires, serial
@@ -125,8 +125,8 @@ def test_a_paused_tenant_and_one_that_is_not_served_are_told_apart() -> None:
     driver.ask(tenant="a", at=T0)
     driver.ask(tenant="b", at=T0)
     driver.step(T0 - 1)
-    driver.treat("a", paused=True)
-    driver.tenants.follow(Terms(TenantPolicy("b"), barred="it has no policy"))
+    driver.apply("a", paused=True)
+    driver.tenants.follow(EffectivePolicy(TenantPolicy("b"), blocked="it has no policy"))
     driver.step(T0)
     driver.sweep(T0)
     assert wait_of(driver, "a").why[1:] == ("paused", "its policy pauses it")
@@ -153,7 +153,7 @@ def test_a_tenant_behind_an_ack_lock_is_told_of_with_the_fire_and_its_instant() 
 
 def test_a_tenant_over_its_rate_is_told_of_with_the_rate_and_how_many_are_due() -> None:
     driver = Driver()
-    driver.treat(max_fires_per_second=1)
+    driver.apply(max_fires_per_second=1)
     for number in range(3):
         driver.ask(schedule_id=f"a{number}", at=T0 + number)
     driver.ask(schedule_id="later", at=T0 + 90_000)

@@ -143,7 +143,7 @@ def isolated(**policy: Any) -> Driver:
     driver = Driver()
     driver.engine.claim(b"settings")
     driver.end(NOW)
-    driver.treat(**policy)
+    driver.apply(**policy)
     for number in range(3):
         cron = f"{number} 9 * * *"
         driver.ask(schedule_id=f"{number}", kind="CRON", cron=cron, timezone="Europe/Paris")
@@ -208,7 +208,7 @@ def test_no_instant_moves_onto_one_that_has_fired(
     driver = Driver()
     driver.engine.claim(b"settings")
     driver.end(NOW)
-    driver.treat(priority=-1 if wait == "priority" else 0)
+    driver.apply(priority=-1 if wait == "priority" else 0)
     driver.ask(kind="CRON", cron="0 9,10 * * *", timezone="Europe/Paris", **WAYS[way])
     driver.step(NOW)
     now_ms = EIGHT + HOUR // 4

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from belfry.balance.assignment_map import MemberMetadata
 from belfry.balance.owners import even
-from belfry.balance.roster import MemberStanding
+from belfry.group.assignment_map_client import assignment_map_of
 from belfry.group.assignor import assignor_of
 from belfry.group.group import Group, Surroundings
 from belfry.group.membership import membership_app
-from belfry.group.roster_client import roster_of
 from belfry.settings import Settings
 
 TOPIC = "belfry.schedules"
@@ -36,28 +36,28 @@ def shared(groups: dict[str, Group]) -> dict[str, list[int]]:
     for member, assignment in found.items():
         kinds[member].on_assignment(assignment)
         pairs = [(told[m].encode(), found[m].encode()) for m in found]
-        groups[member].met(roster_of(pairs))
+        groups[member].met(assignment_map_of(pairs))
     return {m: [tp.partition for tp in a.partitions()] for m, a in found.items()}
 
 
 def test_two_workers_know_of_each_other() -> None:
-    one, other = Group(MemberStanding("one")), Group(MemberStanding("other"))
+    one, other = Group(MemberMetadata("one")), Group(MemberMetadata("other"))
     found = shared({"m1": one, "m2": other})
     assert sorted(found["m1"] + found["m2"]) == list(range(6))
-    assert one.roster == other.roster
-    assert set(one.roster.seat("one").owns) == set(found["m1"])
+    assert one.assignment_map == other.assignment_map
+    assert set(one.assignment_map.entry("one").owns) == set(found["m1"])
     assert not one.alone
 
 
 def test_what_was_added_to_the_input_has_no_standby() -> None:
-    one, other = Group(MemberStanding("one")), Group(MemberStanding("other"))
+    one, other = Group(MemberMetadata("one")), Group(MemberMetadata("other"))
     shared({"m1": one, "m2": other})
-    assert one.roster.stood_by() == {0, 1, 2, 3}
+    assert one.assignment_map.stood_by() == {0, 1, 2, 3}
     assert {*one.assignment.stands_by, *other.assignment.stands_by} == {0, 1, 2, 3}
 
 
 def test_what_is_held_stays() -> None:
-    one, other = Group(MemberStanding("one")), Group(MemberStanding("other"))
+    one, other = Group(MemberMetadata("one")), Group(MemberMetadata("other"))
     one.connect(Surroundings(holdings=lambda: ({5: 1, 4: 1, 3: 1}, ())))
     other.connect(Surroundings(holdings=lambda: ({0: 1, 1: 1, 2: 1}, ())))
     assert shared({"m1": one, "m2": other}) == {"m1": [3, 4, 5], "m2": [0, 1, 2]}
@@ -65,13 +65,13 @@ def test_what_is_held_stays() -> None:
 
 def test_a_dead_member_of_the_same_name_is_another_one() -> None:
     """A worker that was killed and is back before its session is over."""
-    dead, back = Group(MemberStanding("same")), Group(MemberStanding("same"))
+    dead, back = Group(MemberMetadata("same")), Group(MemberMetadata("same"))
     found = shared({"m1": dead, "m2": back})
     assert len(found["m1"]) == len(found["m2"]) == 3
 
 
 def test_who_leaves_gets_nothing_and_asks_for_a_rebalance() -> None:
-    one, other = Group(MemberStanding("one")), Group(MemberStanding("other"))
+    one, other = Group(MemberMetadata("one")), Group(MemberMetadata("other"))
     asked: list[bool] = []
     one.connect(Surroundings(rejoin=lambda: asked.append(one.leaving)))
     one.leave()
@@ -85,7 +85,7 @@ def test_a_worker_offers_one_assignor(monkeypatch: pytest.MonkeyPatch, tmp_path:
     monkeypatch.setenv("BELFRY_DATA_DIR", str(tmp_path))
 
     async def made() -> int:
-        app = membership_app(Settings(), Group(MemberStanding("one")), 4)
+        app = membership_app(Settings(), Group(MemberMetadata("one")), 4)
         return len(app.assignors)
 
     assert asyncio.run(made()) == 1

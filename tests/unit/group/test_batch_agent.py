@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from faust.types import TP
 
-from belfry.balance.roster import MemberStanding
+from belfry.balance.assignment_map import MemberMetadata
 from belfry.group import batch_agent, worker_agents
 from belfry.group.batch_agent import AgentTold, to_nobody
 from belfry.group.group import Group
@@ -28,7 +28,7 @@ def with_agents(
     """Play with an application whose agents run, and which has joined no group."""
 
     async def played() -> None:
-        app = membership_app(Settings(), Group(MemberStanding("one")), 4, told)
+        app = membership_app(Settings(), Group(MemberMetadata("one")), 4, told)
         await app.carries.start()
         try:
             await asyncio.sleep(0.05)

@@ -14,8 +14,8 @@ from unittest.mock import MagicMock
 import pytest
 
 from belfry.balance.assignment import NO_HEARTBEAT, Watched
+from belfry.balance.assignment_map import IDLE_COMMIT_MS, MemberMetadata, idle_commit_ms
 from belfry.balance.heartbeat import Heartbeat
-from belfry.balance.roster import BEAT_MS, MemberStanding, beat_ms
 from belfry.group.failure_detector import FailureDetector
 from belfry.group.group import Group
 from belfry.group.heartbeat_watch import FOUND_AGAIN_MS, HeartbeatWatch
@@ -52,11 +52,11 @@ class Model:
         self.watch = HeartbeatWatch("owner", 0.0) if heartbeats else None
         self.detectors = {p: FailureDetector(p, 0.0) for p in self.partitions}
         opener: Any = SimpleNamespace(settings=Settings(session_timeout_ms=10_000))
-        owners = Owners(opener, MagicMock(), Group(MemberStanding("standby")))
+        owners = Owners(opener, MagicMock(), Group(MemberMetadata("standby")))
         ranks = dict.fromkeys(self.partitions, rank)
         key = 0 if heartbeats else NO_HEARTBEAT
         watched = Watched("owner", partitions, key, ranks)
-        self.patience = {p: owners._patience(p, watched) for p in self.partitions}
+        self.timeouts = {p: owners._timeouts(p, watched) for p in self.partitions}
         self._listened_ms = 0.0
 
     def run(self, until_ms: float) -> dict[int, float]:
@@ -77,10 +77,10 @@ class Model:
         """What the broker holds: the last heartbeat of a living owner that is not mute."""
         beats = [
             n
-            for n in range(int(min(now_ms, self.dies_ms)) // BEAT_MS + 1)
-            if not self.mute(n * BEAT_MS)
+            for n in range(int(min(now_ms, self.dies_ms)) // IDLE_COMMIT_MS + 1)
+            if not self.mute(n * IDLE_COMMIT_MS)
         ]
-        sent_ms = beats[-1] * BEAT_MS
+        sent_ms = beats[-1] * IDLE_COMMIT_MS
         well = {p for p in self.partitions if sent_ms < self.hangs.get(p, sent_ms + 1)}
         return beats[-1], Heartbeat("owner", frozenset(well))
 
@@ -97,9 +97,9 @@ class Model:
             watch.looked(now_ms, now_ms + took_ms, *self._beat(now_ms))
 
     def _look_after(self, partition: int, detector: FailureDetector, now_ms: float) -> None:
-        patience = self.patience[partition]
-        assert patience is not None
-        detector.follow(self.watch, patience)
+        timeouts = self.timeouts[partition]
+        assert timeouts is not None
+        detector.follow(self.watch, timeouts)
         detector.here(now_ms)
         if self.steps(partition, now_ms):
             detector.heard(now_ms)
@@ -117,7 +117,7 @@ def test_a_dead_worker_is_replaced_within_two_seconds_whatever_it_owned(partitio
     taken = model.run(30_000)
     assert len(taken) == partitions
     # A second, and the time between two heartbeats and between two looks at them.
-    assert min(taken.values()) >= DIES_MS - BEAT_MS + 1_000
+    assert min(taken.values()) >= DIES_MS - IDLE_COMMIT_MS + 1_000
     assert max(taken.values()) <= DIES_MS + 1_500
 
 
@@ -142,7 +142,7 @@ def test_a_partition_that_hangs_is_replaced_alone(partitions: int) -> None:
     model = Model(partitions)
     model.dies_ms, model.hangs[0] = 1e9, 5_000.0
     assert list(model.run(20_000)) == [0]
-    assert model.taken[0] <= 5_000 + BEAT_MS + LISTEN_EVERY_MS + 2_700
+    assert model.taken[0] <= 5_000 + IDLE_COMMIT_MS + LISTEN_EVERY_MS + 2_700
 
 
 def test_a_long_transaction_that_grows_is_no_partition_that_hangs() -> None:
@@ -157,7 +157,7 @@ def test_a_partition_that_is_still_being_taken_over_has_its_time() -> None:
     model.dies_ms = 1e9
     model.hangs = dict.fromkeys(range(100), 0.0)
     taken = model.run(30_000)
-    assert min(taken.values()) >= 3 * beat_ms(100)
+    assert min(taken.values()) >= 3 * idle_commit_ms(100)
 
 
 def test_a_broker_that_is_away_is_not_the_owners_silence() -> None:
@@ -199,7 +199,7 @@ def test_an_owner_whose_heartbeats_are_lost_is_heard_by_its_commits() -> None:
     """It commits wherever somebody stands by, each partition as often as it manages."""
     model = Model(100)
     model.dies_ms, model.mute = 1e9, lambda now_ms: now_ms > 0
-    model.steps = lambda p, now_ms: (now_ms + 100 * p) % beat_ms(100) < TURN_MS
+    model.steps = lambda p, now_ms: (now_ms + 100 * p) % idle_commit_ms(100) < TURN_MS
     assert model.run(60_000) == {}
 
 
@@ -207,7 +207,7 @@ def test_the_second_standby_leaves_the_first_one_its_partition() -> None:
     """The first one took it over, and commits there as often as it can."""
     model = Model(200, rank=1)
     taken_over_ms = DIES_MS + 1_400
-    often = beat_ms(200)
+    often = idle_commit_ms(200)
     model.steps = lambda _, now_ms: (
         now_ms - taken_over_ms >= 0 and ((now_ms - taken_over_ms) % often < TURN_MS)
     )
@@ -223,7 +223,7 @@ def test_the_second_standby_is_there_where_the_first_one_died_as_well() -> None:
 @pytest.mark.parametrize(("partitions", "most_ms"), [(1, 1_300), (13, 1_300), (200, 15_300)])
 def test_an_owner_of_an_older_version_is_judged_by_commits(partitions: int, most_ms: int) -> None:
     model = Model(partitions, heartbeats=False)
-    often = beat_ms(partitions)
+    often = idle_commit_ms(partitions)
     model.steps = lambda _, now_ms: now_ms < DIES_MS and now_ms % often < TURN_MS
     taken = model.run(60_000)
     assert len(taken) == partitions

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from faust.types import TP
 
-from belfry.balance.roster import MemberStanding
+from belfry.balance.assignment_map import MemberMetadata
 from belfry.group import schedules_table
 from belfry.group.group import Group
 from belfry.group.membership import MembershipApp, membership_app
@@ -47,7 +47,7 @@ def worker() -> Worker:
 
 
 def table_of(held: Worker) -> tuple[MembershipApp, Any]:
-    app = membership_app(Settings(), Group(MemberStanding("one")), 4)
+    app = membership_app(Settings(), Group(MemberMetadata("one")), 4)
     app.schedules.connect(held.view)
     return app, app.tables["belfry.schedules"]
 

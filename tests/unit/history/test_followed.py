@@ -10,8 +10,8 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from belfry.history import follower
-from belfry.history.book import Book
 from belfry.history.follower import Follower
+from belfry.history.history_store import HistoryStore
 from belfry.host.rocks import RocksMap
 from belfry.settings import Settings
 from belfry.store.ordered_map import MemoryMap
@@ -79,11 +79,11 @@ class Log:
 
 
 class Following:
-    """A follower of two partitions, its book and its log; each `look` is one turn of its loop."""
+    """A follower of two partitions, its store and its log; each `look` is one turn of its loop."""
 
     def __init__(self, data_dir: Path, log: Log) -> None:
         self.held = [0, 1]
-        self.book, self.log = Book(MemoryMap()), log
+        self.store, self.log = HistoryStore(MemoryMap()), log
         settings = Settings(data_dir=data_dir)
         self.inner = Follower(settings, b"", lambda: self.held, lambda _: 1_000, lambda: 0.0)
         self.inner.partitions, self.inner._homes = len(log.ends), 4
@@ -95,11 +95,11 @@ class Following:
     def look(self, *told: Told) -> frozenset[int]:
         """What is followed after a look at what is told."""
         consumer: Any = self.log
-        self.inner._assign(consumer, self.book)
-        self.inner._ask_ends(consumer, self.book)
+        self.inner._assign(consumer, self.store)
+        self.inner._ask_ends(consumer, self.store)
         self.inner._count(consumer)
         self.log.queue += told
-        self.inner._take(consumer, self.book)
+        self.inner._take(consumer, self.store)
         return self.followed
 
 
@@ -118,7 +118,7 @@ def test_a_partition_is_followed_once_its_backlog_is_in_the_book(following: Foll
     assert following.look() == {1}
     assert following.look(*(Told(0, offset) for offset in range(4))) == {1}
     assert following.look(Told(0, 4)) == {0, 1}
-    assert following.book.position(0) == 5
+    assert following.store.position(0) == 5
 
 
 def test_marks_of_transactions_at_the_end_hold_nothing_up(following: Following) -> None:
@@ -185,7 +185,7 @@ def test_nothing_is_followed_once_the_reader_has_gone(
     monkeypatch.setattr(inner._cluster, "consumer", lambda _, **how: (asked.update(how), log)[1])
     monkeypatch.setattr(inner._cluster, "partitions", lambda *_: [0, 1])
     monkeypatch.setattr(inner, "_chores", lambda *_: inner._thread.stopping.set())
-    inner._follow(following.book, rows)
+    inner._follow(following.store, rows)
     assert asked["tells_ends"]
     assert log.closed
     assert following.followed == frozenset()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from belfry.history import follower
-from belfry.history.book import Book
+from belfry.history.history_store import HistoryStore
 from belfry.history.layout import HOUR_MS
 from belfry.host.rocks import RocksMap
 from belfry.settings import Settings
@@ -19,7 +19,7 @@ class Following(follower.Follower):
         super().__init__(settings, b"", list, lambda _: 1_000, lambda: 0.0)
         self.met: list[tuple[RocksMap, bool]] = []
 
-    def _follow(self, book: Book, rows: RocksMap) -> None:
+    def _follow(self, store: HistoryStore, rows: RocksMap) -> None:
         self.met.append((rows, rows.is_open))
         if len(self.met) == 1:
             rows.stuck = True
@@ -37,7 +37,7 @@ def test_a_store_that_is_stuck_is_opened_again(tmp_path: Path) -> None:
     assert first is not second
     assert not first.is_open
     assert not second.is_open
-    assert following.book is None
+    assert following.store is None
 
 
 def test_a_history_reaches_back_as_far_as_the_tenant_wants(tmp_path: Path) -> None:

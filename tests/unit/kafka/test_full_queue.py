@@ -9,11 +9,10 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from belfry.engine.effects import Effects, RejectedRecord
-from belfry.kafka import full_queue, transactions
-from belfry.kafka import non_transactional as loose
+from belfry.kafka import full_queue, non_transactional, transactions
 from belfry.kafka.full_queue import produce_rows
 from belfry.kafka.outcome import Aborted
-from belfry.kafka.step_records import Outlets
+from belfry.kafka.step_records import OutputTopics
 from belfry.kafka.transactions import PartitionProducer, ProducerSurroundings
 
 ROOM = 3
@@ -63,10 +62,12 @@ class Client:
 
 def commit(monkeypatch: pytest.MonkeyPatch, client: Client, effects: Effects) -> None:
     monkeypatch.setattr(transactions, "Producer", lambda _properties: client)
-    monkeypatch.setattr(loose, "Producer", lambda _properties: client)
-    outlets = Outlets("c", "s", "r", "l", b"", "d", b"", lambda _topic: 1)
+    monkeypatch.setattr(non_transactional, "Producer", lambda _properties: client)
+    output_topics = OutputTopics("c", "s", "r", "l", b"", "d", b"", lambda _topic: 1)
     clock: Any = MagicMock(monotonic_ms=lambda: 0.0, wall_ms=lambda: 0.0, both_ms=lambda: (0, 0))
-    PartitionProducer({}, 0, ProducerSurroundings(outlets, clock, MagicMock())).commit(effects)
+    PartitionProducer({}, 0, ProducerSurroundings(output_topics, clock, MagicMock())).commit(
+        effects
+    )
 
 
 def step(**more: Any) -> Effects:
@@ -80,7 +81,7 @@ def step(**more: Any) -> Effects:
 @pytest.mark.parametrize("loose_topics", [set(), {"a"}])
 def test_each_record_is_sent_once(monkeypatch: pytest.MonkeyPatch, loose_topics: set[str]) -> None:
     client = Client()
-    commit(monkeypatch, client, step(loose=loose_topics))
+    commit(monkeypatch, client, step(non_transactional=loose_topics))
     five = [b"%d" % n for n in range(5)]
     for topic, values in {"a": five, "b": five, "r": five, "c": [*five, b"manifest"]}.items():
         assert [value for sent, value in client.sent if sent == topic] == values

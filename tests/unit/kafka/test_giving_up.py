@@ -45,13 +45,13 @@ def test_one_that_does_not_close_keeps_no_other_open() -> None:
     def refuses() -> None:
         raise SystemError("returned a result with an exception set")
 
-    close_all(lambda: closed.append("inlets"), refuses, lambda: closed.append("rows"))
-    assert closed == ["inlets", "rows"]
+    close_all(lambda: closed.append("tenant_inputs"), refuses, lambda: closed.append("rows"))
+    assert closed == ["tenant_inputs", "rows"]
 
 
 def test_an_owner_lets_go_of_its_store_whatever_its_connections_say(tmp_path: Path) -> None:
     everything: Any = {each.name: MagicMock() for each in fields(Owned)}
-    for name in ("inlets", "source", "resolver", "producer"):
+    for name in ("tenant_inputs", "source", "resolver", "producer"):
         everything[name].close.side_effect = SystemError("an exception set")
     everything["source"].stop.side_effect = SystemError("an exception set")
     everything["rows"] = RocksMap(tmp_path / "partition-0")

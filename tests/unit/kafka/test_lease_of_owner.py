@@ -196,7 +196,7 @@ def test_who_has_waited_for_a_lease_tells_no_more_of_it() -> None:
     owner.takes_over()
     assert owner.now_ms == 1_000.0 + OUTWAIT_MS
     owner.runner.upkeep.committed(0.0)
-    owner.runner.upkeep.beat_ms = 1.0
+    owner.runner.upkeep.idle_commit_ms = 1.0
     owner.runner._step(owner.owned)
     assert owner.sealed == [True, False]
 

@@ -10,8 +10,8 @@ import pytest
 from confluent_kafka import KafkaError
 
 from belfry.engine.effects import Fired
-from belfry.kafka import non_transactional as loose
-from belfry.kafka.non_transactional import LooseProducer, Undelivered
+from belfry.kafka import non_transactional
+from belfry.kafka.non_transactional import NonTransactionalProducer, Undelivered
 
 FIRED: list[Fired] = [("a", b"k", None, b"1", []), ("b", b"k", b"g", b"2", [])]
 
@@ -50,22 +50,22 @@ class FakeProducer:
 
 
 @pytest.fixture
-def producer(monkeypatch: pytest.MonkeyPatch) -> LooseProducer:
-    monkeypatch.setattr(loose, "Producer", FakeProducer)
+def producer(monkeypatch: pytest.MonkeyPatch) -> NonTransactionalProducer:
+    monkeypatch.setattr(non_transactional, "Producer", FakeProducer)
     monkeypatch.setattr(FakeProducer, "made", [])
     monkeypatch.setattr(FakeProducer, "fate", {"a": None, "b": None})
     properties = {"transactional.id": "x", "transaction.timeout.ms": 1, "linger.ms": 5}
-    return LooseProducer(properties, lambda _: 4)
+    return NonTransactionalProducer(properties, lambda _: 4)
 
 
-def test_it_has_no_transaction_and_waits_for_all(producer: LooseProducer) -> None:
+def test_it_has_no_transaction_and_waits_for_all(producer: NonTransactionalProducer) -> None:
     producer.send(FIRED)
     producer.settle()
     (given,) = FakeProducer.made
     assert given == {"linger.ms": 5, "acks": "all", "enable.idempotence": True}
 
 
-def test_a_refused_record_names_its_topic(producer: LooseProducer) -> None:
+def test_a_refused_record_names_its_topic(producer: NonTransactionalProducer) -> None:
     FakeProducer.fate["b"] = "not authorised"
     producer.send(FIRED)
     with pytest.raises(Undelivered, match="b: not authorised"):
@@ -74,7 +74,7 @@ def test_a_refused_record_names_its_topic(producer: LooseProducer) -> None:
 
 
 def test_one_that_is_not_acknowledged_counts_as_lost_until_the_step_is_done_again(
-    producer: LooseProducer,
+    producer: NonTransactionalProducer,
 ) -> None:
     del FakeProducer.fate["b"]
     producer.send(FIRED)
@@ -86,7 +86,7 @@ def test_one_that_is_not_acknowledged_counts_as_lost_until_the_step_is_done_agai
     producer.settle()
 
 
-def test_what_was_given_up_was_not_refused(producer: LooseProducer) -> None:
+def test_what_was_given_up_was_not_refused(producer: NonTransactionalProducer) -> None:
     FakeProducer.fate = {}
     producer.send(FIRED)
     producer.close()
@@ -96,7 +96,7 @@ def test_what_was_given_up_was_not_refused(producer: LooseProducer) -> None:
 
 
 def test_a_step_that_sends_nothing_hears_of_no_refusal_of_the_one_before(
-    producer: LooseProducer,
+    producer: NonTransactionalProducer,
 ) -> None:
     FakeProducer.fate = {"b": "not authorised"}
     producer.send(FIRED)

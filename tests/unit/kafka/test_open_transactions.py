@@ -23,7 +23,7 @@ UNNAMED: Final = OpenTransaction("belfry.schedules", 2, 17, 9, 3, 5_000)
 
 @pytest.mark.parametrize(
     ("name", "own"),
-    [("belfry.3", True), ("belfry.inlets.3", True), ("belfryx.3", False), ("outbox", False)],
+    [("belfry.3", True), ("belfry.tenant_inputs.3", True), ("belfryx.3", False), ("outbox", False)],
 )
 def test_belfrys_own_are_known_by_their_name(name: str, own: bool) -> None:
     assert replace(OUTBOX, transactional_id=name).is_of("belfry") is own

@@ -9,10 +9,9 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from belfry.engine.effects import Effects
-from belfry.kafka import non_transactional as loose
-from belfry.kafka import transactions
+from belfry.kafka import non_transactional, transactions
 from belfry.kafka.outcome import Aborted, TopicGone, Unknown
-from belfry.kafka.step_records import Outlets
+from belfry.kafka.step_records import OutputTopics
 from belfry.kafka.transactions import PartitionProducer, ProducerSurroundings
 
 
@@ -26,8 +25,8 @@ def end_of(cause: int, monkeypatch: pytest.MonkeyPatch) -> BaseException:
     client.commit_transaction.side_effect = failure(cause, abort=True)
     client.abort_transaction.side_effect = failure(KafkaError.INVALID_TXN_STATE, fatal=True)
     monkeypatch.setattr(transactions, "Producer", lambda _properties: client)
-    outlets = Outlets("c", "s", "r", "l", b"", "d", b"", lambda _topic: 1)
-    around = ProducerSurroundings(outlets, MagicMock(), MagicMock())
+    output_topics = OutputTopics("c", "s", "r", "l", b"", "d", b"", lambda _topic: 1)
+    around = ProducerSurroundings(output_topics, MagicMock(), MagicMock())
     effects: Any = Effects(rows={b"\0": b"manifest"})
     with pytest.raises(Exception) as raised:  # noqa: PT011  # which one is what is asked for
         PartitionProducer({}, 0, around).commit(effects)
@@ -39,13 +38,13 @@ def test_a_right_that_is_missing_is_remembered_where_nothing_could_be_rolled_bac
 ) -> None:
     end = end_of(KafkaError.TOPIC_AUTHORIZATION_FAILED, monkeypatch)
     assert isinstance(end, Unknown)
-    assert end.barred
+    assert end.blocked
 
 
 def test_another_failure_bars_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     end = end_of(KafkaError.INVALID_RECORD, monkeypatch)
     assert isinstance(end, Unknown)
-    assert not end.barred
+    assert not end.blocked
 
 
 def test_a_topic_that_an_earlier_step_sent_to_is_innocent_of_a_later_roll_back(
@@ -53,10 +52,12 @@ def test_a_topic_that_an_earlier_step_sent_to_is_innocent_of_a_later_roll_back(
 ) -> None:
     client, sent = MagicMock(), MagicMock()
     monkeypatch.setattr(transactions, "Producer", lambda _properties: client)
-    monkeypatch.setattr(loose, "Producer", lambda _properties: sent)
+    monkeypatch.setattr(non_transactional, "Producer", lambda _properties: sent)
     client.produce.side_effect = failure(KafkaError.INVALID_RECORD, abort=True)
-    outlets = Outlets("c", "s", "r", "l", b"", "d", b"", lambda _topic: 1)
-    producer = PartitionProducer({}, 0, ProducerSurroundings(outlets, MagicMock(), MagicMock()))
+    output_topics = OutputTopics("c", "s", "r", "l", b"", "d", b"", lambda _topic: 1)
+    producer = PartitionProducer(
+        {}, 0, ProducerSurroundings(output_topics, MagicMock(), MagicMock())
+    )
     # Purged with the producer, so told by its flush.
     told: list[Any] = []
     sent.produce.side_effect = lambda *_, on_delivery, **__: told.append(on_delivery)
@@ -64,7 +65,7 @@ def test_a_topic_that_an_earlier_step_sent_to_is_innocent_of_a_later_roll_back(
     message = MagicMock(topic=lambda: "innocent")
     sent.flush.side_effect = lambda _timeout: [told.pop()(purged, message) for _ in list(told)]
     fired: Any = [("innocent", b"k", None, b"v", [])]
-    first = Effects(rows={b"\0": b"manifest"}, fired=fired, loose={"innocent"})
+    first = Effects(rows={b"\0": b"manifest"}, fired=fired, non_transactional={"innocent"})
     for effects in (first, Effects(rows={b"\0": b"manifest"})):
         with pytest.raises(Aborted) as raised:
             producer.commit(effects)
@@ -82,12 +83,14 @@ def test_a_topic_that_goes_while_a_step_writes_to_it_rolls_the_step_back(
 
     client = MagicMock()
     monkeypatch.setattr(transactions, "Producer", lambda _properties: client)
-    monkeypatch.setattr(loose, "Producer", lambda _properties: MagicMock())
-    outlets = Outlets("c", "s", "r", "l", b"", "d", b"", gone)
-    producer = PartitionProducer({}, 0, ProducerSurroundings(outlets, MagicMock(), MagicMock()))
+    monkeypatch.setattr(non_transactional, "Producer", lambda _properties: MagicMock())
+    output_topics = OutputTopics("c", "s", "r", "l", b"", "d", b"", gone)
+    producer = PartitionProducer(
+        {}, 0, ProducerSurroundings(output_topics, MagicMock(), MagicMock())
+    )
     fired: Any = [("doomed", b"k", b"group", b"v", [])]
     effects = Effects(rows={b"\0": b"manifest"}, fired=fired)
-    effects.loose = {"doomed"} if guarantee == "at least once" else set()
+    effects.non_transactional = {"doomed"} if guarantee == "at least once" else set()
     with pytest.raises(Aborted) as raised:
         producer.commit(effects)
     assert raised.value.topics == {"doomed": "doomed is not there any more"}

@@ -21,7 +21,7 @@ from belfry.registry.answers import (
 )
 from belfry.settings import Settings
 from belfry.tenants.directory import Tenants
-from belfry.tenants.effective import Delivery, Level, Tenant, Terms
+from belfry.tenants.effective import Delivery, EffectivePolicy, Level, Tenant
 from belfry.tenants.policy import TenantPolicy
 from belfry.wire import framing
 
@@ -81,7 +81,7 @@ class Site:
         self.outputs = Outputs(Settings(), self.tenants, given)
         self.outputs._look()
         self.tenants.of("calm")
-        self.tenants.follow(Terms(TenantPolicy("shop", delivery="ENVELOPE")))
+        self.tenants.follow(EffectivePolicy(TenantPolicy("shop", delivery="ENVELOPE")))
 
     @property
     def shop(self) -> Tenant:
@@ -168,7 +168,7 @@ def test_a_policy_is_followed_though_the_registry_will_not_have_its_envelopes(
     site.pause_ends()
     site.fires("calm")
     registry.errors = {"belfry.fired.calm-value": error}
-    site.outputs.treat(Terms(TenantPolicy("calm", delivery="ENVELOPE", paused=True)))
+    site.outputs.apply(EffectivePolicy(TenantPolicy("calm", delivery="ENVELOPE", paused=True)))
     assert site.calm.paused
     assert site.calm.held == str(error)
     assert not site.calm.envelope_head
@@ -182,7 +182,7 @@ def test_what_was_settled_for_one_topic_does_not_count_on_another(
     assert site.shop.envelope_head
     registry.errors = {"elsewhere-value": REFUSED}
     moved = TenantPolicy("shop", delivery="ENVELOPE", output_topic="elsewhere")
-    site.outputs.treat(Terms(moved))
+    site.outputs.apply(EffectivePolicy(moved))
     site.outputs._look()
     site.pause_ends()
     assert site.shop.held == str(REFUSED)
@@ -195,7 +195,7 @@ def test_a_policy_that_changes_something_else_asks_no_registry(
     with pytest.raises(Aborted):
         site.fires("shop")
     registry.errors = {"belfry.fired.shop-value": SILENT}
-    site.outputs.treat(Terms(TenantPolicy("shop", delivery="ENVELOPE", paused=True)))
+    site.outputs.apply(EffectivePolicy(TenantPolicy("shop", delivery="ENVELOPE", paused=True)))
     assert site.shop.paused
     assert not site.shop.held
 

@@ -23,7 +23,7 @@ from belfry.outputs.topic_queue import (
 )
 from belfry.settings import Settings
 from belfry.tenants.directory import Tenants
-from belfry.tenants.effective import Delivery, Level, Terms
+from belfry.tenants.effective import Delivery, EffectivePolicy, Level
 from belfry.tenants.policy import TenantPolicy
 from tests.unit.engine.driver import HOUR, T0, Driver
 
@@ -89,7 +89,7 @@ def test_a_cluster_that_does_not_tell_of_its_brokers_holds_whose_topic_is_to_be_
     monkeypatch.setattr(outputs, "AdminClient", Silent)
     tenants = Tenants("belfry.fired.", Delivery.PAYLOAD, Level.FAILURES)
     found = Outputs(Settings(), tenants, None)
-    found.treat(Terms(TenantPolicy("new", output_topic="elsewhere", paused=True)))
+    found.apply(EffectivePolicy(TenantPolicy("new", output_topic="elsewhere", paused=True)))
     assert tenants.of("new").paused
     assert tenants.of("new").held == TO_MAKE
     with pytest.raises(KafkaException):

@@ -10,7 +10,7 @@ from belfry.engine.claims import stranger_of
 from belfry.partitions.resolver import MOST_AT_ONCE, SHORT_S
 from belfry.registry.answers import Missing
 from belfry.store.layout.aside import Waits
-from belfry.tenants.effective import Signing, Terms
+from belfry.tenants.effective import EffectivePolicy, Signing
 from belfry.tenants.policy import TenantPolicy
 from belfry.wire.claims import signature
 from belfry.wire.record import SourceRecord
@@ -23,7 +23,7 @@ def apart(registry: Registry, wait_s: float = 10.0, per_minute: int = 60) -> Ite
     with resolving(registry, wait_s=wait_s, per_minute=per_minute) as site:
         site.tenants.signing = Signing(everybody=True)
         policy = TenantPolicy("t", signing_secret_ref="env:SECRET")
-        site.tenants.follow(Terms(policy, secrets=(b"right",)))
+        site.tenants.follow(EffectivePolicy(policy, secrets=(b"right",)))
         yield site
 
 

@@ -70,11 +70,11 @@ def test_what_is_left_to_others_is_told_once_and_speaks_against_nobody(
     ("error", "paused", "since_ms", "level"),
     [
         (Unknown("a time-out"), [PAUSE_AFTER_ERROR_S], 5_000.0, 30),
-        (Unknown("nothing to abort", barred=True), [], 5_000.0, 30),
+        (Unknown("nothing to abort", blocked=True), [], 5_000.0, 30),
         (Contradiction("log_truncated", "a", "b"), [PAUSE_CONTRADICTED_S], None, 40),
         (RuntimeError("whatever"), [PAUSE_AFTER_ERROR_S], 5_000.0, 40),
     ],
-    ids=["unknown", "barred", "contradicted", "any other"],
+    ids=["unknown", "blocked", "contradicted", "any other"],
 )
 def test_how_a_term_ended_says_what_follows(
     failures: Failures,

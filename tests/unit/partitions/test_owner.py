@@ -16,7 +16,7 @@ from belfry.engine.effects import Effects
 from belfry.engine.ownership import Event, Ownership
 from belfry.engine.partition import PartitionEngine
 from belfry.engine.read_lease import ReadLease
-from belfry.engine.reports import Place
+from belfry.engine.reports import SourcePartition
 from belfry.firing.clock_guard import ClockGuard
 from belfry.kafka.outcome import Aborted, Fenced, Unknown
 from belfry.kafka.transactions import Receipt
@@ -75,7 +75,7 @@ def test_who_lost_a_partition_while_taking_it_over_fences_nobody(
 
 
 @pytest.mark.parametrize(
-    ("barred", "anybody", "did"),
+    ("blocked", "anybody", "did"),
     [
         (True, True, ["held"]),
         (True, False, ["held", PAUSE_AFTER_ERROR_S]),
@@ -84,11 +84,11 @@ def test_who_lost_a_partition_while_taking_it_over_fences_nobody(
     ids=["a tenant's topic", "a topic of belfry's own", "another cause"],
 )
 def test_who_may_not_write_waits_before_the_partition_is_taken_over_again(
-    barred: bool, anybody: bool, did: list[str | float]
+    blocked: bool, anybody: bool, did: list[str | float]
 ) -> None:
     """At once where that mends it; where it does not, never without a pause."""
     found: list[str | float] = []
-    ends: list[Exception] = [Unknown("nothing to abort", barred=barred), Fenced("the end")]
+    ends: list[Exception] = [Unknown("nothing to abort", blocked=blocked), Fenced("the end")]
 
     def take_over(_term: Any) -> None:
         raise ends.pop(0)
@@ -134,9 +134,11 @@ def test_an_added_partition_says_its_position_again_before_it_is_forgotten() -> 
 
     store = ScheduleStore(MemoryMap())
     tenants = Tenants("fired.", Delivery.PAYLOAD, Level.OUTCOMES)
-    engine = PartitionEngine(Place("in", 7, Homes(4)), store, RequestReader(), tenants)
+    engine = PartitionEngine(SourcePartition("in", 7, Homes(4)), store, RequestReader(), tenants)
     engine.begin_at(41)
-    owned = MagicMock(engine=engine, keeps_state=False, inlets=None, epoch=1, new_settings=None)
+    owned = MagicMock(
+        engine=engine, keeps_state=False, tenant_inputs=None, epoch=1, new_settings=None
+    )
     owned.source, owned.new_identity = MagicMock(failure=None, end=41), None
     owned.producer.lease, owned.lent_ms = ReadLease(), None
     owned.producer.commit = commit
@@ -151,7 +153,7 @@ def test_an_added_partition_says_its_position_again_before_it_is_forgotten() -> 
     kit.guard.may_fire = False
     kit.clock = SimpleNamespace(monotonic_ms=wait, wall_ms=wait, both_ms=lambda: (now.ms, now.ms))
     runner = runner_of(7, kit)
-    runner.upkeep.beat_ms = 1.0
+    runner.upkeep.idle_commit_ms = 1.0
     runner.start()
     assert runner.join(10)
     assert not runner.failures.problem
@@ -173,7 +175,7 @@ def taking_over(now: list[float], take_over: Any) -> PartitionRunner:
 @pytest.mark.parametrize("rolled_back", [0, 300], ids=["at once", "its claim fails for long"])
 def test_a_long_take_over_is_no_loop_that_hangs(rolled_back: int) -> None:
     now, seen, ends = [0.0], list[float](), [Aborted("refused")] * rolled_back
-    owned = MagicMock(inlets=None, lent_ms=None)
+    owned = MagicMock(tenant_inputs=None, lent_ms=None)
 
     def take_over(term: Any) -> MagicMock:
         now[0] += 600_000
@@ -203,7 +205,7 @@ def test_a_long_take_over_is_no_loop_that_hangs(rolled_back: int) -> None:
 
 
 def test_who_is_to_stop_does_not_repeat_a_claim_that_is_rolled_back() -> None:
-    owned = MagicMock(inlets=None, lent_ms=None)
+    owned = MagicMock(tenant_inputs=None, lent_ms=None)
 
     def take_over(term: Any) -> MagicMock:
         term.moved(Event.CAUGHT_UP)
@@ -256,7 +258,7 @@ class Firing:
         self.engine.accept.side_effect = self._accept
         self.effects, self.most = effects, 1_000
         self.engine.aside.any = False
-        self.owned = MagicMock(engine=self.engine, inlets=None, keeps_state=False)
+        self.owned = MagicMock(engine=self.engine, tenant_inputs=None, keeps_state=False)
         self.owned.resolver.looks_after = self.owned.resolver.too_many = False
         self.owned.source.failure, self.owned.source.end = None, 0
         self.owned.producer.commit = self._commit

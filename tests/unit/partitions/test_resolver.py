@@ -18,7 +18,7 @@ from belfry.registry.lookups import Lookups
 from belfry.schedules.rejections import PASSING, Rejection
 from belfry.store.layout.aside import Waits
 from belfry.tenants.directory import Tenants
-from belfry.tenants.effective import Delivery, Level, Signing, Terms
+from belfry.tenants.effective import Delivery, EffectivePolicy, Level, Signing
 from belfry.tenants.policy import TenantPolicy
 from belfry.wire import catalogue, framing
 from belfry.wire.claims import signature
@@ -236,7 +236,7 @@ def test_what_one_asker_is_refused_another_one_is_not() -> None:
     """The same id beyond the budget of strangers is within that of a tenant."""
     registry = Registry(Missing("not there"))
     with resolving(registry, per_minute=1) as site:
-        site.tenants.follow(Terms(TenantPolicy("known", delivery="ENVELOPE")))
+        site.tenants.follow(EffectivePolicy(TenantPolicy("known", delivery="ENVELOPE")))
         strays = [asking(1), asking(2)]
         own = asking(2, [(ORIGIN_TENANT, b"known")])
         registry.answers[2] = OURS
@@ -281,7 +281,7 @@ def test_a_tenant_has_a_budget_of_its_own_and_a_made_up_one_has_not() -> None:
     registry = Registry(Missing("not there"))
     with resolving(registry, per_minute=2) as site:
         policy = TenantPolicy("known", delivery="ENVELOPE")
-        site.tenants.follow(Terms(policy))
+        site.tenants.follow(EffectivePolicy(policy))
         site.tenants.of("met")
         strays = [asking(number) for number in range(10)]
         for number, name in enumerate((b"met", b"made up", b"made up too")):
@@ -302,7 +302,7 @@ def test_who_signs_and_gives_its_name_as_key_has_a_budget_of_its_own() -> None:
 
     with resolving(registry, per_minute=2) as site:
         policy = TenantPolicy("signs", signing_secret_ref="env:SECRET")
-        site.tenants.follow(Terms(policy, secrets=(b"right",)))
+        site.tenants.follow(EffectivePolicy(policy, secrets=(b"right",)))
         strays = [asking(number) for number in range(10)]
         strays += [signed(10 + number, b"signs", b"wrong") for number in range(3)]
         own = [signed(20, b"signs", b"right"), signed(21, b"signs/1", b"right")]
@@ -316,7 +316,9 @@ def test_what_would_be_refused_anyway_costs_no_lookup() -> None:
     with resolving(registry) as site:
         site.tenants.signing = Signing(everybody=True)
         site.tenants.follow(
-            Terms(TenantPolicy("gone"), refused=Rejection("tenant_removed", "It was removed."))
+            EffectivePolicy(
+                TenantPolicy("gone"), refused=Rejection("tenant_removed", "It was removed.")
+            )
         )
         stamped = asking(8, [(ORIGIN_TENANT, b"gone"), ("belfry-signature", b"no")])
         batch = [SEVEN, stamped]
@@ -326,16 +328,16 @@ def test_what_would_be_refused_anyway_costs_no_lookup() -> None:
 
 
 def test_patience_is_a_stretch_and_a_share_of_the_time() -> None:
-    patience = WaitBudget(10.0)
-    assert patience.begin(100.0) == 110.0
-    patience.end(110.0)
-    assert patience.begin(110.0) == 110.0
-    patience.end(110.0)
-    assert patience.begin(130.0) == pytest.approx(132.0)
-    patience.end(131.0)
-    assert patience.begin(141.0) == pytest.approx(143.0)
-    patience.end(143.0)
-    assert patience.begin(10_000.0) == 10_010.0
+    timeouts = WaitBudget(10.0)
+    assert timeouts.begin(100.0) == 110.0
+    timeouts.end(110.0)
+    assert timeouts.begin(110.0) == 110.0
+    timeouts.end(110.0)
+    assert timeouts.begin(130.0) == pytest.approx(132.0)
+    timeouts.end(131.0)
+    assert timeouts.begin(141.0) == pytest.approx(143.0)
+    timeouts.end(143.0)
+    assert timeouts.begin(10_000.0) == 10_010.0
 
 
 def test_batches_wait_a_tenth_of_the_time_for_a_registry_that_is_slow() -> None:

@@ -9,8 +9,8 @@ from unittest.mock import MagicMock
 import pytest
 
 from belfry.balance.assignment import Assignment
+from belfry.balance.assignment_map import IDLE_COMMIT_MS, MemberMetadata
 from belfry.balance.owners import even
-from belfry.balance.roster import BEAT_MS, MemberStanding
 from belfry.engine.ownership import Ownership
 from belfry.group.group import Group, Surroundings
 from belfry.partitions import supervisor as module
@@ -21,7 +21,7 @@ from belfry.partitions.upkeep import HEARTBEAT_MS
 def test_an_assignment_takes_the_gauges_of_ended_runners_away() -> None:
     lost: list[int] = []
     opener: Any = SimpleNamespace(metrics=SimpleNamespace(lost=lost.append))
-    owners = Owners(opener, MagicMock(), Group(MemberStanding("one")))
+    owners = Owners(opener, MagicMock(), Group(MemberMetadata("one")))
     leases: list[tuple[int, bool]] = []
     ended: Any = SimpleNamespace(partition=3, alive=False, leasing=SimpleNamespace(allow=bool))
     going: Any = SimpleNamespace(
@@ -48,7 +48,7 @@ def test_who_takes_a_partition_over_says_so_and_who_owns_it_has_the_better_claim
         return SimpleNamespace(partition=partition, epoch=epoch, **usual | but)
 
     opener: Any = SimpleNamespace()
-    owners = Owners(opener, MagicMock(), Group(MemberStanding("one")))
+    owners = Owners(opener, MagicMock(), Group(MemberMetadata("one")))
     leases: list[tuple[int, bool]] = []
     found = [
         runner(0, 7),
@@ -61,10 +61,10 @@ def test_who_takes_a_partition_over_says_so_and_who_owns_it_has_the_better_claim
     owns, _ = owners.holdings()
     assert owns == {0: 7, 1: module.NO_EPOCH}
     assert leases == [(partition, False) for partition in range(5)]
-    late = MemberStanding("two", owns={1: 0}).member("two")
-    mine = MemberStanding("one", owns=owns).member("one")
+    late = MemberMetadata("two", owns={1: 0}).member("two")
+    mine = MemberMetadata("one", owns=owns).member("one")
     assert even([0, 1], [mine, late]) == {0: "one", 1: "two"}
-    gone = MemberStanding("two", warm=(1,)).member("two")
+    gone = MemberMetadata("two", warm=(1,)).member("two")
     assert even([1], [mine, gone]) == {1: "one"}
 
 
@@ -79,7 +79,7 @@ def test_a_heartbeat_vouches_for_loops_that_come_round() -> None:
 
     heartbeats: Any = SimpleNamespace()
     opener: Any = SimpleNamespace(clock=SimpleNamespace(monotonic_ms=lambda: 10_000.0))
-    owners = Owners(opener, MagicMock(), Group(MemberStanding("one")), heartbeats)
+    owners = Owners(opener, MagicMock(), Group(MemberMetadata("one")), heartbeats)
     found = [
         runner(0, 9_000.0),
         runner(1, 10_000.0 - module.HANGS_MS),
@@ -105,15 +105,15 @@ def test_an_owner_commits_often_only_where_heartbeats_do_not_tell(
     assigned: bool, commits_for: tuple[int, ...], acknowledged: bool, young: bool, often: bool
 ) -> None:
     heartbeats: Any = SimpleNamespace(acknowledged=lambda: acknowledged)
-    owners = Owners(MagicMock(), MagicMock(), Group(MemberStanding("one")), heartbeats)
+    owners = Owners(MagicMock(), MagicMock(), Group(MemberMetadata("one")), heartbeats)
     runner: Any = SimpleNamespace(
         partition=3,
         assigned=assigned,
-        upkeep=SimpleNamespace(beat_ms=0.0, young=lambda _now_ms: young),
+        upkeep=SimpleNamespace(idle_commit_ms=0.0, young=lambda _now_ms: young),
     )
     owners._runners[3] = runner
     owners._set_beats(Assignment(commits_for=commits_for))
-    assert runner.upkeep.beat_ms == (BEAT_MS if often else HEARTBEAT_MS)
+    assert runner.upkeep.idle_commit_ms == (IDLE_COMMIT_MS if often else HEARTBEAT_MS)
 
 
 def test_who_is_fenced_off_what_the_group_gave_it_asks_the_group_once(
@@ -127,7 +127,7 @@ def test_who_is_fenced_off_what_the_group_gave_it_asks_the_group_once(
         settings=settings, metrics=SimpleNamespace(lost=lambda _: None), clock=MagicMock()
     )
     asked: list[float] = []
-    group = Group(MemberStanding("one"))
+    group = Group(MemberMetadata("one"))
     group.connect(Surroundings(rejoin=lambda: asked.append(now[0])))
     owners = Owners(opener, MagicMock(), group)
     owners.assign([3])
@@ -137,7 +137,7 @@ def test_who_is_fenced_off_what_the_group_gave_it_asks_the_group_once(
         state=Ownership.STOPPED,
         assigned=True,
         preemptive=False,
-        upkeep=SimpleNamespace(beat_ms=0.0, young=lambda _now_ms: False),
+        upkeep=SimpleNamespace(idle_commit_ms=0.0, young=lambda _now_ms: False),
     )
     owners._runners[3] = fenced
     monkeypatch.setattr(owners, "_stand_by", lambda *_, **__: None)

@@ -11,8 +11,8 @@ import pytest
 from confluent_kafka import TopicPartition
 
 from belfry.engine.effects import Effects
-from belfry.engine.handing_over import Inlet
-from belfry.engine.reports import Place
+from belfry.engine.forward import TenantInput
+from belfry.engine.reports import SourcePartition
 from belfry.kafka.fetcher import Answer, OffsetGone, Where
 from belfry.partitions import tenant_input
 from belfry.partitions.tenant_input import TenantInputDependencies, TenantInputReading
@@ -78,11 +78,12 @@ def broker(monkeypatch: pytest.MonkeyPatch) -> Broker:
 @pytest.fixture
 def reading(broker: Broker) -> TenantInputReading:
     homes = Homes(1)
-    inlets = frozenset(
-        Inlet(Place(topic, 0, homes), topic.removeprefix("in.")) for topic, _ in (BUSY, CALM)
+    tenant_inputs = frozenset(
+        TenantInput(SourcePartition(topic, 0, homes), topic.removeprefix("in."))
+        for topic, _ in (BUSY, CALM)
     )
     given: Any = TenantInputDependencies(
-        topics=SimpleNamespace(of=lambda _: inlets),  # type: ignore[arg-type]
+        topics=SimpleNamespace(of=lambda _: tenant_inputs),  # type: ignore[arg-type]
         tenants=SimpleNamespace(secret_of=lambda _: b""),  # type: ignore[arg-type]
         producer=lambda: broker,  # type: ignore[arg-type,return-value]
         consumer_properties={},

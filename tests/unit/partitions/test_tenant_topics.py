@@ -17,7 +17,7 @@ def topic(partitions: int = 1, error: Any = None) -> Any:
 
 
 def found(**topics: Any) -> dict[int, set[tuple[str, str, int]]]:
-    """Tenant, topic and partition of the inlets of each home."""
+    """Tenant, topic and partition of the tenant inputs of each home."""
     known = TenantTopics("b.schedules.", HOMES)
     known.look(topics)
     return {

@@ -10,7 +10,7 @@ from belfry.policies import follower as policies
 from belfry.policies.follower import Policies
 from belfry.settings import Settings
 from belfry.tenants.directory import Tenants
-from belfry.tenants.effective import Delivery, Level, Terms
+from belfry.tenants.effective import Delivery, EffectivePolicy, Level
 from belfry.tenants.policy import TenantPolicy
 from belfry.wire import framing
 from belfry.wire.policies import encode_policy
@@ -55,16 +55,16 @@ class FakeConsumer:
 
 
 class FakeOutputs:
-    """Applies terms, but fails for some tenants."""
+    """Applies effective, but fails for some tenants."""
 
     def __init__(self, tenants: Tenants) -> None:
         self.tenants = tenants
         self.failing = {"bad"}
 
-    def treat(self, terms: Terms) -> None:
-        if terms.policy.tenant in self.failing:
+    def apply(self, effective: EffectivePolicy) -> None:
+        if effective.policy.tenant in self.failing:
             raise ConnectionError("the cluster did not answer")
-        self.tenants.follow(terms)
+        self.tenants.follow(effective)
 
 
 class Site:
@@ -113,7 +113,7 @@ def test_it_is_tried_again_with_the_next_round_until_it_is_treated(site: Site) -
     site.outputs.failing = set()
     site.policies._read()
     assert site.paused == ["bad", "good"]
-    assert not site.policies._untreated
+    assert not site.policies._unapplied
 
 
 def test_it_is_tried_again_when_somebody_elses_policy_comes(site: Site) -> None:

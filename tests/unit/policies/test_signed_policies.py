@@ -13,11 +13,11 @@ from belfry.policies import follower as policies
 from belfry.policies.follower import UNSIGNED, Policies
 from belfry.settings import Settings
 from belfry.tenants.directory import Tenants
-from belfry.tenants.effective import Delivery, Level, Terms
+from belfry.tenants.effective import Delivery, EffectivePolicy, Level
 from belfry.tenants.policy import TenantPolicy
 from belfry.wire import framing
 from belfry.wire.policies import encode_policy
-from belfry.wire.policy_signatures import POLICY_SIGNATURE, Spot, policy_signature
+from belfry.wire.policy_signatures import POLICY_SIGNATURE, RecordLocation, policy_signature
 from belfry.wire.record import Headers
 from belfry.wire.worker_keys import Purpose, keys_of
 
@@ -66,13 +66,13 @@ class Reader:
 
 
 class Treated:
-    """Applies terms."""
+    """Applies effective."""
 
     def __init__(self, tenants: Tenants) -> None:
         self._tenants = tenants
 
-    def treat(self, terms: Terms) -> None:
-        self._tenants.follow(terms)
+    def apply(self, effective: EffectivePolicy) -> None:
+        self._tenants.follow(effective)
 
 
 class Site:
@@ -137,7 +137,7 @@ def plain(policy: TenantPolicy | None, offset: int) -> Message:
 def signed(policy: TenantPolicy | None, offset: int, secret: str = FIRST) -> Message:
     """A record as one who has the secret writes it; None: a tombstone."""
     value, key = value_of(policy), key_of(secret, Purpose.POLICIES)
-    headers = policy_signature(key, Spot(TOPIC, 0, offset), b"acme", value)
+    headers = policy_signature(key, RecordLocation(TOPIC, 0, offset), b"acme", value)
     return Message(b"acme", value, headers, offset)
 
 
@@ -148,7 +148,7 @@ WRONG: dict[str, Message] = {
     "signed with another secret": signed(PAUSED, 7, OTHER),
     "signed for another purpose": TRUE._replace(
         headers_=policy_signature(
-            key_of(FIRST, Purpose.CHANGELOG), Spot(TOPIC, 0, 7), b"acme", value_of(PAUSED)
+            key_of(FIRST, Purpose.CHANGELOG), RecordLocation(TOPIC, 0, 7), b"acme", value_of(PAUSED)
         )
     ),
     "copied to a later offset": TRUE._replace(offset_=8),
@@ -156,7 +156,10 @@ WRONG: dict[str, Message] = {
     "another tenant's": TRUE._replace(key_=b"acme2"),
     "of another topic": TRUE._replace(
         headers_=policy_signature(
-            key_of(FIRST, Purpose.POLICIES), Spot("b.tenants", 0, 7), b"acme", value_of(PAUSED)
+            key_of(FIRST, Purpose.POLICIES),
+            RecordLocation("b.tenants", 0, 7),
+            b"acme",
+            value_of(PAUSED),
         )
     ),
     "tampered with": TRUE._replace(value_=value_of(TenantPolicy("acme", paused=True, spread=4))),

@@ -49,7 +49,7 @@ def with_copies() -> tuple[Driver, list[Change]]:
 def test_they_stop_a_take_over_that_does_not_know_whose_they_are() -> None:
     driver, copies = with_copies()
     replay, _ = read([*driver.changelog, *copies])
-    assert len(replay.loose) == 4
+    assert len(replay.unclosed) == 4
     with pytest.raises(HoleInChangelog):
         replay.check()
 
@@ -57,13 +57,13 @@ def test_they_stop_a_take_over_that_does_not_know_whose_they_are() -> None:
 def test_the_next_owner_overwrites_them() -> None:
     driver, copies = with_copies()
     replay, rows = read([*driver.changelog, *copies])
-    strays = replay.leave_loose()
-    assert sorted(strays) == sorted(key for key, _ in copies)
+    unclosed_rows = replay.leave_unclosed()
+    assert sorted(unclosed_rows) == sorted(key for key, _ in copies)
     replay.finish(T0)
     before = list(driver.changelog)
     driver.start(rows)
-    effects = driver.engine.claim(None, strays=strays)
-    assert set(strays) <= effects.rows.keys()
+    effects = driver.engine.claim(None, unclosed_rows=unclosed_rows)
+    assert set(unclosed_rows) <= effects.rows.keys()
     driver.end(T0 + 7)
     claimed = driver.changelog[len(before) :]
     assert state([*before, *copies, *claimed]) == state([*before, *claimed])
@@ -72,5 +72,5 @@ def test_the_next_owner_overwrites_them() -> None:
 def test_what_was_folded_in_part_is_not_left() -> None:
     driver, _ = with_copies()
     replay, _ = read(driver.changelog)
-    replay._loose = 1
-    assert replay.loose == ()
+    replay._unclosed = 1
+    assert replay.unclosed == ()

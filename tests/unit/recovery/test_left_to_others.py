@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from belfry.balance.assignment import Assignment
-from belfry.balance.roster import MemberStanding, read_standing
+from belfry.balance.assignment_map import MemberMetadata, read_metadata
 from belfry.group.group import Group, Surroundings
 from belfry.host.failpoints import Failpoints
 from belfry.recovery.reading import ReplayProgress
@@ -136,7 +136,7 @@ def test_where_nobody_else_can_it_is_taken_over_and_held_back() -> None:
 def group(*, others: bool = True) -> tuple[Group, list[str]]:
     """A member of a group, and how often it asked to share anew."""
     asked: list[str] = []
-    found = Group(MemberStanding("w"))
+    found = Group(MemberMetadata("w"))
     found.seated(Assignment(others=others).encode())
     found.connect(Surroundings(rejoin=lambda: asked.append("rejoin")))
     return found, asked
@@ -144,7 +144,7 @@ def group(*, others: bool = True) -> tuple[Group, list[str]]:
 
 def shared_anew(member: Group) -> tuple[int, ...]:
     """A rebalance: what the member says, and an answer."""
-    said = read_standing(member.standing().encode(), "w").cannot
+    said = read_metadata(member.member_metadata().encode(), "w").cannot
     member.seated(Assignment(others=True).encode())
     return said
 
@@ -162,7 +162,7 @@ def test_the_group_is_told_and_asked_once() -> None:
 
 def test_an_answer_to_what_was_said_before_counts_for_nothing() -> None:
     member, _ = group()
-    said = member.standing()
+    said = member.member_metadata()
     assert member.leaves(3, True)
     member.seated(Assignment(others=True).encode())
     assert said.cannot == ()
@@ -188,7 +188,7 @@ def test_what_can_be_fired_again_is_no_longer_said() -> None:
 def test_a_wish_that_came_amid_a_rebalance_is_repeated_after_it() -> None:
     """The group's client drops it, and the answer is to what was said before."""
     member, asked = group()
-    member.standing()
+    member.member_metadata()
     assert member.leaves(3, True)
     member.seated(Assignment(others=True).encode())
     assert asked == ["rejoin", "rejoin"]
@@ -203,28 +203,28 @@ def test_who_asks_for_no_partitions_amid_a_rebalance_asks_again_after_it(leaving
     member.leave(not leaving)
     shared_anew(member)
     asked.clear()
-    member.standing()
+    member.member_metadata()
     member.leave(leaving)
     member.seated(Assignment(others=True).encode())
     assert asked == ["rejoin", "rejoin"]
-    assert member.standing().leaving == leaving
+    assert member.member_metadata().leaving == leaving
     member.seated(Assignment(others=True).encode())
     assert asked == ["rejoin", "rejoin"]
 
 
 def test_a_rebalance_that_fails_amid_it_does_not_end_the_wish() -> None:
     member, asked = group()
-    member.standing()
+    member.member_metadata()
     member.leave()
-    member.standing()
-    member.standing()
+    member.member_metadata()
+    member.member_metadata()
     member.seated(Assignment(others=True).encode())
     assert asked == ["rejoin"]
 
 
 def test_what_can_be_fired_again_meanwhile_is_no_wish() -> None:
     member, asked = group()
-    member.standing()
+    member.member_metadata()
     member.leaves(3, True)
     member.leaves(3, False)
     member.seated(Assignment(others=True).encode())
@@ -233,7 +233,7 @@ def test_what_can_be_fired_again_meanwhile_is_no_wish() -> None:
 
 def test_who_was_alone_until_this_rebalance_tells_the_one_who_came() -> None:
     member, asked = group(others=False)
-    member.standing()
+    member.member_metadata()
     assert not member.leaves(3, True)
     member.seated(Assignment(others=True).encode())
     assert asked == ["rejoin"]

@@ -11,7 +11,7 @@ from belfry.schedules.identity import (
     Homes,
     extra_fire_id,
     fire_id,
-    life_of,
+    generation_at,
     murmur2,
     partition_of,
 )
@@ -61,7 +61,7 @@ def test_homes_do_not_depend_on_what_was_asked_before() -> None:
 
 def test_lives_of_all_source_positions_differ() -> None:
     positions = list(product((0, 1, 4095), (0, 1, 2**48 - 1)))
-    assert len({life_of(*position) for position in positions}) == len(positions)
+    assert len({generation_at(*position) for position in positions}) == len(positions)
 
 
 def test_a_fire_id_is_the_same_for_every_attempt() -> None:

@@ -21,7 +21,7 @@ from belfry.store.layout.records import (
     StoredState,
     encode_marker,
 )
-from belfry.store.lookup import Moving, ScheduleStanding, Wanted
+from belfry.store.lookup import Moving, ScheduleStatus, Wanted
 from belfry.store.ordered_map import MemoryMap
 from belfry.store.schedules import ScheduleStore
 
@@ -65,7 +65,7 @@ class Shelf:
         self._store.note(keys.schedule_key(tenant, schedule_id), marker)
         self._store.commit(STATE)
 
-    def find(self, tenant: str, schedule_id: str) -> ScheduleStanding | None:
+    def find(self, tenant: str, schedule_id: str) -> ScheduleStatus | None:
         """One by name, which is the same with others."""
         name = keys.schedule_key(tenant, schedule_id)
         found = lookup.standing_of(self.rows, name, NOW_MS)
@@ -157,12 +157,12 @@ class Racing(MemoryMap):
         return [self.get(key) for key in keys]
 
 
-def alone(rows: MemoryMap) -> ScheduleStanding | None:
+def alone(rows: MemoryMap) -> ScheduleStatus | None:
     """Looks one up."""
     return lookup.standing_of(rows, b"t/a", NOW_MS)
 
 
-def together(rows: MemoryMap) -> ScheduleStanding | None:
+def together(rows: MemoryMap) -> ScheduleStatus | None:
     """Looks it up with another one."""
     return lookup.standings_of(rows, [b"t/none", b"t/a"], NOW_MS)[1]
 
@@ -170,7 +170,7 @@ def together(rows: MemoryMap) -> ScheduleStanding | None:
 @pytest.mark.parametrize("look", [alone, together])
 @pytest.mark.parametrize(("moves", "found"), [(3, True), (100, False)])
 def test_a_schedule_that_moves_is_looked_up_again(
-    look: Callable[[MemoryMap], ScheduleStanding | None], moves: int, found: bool
+    look: Callable[[MemoryMap], ScheduleStatus | None], moves: int, found: bool
 ) -> None:
     shelf = Shelf()
     racing = Racing()

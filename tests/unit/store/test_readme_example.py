@@ -10,7 +10,7 @@ from typing import Final
 
 import pytest
 
-from belfry.schedules.identity import fire_id, life_of, partition_of
+from belfry.schedules.identity import fire_id, generation_at, partition_of
 from belfry.schedules.instants import parse_instant
 from belfry.schedules.request_digest import digest_of_plain
 from belfry.store.layout import buckets, keys, records
@@ -31,7 +31,7 @@ TYPES: Final = {"u8": "B", "u16": "H", "u32": "I", "i32": "i", "u64": "Q", "i64"
 AT: Final = parse_instant("2026-12-01T09:00:00Z")
 ACCEPTED: Final = parse_instant("2026-11-30T12:00:00Z")
 NAME: Final = b"demo/order/4711"
-LIFE: Final = life_of(partition_of(b"demo", 4), 42)
+LIFE: Final = generation_at(partition_of(b"demo", 4), 42)
 PLAIN: Final = (b"demo", b"order/4711", AT, None, None, None, b"not paid", b"r-1")
 
 

@@ -7,7 +7,7 @@ from itertools import permutations
 import pytest
 
 from belfry.tenants.directory import Tenants
-from belfry.tenants.effective import Delivery, Level, Terms
+from belfry.tenants.effective import Delivery, EffectivePolicy, Level
 from belfry.tenants.policy import TenantPolicy
 
 FIRED = "belfry.fired."
@@ -54,7 +54,7 @@ def test_a_tenant_whose_events_go_elsewhere_needs_no_name_of_its_own() -> None:
     tenants = directory()
     tenants.note_topics([FIRED + LINES])
     assert tenants.of(DOTS).collides_with == LINES
-    tenants.follow(Terms(TenantPolicy(DOTS, output_topic="payments")))
+    tenants.follow(EffectivePolicy(TenantPolicy(DOTS, output_topic="payments")))
     assert tenants.of(DOTS).collides_with is None
-    tenants.follow(Terms(TenantPolicy(DOTS)))
+    tenants.follow(EffectivePolicy(TenantPolicy(DOTS)))
     assert tenants.of(DOTS).collides_with == LINES

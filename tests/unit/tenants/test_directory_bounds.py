@@ -8,7 +8,7 @@ import pytest
 
 from belfry.tenants import directory
 from belfry.tenants.directory import StepTenants, Tenants
-from belfry.tenants.effective import Delivery, Level, Terms
+from belfry.tenants.effective import Delivery, EffectivePolicy, Level
 from belfry.tenants.policy import TenantPolicy
 
 MET = 100
@@ -35,7 +35,7 @@ def test_names_that_have_nothing_are_forgotten(tenants: Tenants) -> None:
 
 
 def test_who_has_something_is_kept_as_it_is(tenants: Tenants) -> None:
-    tenants.follow(Terms(TenantPolicy("policy", priority=7)))
+    tenants.follow(EffectivePolicy(TenantPolicy("policy", priority=7)))
     tenants.note_policies(["policy", "reserved"])
     tenants.note_topics(["fired.topic"])
     tenants.note([(tenants.of("topic"), {"max_record_bytes": 5_000})])
@@ -81,7 +81,7 @@ def test_what_is_found_out_about_a_forgotten_one_is_noted(tenants: Tenants) -> N
 
 
 def test_who_had_another_topic_once_may_be_forgotten(tenants: Tenants) -> None:
-    tenants.follow(Terms(TenantPolicy("moved", output_topic="payments")))
+    tenants.follow(EffectivePolicy(TenantPolicy("moved", output_topic="payments")))
     tenants.follow(tenants.defaults("moved"))
     for n in range(20 * MET):
         tenants.of(f"made-up.{n}")

@@ -8,7 +8,7 @@ from belfry.schedules.outcomes import Outcome
 from belfry.tenants.canary import CANARY
 from belfry.tenants.deliveries import RETRIES
 from belfry.tenants.directory import Tenants
-from belfry.tenants.effective import WRITTEN, Delivery, Level, Signing, Terms
+from belfry.tenants.effective import WRITTEN, Delivery, EffectivePolicy, Level, Signing
 from belfry.tenants.policy import TenantPolicy
 
 
@@ -41,8 +41,8 @@ def test_asking_for_a_secret_makes_no_tenant(everybody: bool) -> None:
     directory.signing = Signing(
         everybody, (b"the workers' own", b"the former one"), (b"for deliveries",), (b"for probes",)
     )
-    own = Terms(TenantPolicy("signs", signing_secret_ref="env:X"), secrets=(b"its own",))
-    directory.terms_of = {"signs": own}.get
+    own = EffectivePolicy(TenantPolicy("signs", signing_secret_ref="env:X"), secrets=(b"its own",))
+    directory.effective_of = {"signs": own}.get
     secrets = [directory.secret_of(name) for name in ("signs", "plain")]
     assert secrets == [b"its own", b"the workers' own" if everybody else b""]
     assert directory.secret_of(RETRIES) == directory.secret_of(CANARY) == b""

@@ -9,7 +9,7 @@ from belfry.schedules.rejections import Rejection
 from belfry.tenants.canary import CANARY, canary_policy
 from belfry.tenants.deliveries import RETRIES, retry_policy
 from belfry.tenants.directory import Tenants
-from belfry.tenants.effective import Delivery, Level, Terms
+from belfry.tenants.effective import Delivery, EffectivePolicy, Level
 from belfry.tenants.policy import TenantPolicy
 from belfry.tenants.topic_names import INTERNAL, TopicNames, taken_topics
 
@@ -63,14 +63,14 @@ def test_no_tenant_is_ever_given_a_topic_of_others() -> None:
     tenants = Tenants("belfry.fired.", Delivery.PAYLOAD, Level.FAILURES)
     refused = Rejection("tenant_removed", "as the shell says")
     policy = TenantPolicy("a", output_topic="belfry.tenants", priority=3)
-    terms = Terms(policy, refused, "", (b"s",))
-    found = tenants.follow(terms)
-    assert found.topic == tenants.topic_of(terms) == "belfry.fired.a"
+    effective = EffectivePolicy(policy, refused, "", (b"s",))
+    found = tenants.follow(effective)
+    assert found.topic == tenants.topic_of(effective) == "belfry.fired.a"
     assert "is reserved" in found.stopped
-    assert found.terms.policy.priority == 3
-    assert (found.terms.refused, found.accepted) == (refused, (b"s",))
+    assert found.effective.policy.priority == 3
+    assert (found.effective.refused, found.accepted) == (refused, (b"s",))
     assert "belfry.tenants" not in tenants.moved_topics()
-    assert not tenants.follow(Terms(TenantPolicy("a"))).stopped
+    assert not tenants.follow(EffectivePolicy(TenantPolicy("a"))).stopped
 
 
 def test_the_topic_of_another_tenants_policy_is_taken() -> None:

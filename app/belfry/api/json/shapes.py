@@ -30,7 +30,7 @@ from belfry.store.layout.buckets import Bucket
 from belfry.store.layout.pending import Pending, decode_headers
 from belfry.store.layout.records import LOCKS_GROUP, LOCKS_OWN
 from belfry.store.lock_lookup import HeldLock
-from belfry.store.lookup import ScheduleStanding
+from belfry.store.lookup import ScheduleStatus
 from belfry.store.readable import why_unreadable_rule
 from belfry.store.upcoming import Upcoming
 
@@ -229,7 +229,7 @@ def bytes_json(name: str, value: bytes | None) -> dict[str, Any]:
         return {f"{name}_base64": b64encode(value).decode()}
 
 
-def summary(standing: ScheduleStanding) -> dict[str, Any]:
+def summary(standing: ScheduleStatus) -> dict[str, Any]:
     """A schedule in a list."""
     tenant, _, schedule_id = standing.name.decode().partition("/")
     found: dict[str, Any] = {
@@ -346,7 +346,7 @@ def _words(row: Pending) -> str:
     return words_of(asked)
 
 
-def whole(standing: ScheduleStanding) -> dict[str, Any]:
+def whole(standing: ScheduleStatus) -> dict[str, Any]:
     """A schedule with everything that it will send."""
     found = summary(standing)
     row = standing.pending
@@ -367,7 +367,7 @@ def whole(standing: ScheduleStanding) -> dict[str, Any]:
     return found
 
 
-def masked_for(caller: Principal, standing: ScheduleStanding) -> dict[str, Any]:
+def masked_for(caller: Principal, standing: ScheduleStatus) -> dict[str, Any]:
     """What is shown to this caller in place of the targets; nothing where it may see them."""
     row = standing.pending
     if caller.may(Role.SCHEDULE) or row is None or not has_targets(row.extra):

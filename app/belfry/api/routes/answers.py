@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 
 from belfry.api.routes.tenant_answers import WaitAnswer
 from belfry.api.workers.view import PartitionView, Readiness, StandbyView
-from belfry.balance.roster import Seat
+from belfry.balance.assignment_map import AssignedMember
 
 
 def instant(epoch_ms: int) -> str:
@@ -163,17 +163,17 @@ class MemberAnswer(BaseModel):
     stands_by: list[int]
 
     @classmethod
-    def of(cls, seat: Seat) -> MemberAnswer:
+    def of(cls, entry: AssignedMember) -> MemberAnswer:
         """The answer that shows a member."""
         return cls(
-            worker_id=seat.worker,
-            version=seat.version,
-            http_url=seat.http,
-            weight=seat.weight,
-            rack=seat.rack or None,
-            leaving=seat.leaving,
-            owns=list(seat.owns),
-            stands_by=list(seat.stands_by),
+            worker_id=entry.worker,
+            version=entry.version,
+            http_url=entry.http,
+            weight=entry.weight,
+            rack=entry.rack or None,
+            leaving=entry.leaving,
+            owns=list(entry.owns),
+            stands_by=list(entry.stands_by),
         )
 
 

@@ -1,7 +1,7 @@
 """`/v1/cluster`: the workers, their partitions and what these wait for.
 
-The worker that is asked asks the others, as the group's roster names them, each for itself alone.
-One that does not answer in time is named, and holds nobody up.
+The worker that is asked asks the others, as the assignment map names them, each for
+itself alone.  One that does not answer in time is named, and holds nobody up.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def cluster_routes(
         return ClusterAnswer(
             app_id=identity.app_id,
             kafka_cluster_id=identity.kafka_cluster_id,
-            members=[MemberAnswer.of(seat) for seat in view.roster().seats],
+            members=[MemberAnswer.of(entry) for entry in view.assignment_map().entries],
             standbys=[StandbyAnswer.of(each, full=full) for each in view.standbys()],
             workers=[_worker(view, metrics, full=full), *found],
             silent=[name for name, each in others.items() if each is None],

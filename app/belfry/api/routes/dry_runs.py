@@ -25,7 +25,7 @@ from belfry.engine.effects import Effects, Fired
 from belfry.engine.emit import fire_extra
 from belfry.engine.step import Step
 from belfry.store.layout.keys import schedule_key
-from belfry.store.lookup import ScheduleStanding, standing_of
+from belfry.store.lookup import ScheduleStatus, standing_of
 
 MARK: Final = ("belfry-dry-run", b"true")
 # A copy for a topic that has no leader waits for many seconds: in a thread of few.
@@ -68,7 +68,7 @@ class DryRuns:
                 break
         return await self._written(answer.copy) if isinstance(answer, Copied) else answer
 
-    def _copy(self, found: ScheduleStanding, tenant: str, partition: int, now_ms: int) -> Fired:
+    def _copy(self, found: ScheduleStatus, tenant: str, partition: int, now_ms: int) -> Fired:
         if found.pending is None:
             detail = f"The schedule is over ({found.state}): there is nothing to fire."
             raise Problem(HTTPStatus.CONFLICT, detail, "over")

@@ -26,10 +26,10 @@ from belfry.api.routes.schedules import SCHEDULE
 from belfry.api.workers.holdings import NotHeld
 from belfry.api.workers.parts import ApiDependencies
 from belfry.api.workers.reading import Reads
-from belfry.api.workers.scatter_gather import Gatherer, book_of, opened, sent
+from belfry.api.workers.scatter_gather import Gatherer, opened, sent, store_of
 from belfry.history import counters
-from belfry.history.book import HistoryPage, page
 from belfry.history.follower import Follower
+from belfry.history.history_store import HistoryPage, page
 from belfry.history.layout import SortKey, after
 from belfry.schedules.identity import partition_of
 from belfry.schedules.masking import masked_url
@@ -137,7 +137,7 @@ def _of_schedule(routes: APIRouter, parts: ApiDependencies, reads: Reads, caller
             if partition not in source.followed:
                 raise NotHeld(home)
             place, until_ms = _range(source, tenant, span, start)
-            walk = book_of(source).of_schedule(
+            walk = store_of(source).of_schedule(
                 tenant.encode(), schedule_id.encode(), place, until_ms
             )
             return sent(_merged([_events(page(walk, span.limit))], span.limit, asked))
@@ -163,7 +163,7 @@ def _of_tenant(routes: APIRouter, gatherer: Gatherer, callers: Callers) -> None:
 
         async def look(source: Follower, partitions: frozenset[int]) -> dict[str, Any]:
             place, until_ms = _range(source, tenant, span, start)
-            walk = book_of(source).of_tenant(tenant.encode(), place, until_ms, partitions)
+            walk = store_of(source).of_tenant(tenant.encode(), place, until_ms, partitions)
             return _events(page(walk, span.limit))
 
         parts = await gatherer.gather(request, caller, look)
@@ -190,7 +190,7 @@ def _statistics(
             hours: list[tuple[int, list[int]]] = []
             rest_ms, until_ms = span.within(source.reach_ms(tenant.encode()))
             while True:
-                found = book_of(source).statistics(tenant.encode(), rest_ms, until_ms, partitions)
+                found = store_of(source).statistics(tenant.encode(), rest_ms, until_ms, partitions)
                 hours += found.hours.items()
                 if found.rest_ms is None:
                     return {"hours": hours}

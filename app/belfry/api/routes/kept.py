@@ -119,8 +119,8 @@ KeptQuery = Annotated[KeptAsked, Query()]
 LetterId = Annotated[str, Path(pattern=_PLACE, description="`id` of a delivery.")]
 
 
-class Looks:
-    """Looks at topics in threads of few."""
+class TopicReads:
+    """Reads of topics in threads of few."""
 
     def __init__(self, parts: ApiDependencies) -> None:
         self.parts = parts
@@ -140,13 +140,13 @@ class Looks:
 def kept_routes(parts: ApiDependencies, callers: Callers) -> APIRouter:
     """Routes of what topics keep for a while."""
     routes = APIRouter(prefix="/v1", tags=["kept"])
-    looks = Looks(parts)
-    _rejections(routes, looks, callers)
-    _deliveries(routes, looks, callers)
+    reads = TopicReads(parts)
+    _rejections(routes, reads, callers)
+    _deliveries(routes, reads, callers)
     return routes
 
 
-def _rejections(routes: APIRouter, looks: Looks, callers: Callers) -> None:
+def _rejections(routes: APIRouter, reads: TopicReads, callers: Callers) -> None:
     @routes.get("/rejections", responses=problems(422, 429, 503))
     async def rejections(
         query: KeptQuery, caller: Principal = callers.who(Role.READ)
@@ -156,20 +156,20 @@ def _rejections(routes: APIRouter, looks: Looks, callers: Callers) -> None:
             raise forbidden(
                 f"{caller.name} is bound to some tenants: ask for the rejections of one of them."
             )
-        return await _rejected(looks, None, query)
+        return await _rejected(reads, None, query)
 
     @routes.get("/tenants/{tenant}/rejections", responses=problems(422, 429, 503))
     async def of_tenant(
         tenant: TenantName, query: KeptQuery, _caller: Principal = callers.who(Role.READ)
     ) -> RejectionsAnswer:
         """Refused requests of one tenant, the latest first."""
-        return await _rejected(looks, tenant, query)
+        return await _rejected(reads, tenant, query)
 
 
-async def _rejected(looks: Looks, tenant: str | None, query: KeptAsked) -> RejectionsAnswer:
+async def _rejected(reads: TopicReads, tenant: str | None, query: KeptAsked) -> RejectionsAnswer:
     asked = question("rejections", tenant)
     before = _before(query.cursor, asked)
-    page = await looks.run(partial(looks.parts.kept.rejected, tenant, before))
+    page = await reads.run(partial(reads.parts.kept.rejected, tenant, before))
     return RejectionsAnswer(
         rejections=[_shown_request(each) for each in page.found],
         examined=page.examined,
@@ -177,13 +177,13 @@ async def _rejected(looks: Looks, tenant: str | None, query: KeptAsked) -> Rejec
     )
 
 
-def _deliveries(routes: APIRouter, looks: Looks, callers: Callers) -> None:
+def _deliveries(routes: APIRouter, reads: TopicReads, callers: Callers) -> None:
     @routes.get("/tenants/{tenant}/deliveries", responses=problems(422, 429, 503))
     async def deliveries(
         tenant: TenantName, _caller: Principal = callers.who(Role.READ)
     ) -> OpenDeliveriesAnswer:
         """Deliveries of one tenant that have no end, the latest first."""
-        page = await looks.run(partial(looks.parts.kept.open_deliveries, tenant))
+        page = await reads.run(partial(reads.parts.kept.open_deliveries, tenant))
         found = [_shown_delivery(each) for each in page.found]
         return OpenDeliveriesAnswer(deliveries=found, examined=page.examined)
 
@@ -194,7 +194,7 @@ def _deliveries(routes: APIRouter, looks: Looks, callers: Callers) -> None:
         """Deliveries of one tenant that were given up, the latest first."""
         asked = question("dead-letters", tenant)
         before = _before(query.cursor, asked)
-        page = await looks.run(partial(looks.parts.kept.dead_letters, tenant, before))
+        page = await reads.run(partial(reads.parts.kept.dead_letters, tenant, before))
         return DeadLettersAnswer(
             deliveries=[_shown_delivery(each) for each in page.found],
             examined=page.examined,
@@ -210,7 +210,7 @@ def _deliveries(routes: APIRouter, looks: Looks, callers: Callers) -> None:
         """Deliver again what was given up, from the first attempt on and under the same fire id."""
         partition, _, offset = letter.partition("-")
         place = int(partition), int(offset)
-        if not await looks.run(partial(looks.parts.kept.replay, tenant, place)):
+        if not await reads.run(partial(reads.parts.kept.replay, tenant, place)):
             detail = f"Tenant {tenant} has no delivery {letter} that was given up: list them anew."
             raise Problem(HTTPStatus.NOT_FOUND, detail, "not_found")
         return ReplayAnswer(replayed=1)

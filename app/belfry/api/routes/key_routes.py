@@ -27,7 +27,7 @@ from belfry.api.routes.callers import Callers
 from belfry.api.workers.parts import ApiDependencies
 from belfry.api.workers.peers import PeerUnreachable, Target
 from belfry.api.workers.view import WorkerView
-from belfry.balance.roster import Seat
+from belfry.balance.assignment_map import AssignedMember
 from belfry.schedules.instants import parse_instant
 
 OTHERS_S: Final = 1.0
@@ -142,15 +142,17 @@ async def _others(
 ) -> dict[str, KeysAnswer | None]:
     """What the other workers of the group tell, by name; None for those that do not answer."""
     mine = view.identity.worker_id
-    seats = [each for each in view.roster().seats if each.http and each.worker != mine]
-    answers = await asyncio.gather(*(_other(each, parts, caller) for each in seats))
-    return {seat.worker: answer for seat, answer in zip(seats, answers, strict=True)}
+    entries = [each for each in view.assignment_map().entries if each.http and each.worker != mine]
+    answers = await asyncio.gather(*(_other(each, parts, caller) for each in entries))
+    return {entry.worker: answer for entry, answer in zip(entries, answers, strict=True)}
 
 
-async def _other(seat: Seat, parts: ApiDependencies, caller: Principal) -> KeysAnswer | None:
+async def _other(
+    entry: AssignedMember, parts: ApiDependencies, caller: Principal
+) -> KeysAnswer | None:
     try:
         async with asyncio.timeout(OTHERS_S):
-            answer = await parts.peers.ask(seat.http, ALONE, caller, {})
+            answer = await parts.peers.ask(entry.http, ALONE, caller, {})
         if answer.status_code != HTTPStatus.OK:
             return None
         return KeysAnswer.model_validate_json(bytes(answer.body))

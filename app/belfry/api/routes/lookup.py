@@ -30,14 +30,14 @@ from belfry.api.workers.reading import Reads
 from belfry.api.workers.waiting import waiting
 from belfry.schedules.identity import etag_of
 from belfry.store.layout.keys import schedule_key
-from belfry.store.lookup import ScheduleStanding, standings_of
+from belfry.store.lookup import ScheduleStatus, standings_of
 from belfry.store.readable import why_unreadable_rule
 from belfry.store.upcoming import upcoming
 
 # Occurrences are found in the loop that answers everybody, so it takes no longer than this.
 LONGEST_S: Final = 0.05
-Asked = list[tuple[bytes, asyncio.Future[ScheduleStanding | None]]]
-Found = ScheduleStanding | Exception | None
+Asked = list[tuple[bytes, asyncio.Future[ScheduleStatus | None]]]
+Found = ScheduleStatus | Exception | None
 
 
 class ScheduleLookup:
@@ -72,14 +72,14 @@ class ScheduleLookup:
                 break
         return answer
 
-    def _waiting(self, found: ScheduleStanding, tenant: str, partition: int) -> dict[str, Any]:
+    def _waiting(self, found: ScheduleStatus, tenant: str, partition: int) -> dict[str, Any]:
         holdings = self._parts.ready.holdings
         wait, stands_still = holdings.waits(partition, tenant)
         now_ms = int(self._parts.now_ms())
         return waiting(found, holdings.tenant(tenant), now_ms, wait, stands_still)
 
 
-def _following(found: ScheduleStanding, count: int) -> dict[str, Any]:
+def _following(found: ScheduleStatus, count: int) -> dict[str, Any]:
     """The occurrences to come; none of what is over, or cannot be read."""
     if not count:
         return {}
@@ -92,7 +92,7 @@ def _following(found: ScheduleStanding, count: int) -> dict[str, Any]:
 
 
 def _shown(
-    found: ScheduleStanding | None, waits: dict[str, Any], path: str, schedule_id: str
+    found: ScheduleStatus | None, waits: dict[str, Any], path: str, schedule_id: str
 ) -> Response:
     if found is None:
         detail = f"The tenant has no schedule {schedule_id!r}."
@@ -110,12 +110,12 @@ class GatheredLookups:
         self._now_ms = now_ms
         self._asked: dict[int, Asked] = {}
 
-    async def standing(self, partition: int, name: bytes) -> ScheduleStanding | None:
+    async def standing(self, partition: int, name: bytes) -> ScheduleStatus | None:
         """The schedule of a changelog key, or None; raises `NotHeld` and `Moving`."""
         loop = asyncio.get_running_loop()
         if not self._asked:
             loop.call_soon(self._look)
-        future: asyncio.Future[ScheduleStanding | None] = loop.create_future()
+        future: asyncio.Future[ScheduleStatus | None] = loop.create_future()
         self._asked.setdefault(partition, []).append((name, future))
         return await future
 
@@ -138,12 +138,12 @@ class GatheredLookups:
         except Exception as error:  # noqa: BLE001  # who asked is told
             return error
 
-    def _found(self, partition: int, names: list[bytes]) -> list[ScheduleStanding | None]:
+    def _found(self, partition: int, names: list[bytes]) -> list[ScheduleStatus | None]:
         now_ms = int(self._now_ms())
         return self._reads.read(partition, lambda rows: standings_of(rows, names, now_ms))
 
 
-def _tell(future: asyncio.Future[ScheduleStanding | None], found: Found) -> None:
+def _tell(future: asyncio.Future[ScheduleStatus | None], found: Found) -> None:
     """Who asked may have gone."""
     if future.done():
         return

@@ -33,7 +33,7 @@ class Connection(Protocol):
 
 
 @dataclass(slots=True)
-class _Crowd:
+class _CountedTogether:
     """Connections counted together; those that wait, in the order in which they began to."""
 
     members: int = 0
@@ -58,8 +58,8 @@ class Connections:
         self._most = most
         self._per_address = per_address
         self._proxies = [found for each in proxies for found in _networks(each)]
-        self._all = _Crowd()
-        self._by_address: dict[str, _Crowd] = defaultdict(_Crowd)
+        self._all = _CountedTogether()
+        self._by_address: dict[str, _CountedTogether] = defaultdict(_CountedTogether)
         self._address_of: dict[Connection, str] = {}
 
     @property
@@ -79,16 +79,16 @@ class Connections:
         if not why and self._all.members >= self._most:
             why = self._shrunk(self._all, str(self._most))
         self._address_of[connection] = address
-        for crowd in self._crowds(connection):
-            crowd.members += 1
+        for counted in self._counted(connection):
+            counted.members += 1
         self._wait(connection, fresh=True)
         return why
 
     def answered(self, connection: Connection) -> None:
         """A head of it has come."""
-        for crowd in self._crowds(connection):
-            crowd.fresh.pop(connection, None)
-            crowd.idle.pop(connection, None)
+        for counted in self._counted(connection):
+            counted.fresh.pop(connection, None)
+            counted.idle.pop(connection, None)
 
     def idles(self, connection: Connection) -> None:
         """All that it has asked for is answered."""
@@ -99,15 +99,15 @@ class Connections:
         if connection not in self._address_of:
             return
         self.answered(connection)
-        for crowd in self._crowds(connection):
-            crowd.members -= 1
+        for counted in self._counted(connection):
+            counted.members -= 1
         address = self._address_of.pop(connection)
         if address and self._by_address[address].members == 0:
             del self._by_address[address]
 
-    def _shrunk(self, crowd: _Crowd, many: str) -> str:
+    def _shrunk(self, counted: _CountedTogether, many: str) -> str:
         """Make room for one; an empty text, or why there is none."""
-        found = crowd.longest_waiting()
+        found = counted.longest_waiting()
         if found is None:
             return f"{many} connections are open already: try again."
         self.leave(found)
@@ -115,10 +115,10 @@ class Connections:
         return ""
 
     def _wait(self, connection: Connection, *, fresh: bool) -> None:
-        for crowd in self._crowds(connection):
-            (crowd.fresh if fresh else crowd.idle)[connection] = None
+        for counted in self._counted(connection):
+            (counted.fresh if fresh else counted.idle)[connection] = None
 
-    def _crowds(self, connection: Connection) -> list[_Crowd]:
+    def _counted(self, connection: Connection) -> list[_CountedTogether]:
         address = self._address_of.get(connection)
         if address is None:
             return []

@@ -22,9 +22,9 @@ async def ask_others(
 ) -> dict[str, bytes | None]:
     """What the other workers answer, by their names; None for those that do not."""
     mine = view.identity.worker_id
-    seats = [each for each in view.roster().seats if each.http and each.worker != mine]
-    answers = await asyncio.gather(*(_ask(each.http, parts, caller, target) for each in seats))
-    return {seat.worker: answer for seat, answer in zip(seats, answers, strict=True)}
+    entries = [each for each in view.assignment_map().entries if each.http and each.worker != mine]
+    answers = await asyncio.gather(*(_ask(each.http, parts, caller, target) for each in entries))
+    return {entry.worker: answer for entry, answer in zip(entries, answers, strict=True)}
 
 
 async def _ask(url: str, parts: ApiDependencies, caller: Principal, target: Target) -> bytes | None:

@@ -80,8 +80,8 @@ class Holdings:
         known = self.tenant(tenant)
         if known is not None:
             return known.level
-        terms = self._tenants.terms_of(tenant) or self._tenants.defaults(tenant)
-        return Level(terms.policy.lifecycle)
+        effective = self._tenants.effective_of(tenant) or self._tenants.defaults(tenant)
+        return Level(effective.policy.lifecycle)
 
     def _spread(self, tenant: str) -> int:
         return self._policy(tenant).spread
@@ -92,8 +92,8 @@ class Holdings:
     def _policy(self, tenant: str) -> TenantPolicy:
         """The tenant's policy, also where nothing of the tenant is held here."""
         known = self.tenant(tenant)
-        terms = self._tenants.terms_of(tenant) if known is None else known.terms
-        return _DEFAULT if terms is None else terms.policy
+        effective = self._tenants.effective_of(tenant) if known is None else known.effective
+        return _DEFAULT if effective is None else effective.policy
 
     def held(self) -> list[int]:
         """The partitions that are held now."""

@@ -21,8 +21,8 @@ from belfry.api.auth.access import Principal
 from belfry.api.problems import Problem
 from belfry.api.workers.parts import RETRY_SOON, ApiDependencies
 from belfry.api.workers.peers import FORWARDED, NOT_HELD, PeerUnreachable, Target, number_in
-from belfry.history.book import Book
 from belfry.history.follower import Follower
+from belfry.history.history_store import HistoryStore
 
 FOLLOWED: Final = "belfry-followed"
 TIMEOUT_S: Final = 2.0
@@ -120,17 +120,17 @@ async def _for_worker(request: Request, source: Follower, look: Look) -> Respons
 
 def opened(source: Follower) -> Follower:
     """The same, once it can be asked; raises `Problem` before."""
-    if source.book is None or not source.partitions:
+    if source.store is None or not source.partitions:
         detail = "The history is not open yet. Try again."
         raise Problem(HTTPStatus.SERVICE_UNAVAILABLE, detail, "starting", RETRY_SOON)
     return source
 
 
-def book_of(source: Follower) -> Book:
+def store_of(source: Follower) -> HistoryStore:
     """What is kept; raises `Problem` while it is not open."""
-    book = opened(source).book
-    assert book is not None
-    return book
+    store = opened(source).store
+    assert store is not None
+    return store
 
 
 def sent(told: dict[str, Any]) -> Response:

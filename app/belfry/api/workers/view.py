@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from belfry.balance.roster import Roster
+from belfry.balance.assignment_map import AssignmentMap
 from belfry.engine.tenant_figures import TenantFigures
 
 
@@ -71,7 +71,7 @@ class WorkerView(Protocol):
     def readiness(self) -> Readiness:
         """Whether the owned partitions fire."""
 
-    def roster(self) -> Roster:
+    def assignment_map(self) -> AssignmentMap:
         """Who owns what, as the group told last; empty before it did."""
 
     def standbys(self) -> list[StandbyView]:
@@ -97,9 +97,9 @@ class Nobody:
         """Nothing fires."""
         return Readiness(ready=False, started=False)
 
-    def roster(self) -> Roster:
+    def assignment_map(self) -> AssignmentMap:
         """Nobody owns anything."""
-        return Roster()
+        return AssignmentMap()
 
     def standbys(self) -> list[StandbyView]:
         """Nobody stands by."""

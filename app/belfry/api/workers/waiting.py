@@ -24,7 +24,7 @@ from belfry.store.layout.records import (
     IN_TIMELINE,
     decode_location,
 )
-from belfry.store.lookup import ScheduleStanding
+from belfry.store.lookup import ScheduleStatus
 from belfry.tenants.effective import Tenant
 from belfry.tenants.waits import (
     ACK_LOCK,
@@ -45,7 +45,7 @@ _QUEUE: Final = Why(TENANT_QUEUE, QUEUE, "it is due, and others of its tenant's 
 
 
 def waiting(
-    standing: ScheduleStanding,
+    standing: ScheduleStatus,
     tenant: Tenant | None,
     now_ms: int,
     wait: Wait | None = None,
@@ -69,7 +69,7 @@ def waiting(
 
 
 def _waits(
-    standing: ScheduleStanding, tenant: Tenant | None, now_ms: int, stands_still: Why | None
+    standing: ScheduleStatus, tenant: Tenant | None, now_ms: int, stands_still: Why | None
 ) -> Why | None:
     if not standing.place or standing.pending is None:
         return None

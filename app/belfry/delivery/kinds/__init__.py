@@ -11,16 +11,16 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import Final
 
+from belfry.delivery.http_sender import Finished, WorkId
 from belfry.delivery.kinds.kafka import KafkaSender
-from belfry.delivery.kinds.kind import Poster
-from belfry.delivery.posting import Finished, Ticket
+from belfry.delivery.kinds.kind import Sender
 from belfry.delivery.work import Work
 from belfry.schedules.target_kinds import kind_of
 from belfry.settings import DeliverySettings
 
 # HTTP is not here: `delivery/setup.py` says whether this process posts, or a child of it.
 HTTP: Final = "http"
-SENDERS: Final[dict[str, Callable[[DeliverySettings, Finished], Poster]]] = {
+SENDERS: Final[dict[str, Callable[[DeliverySettings, Finished], Sender]]] = {
     "kafka": KafkaSender,
 }
 
@@ -31,7 +31,7 @@ class Senders:
     def __init__(
         self,
         settings: DeliverySettings,
-        http: Callable[[Finished], Poster],
+        http: Callable[[Finished], Sender],
         finished: Finished,
     ) -> None:
         """`finished` gets every piece back, from threads of the senders."""
@@ -43,11 +43,11 @@ class Senders:
         for sender in self._by_kind.values():
             sender.start()
 
-    def hand_in(self, pieces: list[tuple[Ticket, Work]]) -> None:
+    def hand_in(self, pieces: list[tuple[WorkId, Work]]) -> None:
         """Work to be done, in its order for each kind.  All targets of a work are of one kind."""
-        shares: defaultdict[str, list[tuple[Ticket, Work]]] = defaultdict(list)
-        for ticket, work in pieces:
-            shares[kind_of(work.state.targets[0]).name].append((ticket, work))
+        shares: defaultdict[str, list[tuple[WorkId, Work]]] = defaultdict(list)
+        for work_id, work in pieces:
+            shares[kind_of(work.state.targets[0]).name].append((work_id, work))
         for name, share in shares.items():
             self._by_kind[name].hand_in(share)
 

@@ -27,7 +27,7 @@ from confluent_kafka.admin import AdminClient
 
 from belfry.client.kafka import ABSENT
 from belfry.delivery.answers import Answer, End
-from belfry.delivery.posting import Finished, Ticket
+from belfry.delivery.http_sender import Finished, WorkId
 from belfry.delivery.work import Work
 from belfry.host.background import Background
 from belfry.schedules.instants import format_instant
@@ -62,7 +62,7 @@ class KafkaSender:
         self._properties = settings.kafka_properties()
         self._names = TopicNames(settings.cluster.topic_prefix)
         self._finished = finished
-        self._queue: SimpleQueue[tuple[int, Ticket, Work]] = SimpleQueue()
+        self._queue: SimpleQueue[tuple[int, WorkId, Work]] = SimpleQueue()
         self._term = 0
         self._known_until_s: dict[str, float] = {}
         self._producer: Any = None
@@ -73,10 +73,10 @@ class KafkaSender:
         """Begin to wait for work."""
         self._thread.start()
 
-    def hand_in(self, pieces: list[tuple[Ticket, Work]]) -> None:
+    def hand_in(self, pieces: list[tuple[WorkId, Work]]) -> None:
         """Work to be done, in its order; returns at once."""
-        for ticket, work in pieces:
-            self._queue.put((self._term, ticket, work))
+        for work_id, work in pieces:
+            self._queue.put((self._term, work_id, work))
 
     def drop(self) -> None:
         """Write nothing more of what was handed in; what is on its way arrives all the same."""
@@ -91,30 +91,30 @@ class KafkaSender:
     def _turn(self) -> None:
         busy = self._producer is not None and len(self._producer) > 0
         try:
-            term, ticket, work = self._queue.get(timeout=POLL_S if busy else WAIT_S)
+            term, work_id, work = self._queue.get(timeout=POLL_S if busy else WAIT_S)
         except Empty:
             pass
         else:
             if term == self._term:
-                self._send(ticket, work)
+                self._send(work_id, work)
         if self._producer is not None:
             self._producer.poll(0)
 
-    def _send(self, ticket: Ticket, work: Work) -> None:
+    def _send(self, work_id: WorkId, work: Work) -> None:
         """Write one record, or answer why not."""
         url = work.state.targets[0].url
         topic = topic_of(url)
         try:
             answer = self._refusal(work, topic) or self._absence(url, topic)
             if answer is None:
-                self._produce(topic, ticket, work)
+                self._produce(topic, work_id, work)
         except KafkaException as error:
             answer = self._failed(url, topic, error.args[0])
         except Exception as error:  # whatever it is, the delivery has to go on
             log.exception("an attempt ended in an error", fire_id=work.event.fire_id)
             answer = Answer(End.AGAIN, url, "internal", str(error)[:300])
         if answer is not None:
-            self._finished(ticket, work, answer)
+            self._finished(work_id, work, answer)
 
     def _refusal(self, work: Work, topic: str) -> Answer | None:
         """Why this tenant's events must not go there, or None.
@@ -142,7 +142,7 @@ class KafkaSender:
         self._known_until_s[topic] = monotonic() + KNOWN_S
         return None
 
-    def _produce(self, topic: str, ticket: Ticket, work: Work) -> None:
+    def _produce(self, topic: str, work_id: WorkId, work: Work) -> None:
         """Raises KafkaException, and BufferError where too much is on its way."""
         if self._producer is None:
             self._producer = Producer(_producer_properties(self._properties))
@@ -151,16 +151,16 @@ class KafkaSender:
             work.event.payload,
             work.fired_key,
             headers=headers_of(work),
-            on_delivery=partial(self._acknowledged, ticket, work),
+            on_delivery=partial(self._acknowledged, work_id, work),
         )
 
-    def _acknowledged(self, ticket: Ticket, work: Work, error: KafkaError | None, _: Any) -> None:
+    def _acknowledged(self, work_id: WorkId, work: Work, error: KafkaError | None, _: Any) -> None:
         url = work.state.targets[0].url
         if error is None:
             answer = Answer(End.DELIVERED, url)
         else:
             answer = self._failed(url, topic_of(url), error)
-        self._finished(ticket, work, answer)
+        self._finished(work_id, work, answer)
 
     def _failed(self, url: str, topic: str, error: KafkaError) -> Answer:
         """What an error of Kafka means for the delivery; look anew at what it was about."""

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from belfry.delivery.posting import Ticket
+from belfry.delivery.http_sender import WorkId
 from belfry.delivery.work import Work
 
 
-class Poster(Protocol):
+class Sender(Protocol):
     """Sends work; each piece comes back once, with its answer.
 
     The dispatcher's thread calls it, and is never made to wait.  Answers may come from any thread.
@@ -21,7 +21,7 @@ class Poster(Protocol):
     def start(self) -> None:
         """Begin to wait for work."""
 
-    def hand_in(self, pieces: list[tuple[Ticket, Work]]) -> None:
+    def hand_in(self, pieces: list[tuple[WorkId, Work]]) -> None:
         """Work to be done."""
 
     def drop(self) -> None:

@@ -181,7 +181,7 @@ class Progress(NamedTuple):
     written_ms: int
     pending: int
     newest_gap: tuple[int, int] = NO_GAP
-    loose: int = 0
+    unclosed: int = 0
     manifest: Manifest | None = None
 
 
@@ -365,16 +365,16 @@ def decode_state(stored: bytes) -> StoredState:
 
 def encode_progress(progress: Progress) -> bytes:
     """How far a replay has come."""
-    head = _PROGRESS.pack(*progress[:3], *progress.newest_gap, progress.loose)
+    head = _PROGRESS.pack(*progress[:3], *progress.newest_gap, progress.unclosed)
     return head + (b"" if progress.manifest is None else encode_manifest(progress.manifest))
 
 
 def decode_progress(stored: bytes) -> Progress:
     """How far a replay has come."""
-    offset, written_ms, pending, before, after, loose = _PROGRESS.unpack_from(stored)
+    offset, written_ms, pending, before, after, unclosed = _PROGRESS.unpack_from(stored)
     told = stored[_PROGRESS.size :]
     manifest = decode_manifest(told) if told else None
-    return Progress(offset, written_ms, pending, (before, after), loose, manifest)
+    return Progress(offset, written_ms, pending, (before, after), unclosed, manifest)
 
 
 def encode_size(size: int) -> bytes:

@@ -1,8 +1,8 @@
-"""The process that posts, and has nothing else: ``python -m belfry.delivery.poster``.
+"""The process that posts, and has nothing else: ``python -m belfry.delivery.sender_process``.
 
-It is started by `apart.py`, without belfry's settings in its environment, and talks to strangers.
-It reads its orders and work from standard input and writes answers to standard output, each with
-its length in front, and ends when its input does.
+It is started by `separate_sender.py`, without belfry's settings in its environment, and talks to
+strangers.  It reads its orders and work from standard input and writes answers to standard output,
+each with its length in front, and ends when its input does.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ import orjson
 
 from belfry.delivery.addresses import networks
 from belfry.delivery.answers import Answer
-from belfry.delivery.posting import Posting, SenderDependencies, Ticket
-from belfry.delivery.posts import Secrets
+from belfry.delivery.http_requests import Secrets
+from belfry.delivery.http_sender import HttpSender, SenderDependencies, WorkId
 from belfry.delivery.transport import HttpTransport
 from belfry.delivery.work import Work
 from belfry.host.clock import SystemClock
@@ -68,22 +68,22 @@ def main() -> None:
         lambda: HttpTransport(clock, allowed), secrets, clock, orders["per_host"]
     )
 
-    def finished(ticket: Ticket, _work: Work, answer: Answer) -> None:
+    def finished(work_id: WorkId, _work: Work, answer: Answer) -> None:
         said = (answer.target, answer.code, answer.reason, answer.not_before_ms, answer.heard)
         # Who asked may have been killed: then the input has ended as well, and so does all this.
         with suppress(BrokenPipeError):
-            write_frame(answers, orjson.dumps([ticket.offset, answer.end.value, *said]))
+            write_frame(answers, orjson.dumps([work_id.offset, answer.end.value, *said]))
 
-    posting = Posting(means, finished)
-    posting.start()
+    sender = HttpSender(means, finished)
+    sender.start()
     look_for_cycles_rarely()
     while (frame := read_frame(given)) is not None:
         pieces: list[tuple[int, Work]] | None = pickle.loads(frame)  # noqa: S301  # its parent's
         if pieces is None:
-            posting.drop()
+            sender.drop()
         else:
-            posting.hand_in([(Ticket(0, 0, number), work) for number, work in pieces])
-    posting.stop()
+            sender.hand_in([(WorkId(0, 0, number), work) for number, work in pieces])
+    sender.stop()
 
 
 if __name__ == "__main__":

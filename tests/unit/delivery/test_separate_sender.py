@@ -18,12 +18,12 @@ from typing import Any
 import orjson
 import pytest
 
-from belfry.delivery import apart, confined, inbox
+from belfry.delivery import confined, sender_input, separate_sender
 from belfry.delivery.answers import Answer, End
-from belfry.delivery.apart import PostingApart
-from belfry.delivery.poster import read_frame, write_frame
-from belfry.delivery.posting import Ticket
+from belfry.delivery.http_sender import WorkId
 from belfry.delivery.references import NOWHERE, References
+from belfry.delivery.sender_process import read_frame, write_frame
+from belfry.delivery.separate_sender import SeparateSender
 from belfry.delivery.work import Work
 from belfry.policies.secrets import SecretPlaces
 from belfry.schedules.target_kinds import place_of
@@ -37,7 +37,7 @@ from tests.acceptance.harness.site import wait_for
 WAIT_S = 30.0
 MORE_THAN_A_PIPE = 200_000
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
-Results = SimpleQueue[tuple[Ticket, Work, Answer]]
+Results = SimpleQueue[tuple[WorkId, Work, Answer]]
 
 
 @pytest.fixture
@@ -52,14 +52,14 @@ def results() -> Results:
 
 
 @pytest.fixture
-def posting(results: Results, monkeypatch: pytest.MonkeyPatch) -> Iterator[PostingApart]:
+def sender(results: Results, monkeypatch: pytest.MonkeyPatch) -> Iterator[SeparateSender]:
     monkeypatch.setenv("BELFRY_KAFKA", '{"sasl.password": "of-kafka"}')
     monkeypatch.setenv("CLOUD_SECRET_KEY", "of-a-cloud")
     settings = Settings(webhook_private_networks=["127.0.0.0/8"], webhook_secrets={"main": SECRET})
-    posting = PostingApart(settings, NOWHERE, lambda *result: results.put(result))
-    posting.start()
-    yield posting
-    posting.stop()
+    sender = SeparateSender(settings, NOWHERE, lambda *result: results.put(result))
+    sender.start()
+    yield sender
+    sender.stop()
 
 
 def work(url: str) -> Work:
@@ -69,25 +69,25 @@ def work(url: str) -> Work:
 
 
 def test_it_posts_and_tells_what_came_of_it(
-    posting: PostingApart, results: Results, receiver: Receiver
+    sender: SeparateSender, results: Results, receiver: Receiver
 ) -> None:
-    ticket, given = Ticket(3, 1, 41), work(receiver.url("/ok"))
-    posting.hand_in([(ticket, given)])
+    work_id, given = WorkId(3, 1, 41), work(receiver.url("/ok"))
+    sender.hand_in([(work_id, given)])
     assert results.get(timeout=WAIT_S) == (
-        ticket,
+        work_id,
         given,
         Answer(End.DELIVERED, receiver.url("/ok")),
     )
     (got,) = receiver.received
     assert (got.body, got.id) == (b"p", "f")
     assert got.headers["webhook-signature"].startswith("v1,")
-    posting.hand_in([(ticket, work(receiver.url("/status/410")))])
+    sender.hand_in([(work_id, work(receiver.url("/status/410")))])
     _, _, answer = results.get(timeout=WAIT_S)
     assert (answer.end, answer.code) == (End.FINAL, "http_status")
 
 
-def test_it_has_no_credentials_and_no_settings(posting: PostingApart) -> None:
-    environment = Path(f"/proc/{posting._child.pid}/environ")
+def test_it_has_no_credentials_and_no_settings(sender: SeparateSender) -> None:
+    environment = Path(f"/proc/{sender._child.pid}/environ")
     names = wait_for("its environment", environment.read_bytes)
     kept = {each.partition(b"=")[0].decode() for each in names.split(b"\0") if each}
     assert kept <= set(confined.KEPT)
@@ -96,34 +96,34 @@ def test_it_has_no_credentials_and_no_settings(posting: PostingApart) -> None:
 
 
 def test_when_it_ends_the_work_is_tried_again_and_no_attempt_counts(
-    posting: PostingApart, results: Results, receiver: Receiver
+    sender: SeparateSender, results: Results, receiver: Receiver
 ) -> None:
-    posting.hand_in([(Ticket(1, 0, 7), work(receiver.url("/hang")))])
+    sender.hand_in([(WorkId(1, 0, 7), work(receiver.url("/hang")))])
     wait_for("the post", lambda: receiver.received)
-    os.kill(posting._child.pid, signal.SIGKILL)
-    ticket, _, answer = results.get(timeout=WAIT_S)
-    assert (ticket.offset, answer.end, answer.code) == (7, End.POSTPONED, "interrupted")
-    posting.hand_in([(Ticket(1, 0, 8), work(receiver.url("/ok")))])
-    ticket, _, answer = results.get(timeout=WAIT_S)
-    assert (ticket.offset, answer.end) == (8, End.DELIVERED)
+    os.kill(sender._child.pid, signal.SIGKILL)
+    work_id, _, answer = results.get(timeout=WAIT_S)
+    assert (work_id.offset, answer.end, answer.code) == (7, End.POSTPONED, "interrupted")
+    sender.hand_in([(WorkId(1, 0, 8), work(receiver.url("/ok")))])
+    work_id, _, answer = results.get(timeout=WAIT_S)
+    assert (work_id.offset, answer.end) == (8, End.DELIVERED)
 
 
 def test_what_is_amid_one_crash_after_the_other_may_be_their_cause(
-    posting: PostingApart, results: Results, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+    sender: SeparateSender, results: Results, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(apart, "PAUSE_S", 0.05)
+    monkeypatch.setattr(separate_sender, "PAUSE_S", 0.05)
     hanging, found = work(receiver.url("/hang")), []
-    for crash in range(1, apart.SUSPECT + 1):
-        posting.hand_in([(Ticket(1, 0, crash), hanging)])
+    for crash in range(1, separate_sender.SUSPECT + 1):
+        sender.hand_in([(WorkId(1, 0, crash), hanging)])
         wait_for("the post", partial(posts, receiver, crash))
-        os.kill(posting._child.pid, signal.SIGKILL)
+        os.kill(sender._child.pid, signal.SIGKILL)
         found.append(results.get(timeout=WAIT_S)[2].end)
     assert found == [End.POSTPONED, End.POSTPONED, End.AGAIN]
     # An answer of its own clears it of suspicion.
     receiver.released.set()
-    posting.hand_in([(Ticket(1, 0, 9), hanging)])
+    sender.hand_in([(WorkId(1, 0, 9), hanging)])
     results.get(timeout=WAIT_S)
-    assert not posting._crashes
+    assert not sender._crashes
 
 
 def posts(receiver: Receiver, number: int) -> bool:
@@ -131,45 +131,45 @@ def posts(receiver: Receiver, number: int) -> bool:
 
 
 def test_a_child_that_reads_nothing_holds_up_neither_work_nor_the_end(
-    posting: PostingApart, monkeypatch: pytest.MonkeyPatch
+    sender: SeparateSender, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(apart, "STOP_S", 0.2)
-    child = posting._child
+    monkeypatch.setattr(separate_sender, "STOP_S", 0.2)
+    child = sender._child
     os.kill(child.pid, signal.SIGSTOP)
     large = replace(work("http://127.0.0.1:9/"), value=bytes(MORE_THAN_A_PIPE))
-    telling = Thread(target=tell_and_stop, args=(posting, large), daemon=True)
+    telling = Thread(target=tell_and_stop, args=(sender, large), daemon=True)
     telling.start()
     telling.join(WAIT_S)
     assert not telling.is_alive()
     assert child.returncode == -signal.SIGKILL
 
 
-def tell_and_stop(posting: PostingApart, given: Work) -> None:
+def tell_and_stop(sender: SeparateSender, given: Work) -> None:
     for number in range(3):
-        posting.hand_in([(Ticket(1, 0, number), given)])
-    posting.drop()
-    posting.stop()
+        sender.hand_in([(WorkId(1, 0, number), given)])
+    sender.drop()
+    sender.stop()
 
 
 def test_a_child_that_goes_on_reading_nothing_is_replaced(
-    posting: PostingApart, results: Results, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+    sender: SeparateSender, results: Results, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    posting.hand_in([(Ticket(1, 0, 1), work(receiver.url("/ok")))])
+    sender.hand_in([(WorkId(1, 0, 1), work(receiver.url("/ok")))])
     assert results.get(timeout=WAIT_S)[2].end is End.DELIVERED
-    monkeypatch.setattr(inbox, "WEDGED_S", 0.2)
-    wedged = posting._child
+    monkeypatch.setattr(sender_input, "WEDGED_S", 0.2)
+    wedged = sender._child
     os.kill(wedged.pid, signal.SIGSTOP)
     large = replace(work(receiver.url("/ok")), value=bytes(MORE_THAN_A_PIPE))
-    posting.hand_in([(Ticket(1, 0, 2), large)])
+    sender.hand_in([(WorkId(1, 0, 2), large)])
     assert results.get(timeout=WAIT_S)[2].code == "interrupted"
-    assert posting._child is not wedged
-    monkeypatch.setattr(inbox, "WEDGED_S", WAIT_S)
-    posting.hand_in([(Ticket(1, 0, 3), large)])
+    assert sender._child is not wedged
+    monkeypatch.setattr(sender_input, "WEDGED_S", WAIT_S)
+    sender.hand_in([(WorkId(1, 0, 3), large)])
     assert results.get(timeout=WAIT_S)[2].end is End.DELIVERED
 
 
 def test_where_another_one_does_not_start_it_is_tried_again(
-    posting: PostingApart, results: Results, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+    sender: SeparateSender, results: Results, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     start = subprocess.Popen
     refused: list[Any] = []
@@ -180,13 +180,13 @@ def test_where_another_one_does_not_start_it_is_tried_again(
             raise OSError("too many open files")
         return start(*given, **more)
 
-    monkeypatch.setattr(apart, "PAUSE_S", 0.05)
+    monkeypatch.setattr(separate_sender, "PAUSE_S", 0.05)
     monkeypatch.setattr(subprocess, "Popen", popen)
-    ended = posting._child
+    ended = sender._child
     ended.kill()
-    wait_for("another one", lambda: posting._child is not ended)
+    wait_for("another one", lambda: sender._child is not ended)
     assert refused
-    posting.hand_in([(Ticket(1, 0, 8), work(receiver.url("/ok")))])
+    sender.hand_in([(WorkId(1, 0, 8), work(receiver.url("/ok")))])
     assert results.get(timeout=WAIT_S)[2].end is End.DELIVERED
 
 
@@ -196,21 +196,21 @@ def test_an_answer_without_measure_is_not_read() -> None:
 
 
 def test_what_is_dropped_is_not_told(
-    posting: PostingApart, results: Results, receiver: Receiver
+    sender: SeparateSender, results: Results, receiver: Receiver
 ) -> None:
-    posting.hand_in([(Ticket(1, 0, 7), work(receiver.url("/hang")))])
+    sender.hand_in([(WorkId(1, 0, 7), work(receiver.url("/hang")))])
     wait_for("the post", lambda: receiver.received)
-    posting.drop()
+    sender.drop()
     receiver.released.set()
-    posting.hand_in([(Ticket(2, 0, 9), work(receiver.url("/ok")))])
-    assert results.get(timeout=WAIT_S)[0] == Ticket(2, 0, 9)
+    sender.hand_in([(WorkId(2, 0, 9), work(receiver.url("/ok")))])
+    assert results.get(timeout=WAIT_S)[0] == WorkId(2, 0, 9)
     assert results.empty()
 
 
 def test_it_ends_with_who_started_it() -> None:
     orders = {"networks": [], "secrets": {}, "per_host": 1}
     with subprocess.Popen(
-        [sys.executable, "-m", "belfry.delivery.poster"],
+        [sys.executable, "-m", "belfry.delivery.sender_process"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     ) as child:
@@ -228,17 +228,17 @@ def test_it_posts_the_secrets_of_headers_that_its_parent_read(
     (tmp_path / "key").write_text("sk-0123456789abcdef")
     settings = Settings(webhook_private_networks=["127.0.0.0/8"])
     references = References(SecretPlaces(tmp_path), trusted=True)
-    posting = PostingApart(settings, references, lambda *result: results.put(result))
-    posting.start()
+    sender = SeparateSender(settings, references, lambda *result: results.put(result))
+    sender.start()
     headers = (("authorization", "Bearer ${file:key}"),)
     target = HttpTarget(receiver.url("/ok"), headers=headers)
     state = DeliveryState((target,), hosts=(place_of(target),), refs=("file:key",))
     given = replace(work(""), state=state)
     try:
-        posting.hand_in([(Ticket(0, 0, 1), given)])
+        sender.hand_in([(WorkId(0, 0, 1), given)])
         _, came_back, answer = results.get(timeout=WAIT_S)
     finally:
-        posting.stop()
+        sender.stop()
     assert answer.end is End.DELIVERED
     assert receiver.received[0].headers["authorization"] == "Bearer sk-0123456789abcdef"
     assert not came_back.secrets

@@ -1,4 +1,4 @@
-"""Handing over: requests of a tenant's own input topic go to where the tenant lives.
+"""Forwarding: requests of a tenant's own input topic go to where the tenant lives.
 
 A consumer never sees who produced a record, so on the shared topic anybody may claim to be any
 tenant.  On `belfry.schedules.<tenant>` the broker's ACLs say who may write, and the topic says
@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from belfry.engine.effects import Effects, Rerouted
-from belfry.engine.intake import MAX_STRAY_BYTES
-from belfry.engine.reports import Place, Reports
+from belfry.engine.intake import MAX_MISROUTED_BYTES
+from belfry.engine.reports import Reports, SourcePartition
 from belfry.engine.step import Step
 from belfry.schedules.rejections import Rejection
 from belfry.store.ordered_map import MemoryMap
@@ -32,35 +32,35 @@ from belfry.wire.record import (
 from belfry.wire.requests import RequestReader
 
 
-class Inlet(NamedTuple):
-    """A partition of a tenant's own input topic; what is handed over is signed with a secret."""
+class TenantInput(NamedTuple):
+    """A partition of a tenant's own input topic; what is forwarded is signed with a secret."""
 
-    place: Place
+    place: SourcePartition
     tenant: str
     secret: bytes = b""
 
     @property
     def home(self) -> int:
-        """The partition at which the tenant's requests are handed over."""
+        """The partition at which the tenant's requests are forwarded to."""
         return self.place.homes.of(self.tenant)
 
 
-def hand_over(
-    records: Sequence[SourceRecord], inlet: Inlet, now_ms: int, effects: Effects
+def forward_requests(
+    records: Sequence[SourceRecord], tenant_input: TenantInput, now_ms: int, effects: Effects
 ) -> Effects:
-    """Send requests of an inlet on, in their order; what is too large to go on is refused."""
-    place, home = inlet.place, inlet.home
+    """Send requests of a tenant's input on, in their order; refuse what is too large for that."""
+    place, home = tenant_input.place, tenant_input.home
     for record in records:
         offset, timestamp_ms, key, value, _ = record
         refused = refused_unread(record[4]) if record[4] else None
-        if refused is not None or size_of(record) > MAX_STRAY_BYTES:
-            refused = refused or _too_large(record, inlet)
-            _refuse(record, inlet, refused, Step.alone(now_ms, effects))
+        if refused is not None or size_of(record) > MAX_MISROUTED_BYTES:
+            refused = refused or _too_large(record, tenant_input)
+            _refuse(record, tenant_input, refused, Step.alone(now_ms, effects))
             continue
         origin = Origin(place.topic, place.partition, offset, timestamp_ms, rerouted=False)
-        headers = handed_over(record, origin, inlet.tenant)
-        if inlet.secret:
-            shown = signature(inlet.secret, inlet.tenant, key, value, headers)
+        headers = handed_over(record, origin, tenant_input.tenant)
+        if tenant_input.secret:
+            shown = signature(tenant_input.secret, tenant_input.tenant, key, value, headers)
             headers.append((SIGNATURE, shown))
         headers = vouched(place.origin_keys, key, value, headers)
         effects.room -= size_of(record)
@@ -68,20 +68,23 @@ def hand_over(
     return effects
 
 
-def _refuse(record: SourceRecord, inlet: Inlet, rejection: Rejection, step: Step) -> None:
+def _refuse(
+    record: SourceRecord, tenant_input: TenantInput, rejection: Rejection, step: Step
+) -> None:
     """Refuse a request that cannot go on, and tell of it if it can be read as it is."""
     offset, timestamp_ms, key, value, headers = record
     record = (offset, timestamp_ms, key, value, without_origin(headers))
     request = RequestReader().read_whole(record)
     named = asked_by(record) if isinstance(request, Rejection) else request
     if named is not None:
-        named["tenant"] = inlet.tenant
-    Reports(inlet.place, ScheduleStore(MemoryMap())).reject(record, named, rejection, step)
+        named["tenant"] = tenant_input.tenant
+    Reports(tenant_input.place, ScheduleStore(MemoryMap())).reject(record, named, rejection, step)
 
 
-def _too_large(record: SourceRecord, inlet: Inlet) -> Rejection:
+def _too_large(record: SourceRecord, tenant_input: TenantInput) -> Rejection:
     reason = (
-        f"The request takes {size_of(record)} bytes; {MAX_STRAY_BYTES} can be handed over from"
-        f" {inlet.place.topic}. Store its content elsewhere and schedule the address (claim check)."
+        f"The request takes {size_of(record)} bytes; {MAX_MISROUTED_BYTES} can be handed over from"
+        f" {tenant_input.place.topic}. Store its content elsewhere and schedule the address (claim"
+        " check)."
     )
     return Rejection("request_too_large", reason)

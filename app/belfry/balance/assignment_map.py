@@ -1,7 +1,7 @@
 """Who is in the group: what a member says of itself, and all members with what each of them got.
 
-A member says what it is and holds (`MemberStanding`), as JSON in its metadata.  The roster is the
-sum of what all say and what each was told; the broker that keeps the group tells it to whoever
+A member says what it is and holds (`MemberMetadata`), as JSON.  The assignment map is the sum of
+what all say and what each was told; the broker that keeps the group tells it to every member that
 asks.  Members of format 1 do not ask, so the leader sends them the whole of it.  Fields that a
 reader does not know are passed over, and what cannot be read at all counts as a plain member, so
 that versions can stand side by side.
@@ -17,16 +17,16 @@ import orjson
 
 from belfry.balance.members import Member
 
-# Of the roster as it travels to members of format 1.
+# Of the assignment map as it travels to members of format 1.
 FORMAT: Final = 1
-STANDING_FORMAT: Final = 2
-BEAT_MS: Final = 300
-BEAT_MS_PER_PARTITION: Final = 25
-BEATS_OF_SILENCE: Final = 3
+METADATA_FORMAT: Final = 2
+IDLE_COMMIT_MS: Final = 300
+IDLE_COMMIT_MS_PER_PARTITION: Final = 25
+MISSED_COMMITS: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
-class MemberStanding:
+class MemberMetadata:
     """What a member says of itself."""
 
     worker: str
@@ -41,7 +41,7 @@ class MemberStanding:
     cannot: tuple[int, ...] = ()
     # Whether it keeps a heartbeat, and judges others by theirs.
     heartbeats: bool = False
-    format: int = STANDING_FORMAT
+    format: int = METADATA_FORMAT
 
     def encode(self) -> bytes:
         """As it travels."""
@@ -61,7 +61,7 @@ class MemberStanding:
 
 
 @dataclass(frozen=True, slots=True)
-class Seat:
+class AssignedMember:
     """One worker of the group."""
 
     worker: str
@@ -74,73 +74,77 @@ class Seat:
     stands_by: tuple[int, ...] = ()
 
 
-def seat_of(standing: MemberStanding, owns: Iterable[int], stands_by: Iterable[int]) -> Seat:
+def assigned_member_of(
+    member_metadata: MemberMetadata, owns: Iterable[int], stands_by: Iterable[int]
+) -> AssignedMember:
     """A member and what it got."""
-    return Seat(
-        standing.worker,
-        standing.version,
-        standing.http,
-        standing.weight,
-        standing.rack,
-        standing.leaving,
+    return AssignedMember(
+        member_metadata.worker,
+        member_metadata.version,
+        member_metadata.http,
+        member_metadata.weight,
+        member_metadata.rack,
+        member_metadata.leaving,
         tuple(owns),
         tuple(stands_by),
     )
 
 
 @dataclass(frozen=True, slots=True)
-class Roster:
+class AssignmentMap:
     """Who owns what and who stands by."""
 
-    seats: tuple[Seat, ...] = ()
+    entries: tuple[AssignedMember, ...] = ()
 
     def encode(self) -> bytes:
         """As it travels."""
-        return orjson.dumps({"format": FORMAT, "seats": [asdict(seat) for seat in self.seats]})
+        return orjson.dumps({"format": FORMAT, "seats": [asdict(entry) for entry in self.entries]})
 
-    def seat(self, worker: str) -> Seat:
-        """A worker's seat; one without partitions for a worker that is not there."""
-        return next((seat for seat in self.seats if seat.worker == worker), Seat(worker))
+    def entry(self, worker: str) -> AssignedMember:
+        """A worker's entry; one without partitions for a worker that is not there."""
+        return next(
+            (entry for entry in self.entries if entry.worker == worker), AssignedMember(worker)
+        )
 
-    def owner(self, partition: int) -> Seat | None:
+    def owner(self, partition: int) -> AssignedMember | None:
         """Who was given a partition."""
-        return next((seat for seat in self.seats if partition in seat.owns), None)
+        return next((entry for entry in self.entries if partition in entry.owns), None)
 
     def stood_by(self) -> set[int]:
         """Partitions that have a standby."""
-        return {partition for seat in self.seats for partition in seat.stands_by}
+        return {partition for entry in self.entries for partition in entry.stands_by}
 
     def rank(self, worker: str, partition: int) -> int:
         """How many standbys of a partition come before this one."""
-        standing = [seat.worker for seat in self.seats if partition in seat.stands_by]
-        return standing.index(worker) if worker in standing else len(standing)
+        standbys = [entry.worker for entry in self.entries if partition in entry.stands_by]
+        return standbys.index(worker) if worker in standbys else len(standbys)
 
     def others(self, worker: str) -> bool:
         """Whether anybody else could take partitions over."""
-        return any(seat.worker != worker and not seat.leaving for seat in self.seats)
+        return any(entry.worker != worker and not entry.leaving for entry in self.entries)
 
 
-def beat_ms(partitions: int) -> int:
+def idle_commit_ms(partitions: int) -> int:
     """How often an owner of so many partitions commits, where that is its only sign of life."""
-    return max(BEAT_MS, BEAT_MS_PER_PARTITION * partitions)
+    return max(IDLE_COMMIT_MS, IDLE_COMMIT_MS_PER_PARTITION * partitions)
 
 
-def read_standing(told: bytes, name: str) -> MemberStanding:
+def read_metadata(told: bytes, name: str) -> MemberMetadata:
     """What a member said; a plain member where it said nothing that can be read."""
     found = {"format": 1, **read_object(told)}
     owns = found.get("owns")
     kept = {int(key): int(epoch) for key, epoch in owns.items()} if isinstance(owns, dict) else {}
-    standing: MemberStanding = _made(
-        MemberStanding, {"worker": name, **found, "owns": kept}, ("warm", "cannot")
+    member_metadata: MemberMetadata = _made(
+        MemberMetadata, {"worker": name, **found, "owns": kept}, ("warm", "cannot")
     )
-    return standing
+    return member_metadata
 
 
-def read_roster(told: bytes) -> Roster:
-    """The whole roster, as a member of format 1 is told it; an empty one where there is none."""
-    seats = read_object(told).get("seats")
-    rows: Iterable[dict[str, Any]] = seats if isinstance(seats, list) else ()
-    return Roster(tuple(_made(Seat, row, ("owns", "stands_by")) for row in rows))
+def read_assignment_map(told: bytes) -> AssignmentMap:
+    """The whole map, as a member of format 1 is told it; an empty one where there is none."""
+    entries = read_object(told).get("seats")
+    rows: Iterable[dict[str, Any]] = entries if isinstance(entries, list) else ()
+    return AssignmentMap(tuple(_made(AssignedMember, row, ("owns", "stands_by")) for row in rows))
 
 
 def read_object(told: bytes) -> dict[str, Any]:

@@ -1,8 +1,9 @@
 """The side that posts: an event loop in a thread of its own, which knows nothing of Kafka.
 
-Work is handed in, and each piece comes back once, with the answer that counts.  Pieces of one lane
-(a group, or a schedule) go out one after the other, lanes beside one another.  A host takes so many
-posts at once; one that does not answer is left alone for a while (`hosts.py`), and what is meant
+Work is handed in, and each piece comes back once, with the answer that counts.  Pieces of one
+ordering key (a group, or a schedule) go out one after the other, others beside them.  A host takes
+so many posts at once; one that does not answer is left alone for a while (`hosts.py`), and what is
+meant
 for it comes back as postponed.
 
 Posts begin a few at a time.  Where more come than one core can send, they wait before their
@@ -29,7 +30,7 @@ import uvloop
 
 from belfry.delivery.answers import Answer, End, best
 from belfry.delivery.hosts import Hosts
-from belfry.delivery.posts import NoSecret, Secrets, post_of
+from belfry.delivery.http_requests import NoSecret, Secrets, post_of
 from belfry.delivery.references import NOWHERE, References
 from belfry.delivery.transport import Transport
 from belfry.delivery.work import Work
@@ -47,7 +48,7 @@ BEGUN_AT_ONCE: Final = 8
 log = structlog.get_logger(__name__)
 
 
-class Ticket(NamedTuple):
+class WorkId(NamedTuple):
     """Which record a piece of work came from, and in which term of ownership it was read."""
 
     term: int
@@ -55,12 +56,12 @@ class Ticket(NamedTuple):
     offset: int
 
 
-Finished = Callable[[Ticket, Work, Answer], None]
+Finished = Callable[[WorkId, Work, Answer], None]
 
 
 @dataclass(frozen=True, slots=True)
 class SenderDependencies:
-    """What posting needs; `transport` is made inside the loop."""
+    """What a sender needs; `transport` is made inside the loop."""
 
     transport: Callable[[], Transport]
     secrets: Secrets
@@ -77,7 +78,7 @@ class _Loop(uvloop.Loop):
         return self.run_in_executor(None, partial(socket.getaddrinfo, *args, **kwargs))
 
 
-class Posting:
+class HttpSender:
     """Posts what it is handed; `finished` is called from its thread, once for each piece."""
 
     def __init__(self, means: SenderDependencies, finished: Finished) -> None:
@@ -85,17 +86,17 @@ class Posting:
         self._finished = finished
         self._hosts = Hosts()
         self._room: dict[str, asyncio.Semaphore] = {}
-        self._first: deque[tuple[Ticket, Work]] = deque()
-        self._again: deque[tuple[Ticket, Work]] = deque()
+        self._first: deque[tuple[WorkId, Work]] = deque()
+        self._again: deque[tuple[WorkId, Work]] = deque()
         self._begun = 0
         self._beginning = False
-        self._lanes: dict[tuple[bytes, int], asyncio.Task[None]] = {}
+        self._last_of_key: dict[tuple[bytes, int], asyncio.Task[None]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._loop = _Loop()
         self._loop.set_default_executor(
             ThreadPoolExecutor(RESOLVING_THREADS, thread_name_prefix="belfry-resolving")
         )
-        self._thread = Thread(target=self._run, name="belfry-posting", daemon=True)
+        self._thread = Thread(target=self._run, name="belfry-http-sender", daemon=True)
         self._transport: Transport | None = None
 
     # -- from the other thread -------------------------------------------------------------------
@@ -104,7 +105,7 @@ class Posting:
         """Begin to wait for work."""
         self._thread.start()
 
-    def hand_in(self, pieces: list[tuple[Ticket, Work]]) -> None:
+    def hand_in(self, pieces: list[tuple[WorkId, Work]]) -> None:
         """Work to be done; returns at once."""
         self._loop.call_soon_threadsafe(self._begin, pieces)
 
@@ -139,9 +140,9 @@ class Posting:
         self._again.clear()
         for task in self._tasks:
             task.cancel()
-        self._lanes.clear()
+        self._last_of_key.clear()
 
-    def _begin(self, pieces: Iterable[tuple[Ticket, Work]]) -> None:
+    def _begin(self, pieces: Iterable[tuple[WorkId, Work]]) -> None:
         if self._transport is None:
             self._transport = self._means.transport()
         for piece in pieces:
@@ -153,28 +154,30 @@ class Posting:
     def _begin_some(self) -> None:
         """Begin the next few; what is under way has its turn before those behind them."""
         for _ in range(min(BEGUN_AT_ONCE, len(self._first) + len(self._again))):
-            ticket, work = self._next()
-            before = self._lanes.get(work.lane)
-            task = self._loop.create_task(self._deliver(ticket, work, before))
-            self._lanes[work.lane] = task
+            work_id, work = self._next()
+            before = self._last_of_key.get(work.ordering_key)
+            task = self._loop.create_task(self._deliver(work_id, work, before))
+            self._last_of_key[work.ordering_key] = task
             self._tasks.add(task)
-            task.add_done_callback(partial(self._done, work.lane))
+            task.add_done_callback(partial(self._done, work.ordering_key))
         self._beginning = bool(self._first or self._again)
         if self._beginning:
             self._loop.call_soon(self._begin_some)
 
-    def _next(self) -> tuple[Ticket, Work]:
+    def _next(self) -> tuple[WorkId, Work]:
         """The next to begin: a first attempt, or another one in its turn."""
         self._begun += 1
         again = self._again and (not self._first or self._begun % BEGUN_AT_ONCE == 0)
         return (self._again if again else self._first).popleft()
 
-    def _done(self, lane: tuple[bytes, int], task: asyncio.Task[None]) -> None:
+    def _done(self, ordering_key: tuple[bytes, int], task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
-        if self._lanes.get(lane) is task:
-            del self._lanes[lane]
+        if self._last_of_key.get(ordering_key) is task:
+            del self._last_of_key[ordering_key]
 
-    async def _deliver(self, ticket: Ticket, work: Work, before: asyncio.Task[None] | None) -> None:
+    async def _deliver(
+        self, work_id: WorkId, work: Work, before: asyncio.Task[None] | None
+    ) -> None:
         if before is not None:
             await asyncio.wait({before})
         try:
@@ -182,7 +185,7 @@ class Posting:
         except Exception as error:  # whatever it is, the delivery has to go on
             log.exception("an attempt ended in an error", fire_id=work.event.fire_id)
             answer = Answer(End.AGAIN, work.state.targets[0].url, "internal", str(error)[:300])
-        self._finished(ticket, work, answer)
+        self._finished(work_id, work, answer)
 
     async def _attempt(self, work: Work) -> Answer:
         """One attempt: the first target that takes it counts."""

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from belfry.history import book as shelf
 from belfry.history import counters
-from belfry.history.book import Book, HistoryEntry, Walk, page
+from belfry.history import history_store as shelf
+from belfry.history.history_store import HistoryEntry, HistoryStore, Walk, page
 from belfry.history.layout import DAY_MS, HOUR_MS, SortKey, after
 from belfry.schedules.outcomes import Outcome
 from belfry.store.ordered_map import MemoryMap
@@ -37,14 +37,14 @@ def note(
 
 
 @pytest.fixture
-def book() -> Book:
+def store() -> HistoryStore:
     """Two schedules over three days and two partitions."""
-    book = Book(MemoryMap())
+    store = HistoryStore(MemoryMap())
     for day in range(3):
         at_ms = NOW_MS + day * DAY_MS
-        book.add(0, [note(day, "a", at_ms), note(day + 10, "a/b", at_ms)], day + 1)
-        book.add(1, [note(day, "b", at_ms)], day + 1)
-    return book
+        store.add(0, [note(day, "a", at_ms), note(day + 10, "a/b", at_ms)], day + 1)
+        store.add(1, [note(day, "b", at_ms)], day + 1)
+    return store
 
 
 def all_of(walk: Walk) -> list[tuple[SortKey, bytes]]:
@@ -55,8 +55,10 @@ def ids(walk: Walk) -> list[tuple[str, int]]:
     return [(decode_lifecycle(body).schedule_id, place.at_ms) for place, body in all_of(walk)]
 
 
-def hours(book: Book, from_ms: int, until_ms: int, partitions: set[int]) -> dict[int, list[int]]:
-    return book.statistics(b"t", from_ms, until_ms, partitions).hours
+def hours(
+    store: HistoryStore, from_ms: int, until_ms: int, partitions: set[int]
+) -> dict[int, list[int]]:
+    return store.statistics(b"t", from_ms, until_ms, partitions).hours
 
 
 class Counting(MemoryMap):
@@ -69,31 +71,33 @@ class Counting(MemoryMap):
         return super().scan(start, end)
 
 
-def test_a_schedule_has_its_own_history_over_all_days(book: Book) -> None:
+def test_a_schedule_has_its_own_history_over_all_days(store: HistoryStore) -> None:
     start = SortKey(NOW_MS - DAY_MS, 0, 0)
-    found = ids(book.of_schedule(b"t", b"a", start, END_MS))
+    found = ids(store.of_schedule(b"t", b"a", start, END_MS))
     assert found == [("a", NOW_MS + day * DAY_MS) for day in range(3)]
-    assert ids(book.of_schedule(b"t", b"a", SortKey(NOW_MS + 1, 0, 0), NOW_MS + 2 * DAY_MS)) == [
+    assert ids(store.of_schedule(b"t", b"a", SortKey(NOW_MS + 1, 0, 0), NOW_MS + 2 * DAY_MS)) == [
         ("a", NOW_MS + DAY_MS)
     ]
-    assert ids(book.of_schedule(b"other", b"a", start, END_MS)) == []
+    assert ids(store.of_schedule(b"other", b"a", start, END_MS)) == []
 
 
-def test_a_tenants_history_goes_on_behind_a_place(book: Book) -> None:
-    found = all_of(book.of_tenant(b"t", SortKey(0, 0, 0), END_MS, ALWAYS))
+def test_a_tenants_history_goes_on_behind_a_place(store: HistoryStore) -> None:
+    found = all_of(store.of_tenant(b"t", SortKey(0, 0, 0), END_MS, ALWAYS))
     assert [place for place, _ in found] == sorted(place for place, _ in found)
     assert len(found) == 9
-    rest = all_of(book.of_tenant(b"t", after(found[3][0]), END_MS, ALWAYS))
+    rest = all_of(store.of_tenant(b"t", after(found[3][0]), END_MS, ALWAYS))
     assert rest == found[4:]
 
 
 @pytest.mark.parametrize(("limit", "examine"), [(1, 100), (2, 100), (100, 1), (100, 2), (3, 4)])
-def test_pages_are_bounded_and_leave_nothing_out(book: Book, limit: int, examine: int) -> None:
+def test_pages_are_bounded_and_leave_nothing_out(
+    store: HistoryStore, limit: int, examine: int
+) -> None:
     def of_tenant(start: SortKey) -> Walk:
-        return book.of_tenant(b"t", start, END_MS, {1})
+        return store.of_tenant(b"t", start, END_MS, {1})
 
     def of_schedule(start: SortKey) -> Walk:
-        return book.of_schedule(b"t", b"a", start, NOW_MS + 3 * DAY_MS)
+        return store.of_schedule(b"t", b"a", start, NOW_MS + 3 * DAY_MS)
 
     for walk in (of_tenant, of_schedule):
         found: list[tuple[SortKey, bytes]] = []
@@ -106,64 +110,64 @@ def test_pages_are_bounded_and_leave_nothing_out(book: Book, limit: int, examine
         assert len(found) == 3
 
 
-def test_rows_that_are_not_shown_end_a_page_too(book: Book) -> None:
-    some, rest = page(book.of_tenant(b"t", SortKey(0, 0, 0), END_MS, set()), 100, 5)
+def test_rows_that_are_not_shown_end_a_page_too(store: HistoryStore) -> None:
+    some, rest = page(store.of_tenant(b"t", SortKey(0, 0, 0), END_MS, set()), 100, 5)
     assert some == []
     assert rest is not None
-    assert page(book.of_tenant(b"t", rest, END_MS, set()), 100, 5) == ([], None)
+    assert page(store.of_tenant(b"t", rest, END_MS, set()), 100, 5) == ([], None)
 
 
-def test_a_full_page_that_nothing_follows_is_the_last(book: Book) -> None:
-    assert page(book.of_schedule(b"t", b"a", SortKey(0, 0, 0), END_MS), 3).rest is None
-    assert page(book.of_tenant(b"t", SortKey(0, 0, 0), END_MS, {0}), 6).rest is None
+def test_a_full_page_that_nothing_follows_is_the_last(store: HistoryStore) -> None:
+    assert page(store.of_schedule(b"t", b"a", SortKey(0, 0, 0), END_MS), 3).rest is None
+    assert page(store.of_tenant(b"t", SortKey(0, 0, 0), END_MS, {0}), 6).rest is None
 
 
 def test_days_before_the_first_record_are_not_looked_through() -> None:
     rows = Counting()
-    book = Book(rows)
-    assert ids(book.of_schedule(b"t", b"a", SortKey(0, 0, 0), NOW_MS)) == []
-    book.add(0, [note(0, "a", NOW_MS)], 1)
+    store = HistoryStore(rows)
+    assert ids(store.of_schedule(b"t", b"a", SortKey(0, 0, 0), NOW_MS)) == []
+    store.add(0, [note(0, "a", NOW_MS)], 1)
     rows.scans = 0
-    found = ids(book.of_schedule(b"t", b"a", SortKey(0, 0, 0), NOW_MS + DAY_MS))
+    found = ids(store.of_schedule(b"t", b"a", SortKey(0, 0, 0), NOW_MS + DAY_MS))
     assert found == [("a", NOW_MS)]
     assert rows.scans <= 3
 
 
 def test_counters_come_by_whole_hours_however_many(
-    book: Book, monkeypatch: pytest.MonkeyPatch
+    store: HistoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    book.add(1, [note(n, "c", NOW_MS + n * HOUR_MS) for n in range(30)], 30)
-    whole = hours(book, 0, END_MS, ALWAYS)
+    store.add(1, [note(n, "c", NOW_MS + n * HOUR_MS) for n in range(30)], 30)
+    whole = hours(store, 0, END_MS, ALWAYS)
     monkeypatch.setattr(shelf, "COUNT_ROWS", 3)
     found: dict[int, list[int]] = {}
     rest_ms: int | None = 0
     while rest_ms is not None:
-        some, rest_ms = book.statistics(b"t", rest_ms, END_MS, ALWAYS)
+        some, rest_ms = store.statistics(b"t", rest_ms, END_MS, ALWAYS)
         assert len(some) <= 4
         assert not some.keys() & found.keys()
         found |= some
     assert found == whole
 
 
-def test_what_another_worker_follows_now_is_not_told(book: Book) -> None:
-    found = ids(book.of_tenant(b"t", SortKey(0, 0, 0), END_MS, {1}))
+def test_what_another_worker_follows_now_is_not_told(store: HistoryStore) -> None:
+    found = ids(store.of_tenant(b"t", SortKey(0, 0, 0), END_MS, {1}))
     assert {name for name, _ in found} == {"b"}
-    assert hours(book, 0, END_MS, {1})[NOW_MS // HOUR_MS * HOUR_MS][0] == 1
+    assert hours(store, 0, END_MS, {1})[NOW_MS // HOUR_MS * HOUR_MS][0] == 1
 
 
-def test_positions_go_on_where_the_records_end(book: Book) -> None:
-    assert (book.position(0), book.position(1), book.position(2)) == (3, 3, None)
+def test_positions_go_on_where_the_records_end(store: HistoryStore) -> None:
+    assert (store.position(0), store.position(1), store.position(2)) == (3, 3, None)
 
 
 def test_counters_tell_requests_fires_and_how_late() -> None:
-    book = Book(MemoryMap())
+    store = HistoryStore(MemoryMap())
     fired = [
         note(n, "a", NOW_MS + late, Outcome.FIRED, due_at=NOW_MS)
         for n, late in enumerate([0, 1000, 1001])
     ]
     refused = note(9, "a", NOW_MS, Outcome.CONFLICT)
-    book.add(0, [*fired, note(3, "a", NOW_MS, Outcome.MISSED), note(4, "a", NOW_MS), refused], 5)
-    (counted,) = hours(book, NOW_MS, NOW_MS + 1, ALWAYS).values()
+    store.add(0, [*fired, note(3, "a", NOW_MS, Outcome.MISSED), note(4, "a", NOW_MS), refused], 5)
+    (counted,) = hours(store, NOW_MS, NOW_MS + 1, ALWAYS).values()
     shown = counters.shown(counted, fires_told=True)
     assert (shown["requests"], shown["accepted"], shown["fires"], shown["missed"]) == (2, 1, 3, 1)
     assert shown["success_rate"] == 0.75
@@ -173,15 +177,15 @@ def test_counters_tell_requests_fires_and_how_late() -> None:
     assert untold == {**shown, "success_rate": None, "share_within_1s": None}
 
 
-def test_what_is_too_old_is_forgotten_and_others_stay(book: Book) -> None:
-    book.add(0, [note(50, "a", NOW_MS, tenant="u")], 51)  # type: ignore[arg-type]
-    assert dict(book.tenants()) == {b"t": NOW_MS, b"u": NOW_MS}
+def test_what_is_too_old_is_forgotten_and_others_stay(store: HistoryStore) -> None:
+    store.add(0, [note(50, "a", NOW_MS, tenant="u")], 51)  # type: ignore[arg-type]
+    assert dict(store.tenants()) == {b"t": NOW_MS, b"u": NOW_MS}
     before_ms = NOW_MS + 2 * DAY_MS
-    book.forget(b"t", before_ms)
-    assert dict(book.tenants()) == {b"t": before_ms, b"u": NOW_MS}
-    assert ids(book.of_schedule(b"t", b"a", SortKey(0, 0, 0), END_MS)) == [("a", before_ms)]
-    assert min(hours(book, 0, END_MS, ALWAYS)) >= before_ms // HOUR_MS * HOUR_MS
-    assert ids(book.of_tenant(b"u", SortKey(0, 0, 0), END_MS, ALWAYS)) == [("a", NOW_MS)]
+    store.forget(b"t", before_ms)
+    assert dict(store.tenants()) == {b"t": before_ms, b"u": NOW_MS}
+    assert ids(store.of_schedule(b"t", b"a", SortKey(0, 0, 0), END_MS)) == [("a", before_ms)]
+    assert min(hours(store, 0, END_MS, ALWAYS)) >= before_ms // HOUR_MS * HOUR_MS
+    assert ids(store.of_tenant(b"u", SortKey(0, 0, 0), END_MS, ALWAYS)) == [("a", NOW_MS)]
 
 
 def test_heads_are_read_as_the_whole_record_is() -> None:

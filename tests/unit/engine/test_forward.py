@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from belfry.engine.effects import Effects
-from belfry.engine.handing_over import Inlet, hand_over
-from belfry.engine.reports import Place
+from belfry.engine.forward import TenantInput, forward_requests
+from belfry.engine.reports import SourcePartition
 from belfry.schedules.identity import Homes
 from belfry.wire.record import Headers, SourceRecord
 from tests.unit.engine.driver import HOUR, T0, Driver, request
@@ -12,7 +12,7 @@ from tests.unit.engine.driver import HOUR, T0, Driver, request
 PARTITIONS = 4
 HOMES = Homes(PARTITIONS)
 TOPIC = "belfry.schedules.mine"
-INLET = Inlet(Place(TOPIC, 0, HOMES), "mine")
+INLET = TenantInput(SourcePartition(TOPIC, 0, HOMES), "mine")
 
 
 def passed_on(
@@ -20,7 +20,7 @@ def passed_on(
 ) -> Driver:
     """The home of tenant `mine` after a record came in on the tenant's own topic."""
     record: SourceRecord = (7, T0, key, value, headers)
-    (handed,) = hand_over([record], INLET, T0, Effects()).rerouted
+    (handed,) = forward_requests([record], INLET, T0, Effects()).rerouted
     assert handed.partition == HOMES.of("mine")
     driver = Driver(partition=handed.partition, partitions=PARTITIONS)
     driver.send(handed.value, handed.key, handed.headers, timestamp_ms=T0 + 500)
@@ -68,7 +68,7 @@ def test_a_stamp_that_the_record_brings_does_not_count() -> None:
 def test_a_null_value_cancels_a_schedule_of_the_topics_tenant() -> None:
     driver = passed_on(request(tenant="mine", at=T0 + HOUR))
     record: SourceRecord = (8, T0 + 1, b"yours/a", None, None)
-    (handed,) = hand_over([record], INLET, T0, Effects()).rerouted
+    (handed,) = forward_requests([record], INLET, T0, Effects()).rerouted
     driver.send(handed.value, handed.key, handed.headers, timestamp_ms=T0 + 500)
     assert driver.step(T0 + 501).outcomes == ["ACCEPTED", "CANCELLED"]
 
@@ -77,10 +77,10 @@ def test_a_spread_tenants_request_goes_on_to_its_shard_and_stays_its_own() -> No
     ids = [f"{number}" for number in range(40)]
     away = next(each for each in ids if HOMES.of("mine", each, 8) != HOMES.of("mine"))
     driver = passed_on(request(tenant="yours", schedule_id=away, at=T0 + HOUR, request_id="r"))
-    driver.treat("mine", spread=8)
+    driver.apply("mine", spread=8)
     (stray,) = driver.step(T0 + 501).effects.rerouted
     shard = Driver(partition=stray.partition, partitions=PARTITIONS)
-    shard.treat("mine", spread=8)
+    shard.apply("mine", spread=8)
     shard.send(stray.value, stray.key, stray.headers, timestamp_ms=T0 + 600)
     (told,) = shard.step(T0 + 601).effects.lifecycle
     assert (told.tenant, str(told.outcome), told.source_topic) == ("mine", "ACCEPTED", TOPIC)
@@ -90,11 +90,11 @@ def test_after_the_hand_over_a_request_may_begin_its_way_anew() -> None:
     ids = [f"{number}" for number in range(40)]
     away = next(each for each in ids if HOMES.of("mine", each, 8) != HOMES.of("mine"))
     driver = passed_on(request(schedule_id=away, at=T0 + HOUR))
-    driver.treat("mine", spread=8)
+    driver.apply("mine", spread=8)
     (stray,) = driver.step(T0 + 501).effects.rerouted
     elsewhere = (stray.partition + 1) % PARTITIONS
     lost = Driver(partition=elsewhere, partitions=PARTITIONS)
-    lost.treat("mine", spread=8)
+    lost.apply("mine", spread=8)
     lost.send(stray.value, stray.key, stray.headers, timestamp_ms=T0 + 600)
     step = lost.step(T0 + 601)
     (again,) = step.effects.rerouted
@@ -104,7 +104,7 @@ def test_after_the_hand_over_a_request_may_begin_its_way_anew() -> None:
 
 def test_what_is_too_large_to_go_on_is_refused_with_a_verdict() -> None:
     value = request(tenant="yours", at=T0 + HOUR, payload=b"x" * 1_010_000, request_id="r")
-    effects = hand_over([(7, T0, None, value, None)], INLET, T0, Effects())
+    effects = forward_requests([(7, T0, None, value, None)], INLET, T0, Effects())
     assert not effects.rerouted
     (refused,) = effects.rejected
     assert ("belfry-error-code", b"request_too_large") in refused.headers

@@ -1,8 +1,8 @@
-"""The roster, asked of the broker that keeps the group.
+"""The assignment map, asked of the broker that keeps the group.
 
 DescribeGroups tells a member's metadata and assignment for each member of a group at rest.  Both
-are belfry's own bytes, so together they are the roster.  Asking needs no right that a member of the
-group lacks, outlives any leader, and costs one request after a rebalance; nothing is written.
+are belfry's own bytes, so together they are the map.  Asking needs no right that a member of
+the group lacks, outlives any leader, and costs one request after a rebalance; nothing is written.
 
 The question takes a connection of its own: the group's own one may wait in a JoinGroup for as long
 as a rebalance lasts.
@@ -22,7 +22,12 @@ from aiokafka.coordinator.protocol import (
 from aiokafka.protocol.admin import DescribeGroupsRequest
 
 from belfry.balance.assignment import read_answer
-from belfry.balance.roster import Roster, Seat, read_standing, seat_of
+from belfry.balance.assignment_map import (
+    AssignedMember,
+    AssignmentMap,
+    assigned_member_of,
+    read_metadata,
+)
 from belfry.group.group import Group
 
 STABLE: Final = "Stable"
@@ -33,23 +38,23 @@ ASK_EVERY_S: Final = 30.0
 log = structlog.get_logger(__name__)
 
 
-async def follow_roster(consumer: Any, group: Group) -> None:
+async def follow_assignment_map(consumer: Any, group: Group) -> None:
     """Keep `group` told of who is in it, until cancelled; one task for each assignment."""
     said = ""
     while True:
         try:
-            roster = await _asked(consumer)
-        except Exception as error:  # noqa: BLE001  # the last roster is kept, and it is asked again
-            roster, problem = None, f"{type(error).__name__}: {error}"
+            assignment_map = await _asked(consumer)
+        except Exception as error:  # noqa: BLE001  # the last assignment map is kept, and it is asked again
+            assignment_map, problem = None, f"{type(error).__name__}: {error}"
             if problem != said:
                 log.warning("the group does not tell who is in it; asking again", reason=problem)
             said = problem
-        if roster is not None:
-            group.met(roster)
-        await asyncio.sleep(RETRY_S if roster is None else ASK_EVERY_S)
+        if assignment_map is not None:
+            group.met(assignment_map)
+        await asyncio.sleep(RETRY_S if assignment_map is None else ASK_EVERY_S)
 
 
-async def _asked(consumer: Any) -> Roster | None:
+async def _asked(consumer: Any) -> AssignmentMap | None:
     """Who is in the group; None where it is not at rest, and about to assign anew."""
     coordinator, client = consumer._coordinator, consumer._client  # noqa: SLF001  # no other way
     node = coordinator.coordinator_id
@@ -61,19 +66,21 @@ async def _asked(consumer: Any) -> Roster | None:
         raise ConnectionError(f"DescribeGroups was answered with error code {error}")
     if state != STABLE:
         return None
-    return roster_of((row[-2], row[-1]) for row in members)
+    return assignment_map_of((row[-2], row[-1]) for row in members)
 
 
-def roster_of(members: Iterable[tuple[bytes, bytes]]) -> Roster:
-    """The roster that members' metadata and assignments make, sorted by the workers' names."""
-    seats = [_seat(*told) for told in members]
-    return Roster(tuple(sorted(seats, key=lambda seat: (seat.worker, seat.owns))))
+def assignment_map_of(members: Iterable[tuple[bytes, bytes]]) -> AssignmentMap:
+    """The map that members' metadata and assignments make, sorted by the workers' names."""
+    entries = [_entry(*told) for told in members]
+    return AssignmentMap(tuple(sorted(entries, key=lambda entry: (entry.worker, entry.owns))))
 
 
-def _seat(metadata: bytes, assigned: bytes) -> Seat:
-    standing = read_standing(ConsumerProtocolMemberMetadata.decode(metadata).user_data, "")
+def _entry(metadata: bytes, assigned: bytes) -> AssignedMember:
+    member_metadata = read_metadata(ConsumerProtocolMemberMetadata.decode(metadata).user_data, "")
     if not assigned:
-        return seat_of(standing, (), ())
+        return assigned_member_of(member_metadata, (), ())
     told = ConsumerProtocolMemberAssignment.decode(assigned)
-    mine, _ = read_answer(told.user_data, standing.worker)
-    return seat_of(standing, sorted(tp.partition for tp in told.partitions()), mine.stands_by)
+    mine, _ = read_answer(told.user_data, member_metadata.worker)
+    return assigned_member_of(
+        member_metadata, sorted(tp.partition for tp in told.partitions()), mine.stands_by
+    )

@@ -177,7 +177,7 @@ def test_headers_of_later_releases_on_the_way_are_nobodys_business() -> None:
 
 def test_a_spread_tenants_ids_have_homes_of_their_own() -> None:
     driver = at_home(0)
-    driver.treat(spread=8)
+    driver.apply(spread=8)
     for number in range(40):
         driver.ask(schedule_id=f"{number}", at=T0 + 5)
     effects = driver.step(T0).effects

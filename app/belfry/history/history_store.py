@@ -1,7 +1,7 @@
 """The history at rest: records by time and by schedule, counters by the hour.
 
 Records and the offset behind them go into the store in one batch, so each record is counted once,
-whatever a crash takes away.  A book may hold what a partition left behind that is followed by
+whatever a crash takes away.  A store may hold what a partition left behind that is followed by
 another worker now; who asks says which partitions count.
 
 Who reads looks at a bounded number of rows and is told where the rest begins, whether the rows were
@@ -60,7 +60,7 @@ def page(walk: Walk, limit: int, examine: int = EXAMINE) -> HistoryPage:
     return HistoryPage(found, None)
 
 
-class Book:
+class HistoryStore:
     """One worker's history; written by one thread, read by any."""
 
     def __init__(self, rows: OrderedMap) -> None:

@@ -38,7 +38,7 @@ TRANSACTION_MS: Final = 5_000
 _PASSING: Final = {KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT}
 
 
-class Journal:
+class DeliveryLog:
     """A member of the group that delivers, used by one thread alone."""
 
     def __init__(self, settings: DeliverySettings, on_assign: Any, on_revoke: Any) -> None:

@@ -1,10 +1,10 @@
-"""Posting in a process of its own, which has neither Kafka's credentials nor belfry's settings.
+"""Sending from a process of its own, which has neither Kafka's credentials nor belfry's settings.
 
-    dispatcher ── numbered work, pickled ──► `poster.py`: resolves, dials, posts
+    dispatcher ── numbered work, pickled ──► `sender_process.py`: resolves, dials, posts
                ◄── JSON: number, answer ────
 
 The child talks to strangers, so nothing that it says is unpickled: it may only name work that was
-handed in, and say what came of it.  Nobody waits for it to read (`inbox.py`).
+handed in, and say what came of it.  Nobody waits for it to read (`sender_input.py`).
 
 Where it ends by itself, another one is started, and what was under way comes back: as postponed,
 since nobody knows whether it was posted, and an event with a single attempt must not be given up
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import pickle
 import subprocess
-from threading import Event, Lock, Thread
+from threading import Lock
 from typing import Any, Final
 
 import orjson
@@ -24,11 +24,12 @@ import structlog
 
 from belfry.delivery.answers import Answer, End
 from belfry.delivery.confined import command, environment, identity
-from belfry.delivery.inbox import Inbox
-from belfry.delivery.poster import read_frame
-from belfry.delivery.posting import Finished, Ticket
+from belfry.delivery.http_sender import Finished, WorkId
 from belfry.delivery.references import References
+from belfry.delivery.sender_input import SenderInput
+from belfry.delivery.sender_process import read_frame
 from belfry.delivery.work import Work
+from belfry.host.background import Background
 from belfry.settings import DeliverySettings, plain
 
 STOP_S: Final = 5.0
@@ -41,8 +42,8 @@ MOST_SUSPECTS: Final = 20_000
 log = structlog.get_logger(__name__)
 
 
-class PostingApart:
-    """Posts what it is handed, as `Posting` does; `finished` is called from a thread of its own."""
+class SeparateSender:
+    """Posts what it is handed, as `HttpSender` does; `finished` is called from its own thread."""
 
     def __init__(
         self, settings: DeliverySettings, references: References, finished: Finished
@@ -59,20 +60,20 @@ class PostingApart:
         self._identity = identity(settings.webhook_user)
         self._finished = finished
         self._lock = Lock()
-        self._under_way: dict[int, tuple[Ticket, Work]] = {}
+        self._under_way: dict[int, tuple[WorkId, Work]] = {}
         self._number = 0
-        self._stopping = Event()
         self._crashes: dict[tuple[str, int], int] = {}
         self._child: Any = None
-        self._inbox: Any = None
-        self._thread = Thread(target=self._run, name="belfry-poster", daemon=True)
+        self._sender_input: Any = None
+        self._thread = Background("sender-process", self._turn, log, "the sender stumbled")
+        self._stopping = self._thread.stopping
 
     def start(self) -> None:
         """Begin to wait for work."""
         self._open()
         self._thread.start()
 
-    def hand_in(self, pieces: list[tuple[Ticket, Work]]) -> None:
+    def hand_in(self, pieces: list[tuple[WorkId, Work]]) -> None:
         """Work to be done; returns at once, whether or not the other process reads."""
         works = [self._references.handed_over(work) for _, work in pieces]
         with self._lock:
@@ -81,13 +82,13 @@ class PostingApart:
                 self._number += 1
                 self._under_way[self._number] = piece
                 numbered.append((self._number, work))
-            self._inbox.put(pickle.dumps(numbered))
+            self._sender_input.put(pickle.dumps(numbered))
 
     def drop(self) -> None:
         """Give up what is under way: it is somebody else's now."""
         with self._lock:
             self._under_way.clear()
-            self._inbox.replace(pickle.dumps(None))
+            self._sender_input.replace(pickle.dumps(None))
 
     def stop(self) -> None:
         """Give up what is under way, and end."""
@@ -95,7 +96,7 @@ class PostingApart:
         if self._child is None:
             return
         with self._lock:
-            self._inbox.close()
+            self._sender_input.close()
         try:
             self._child.wait(STOP_S)
         except subprocess.TimeoutExpired:
@@ -107,13 +108,13 @@ class PostingApart:
 
     def _open(self) -> None:
         self._child = subprocess.Popen(  # noqa: S603  # this Python, and a module of belfry
-            command("belfry.delivery.poster"),
+            command("belfry.delivery.sender_process"),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=environment(),
             **self._identity,
         )
-        self._inbox = Inbox(self._child, self._orders)
+        self._sender_input = SenderInput(self._child, self._orders)
 
     def _reopen(self) -> None:
         """Start another one; where that fails, the old one is replaced once more."""
@@ -124,15 +125,15 @@ class PostingApart:
 
     # -- the thread ------------------------------------------------------------------------------
 
-    def _run(self) -> None:
-        while not self._stopping.is_set():
-            child = self._child
-            if not child.stdout.closed:
-                with child.stdout:
-                    self._listen(child)
-                self._suspect()
-            if not self._stopping.is_set():
-                self._replace(child)
+    def _turn(self) -> None:
+        """Listen to one child until it ends, and start another."""
+        child = self._child
+        if not child.stdout.closed:
+            with child.stdout:
+                self._listen(child)
+            self._suspect()
+        if not self._stopping.is_set():
+            self._replace(child)
 
     def _listen(self, child: Any) -> None:
         """Take answers until there are none any more."""
@@ -162,11 +163,11 @@ class PostingApart:
         self._stopping.wait(PAUSE_S)
         with self._lock:
             lost, self._under_way = list(self._under_way.values()), {}
-            self._inbox.close()
+            self._sender_input.close()
             if not self._stopping.is_set():
                 self._reopen()
-        for ticket, work in lost:
-            self._finished(ticket, work, self._interrupted(work))
+        for work_id, work in lost:
+            self._finished(work_id, work, self._interrupted(work))
 
     def _suspect(self) -> None:
         """Remember what was under way when the child ended: one of it may be the cause."""

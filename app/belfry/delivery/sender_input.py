@@ -18,14 +18,14 @@ from typing import Final
 
 import structlog
 
-from belfry.delivery.poster import framed
+from belfry.delivery.sender_process import framed
 
 WEDGED_S: Final = 30.0
 
 log = structlog.get_logger(__name__)
 
 
-class Inbox:
+class SenderInput:
     """Frames for one child, written in the order in which they were put in."""
 
     def __init__(self, child: Popen[bytes], orders: bytes) -> None:
@@ -39,7 +39,7 @@ class Inbox:
         self._closed = False
         self._changed = Condition()
         os.set_blocking(self._pipe.fileno(), False)
-        self._thread = Thread(target=self._run, name="belfry-inbox", daemon=True)
+        self._thread = Thread(target=self._run, name="belfry-sender-input", daemon=True)
         self._thread.start()
 
     def put(self, frame: bytes) -> None:

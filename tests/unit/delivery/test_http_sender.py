@@ -1,4 +1,4 @@
-"""Posting: lanes keep their order, hosts do not wait for one another, nor for silent ones."""
+"""HttpSender: lanes keep their order, hosts do not wait for one another, nor for silent ones."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ import pytest
 
 from belfry.delivery.answers import Answer, End
 from belfry.delivery.hosts import FAILURES
-from belfry.delivery.posting import Posting, SenderDependencies, Ticket
-from belfry.delivery.posts import Post, Secrets
+from belfry.delivery.http_requests import Post, Secrets
+from belfry.delivery.http_sender import HttpSender, SenderDependencies, WorkId
 from belfry.delivery.transport import HttpTransport
 from belfry.delivery.work import Work
 from belfry.host.clock import SystemClock
@@ -65,33 +65,33 @@ class Desk:
 
     def __init__(self) -> None:
         self.net = Net()
-        self.results: SimpleQueue[tuple[Ticket, Work, Answer]] = SimpleQueue()
+        self.results: SimpleQueue[tuple[WorkId, Work, Answer]] = SimpleQueue()
         means = SenderDependencies(lambda: self.net, Secrets({}), SystemClock(), PER_HOST)
-        self.posting = Posting(means, lambda *result: self.results.put(result))
-        self.posting.start()
+        self.sender = HttpSender(means, lambda *result: self.results.put(result))
+        self.sender.start()
         self._number = 0
 
-    def hand_in(self, *hosts: str, lane: str = "", body: bytes = b"", **state: Any) -> None:
+    def hand_in(self, *hosts: str, ordering_key: str = "", body: bytes = b"", **state: Any) -> None:
         """One piece of work for these hosts together."""
         self._number += 1
         targets = tuple(HttpTarget(f"http://{host}/", **state) for host in hosts)
         event = FiredEvent("demo", "a", "f", 1, 0, 0, 0, 0, payload=body)
-        key = (lane or str(self._number)).encode()
+        key = (ordering_key or str(self._number)).encode()
         strategy = targets[0].strategy
         work = Work(key, b"", event, [], DeliveryState(targets, strategy, hosts=("*.com",)))
-        self.posting.hand_in([(Ticket(1, 0, self._number), work)])
+        self.sender.hand_in([(WorkId(1, 0, self._number), work)])
 
     def wait(self, number: int) -> list[tuple[int, Answer]]:
         """So many results: numbers of the pieces, in the order of their ends."""
         found = [self.results.get(timeout=WAIT_S) for _ in range(number)]
-        return [(ticket.offset, answer) for ticket, _, answer in found]
+        return [(work_id.offset, answer) for work_id, _, answer in found]
 
 
 @pytest.fixture
-def desk() -> Iterator[Desk]:
-    desk = Desk()
-    yield desk
-    desk.posting.stop()
+def site() -> Iterator[Desk]:
+    site = Desk()
+    yield site
+    site.sender.stop()
 
 
 class SlowNet(Net):
@@ -114,17 +114,17 @@ def flood(attempts: list[int]) -> tuple[list[int], SlowNet, float]:
     """Have pieces of these attempts posted; numbers in their order of ends, and what it took."""
     net, results = SlowNet(), SimpleQueue[Any]()
     means = SenderDependencies(lambda: net, Secrets({}), SystemClock(), PER_HOST)
-    posting = Posting(means, lambda *result: results.put(result))
+    sender = HttpSender(means, lambda *result: results.put(result))
     event = FiredEvent("demo", "a", "f", 1, 0, 0, 0, 0)
     for number, attempt in enumerate(attempts):
         state = DeliveryState((HttpTarget(f"http://ok{number}.com/"),), attempt=attempt)
         work = Work(str(number).encode(), b"", event, [], state)
-        posting.hand_in([(Ticket(1, 0, number), work)])
-    posting.start()
+        sender.hand_in([(WorkId(1, 0, number), work)])
+    sender.start()
     began = time.monotonic()
     arrived = [results.get(timeout=WAIT_S)[0].offset for _ in attempts]
     took_s = time.monotonic() - began
-    posting.stop()
+    sender.stop()
     return arrived, net, took_s
 
 
@@ -143,49 +143,49 @@ def test_first_attempts_go_before_others_which_have_their_turn() -> None:
     assert FLOOD / 10 < len(others) < FLOOD / 6
 
 
-def test_hosts_that_hang_do_not_hold_up_the_others(desk: Desk) -> None:
+def test_hosts_that_hang_do_not_hold_up_the_others(site: Desk) -> None:
     for number in range(200):
-        desk.hand_in(f"hang{number % 20}.com")
-        desk.hand_in(f"ok{number % 20}.com")
-    done = desk.wait(200)
+        site.hand_in(f"hang{number % 20}.com")
+        site.hand_in(f"ok{number % 20}.com")
+    done = site.wait(200)
     assert {number % 2 for number, _ in done} == {0}
     assert {answer.end for _, answer in done} == {End.DELIVERED}
-    assert sum(desk.net.at_once.values()) == 20 * PER_HOST
-    assert desk.results.empty()
-    desk.net.released.set()
-    assert len(desk.wait(200)) == 200
-    assert max(desk.net.most.values()) == PER_HOST
+    assert sum(site.net.at_once.values()) == 20 * PER_HOST
+    assert site.results.empty()
+    site.net.released.set()
+    assert len(site.wait(200)) == 200
+    assert max(site.net.most.values()) == PER_HOST
 
 
-def test_a_lane_keeps_its_order_and_others_pass_it(desk: Desk) -> None:
-    desk.hand_in("hang.com", lane="g", body=b"0")
+def test_a_lane_keeps_its_order_and_others_pass_it(site: Desk) -> None:
+    site.hand_in("hang.com", ordering_key="g", body=b"0")
     for number in range(1, 50):
-        desk.hand_in("ok.com", lane="g", body=str(number).encode())
-    desk.hand_in("ok.com", lane="h", body=b"other")
-    assert desk.wait(1)[0][0] == 51
-    assert desk.net.posted == [("hang.com", b"0"), ("ok.com", b"other")]
-    desk.net.released.set()
-    assert [number for number, _ in desk.wait(50)] == list(range(1, 51))
-    bodies = [body for _, body in desk.net.posted if body != b"other"]
+        site.hand_in("ok.com", ordering_key="g", body=str(number).encode())
+    site.hand_in("ok.com", ordering_key="h", body=b"other")
+    assert site.wait(1)[0][0] == 51
+    assert site.net.posted == [("hang.com", b"0"), ("ok.com", b"other")]
+    site.net.released.set()
+    assert [number for number, _ in site.wait(50)] == list(range(1, 51))
+    bodies = [body for _, body in site.net.posted if body != b"other"]
     assert bodies == [str(number).encode() for number in range(50)]
 
 
-def test_a_silent_host_is_left_alone(desk: Desk) -> None:
+def test_a_silent_host_is_left_alone(site: Desk) -> None:
     for number in range(FAILURES + 20):
-        desk.hand_in("dead.com", lane="g", body=str(number).encode())
-    ends = Counter(answer.end for _, answer in desk.wait(FAILURES + 20))
+        site.hand_in("dead.com", ordering_key="g", body=str(number).encode())
+    ends = Counter(answer.end for _, answer in site.wait(FAILURES + 20))
     # A machine that is very slow may let one more through, when the first pause is over.
     assert FAILURES <= ends[End.AGAIN] <= FAILURES + 2
     assert ends[End.POSTPONED] == FAILURES + 20 - ends[End.AGAIN]
-    desk.hand_in("ok.com")
-    assert desk.wait(1)[0][1].end is End.DELIVERED
+    site.hand_in("ok.com")
+    assert site.wait(1)[0][1].end is End.DELIVERED
 
 
-def test_the_first_that_is_available_takes_it(desk: Desk) -> None:
-    desk.hand_in("no.com", "dead.com", "ok.com", "late.com", strategy="FIRST_AVAILABLE")
-    ((_, answer),) = desk.wait(1)
+def test_the_first_that_is_available_takes_it(site: Desk) -> None:
+    site.hand_in("no.com", "dead.com", "ok.com", "late.com", strategy="FIRST_AVAILABLE")
+    ((_, answer),) = site.wait(1)
     assert answer.target == "http://ok.com/"
-    assert [host for host, _ in desk.net.posted] == ["no.com", "dead.com", "ok.com"]
+    assert [host for host, _ in site.net.posted] == ["no.com", "dead.com", "ok.com"]
 
 
 @pytest.mark.parametrize(
@@ -197,21 +197,21 @@ def test_the_first_that_is_available_takes_it(desk: Desk) -> None:
     ],
 )
 def test_what_cannot_be_sent_comes_back_with_a_reason(
-    desk: Desk, host: str, state: dict[str, Any], end: End, code: str
+    site: Desk, host: str, state: dict[str, Any], end: End, code: str
 ) -> None:
-    desk.hand_in(host, **state)
-    ((_, answer),) = desk.wait(1)
+    site.hand_in(host, **state)
+    ((_, answer),) = site.wait(1)
     assert (answer.end, answer.code) == (end, code)
 
 
-def test_what_was_given_up_does_not_come_back(desk: Desk) -> None:
-    desk.hand_in("hang.com")
-    desk.posting.drop()
-    desk.hand_in("ok.com")
-    assert [number for number, _ in desk.wait(1)] == [2]
-    desk.net.released.set()
-    desk.hand_in("ok.com")
-    assert [number for number, _ in desk.wait(1)] == [3]
+def test_what_was_given_up_does_not_come_back(site: Desk) -> None:
+    site.hand_in("hang.com")
+    site.sender.drop()
+    site.hand_in("ok.com")
+    assert [number for number, _ in site.wait(1)] == [2]
+    site.net.released.set()
+    site.hand_in("ok.com")
+    assert [number for number, _ in site.wait(1)] == [3]
 
 
 def test_names_that_do_not_resolve_hold_up_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -225,15 +225,15 @@ def test_names_that_do_not_resolve_hold_up_no_other(monkeypatch: pytest.MonkeyPa
         raise socket.gaierror(socket.EAI_NONAME, "no such name")
 
     monkeypatch.setattr(socket, "getaddrinfo", resolve)
-    desk = Desk()
+    site = Desk()
     means = SenderDependencies(
         lambda: HttpTransport(SystemClock(), ()), Secrets({}), SystemClock(), PER_HOST
     )
-    desk.posting._means = means
+    site.sender._means = means
     try:
         for number in range(names):
-            desk.hand_in(f"n{number}.com")
-        assert {answer.code for _, answer in desk.wait(names)} == {"dns"}
+            site.hand_in(f"n{number}.com")
+        assert {answer.code for _, answer in site.wait(names)} == {"dns"}
         assert set(found) == {f"n{number}.com" for number in range(names)}
     finally:
-        desk.posting.stop()
+        site.sender.stop()

@@ -1,0 +1,66 @@
+"""Members and leader understand each other, also when one of them is of another version."""
+
+from __future__ import annotations
+
+import orjson
+import pytest
+
+from belfry.balance.assignment_map import (
+    AssignedMember,
+    AssignmentMap,
+    MemberMetadata,
+    idle_commit_ms,
+    read_assignment_map,
+    read_metadata,
+)
+
+STANDING = MemberMetadata(
+    "w1", "0.1.0", "http://h:1", 2, "r", leaving=True, owns={3: 7}, warm=(1, 2)
+)
+PLAIN = MemberMetadata("member", format=1)
+ROSTER = AssignmentMap(
+    (
+        AssignedMember("w1", owns=(0, 1), stands_by=(2,)),
+        AssignedMember("w2", owns=(2,), stands_by=(0, 1)),
+    )
+)
+
+
+def test_a_standing_travels() -> None:
+    assert read_metadata(STANDING.encode(), "member") == STANDING
+
+
+def test_a_roster_travels() -> None:
+    assert read_assignment_map(ROSTER.encode()) == ROSTER
+
+
+@pytest.mark.parametrize("told", [b"", b"\0\xff", b"[]", b"3", b'{"owns": 3, "warm": null}'])
+def test_who_says_nothing_is_a_plain_member(told: bytes) -> None:
+    assert read_metadata(told, "member") == PLAIN
+    assert read_assignment_map(told) == AssignmentMap()
+
+
+def test_what_a_later_version_adds_is_passed_over() -> None:
+    told = orjson.loads(STANDING.encode()) | {"mood": "fine"}
+    assert read_metadata(orjson.dumps(told), "member") == STANDING
+    more = orjson.loads(ROSTER.encode())
+    more["seats"][0]["mood"] = "fine"
+    assert read_assignment_map(orjson.dumps(more)) == ROSTER
+
+
+def test_what_a_roster_says() -> None:
+    assert ROSTER.owner(2) == ROSTER.entries[1]
+    assert ROSTER.owner(9) is None
+    assert ROSTER.stood_by() == {0, 1, 2}
+    assert ROSTER.entry("w1").stands_by == (2,)
+    assert ROSTER.entry("stranger").owns == ()
+    assert ROSTER.rank("w2", 0) == 0
+    assert ROSTER.others("w1")
+    assert not AssignmentMap((AssignedMember("w1"), AssignedMember("w2", leaving=True))).others(
+        "w1"
+    )
+
+
+def test_many_partitions_are_shown_alive_less_often() -> None:
+    assert idle_commit_ms(1) == 300
+    assert idle_commit_ms(100) == 2_500
