@@ -61,6 +61,13 @@ SEEN: Final = {
         ],
         {"hello", "order/4711"},
     ),
+    "docs/bulk.md": (
+        [
+            *("2 schedules of demo match: season/1, season/2", "2 done, 0 unchanged, 0 refused"),
+            *("1 done, 0 unchanged, 0 refused", "DONE    CANCEL  winter", "1 match"),
+        ],
+        {"season/1", "season/2"},
+    ),
     "docs/cli.md": (["ACCEPTED demo/hello"], {"hello"}),
     "docs/webhooks.md": (["verified order/4711 {'paid': False}"], {"order/4711"}),
     "docs/tenants.md": (["payments  delivery=ENVELOPE", "removed  payments"], set[str]()),

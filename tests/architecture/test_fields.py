@@ -31,13 +31,16 @@ NOT_IN_A_BODY: Final = {
     "action": "The method and the path say it.",
     "fire_id": "Acknowledgements have a body of their own.",
     "standing": "Only an import knows where a schedule stood.",
+    "bulk": "Bulk jobs have a body of their own.",
 }
 NOT_IN_AN_ANSWER: Final = {
     **dict.fromkeys(("action", "expected_version", "request_id"), "It is about one request."),
-    **dict.fromkeys(("reason", "fire_id", "standing"), "It is about one request."),
+    **dict.fromkeys(("reason", "fire_id", "standing", "bulk"), "It is about one request."),
 }
 # Names that the command line has for other things than options of `schedule create`.
-NOT_AN_OPTION: Final = frozenset({"tenant", "schedule_id", "action", "kind", "fire_id", "standing"})
+NOT_AN_OPTION: Final = frozenset(
+    {"tenant", "schedule_id", "action", "kind", "fire_id", "standing", "bulk"}
+)
 
 
 def in_the_schema() -> dict[str, dict[str, Any]]:

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
 from tests.simulation.broker import T0, Entry
+from tests.simulation.bulk import Definition, JobsSeen, Standing
 from tests.simulation.load import Sent
 from tests.simulation.rhythms import drift
 from tests.simulation.stores import check_stores
@@ -24,26 +24,6 @@ from tests.simulation.world import World
 
 # Begin of the changelog key of a request that waits; its offset follows.
 ASIDE: Final = b"\0w"
-
-
-@dataclass(slots=True)
-class Definition:
-    """An accepted definition: where it was accepted, and whether it has to fire."""
-
-    sent: Sent
-    accepted_in: Step
-    seq: int
-    must_fire: bool | None = None
-    extras: int = 0
-    fired_in: list[tuple[Step, Entry]] = field(default_factory=list)
-
-
-@dataclass(slots=True)
-class Standing:
-    """What a schedule's name holds while the verdicts are folded."""
-
-    waiting: Definition | None = None
-    fired: bool = False
 
 
 def check(world: World) -> list[str]:
@@ -57,7 +37,7 @@ def check(world: World) -> list[str]:
     checker.compare()
     checker.orders()
     problems = checker.problems + check_transactions(partitions) + check_stores(world)
-    return problems + check_usage(world, partitions)
+    return problems + checker.jobs.problems() + check_usage(world, partitions)
 
 
 class Checker:
@@ -71,6 +51,7 @@ class Checker:
         self._nights = bool(world.scenario.faults.get("night"))
         self._definitions: dict[str, Definition] = {}
         self._standing: defaultdict[tuple[str, str], Standing] = defaultdict(Standing)
+        self.jobs = JobsSeen(self._standing)
         self._sent = {(each.partition, each.offset): each for each in world.load.sent}
 
     def _wrong(self, invariant: str, what: str) -> None:
@@ -85,13 +66,17 @@ class Checker:
             self._partitions, self._world.broker.topics["belfry.schedules"], strict=True
         ):
             entries = [entry for entry in log.history if entry.committed]
+            seen = 0
             for step, entry in _taken(steps, entries):
+                # A step takes requests in first, and goes on with jobs then.
+                seen = self.jobs.see(steps, seen, step.index)
                 sent = self._sent.get(_origin(entry, log.partition))
                 if sent is None:
                     self._wrong("I4", f"{entry} came from nobody")
                 elif not (sent.stray and entry.txn is None):
                     answered[id(sent)] += 1
                     self._judge(sent, step, entry)
+            self.jobs.see(steps, seen, len(steps))
         for sent in self._world.load.sent:
             if answered[id(sent)] != 1:
                 self._wrong("I5", f"{sent.name} was taken in {answered[id(sent)]} times")
@@ -113,7 +98,12 @@ class Checker:
         outcome = self._outcome(sent, step)
         if bool(kept) != (outcome == "REJECTED"):
             self._wrong("I5", f"{sent.name} ended in {outcome}, and was kept {len(kept)} times")
-        self._apply(sent, outcome, step, entry.offset)
+        if sent.action != "BULK":
+            self._apply(sent, outcome, step, entry.offset)
+        elif outcome == "ACCEPTED":
+            self.jobs.begin(sent)
+        elif outcome != "DUPLICATE":
+            self._wrong("I5", f"{sent.name} (BULK) ended in {outcome}, which cannot be")
 
     def _unread(self, sent: Sent, kept: list[Entry]) -> bool:
         """Whether it was refused for want of its schema; that has to agree with the registry."""
@@ -209,7 +199,7 @@ class Checker:
                         definition.fired_in.append((step, entry))
                         self._content(definition.sent, topic, entry)
                         if not definition.sent.recurs:
-                            self._instant(definition.sent, entry)
+                            self._instant(definition, entry)
         for identity, times in identities.items():
             if times != 1:
                 self._wrong("I1", f"fire id {identity!r} stands on {times} records")
@@ -236,13 +226,14 @@ class Checker:
         if topic != FIRED + sent.tenant or (entry.key or b"").decode() not in keys:
             self._wrong("I4", f"{sent.name} came out on {topic} with key {entry.key!r}")
 
-    def _instant(self, sent: Sent, entry: Entry) -> None:
-        early_ms = sent.due_ms - entry.timestamp_ms
+    def _instant(self, definition: Definition, entry: Entry) -> None:
+        sent, due_ms = definition.sent, definition.due_ms
+        early_ms = due_ms - entry.timestamp_ms
         if early_ms > self._world.scenario.early_ms:
             self._wrong("I3", f"{sent.name} fired {early_ms} ms early")
         told = datetime.fromisoformat(headers_of(entry)["belfry-scheduled-at"].decode())
-        if round(told.timestamp() * 1000) != sent.due_ms:
-            self._wrong("I4", f"{sent.name} is due {sent.due_ms} and says {told}")
+        if round(told.timestamp() * 1000) != due_ms:
+            self._wrong("I4", f"{sent.name} is due {due_ms} and says {told}")
 
     # -- order -----------------------------------------------------------------------------------
 
@@ -264,7 +255,7 @@ class Checker:
 
 
 def _rank(definition: Definition) -> tuple[int, int]:
-    return definition.sent.due_ms, definition.seq
+    return definition.due_ms, definition.seq
 
 
 def _together(late: Definition, first: Definition) -> bool:

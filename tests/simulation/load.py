@@ -7,6 +7,7 @@ which definition it comes from.
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
@@ -82,6 +83,7 @@ class Load:
     partitions: int
     rhythms: float = 0.0
     schema_ids: float = 0.0
+    bulk: float = 0.0
     sent: list[Sent] = field(default_factory=list)
     last_due_ms: int = 0
 
@@ -89,6 +91,9 @@ class Load:
         """Draw a request and append it."""
         if self.rhythms and self.random.random() < self.rhythms:
             self._rhythm()
+            return
+        if self.bulk and self.random.random() < self.bulk:
+            self._bulk()
             return
         draw = self.random.random()
         if draw < 0.03:
@@ -119,6 +124,22 @@ class Load:
         }
         tenant = self.random.choice(TENANTS)
         self._send(Sent(f"e{number}", tenant, f"every-{number}", "UPSERT", fields, None))
+
+    def _bulk(self) -> None:
+        """A job on all schedules of a tenant that a filter matches; some take several seconds."""
+        number = len(self.sent)
+        said: dict[str, Any] = {
+            "action": self.random.choice(("CANCEL", "MOVE", "MOVE", "TRIGGER", "TRIGGER")),
+            "prefix": self.random.choice(("", "", "a", "plain-")),
+            "group": self.random.choice((None, None, "g1")),
+            "per_second": self.random.choice((5, 20, 100)),
+        }
+        if said["action"] == "MOVE":
+            said["move_ms"] = self.random.choice((-2_000, 500, 3_000))
+        fields = {"bulk": json.dumps(said)}
+        tenant = self.random.choice(TENANTS)
+        self._send(Sent(f"j{number}", tenant, f"job-{number}", "BULK", fields, f"id-{number}"))
+        self.last_due_ms = max(self.last_due_ms, self.broker.now_ms() + 20_000)
 
     def _request(self) -> None:
         number = len(self.sent)
@@ -205,6 +226,8 @@ def _headers(sent: Sent) -> Headers:
         ("belfry-id", sent.schedule_id.encode()),
         ("belfry-action", sent.action.encode()),
     ]
+    if sent.action == "BULK":
+        headers.append(("belfry-bulk", str(sent.fields["bulk"]).encode()))
     if sent.request_id is not None:
         headers.append(("belfry-request-id", sent.request_id.encode()))
     if sent.fields.get("at") is not None:

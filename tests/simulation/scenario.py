@@ -6,6 +6,7 @@ seconds = 15           how long requests come and faults strike
 requests = 60
 early_ms = 0           by how much an event may be early: what the weather's latencies differ
 rhythms = 0.0          share of requests that recur
+bulk = 0.0             share of requests that begin a bulk job
 schema_ids = 0.0       share of requests that name a schema of the registry
 in_time_ms = 0         a cancel this long before its due instant counts; 0: not looked at
 [settings]             of the worker, over those of `worker.settings_of`
@@ -39,6 +40,7 @@ class Scenario:
     early_ms: int = 0
     in_time_ms: int = 0
     rhythms: float = 0.0
+    bulk: float = 0.0
     schema_ids: float = 0.0
 
 

@@ -34,6 +34,7 @@ class World:
             scenario.partitions,
             scenario.rhythms,
             scenario.schema_ids,
+            bulk=scenario.bulk,
         )
         self.registry = SimRegistry(Random(f"{seed}/registry"), scenario.seconds * 1000.0)
         self.weather = Weather(Random(f"{seed}/weather"), **scenario.weather)

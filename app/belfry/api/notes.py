@@ -17,11 +17,13 @@ from belfry.wire.audit import Object, PolicyChange
 class RequestNotes:
     """What is known of one request; belongs to one event loop.
 
-    `forwarded` says that another worker, which is believed, has noted it.
+    `forwarded` says that another worker, which is believed, has noted it; `changes_nothing`, that
+    it only looks, whatever its method says.
     """
 
     __slots__ = (
-        *("caller", "changes", "code", "coded", "forwarded", "many", "objects", "request", "role"),
+        *("caller", "changes", "changes_nothing", "code", "coded", "forwarded", "many", "objects"),
+        *("request", "role"),
     )
 
     def __init__(self) -> None:
@@ -29,6 +31,7 @@ class RequestNotes:
         self.role: str | None = None
         self.forwarded = False
         self.many = False
+        self.changes_nothing = False
         self.objects: list[Object] = []
         self.request: str | None = None
         self.changes: tuple[PolicyChange, ...] = ()

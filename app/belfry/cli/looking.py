@@ -20,7 +20,7 @@ from belfry.schedules.instants import format_instant, parse_instant
 MOST: Final = 1_000
 # What a schedule shows and what asks for it have the same names.
 _ASKED_ANEW: Final = frozenset(
-    {"tenant", "schedule_id", "action", "kind", "standing"}
+    {"tenant", "schedule_id", "action", "kind", "standing", "bulk"}
     | {"expected_version", "request_id", "reason", "fire_id"}
 )
 DEFINING: Final = tuple(

@@ -14,6 +14,7 @@ from belfry.cli import (
     audit,
     backup,
     bench,
+    bulk,
     deliveries,
     dev,
     doctor,
@@ -42,7 +43,7 @@ def program() -> typer.Typer:
     app = Program(name="belfry", epilog=EPILOG)
     app.callback()(root_options(belfry))
     for commands in (
-        *(dev, worker, schedule, events, deliveries, tenant, apply, topics),
+        *(dev, worker, schedule, bulk, events, deliveries, tenant, apply, topics),
         *(doctor, audit, slo, top, backup, recover, api_key, acls, bench, plan),
     ):
         commands.register(app)

@@ -12,6 +12,7 @@
 | `calls`, `asynchronous` | the client, and the same for asyncio |
 | `asking` | what both of them and `belfry.testing` can be asked |
 | `handlers`, `subscriber`, `seen` | events to functions by their type, each one once |
+| `bulk` | jobs on many schedules at once |
 | `backoff` | waits that grow, and `retry_later` |
 | `claim_check` | payloads too large for Kafka |
 | `errors` | the tree of errors |
@@ -22,6 +23,7 @@ It imports nothing that only a worker needs: confluent-kafka and fastavro are en
 from belfry.client.asking import Asking
 from belfry.client.asynchronous import AsyncClient
 from belfry.client.backoff import Backoff, attempt_of, retry_later
+from belfry.client.bulk import BulkCount, BulkJob
 from belfry.client.calls import Client
 from belfry.client.claim_check import ClaimCheck
 from belfry.client.errors import (
@@ -54,6 +56,8 @@ __all__ = [
     "Backoff",
     "BadProperty",
     "BelfryError",
+    "BulkCount",
+    "BulkJob",
     "ClaimBroken",
     "ClaimCheck",
     "Client",

@@ -12,12 +12,14 @@ event loop goes on.  `at_once` calls wait at the same time; more queue up.
 from __future__ import annotations
 
 import asyncio
+import builtins
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar, Unpack
 
+from belfry.client.bulk import BulkCount, BulkJob, BulkOptions, BulkStart
 from belfry.client.calls import Client
 from belfry.client.fired_record import FiredRecord
 from belfry.client.listing import AckLock, Filters, Scheduled
@@ -96,6 +98,28 @@ class AsyncClient:
         found = self._client.locks(tenant)
         while (each := await self._in_thread(next, found, None)) is not None:
             yield each
+
+    async def bulk_preview(
+        self, tenant: str, action: str, **options: Unpack[BulkOptions]
+    ) -> BulkCount:
+        """How many schedules `bulk` would match now; nothing changes."""
+        return await self._in_thread(self._client.bulk_preview, tenant, action, **options)
+
+    async def bulk(self, tenant: str, action: str, **options: Unpack[BulkStart]) -> Verdict:
+        """Begin a job on all schedules of a filter: ACCEPTED, with its id as `schedule_id`."""
+        return await self._in_thread(self._client.bulk, tenant, action, **options)
+
+    async def stop_job(self, tenant: str, job: str, **options: Unpack[Change]) -> Verdict:
+        """Stop a job: CANCELLED; UNCHANGED where it had ended."""
+        return await self._in_thread(self._client.stop_job, tenant, job, **options)
+
+    async def job(self, tenant: str, job: str) -> BulkJob | None:
+        """A job and its progress; None where there is none."""
+        return await self._in_thread(self._client.job, tenant, job)
+
+    async def jobs(self, tenant: str) -> builtins.list[BulkJob]:
+        """The jobs of a tenant, the newest first."""
+        return await self._in_thread(self._client.jobs, tenant)
 
     async def events(
         self, tenant: str, *, from_beginning: bool = False, group: str | None = None

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
+from dataclasses import asdict
 from itertools import islice
 from time import monotonic, time
 from typing import TYPE_CHECKING, Any, Final, Unpack
@@ -21,17 +22,20 @@ from uuid import uuid4
 
 from belfry.client.answers import Answers
 from belfry.client.asking import Asking, rejected
+from belfry.client.bulk import BulkCount, BulkJob, BulkOptions, BulkStart, spec_of
 from belfry.client.cancelled import Cancelled, cancelled_since
 from belfry.client.closing import Closing
 from belfry.client.decoding import Decoder
 from belfry.client.errors import NoVerdict, refusal
 from belfry.client.kafka import Cluster
 from belfry.client.listing import AckLock, Filters, Http, Scheduled
+from belfry.client.requests import Change
 from belfry.client.requests import problem as request_problem
 from belfry.client.requests import request as request_fields
 from belfry.client.tail import Events, Start
 from belfry.client.verdict import Verdict
 from belfry.client.writing import How, RequestWriter
+from belfry.schedules.bulk import BULK, BULK_STOP
 from belfry.schedules.request import tenant_problem
 
 if TYPE_CHECKING:
@@ -40,6 +44,10 @@ if TYPE_CHECKING:
 TIMEOUT_S: Final = 10.0
 # Requests of an import that are under way together.
 TOGETHER: Final = 250
+# Ids that a preview shows.
+SHOWN: Final = 10
+# Options of `bulk` that every request has.
+_OF_REQUESTS: Final = frozenset(Change.__annotations__)
 
 
 class Client(Asking, Closing):
@@ -97,6 +105,40 @@ class Client(Asking, Closing):
             self._group,
             Decoder("FiredEvent", self._look, only=False),
         )
+
+    def bulk_preview(self, tenant: str, action: str, **options: Unpack[BulkOptions]) -> BulkCount:
+        """How many schedules `bulk` would match now; nothing changes."""
+        spec = spec_of(action, options)
+        asked = {name: value for name, value in asdict(spec).items() if value is not None}
+        matched, sample = 0, list[str]()
+        for page in self._http.bulk_pages(tenant, asked):
+            matched += page["matched"]
+            sample += page["sample"]
+        return BulkCount(matched, sample[:SHOWN])
+
+    def bulk(self, tenant: str, action: str, **options: Unpack[BulkStart]) -> Verdict:
+        """Begin a job: CANCEL, PAUSE, RESUME, MOVE or TRIGGER all schedules of a filter.
+
+        ACCEPTED says that it has begun; the verdict's `schedule_id` is its id.  Without a filter it
+        is about all schedules of the tenant that wait.
+        """
+        job = options.get("job") or uuid4().hex
+        given: dict[str, Any] = {"bulk": spec_of(action, options).text()}
+        given |= {name: value for name, value in options.items() if name in _OF_REQUESTS}
+        return self._ask(tenant, job, BULK, given)
+
+    def stop_job(self, tenant: str, job: str, **options: Unpack[Change]) -> Verdict:
+        """Stop a job: CANCELLED; UNCHANGED where it had ended.  What it has done stays."""
+        return self._ask(tenant, job, BULK_STOP, options)
+
+    def job(self, tenant: str, job: str) -> BulkJob | None:
+        """A job and its progress; None where there is none, or it ended more than a week ago."""
+        found = self._http.jobs(tenant, job)
+        return None if found is None else BulkJob.from_json(found)
+
+    def jobs(self, tenant: str) -> list[BulkJob]:
+        """The jobs of a tenant, the newest first."""
+        return [BulkJob.from_json(each) for each in self._http.jobs(tenant)["jobs"]]
 
     def _ask(
         self, tenant: str, schedule_id: str, action: str, options: Mapping[str, Any]

@@ -151,6 +151,22 @@ class Http:
         path = _of(tenant).removesuffix("schedules") + "locks"
         yield from map(AckLock.from_json, self._pages(path, "locks", {}))
 
+    def jobs(self, tenant: str, job: str | None = None) -> Any:
+        """The JSON of a tenant's bulk jobs, or of one of them; None where there is none."""
+        path = _of(tenant).removesuffix("schedules") + "jobs"
+        return self._asked(path if job is None else f"{path}/{quote(job, safe='')}")
+
+    def bulk_pages(self, tenant: str, asked: Mapping[str, Any]) -> Iterator[Any]:
+        """What a bulk job would match, page by page; nothing changes."""
+        query = {"dry": "true"}
+        while True:
+            path = _of(tenant).removesuffix("schedules") + f"jobs?{urlencode(query)}"
+            page = self._asked(path, asked)
+            yield page
+            if not page["cursor"]:
+                return
+            query["cursor"] = page["cursor"]
+
     def _pages(self, path: str, name: str, asked: dict[str, str]) -> Iterator[dict[str, Any]]:
         while True:
             page = self._asked(f"{path}?{urlencode(asked)}") or {name: []}
@@ -159,17 +175,21 @@ class Http:
                 return
             asked["cursor"] = page["cursor"]
 
-    def _asked(self, path: str) -> Any:
+    def _asked(self, path: str, body: Mapping[str, Any] | None = None) -> Any:
         url = self.url.rstrip("/") + path
-        request = Request(url, headers={"accept": "application/json", **self.headers})  # noqa: S310
+        headers = {"accept": "application/json", **self.headers}
+        data = None if body is None else json.dumps(body).encode()
+        if data is not None:
+            headers["content-type"] = "application/json"
+        request = Request(url, data, headers)  # noqa: S310
         try:
             with urlopen(request, timeout=TIMEOUT_S) as answer:  # noqa: S310  # the user's address
                 return json.loads(answer.read())
         except HTTPError as error:
-            body = error.read().decode(errors="replace")
-            if error.code == NOT_FOUND and _about_a_schedule(body):
+            text = error.read().decode(errors="replace")
+            if error.code == NOT_FOUND and _about_a_schedule(text):
                 return None
-            raise self._refusal(error.code, path, body) from None
+            raise self._refusal(error.code, path, text) from None
         except (OSError, HTTPException, ValueError) as error:
             raise Unavailable(
                 f"No worker answers at {self.url} ({error}). Give the HTTP address of a running"

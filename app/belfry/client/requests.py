@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, TypedDict
 
+from belfry.schedules.bulk import bulk_problem
 from belfry.schedules.checks import trigger_problem
 from belfry.schedules.field import Field, Form
 from belfry.schedules.fields import EMPTY, FIELDS, KIND_OF, named
@@ -187,7 +188,7 @@ def problem(fields: dict[str, Any], now_ms: int) -> Rejection | None:
     found = tenant_problem(checked["tenant"]) or schedule_id_problem(checked["schedule_id"])
     if found is None and checked["action"] in DEFINING:
         found = trigger_problem(checked, now_ms)
-    return found or fire_problem(checked) or text_problem(checked)
+    return found or fire_problem(checked) or bulk_problem(checked) or text_problem(checked)
 
 
 def instant_ms(instant: Instant) -> int:

@@ -59,7 +59,8 @@ class Effects:
     before it.
     `drained` are buckets that had ended when the step was committed; they are filled in then.
     `lateness` has how late each fire of a tenant was; `refused` counts refusals by the tenant that
-    they name, and `accepted` what was accepted of each.  `metered` is for the metering topic.
+    they name, and `accepted` what was accepted of each.  `bulk` counts what jobs did, by
+    action and outcome.  `metered` is for the metering topic.
     `room` is how many bytes may still join: whoever adds what its own input does not bound takes of
     it, and what comes when it is used up waits for the next step.  `refused_room` is how many bytes
     of refused records are still kept whole; those that come when it is used up are cut.
@@ -77,6 +78,7 @@ class Effects:
     rejections: Counter[str] = field(default_factory=Counter)
     refused: Counter[str] = field(default_factory=Counter)
     accepted: Counter[bytes] = field(default_factory=Counter)
+    bulk: Counter[tuple[str, Outcome]] = field(default_factory=Counter)
     metered: list[Metered] = field(default_factory=list)
     tenants: set[str] = field(default_factory=set)
     unframed: set[str] = field(default_factory=set)

@@ -11,16 +11,18 @@ its first arrival, so that its home counts it from there.
 from __future__ import annotations
 
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 
 from belfry.engine.arrival import MOST_AHEAD_MS, arrival_ms
 from belfry.engine.claims import claimed, false_claim
 from belfry.engine.effects import Rerouted
-from belfry.engine.limits import Limits
+from belfry.engine.jobs import Begun, Jobs
+from belfry.engine.limits import Limits, collision, crowded_out
 from belfry.engine.reports import Reply, Reports, SourcePartition
 from belfry.engine.step import Step
 from belfry.engine.transitions import Asked, Transitions
 from belfry.engine.waiting import Waiting
+from belfry.schedules.bulk import BULK, BULK_ACTIONS
 from belfry.schedules.checks import RequestChecks
 from belfry.schedules.identity import expected_in, generation_of
 from belfry.schedules.outcomes import Outcome
@@ -60,6 +62,14 @@ NAMELESS: Final = frozenset({"no_tenant", "bad_tenant"})
 ABSENT: Final = (State.ABSENT, 0, None)
 
 
+class IntakeParts(NamedTuple):
+    """What intake hands requests and verdicts to."""
+
+    reports: Reports
+    limits: Limits
+    jobs: Jobs
+
+
 class Intake:
     """Takes requests in for one partition.
 
@@ -73,11 +83,10 @@ class Intake:
         store: ScheduleStore,
         tenants: StepTenants,
         waiting: Waiting,
-        reports: Reports,
-        limits: Limits,
+        parts: IntakeParts,
     ) -> None:
         self._waiting = waiting
-        self._limits = limits
+        reports, self._limits, self._jobs = parts
         self._place = place
         self._store = store
         self._tenants = tenants
@@ -114,7 +123,10 @@ class Intake:
             self._refuse(record, request, tenant.effective.refused, step)
             return
         if tenant.collides_with is not None:
-            self._reports.reject(record, request, _collision(tenant), step)
+            self._reports.reject(record, request, collision(tenant), step)
+            return
+        if request["action"] in BULK_ACTIONS:
+            self._take_job(record, request, tenant, step)
             return
         home, asked = self._next_stop(record, tenant, request)
         if home != self._place.partition:
@@ -129,6 +141,52 @@ class Intake:
             record, request, self.accepted_ms, step
         ):
             self._decide(record, request, tenant, step)
+
+    def _take_job(self, record: SourceRecord, request: Request, tenant: Tenant, step: Step) -> None:
+        """Begin or stop a bulk job here, and pass the request on to the next home of the tenant.
+
+        The verdict falls in the first home; the others follow it.
+        """
+        spreads = (*tenant.effective.policy.former_spreads, tenant.spread)
+        route = self._place.homes.all_of(tenant.name, spreads)
+        asked = min(asked_of(record), len(route) - 1)
+        if route[asked] != self._place.partition:
+            self._reroute(record, request, (route[asked], asked), step)
+            return
+        begun = Begun(self._reports.origin(record), len(route), self.accepted_ms)
+        if not asked:
+            goes_on = self._begin_job(record, request, tenant, begun, step)
+        else:
+            goes_on = True
+            if request["action"] == BULK:
+                self._jobs.follow(record, request, begun, step)
+            else:
+                self._jobs.stop(request, step, elsewhere=True)
+        if goes_on and asked + 1 < len(route):
+            self._reroute(record, request, (route[asked + 1], asked + 1), step)
+
+    def _begin_job(
+        self, record: SourceRecord, request: Request, tenant: Tenant, begun: Begun, step: Step
+    ) -> bool:
+        """Give a request for a job its verdict; whether other homes have to hear of it."""
+        problem = self._tenants_problem(record, tenant, request, step)
+        if problem is not None:
+            self._refuse(record, request, problem, step)
+            return False
+        if request["request_id"] is not None and self._reports.repeats(
+            record, request, self.accepted_ms, step
+        ):
+            return False
+        if request["action"] == BULK:
+            reply = self._jobs.begin(record, request, begun, step)
+        else:
+            reply = self._jobs.stop(request, step, elsewhere=begun.homes > 1)
+        if reply.outcome is Outcome.REJECTED:
+            rejection = Rejection(reply.code or "", reply.reason or "")
+            self._refuse(record, request, rejection, step)
+        else:
+            self._reports.conclude(record, request, tenant, reply, step)
+        return reply.outcome in (Outcome.ACCEPTED, Outcome.CANCELLED)
 
     def _forged(
         self, record: SourceRecord, request: Request, problem: Rejection | None
@@ -171,7 +229,7 @@ class Intake:
                 " in order on one: leave the group out, or give its schedules another tenant.",
             )
         if tenant.crowded_out and request["action"] in KEEPING:
-            return _crowded_out(tenant)
+            return crowded_out(tenant)
         if request["http_targets"] and request["action"] in KEEPING:
             judge = partial(self._tenants.target_problem, tenant.name)
             policy = tenant.effective.policy
@@ -276,7 +334,8 @@ class Intake:
         origin, (home, asked) = self._reports.origin(record), stop
         headers, stamp = record[4], stamp_of(record[4])
         # What begins its way anew has met partitions whose owners go by different policies.
-        retries = retries_of(record) + (not asked and has_hopped(headers))
+        again = not asked or asked == asked_of(record)
+        retries = retries_of(record) + (again and has_hopped(headers))
         if retries > MAX_RETRIES:
             rejection = _misrouted(_named(record, request), origin, self._place.partition, home)
             self._reports.reject(record, request, rejection, step)
@@ -308,15 +367,6 @@ def _named(record: SourceRecord, request: Request | None) -> str:
     return claimed(record).decode(errors="replace") if request is None else request["tenant"]
 
 
-def _crowded_out(tenant: Tenant) -> Rejection:
-    return Rejection(
-        "too_many_tenants",
-        f"Tenant {tenant.name!r} has neither a policy nor an output topic, and tenants without a"
-        " policy have as many topics as they may have (BELFRY_UNKNOWN_TENANTS_MOST): run `belfry"
-        f" tenant set {tenant.name}`, or create {tenant.topic}, and send the request again.",
-    )
-
-
 def _misrouted(tenant: str, origin: Origin, here: int, home: int) -> Rejection:
     reason = (
         f"The request came in on {origin.topic}/{origin.partition} and was sent on {MAX_RETRIES}"
@@ -342,12 +392,3 @@ def _unexpected(expected: int, asked: Asked) -> Reply | None:
         return None
     reason = f"expected_version is {version}, but the schedule's version is {asked.version}."
     return Reply(Outcome.CONFLICT, asked.version, None, "wrong_version", reason)
-
-
-def _collision(tenant: Tenant) -> Rejection:
-    reason = (
-        f"Tenants {tenant.name!r} and {tenant.collides_with!r} cannot both exist: in Kafka's"
-        " metrics a dot and an underscore are the same, so their topics collide. Choose another"
-        " name."
-    )
-    return Rejection("tenant_collides", reason)

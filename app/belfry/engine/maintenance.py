@@ -1,6 +1,6 @@
 """Maintenance: what a partition looks through now and then, a few rows with each sweep.
 
-    retention     markers and verdicts whose time is over become tombstones
+    retention     markers, verdicts and jobs whose time is over become tombstones
     removal       what removed tenants have pending is cancelled
     zone change   what is pending by a rule of the clock is derived anew (`zone_change.py`)
     oldest        since when the oldest due event waits, and for what (`oldest.py`)
@@ -20,6 +20,7 @@ from belfry.engine.tenant_figures import Tallies
 from belfry.engine.waiting import Waiting
 from belfry.engine.zone_change import ZoneChange
 from belfry.schedules.outcomes import Outcome
+from belfry.store.layout.jobs import HEAD_OF_JOB, KEPT_MS, decode_job
 from belfry.store.layout.pending import decode_pending
 from belfry.store.layout.records import (
     MARKER_MS,
@@ -109,6 +110,9 @@ class Retention:
 def _is_over(row: bytes, step: Step) -> bool:
     if is_marker(row):
         return step.now_ms - decode_marker(row).ended_ms >= MARKER_MS
+    if row[:2] == HEAD_OF_JOB:
+        ended_ms = decode_job(row).ended_ms
+        return ended_ms is not None and step.now_ms - ended_ms >= KEPT_MS
     # All requests that came before it have been read, and their steps are committed.
     heard_ms = min(step.begins.heard_ms, step.now_ms)
     return is_answer(row) and heard_ms - decode_verdict(row).at_ms >= REQUEST_ID_MS

@@ -24,7 +24,8 @@ from belfry.engine.drained import Drained, Drains
 from belfry.engine.effects import STEP_BYTES, Effects
 from belfry.engine.fast_path import FastPath
 from belfry.engine.firing import Firing
-from belfry.engine.intake import Intake
+from belfry.engine.intake import Intake, IntakeParts
+from belfry.engine.jobs import Budget, Jobs
 from belfry.engine.limits import Limits
 from belfry.engine.maintenance import Maintenance
 from belfry.engine.metering import Metering
@@ -92,7 +93,9 @@ class PartitionEngine:
         self._catch_up = CatchUp(store, of_step, self._waiting, occurrences)
         reports = Reports(place, store)
         self._limits = Limits(store, undo)
-        self._intake = Intake(place, store, of_step, self._waiting, reports, self._limits)
+        self.jobs = Jobs(place, store, of_step, self._waiting, undo)
+        means = IntakeParts(reports, self._limits, self.jobs)
+        self._intake = Intake(place, store, of_step, self._waiting, means)
         self._fast_path = FastPath(place, store, of_step, self._waiting, reports)
         self._hot_tenants = HotTenants()
         self._drains = Drains(store)
@@ -316,6 +319,13 @@ class PartitionEngine:
         self._hot_tenants.forget(now_ms)
         self._maintenance.sweep(self._step, at_most)
         self._metering.sweep(self._step, at_most)
+        return self._step.effects
+
+    def advance_jobs(self, now_ms: int, budget: Budget) -> Effects:
+        """Go on with bulk jobs; comes behind the other parts of a step."""
+        self._see_tenants()
+        self._step.at(now_ms)
+        self.jobs.advance(self._step, budget)
         return self._step.effects
 
     def _see_tenants(self) -> None:

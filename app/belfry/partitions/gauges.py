@@ -46,6 +46,8 @@ class Gauges:
                 self._metrics.requests(requests)
             if effects.rejections:
                 self._metrics.rejected(effects.rejections)
+            if effects.bulk:
+                self._metrics.bulk({(on, str(to)): n for (on, to), n in effects.bulk.items()})
             missed, completed = (
                 effects.outcomes[Outcome.MISSED],
                 effects.outcomes[Outcome.COMPLETED],

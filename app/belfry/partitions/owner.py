@@ -88,7 +88,7 @@ class PartitionRunner:
         self._catch_up_limit_ms = settings.catch_up_limit_ms
         self._mail = Mailbox(settings.batch_records, settings.step_bytes)
         self.leasing = Leasing(self._mail.wake)
-        self.upkeep = Upkeep(guard, self.leasing)
+        self.upkeep = Upkeep(guard, self.leasing, clock)
         self._missing = MissingBatch()
         self._pace = Pace(settings.fire_chunk)
         self._log = log.bind(partition=partition)

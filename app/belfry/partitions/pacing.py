@@ -1,4 +1,4 @@
-"""How large a step is, and when the next one begins: two rules for the loop of a partition.
+"""How large a step is, and when the next one begins: three rules for the loop of a partition.
 
 **`Pace`: as many events as are committed in good time.**  A transaction pays for every output
 partition that it touches.  A step of 10 000 events takes half a second for a few tenants, and may
@@ -19,11 +19,16 @@ next transaction together:
 An owner that is behind does not linger.  It is behind where its step left something that was due at
 the step before already, or where it took in as many requests as it may.  Neither does one with a
 backlog that may fire.
+
+**`JobsPace`: as much of a bulk job as takes a few milliseconds.**  What is due waits while a job
+works, so a step does as much of it as took 5 to 20 ms the last time.
 """
 
 from __future__ import annotations
 
 from typing import Final
+
+from belfry.engine.jobs import Budget
 
 MANY_TOPICS: Final = 1_000
 FIRST: Final = 500
@@ -32,6 +37,13 @@ QUICK_MS: Final = 1_000.0
 SLOW_MS: Final = 2_500.0
 FEW: Final = 200
 LINGER_MS: Final = 20.0
+JOBS_QUICK_MS: Final = 5.0
+JOBS_SLOW_MS: Final = 20.0
+JOBS_FIRST: Final = 50
+JOBS_LEAST: Final = 5
+JOBS_MOST: Final = 200
+# Most names are looked at and left alone.
+NAMES_EACH: Final = 10
 
 
 class Pace:
@@ -79,3 +91,22 @@ class Linger:
     def left_s(self, monotonic_ms: float) -> float:
         """How much of the pause is left."""
         return max(0.0, self._until_ms - monotonic_ms) / 1000
+
+
+class JobsPace:
+    """How much bulk jobs do in one partition's next step."""
+
+    def __init__(self) -> None:
+        self._changes = JOBS_FIRST
+
+    @property
+    def budget(self) -> Budget:
+        """What the next step may look at and change."""
+        return Budget(NAMES_EACH * self._changes, self._changes)
+
+    def took(self, took_ms: float, *, used_up: bool) -> None:
+        """A step's jobs took so long, and may have used its budget up."""
+        if took_ms > JOBS_SLOW_MS:
+            self._changes = max(self._changes // 2, JOBS_LEAST)
+        elif took_ms < JOBS_QUICK_MS and used_up:
+            self._changes = min(2 * self._changes, JOBS_MOST)

@@ -1,5 +1,6 @@
 """What an owner does besides taking requests in and firing: sweep, prove, flush.
 
+    jobs      bulk jobs go on, some schedules in each step, as many as take a few milliseconds
     sweep     what is remembered for a day is forgotten, some rows a second, more where it is behind
     manifest  a commit without events, every half minute or more often: it shows that this owner
               lives, measures the clock, renews a read lease, and proves the fence before tenants'
@@ -17,8 +18,10 @@ from typing import Final
 
 from belfry.engine.effects import Effects
 from belfry.firing.clock_guard import ClockGuard
+from belfry.host.clock import SystemClock
 from belfry.partitions.forwarding import RENEW_MS
 from belfry.partitions.leasing import Leasing
+from belfry.partitions.pacing import JobsPace
 from belfry.partitions.term import Owned
 
 SWEEP_ROWS: Final = 500
@@ -29,6 +32,7 @@ HEARTBEAT_MS: Final = 30_000.0
 YOUNG_MS: Final = 15_000.0
 FLUSH_EVERY_MS: Final = 20_000
 RESIGN_EVERY_S: Final = 0.05
+JOBS_EVERY_S: Final = 0.05
 
 
 class Upkeep:
@@ -37,8 +41,10 @@ class Upkeep:
     `idle_commit_ms` is the longest time between two commits.
     """
 
-    def __init__(self, guard: ClockGuard, leasing: Leasing) -> None:
+    def __init__(self, guard: ClockGuard, leasing: Leasing, clock: SystemClock) -> None:
         self.idle_commit_ms = HEARTBEAT_MS
+        self._clock = clock
+        self._jobs_pace = JobsPace()
         self._guard = guard
         self._leasing = leasing
         self._swept_ms = self._beaten_ms = self._flushed_ms = 0.0
@@ -72,6 +78,8 @@ class Upkeep:
         if now_ms - self._swept_ms >= every_ms and self._guard.may_fire:
             self._swept_ms = now_ms
             effects = owned.engine.sweep(wall_ms(), SWEEP_ROWS)
+        if owned.engine.jobs.under_way and self._guard.may_fire:
+            effects = self._jobs(owned, wall_ms())
         if self._wants_manifest(owned, now_ms):
             effects = owned.engine.claim(None)
         if owned.resigning is not None and owned.resigning.under_way:
@@ -82,10 +90,20 @@ class Upkeep:
             owned.rows.flush()
         return effects
 
+    def _jobs(self, owned: Owned, now_ms: int) -> Effects:
+        """The step's effects with what bulk jobs do in it."""
+        began_ms = self._clock.monotonic_ms()
+        effects = owned.engine.advance_jobs(now_ms, self._jobs_pace.budget)
+        took_ms = self._clock.monotonic_ms() - began_ms
+        self._jobs_pace.took(took_ms, used_up=owned.engine.jobs.left_off)
+        return effects
+
     def longest_s(self, owned: Owned) -> float:
         """The longest time in seconds until there is something to do here."""
         if owned.resigning is not None and owned.resigning.under_way:
             return RESIGN_EVERY_S
+        if owned.engine.jobs.under_way:
+            return JOBS_EVERY_S
         return self.idle_commit_ms / 1000
 
     def _wants_manifest(self, owned: Owned, now_ms: float) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from belfry.schedules.bulk import bulk_problem
 from belfry.schedules.rejections import Rejection
 from belfry.schedules.request import (
     KEEPING,
@@ -55,5 +56,5 @@ class RequestChecks:
         if found is None and action in KEEPING:
             found = trigger_problem(request, now_ms)
         elif found is None:
-            found = action_problem(action) or fire_problem(request)
+            found = action_problem(action) or fire_problem(request) or bulk_problem(request)
         return found or text_problem(request)

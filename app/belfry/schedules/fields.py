@@ -18,6 +18,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any, Final
 
+from belfry.schedules.bulk import bulk_problem
 from belfry.schedules.field import Field, Form
 from belfry.schedules.request import (
     ACTIONS,
@@ -288,6 +289,18 @@ _LATER: Final = (
     ),
 )
 
+_MANY: Final = (
+    Field(
+        name="bulk",
+        form=Form.TEXT,
+        doc="BULK: the job whose id is schedule_id, as a JSON object: action (CANCEL, PAUSE,"
+        " RESUME, MOVE, TRIGGER), and the filter prefix, group, event_type, due_from, due_until,"
+        " state; move_ms of a MOVE; per_second.",
+        header="belfry-bulk",
+        check=bulk_problem,
+    ),
+)
+
 FIELDS: Final = {
     field.name: field
     for field in (
@@ -298,6 +311,7 @@ FIELDS: Final = {
         *_ASKING,
         *_LATER,
         *WHEN[_EARLY:],
+        *_MANY,
     )
 }
 

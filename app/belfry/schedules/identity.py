@@ -7,6 +7,7 @@ with key = tenant and the murmur2 partitioner writes straight to the home partit
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from hashlib import blake2b
 from struct import Struct
 from typing import Final
@@ -64,6 +65,19 @@ class Homes:
     def shard(self, tenant: str, number: int) -> int:
         """Home of one shard of a tenant that is spread."""
         return self._home(f"{tenant}/{number}")
+
+    def all_of(self, tenant: str, spreads: Iterable[int]) -> list[int]:
+        """Homes of all schedules of a tenant that has been spread so, one spread after the other.
+
+        Another spread at the end makes the list longer at its end, and changes nothing before.
+        """
+        found: dict[int, None] = {}
+        for spread in spreads:
+            if spread == 1:
+                found[self.of(tenant)] = None
+            else:
+                found |= {self.shard(tenant, number): None for number in range(spread)}
+        return list(found)
 
     def _home(self, route: str) -> int:
         home = self._of.get(route)

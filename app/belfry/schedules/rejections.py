@@ -49,6 +49,8 @@ CODES: Final = {
     "bad_standing": "An imported schedule's standing contradicts its rule.",
     "version_used_up": "The schedule was changed more often than its version counts.",
     "never_fires": "The rule has no instant from now on.",
+    "bad_bulk": "What a bulk job is to do cannot be read.",
+    "too_many_jobs": "The tenant has as many bulk jobs under way as it may have.",
     "bad_fields": "A field is longer than allowed.",
     "payload_too_large": "The fired event would not fit the output topic.",
     "misrouted": "The workers do not agree on the partition that owns the request's schedule.",
@@ -71,6 +73,7 @@ PASSING: Final = frozenset(
     {
         "too_many_requests",
         "too_many_pending",
+        "too_many_jobs",
         "unreadable_schedule",
         "tenant_held",
         "too_many_tenants",

@@ -21,7 +21,9 @@ SECONDS_LIMIT: Final = 10**12
 MAX_TEXT_BYTES: Final = 255
 MAX_HEADERS: Final = 256
 
-ACTIONS: Final = frozenset({"UPSERT", "CREATE", "CANCEL", "PAUSE", "RESUME", "TRIGGER", "ACK"})
+ACTIONS: Final = frozenset(
+    {"UPSERT", "CREATE", "CANCEL", "PAUSE", "RESUME", "TRIGGER", "ACK", "BULK", "BULK_STOP"}
+)
 KEEPING: Final = frozenset({"UPSERT", "CREATE"})
 # Headers of a trace: each attempt to send has its own.
 TRACE_HEADERS: Final = frozenset({"traceparent", "tracestate", "baggage"})
@@ -76,6 +78,7 @@ class Request(TypedDict):
     request_id: str | None
     reason: str | None
     fire_id: str | None
+    bulk: str | None
 
 
 # A one-shot UPSERT with nothing special, still as bytes: tenant, schedule id, at (epoch ms), event

@@ -202,9 +202,19 @@ def is_selected(standing: ScheduleStatus, wanted: Wanted) -> bool:
     row = standing.pending
     if row is None:
         return wanted.group is None and wanted.event_type is None
+    return fits(row, wanted)
+
+
+def fits(row: Pending, wanted: Wanted) -> bool:
+    """Whether a schedule that waits has the group and the type that are wanted."""
     return (wanted.group is None or row.group == wanted.group) and (
         wanted.event_type is None or row.event_type == wanted.event_type
     )
+
+
+def in_state(wanted: Wanted, *, is_paused: bool) -> bool:
+    """Whether a schedule that waits, or is paused, is in the state that is wanted."""
+    return wanted.state is None or wanted.state == (HELD if is_paused else WAITS)
 
 
 def _waits(name: bytes, record: bytes, place: bytes) -> ScheduleStatus:

@@ -11,6 +11,7 @@ from hashlib import blake2b
 from typing import Final
 
 from belfry.store.layout import keys
+from belfry.store.layout.jobs import HEAD_OF_JOB, decode_job, encode_job
 from belfry.store.layout.pending import due_and_seq, is_pending, with_seq
 from belfry.store.layout.records import Manifest, is_location
 from belfry.store.schedules import ScheduleStore
@@ -38,11 +39,19 @@ def of_earlier_input(row: bytes) -> bytes:
     Sequences are offsets, and keep events of one instant apart.  Among such events those of an
     earlier input leave last.
     """
+    if row[:2] == HEAD_OF_JOB:
+        job = decode_job(row)
+        return encode_job(job._replace(offset=job.offset + EARLIER_INPUT))
     if not is_pending(row):
         return row
     moved = due_and_seq(row)[1] + EARLIER_INPUT
     assert moved <= _MOST_SEQ, "the input was made anew more often than sequences can tell"
     return with_seq(row, moved)
+
+
+def age_of(seq: int) -> tuple[int, int]:
+    """What sorts sequences of whatever inputs in the order in which they were asked for."""
+    return -(seq // EARLIER_INPUT), seq
 
 
 def manifest_after(

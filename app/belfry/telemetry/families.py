@@ -29,6 +29,12 @@ FAMILIES: Final = (
         "counter",
         "Due schedules held back because a later release or newer time zone data made them.",
     ),
+    Family(
+        "belfry_bulk_schedules_total",
+        "counter",
+        "Schedules that bulk jobs have touched, by the jobs' action and by outcome.",
+        ("action", "outcome"),
+    ),
     Family("belfry_completed_total", "counter", "Recurring schedules that fired their last."),
     Family(
         "belfry_deliveries_total",

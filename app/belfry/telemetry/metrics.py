@@ -40,6 +40,10 @@ RECOVERY_BOUNDS: Final = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300,
 
 KEY_STATES: Final = ("valid", "expiring", "expired")
 _Kind = TypeVar("_Kind", Counter, Gauge, Histogram)
+COUNTED_OF_STEPS: Final = (
+    *("belfry_rederived_total", "belfry_unreadable_total", "belfry_completed_total"),
+    "belfry_bulk_schedules_total",
+)
 
 
 class Metrics:
@@ -64,9 +68,9 @@ class Metrics:
         self._fired = self._make(Counter, "belfry_fired_total")
         self._missed = self._make(Counter, "belfry_missed_total")
         self._unacknowledged = self._make(Counter, "belfry_unacknowledged_total")
-        self._rederived = self._make(Counter, "belfry_rederived_total")
-        self._unreadable = self._make(Counter, "belfry_unreadable_total")
-        self._completed = self._make(Counter, "belfry_completed_total")
+        self._rederived, self._unreadable, self._completed, self._bulk = (
+            self._make(Counter, name) for name in COUNTED_OF_STEPS
+        )
         self._deliveries = self._make(Counter, "belfry_deliveries_total")
         for outcome in ("DELIVERED", "RETRIED", "FAILED"):
             self._deliveries.labels(outcome)
@@ -133,6 +137,11 @@ class Metrics:
         """Count the refusals of one transaction: error code to number of requests."""
         for code, count in codes.items():
             self._rejected.labels(code).inc(count)
+
+    def bulk(self, touched: Mapping[tuple[str, str], int]) -> None:
+        """Count what bulk jobs did in one transaction: action and outcome to schedules."""
+        for (action, outcome), count in touched.items():
+            self._bulk.labels(action, outcome).inc(count)
 
     def agent(self, name: str, event: str) -> None:
         """Count what went wrong with a Faust agent: "failed" or "restarted"."""

@@ -112,7 +112,7 @@ def _asker(apps: list[FastAPI], parts: ApiDependencies) -> Any:
             raise PeerUnreachable(f"{url}: TimeoutError")
         given = {**headers, FORWARDED: parts.internal_token.write(target, who)}
         found = _client(apps[int(url[-1])]).request(
-            target.method, f"{target.path}?{target.query}", headers=given
+            target.method, f"{target.path}?{target.query}", content=target.body, headers=given
         )
         return Response(found.content, found.status_code, dict(found.headers))
 

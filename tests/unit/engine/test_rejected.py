@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from belfry.engine.jobs import MOST_UNDER_WAY
 from belfry.schedules.rejections import CODES, Rejection
 from belfry.store.layout.pending import MOST_NUMBER, decode_pending, encode_pending
 from belfry.tenants.effective import EffectivePolicy, Level
@@ -37,6 +38,7 @@ def by_headers(*more: tuple[str, bytes | None]) -> Given:
     return b"value", [*BY_HEADERS, *more]
 
 
+JOB = '{"action": "CANCEL", "prefix": "none"}'
 REACHED: dict[str, Given] = {
     "not_a_request": (b"{}", None),
     "truncated": (request(at=T0)[:-3], None),
@@ -76,6 +78,8 @@ REACHED: dict[str, Given] = {
     "bad_ack_timeout": avro(at=T0, ack_timeout_ms=0),
     "bad_standing": avro(at=T0, standing={"next_at": T0, "occurrence": -1}),
     "never_fires": avro(kind="CRON", cron="@daily", end_at=T0 - 1),
+    "bad_bulk": avro(action="BULK", bulk="{}"),
+    "too_many_jobs": avro(action="BULK", schedule_id="one more", bulk=JOB),
     "bad_fields": avro(at=T0, group="g" * 256),
     "payload_too_large": avro(at=T0, payload=b"x" * 1_000_000),
     "misrouted": (request(tenant="t2", at=T0), LOST),
@@ -110,6 +114,8 @@ def driver_of_all() -> Driver:
     row = decode_pending(pending(b"", "old", T0 + 5, seq=98, kind=0))
     old = encode_pending(row._replace(version=MOST_NUMBER))
     driver.engine._store.keep_in_timeline(b"demo/old", old, T0 + 5, 98)
+    for number in range(MOST_UNDER_WAY):
+        driver.ask(action="BULK", schedule_id=f"job {number}", bulk=JOB)
     driver.step(T0)
     driver.tenants.hold("held", "its topic is missing")
     driver.note("crowd", crowded_out=True)

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from belfry.partitions.pacing import (
     FIRST,
+    JOBS_FIRST,
+    JOBS_LEAST,
+    JOBS_MOST,
+    JOBS_QUICK_MS,
+    JOBS_SLOW_MS,
     LEAST,
     MANY_TOPICS,
     QUICK_MS,
     SLOW_MS,
+    JobsPace,
     Pace,
 )
 
@@ -61,3 +67,26 @@ def test_it_never_ends_up_with_nothing() -> None:
         pace.failed()
         small.failed()
     assert (pace.at_most, small.at_most) == (LEAST, 3)
+
+
+def test_jobs_do_more_in_a_step_while_steps_are_quick_and_had_more_to_do() -> None:
+    pace = JobsPace()
+    assert pace.budget.changes == JOBS_FIRST
+    for used_up, expected in ((False, JOBS_FIRST), (True, 2 * JOBS_FIRST)):
+        pace.took(JOBS_QUICK_MS - 1, used_up=used_up)
+        assert pace.budget.changes == expected
+    for _ in range(20):
+        pace.took(0.0, used_up=True)
+    assert pace.budget.changes == JOBS_MOST
+    assert pace.budget.names > pace.budget.changes
+
+
+def test_a_slow_step_of_jobs_halves_the_next_one() -> None:
+    pace = JobsPace()
+    pace.took((JOBS_QUICK_MS + JOBS_SLOW_MS) / 2, used_up=True)
+    assert pace.budget.changes == JOBS_FIRST
+    pace.took(JOBS_SLOW_MS + 1, used_up=False)
+    assert pace.budget.changes == JOBS_FIRST // 2
+    for _ in range(20):
+        pace.took(JOBS_SLOW_MS + 1, used_up=True)
+    assert pace.budget.changes == JOBS_LEAST

@@ -53,7 +53,8 @@ def test_what_the_bad_values_are_put_into_is_good(kind: str) -> None:
 
 @pytest.mark.parametrize("field", FIELDS.values(), ids=FIELDS)
 def test_a_bad_value_is_refused(field: Field) -> None:
-    more = {"action": "ACK"} if field.name == "fire_id" else {}
+    action = {"fire_id": "ACK", "bulk": "BULK"}.get(field.name)
+    more = {} if action is None else {"action": action}
     request: Any = {**asked(a_kind_with(field)), field.name: BAD.get(field.form), **more}
     found = RequestChecks().problem(request, NOW)
     assert (found is None) is (field.name in UNJUDGED), f"{field.name}: {found}"

@@ -194,7 +194,7 @@ _OTHERWISE: Final = named(Form.BYTES, Form.HEADERS, Form.TARGETS, Form.STANDING)
 SAME_FIELDS: Final = tuple(
     name
     for name in FIELDS
-    if name not in _OTHERWISE | {"tenant", "schedule_id", "action", "kind", "fire_id"}
+    if name not in _OTHERWISE | {"tenant", "schedule_id", "action", "kind", "fire_id", "bulk"}
 )
 
 

@@ -25,6 +25,7 @@ from belfry.api.routes.cluster import cluster_routes
 from belfry.api.routes.express import Express
 from belfry.api.routes.health import health_routes
 from belfry.api.routes.history import history_routes
+from belfry.api.routes.jobs import job_routes
 from belfry.api.routes.kept import kept_routes
 from belfry.api.routes.key_routes import key_routes, me_routes
 from belfry.api.routes.previews import preview_routes
@@ -81,6 +82,7 @@ def create_app(
         cluster_routes(view, metrics, parts, callers),
         history_routes(parts, reads, callers),
         schedule_routes(parts, reads, callers),
+        job_routes(parts, reads, callers),
         tenant_list_routes(view, parts, callers),
         tenant_routes(parts, callers),
         preview_routes(parts, callers),

@@ -11,6 +11,8 @@ down on the request's `RequestNotes` by whoever knows it.
     DELETE /v1/tenants/{tenant}/schedules/{id}             schedule.cancel
     POST   /v1/tenants/{tenant}/schedules/{id}/{action}    schedule.pause, .resume, .trigger …
     POST   /v1/tenants/{tenant}/dead-letters/{place}/replay  delivery.replay
+    POST   /v1/tenants/{tenant}/jobs                       bulk.begin
+    DELETE /v1/tenants/{tenant}/jobs/{job}                 bulk.stop
     any other method that may change something             its name in lower case
     what changes nothing, and was refused                  read
 
@@ -45,9 +47,11 @@ _TENANT: Final = re.compile(r"/v1/tenants/([^/]+)(?:/(.*))?", re.DOTALL)
 _SCHEDULE: Final = re.compile(r"schedules/(.+)", re.DOTALL)
 _ACTION: Final = re.compile(r"(.+)/(pause|resume|trigger|ack|dry-run)", re.DOTALL)
 _LETTER: Final = re.compile(r"dead-letters/([^/]+)/replay")
+_JOBS: Final = re.compile(r"jobs(?:/(.+))?", re.DOTALL)
 _TRACE: Final = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}.*")
 _PREVIEW: Final = "/v1/preview"
 _BY_METHOD: Final = {"PUT": "schedule.put", "DELETE": "schedule.cancel"}
+_OF_JOBS: Final = {"POST": "bulk.begin", "DELETE": "bulk.stop"}
 _OF_POLICY: Final = {"PUT": "policy.set", "DELETE": "policy.remove"}
 
 
@@ -72,6 +76,9 @@ def asked_by(method: str, path: str) -> AuditedRequest:
         return AuditedRequest(_OF_POLICY[method], tenant, tenant)
     if rest == "schedules" and method == "POST":
         return AuditedRequest("schedule.create", tenant)
+    job = _JOBS.fullmatch(rest or "")
+    if job is not None and method in _OF_JOBS:
+        return AuditedRequest(_OF_JOBS[method], tenant, unquote(job[1]) if job[1] else None)
     letter = _LETTER.fullmatch(rest or "")
     if letter is not None and method == "POST":
         return AuditedRequest("delivery.replay", tenant, unquote(letter[1]))
@@ -122,7 +129,8 @@ class Audited:
             return
         verdicts = any(each.outcome for each in known.objects)
         refused = status in REFUSALS and not verdicts
-        if not refused and (scope["method"] in CHANGES_NOTHING or scope["path"] == _PREVIEW):
+        reads = known.changes_nothing or scope["path"] == _PREVIEW
+        if not refused and (reads or scope["method"] in CHANGES_NOTHING):
             return
         asked = asked_by(scope["method"], _path(scope))
         if not refused and "." not in asked.action and status >= HTTPStatus.BAD_REQUEST:

@@ -22,7 +22,7 @@ from belfry.api.json.cursors import bad_cursor, question, read_cursor, write_cur
 from belfry.api.server.threads import Threads
 from belfry.api.workers import waiting
 from belfry.api.workers.parts import ApiDependencies
-from belfry.api.workers.reading import Reads
+from belfry.api.workers.reading import Look, Reads, T
 from belfry.store import lookup
 from belfry.store.buckets import buckets
 from belfry.store.due_lookup import due_page
@@ -51,6 +51,10 @@ class Lists:
         self._reads = reads
         self._threads = Threads("lists", MOST)
 
+    def read(self, partition: int, look: Look[T]) -> T:
+        """What `look` finds in a partition that is held here; raises `NotHeld`."""
+        return self._reads.read(partition, look)
+
     async def page(
         self, request: Request, caller: Principal, wanted: Wanted, most: MostRows
     ) -> Response:
@@ -71,7 +75,7 @@ class Lists:
             ]
             return {"schedules": shown, "examined": found.examined}, found.after
 
-        return await self._answer(request, caller, wanted, most.cursor, pages)
+        return await self.answer(request, caller, wanted, most.cursor, pages)
 
     async def counts(
         self, request: Request, caller: Principal, wanted: Wanted, cursor: str | None
@@ -97,7 +101,7 @@ class Lists:
                 "examined": len(found),
             }, last
 
-        return await self._answer(request, caller, wanted, cursor, pages)
+        return await self.answer(request, caller, wanted, cursor, pages)
 
     async def locks(
         self, request: Request, caller: Principal, tenant: str, most: MostRows
@@ -111,9 +115,9 @@ class Lists:
             )
             return {"locks": [shapes.lock(tenant, each) for each in found]}, last
 
-        return await self._answer(request, caller, wanted, most.cursor, pages)
+        return await self.answer(request, caller, wanted, most.cursor, pages)
 
-    async def _answer(
+    async def answer(
         self,
         request: Request,
         caller: Principal,
@@ -121,6 +125,7 @@ class Lists:
         cursor: str | None,
         pages: Pages,
     ) -> Response:
+        """A page of whatever `pages` finds in a partition, behind a key of its own."""
         homes = self._parts.ready.holdings.homes_of(wanted.tenant.decode())
         asked = question(request.url.path, wanted)
         partition, after = read_cursor(cursor, asked) if cursor else (homes[0], b"")

@@ -32,10 +32,11 @@ ZONES: Final = 7
 ANSWERED: Final = 8
 # The row of an identity, whose codec is `store/identity.py`: JSON follows.
 IDENTITY: Final = 9
-# Codecs of their own: `layout/aside.py`, `layout/buckets.py` (local only), `layout/usage.py`.
-ASIDE, BUCKET, USAGE = 10, 11, 12
+# Codecs of their own: `layout/aside.py`, `layout/buckets.py` (local only), `layout/usage.py`,
+# `layout/jobs.py`.
+ASIDE, BUCKET, USAGE, JOB = 10, 11, 12, 14
 
-_OTHERS: Final = (ASIDE, USAGE)
+_OTHERS: Final = (ASIDE, USAGE, JOB)
 _MARKER: Final = Struct(">BBBBqqQII")
 # The same, with its four first bytes in one piece.
 _ENDED: Final = Struct(">4sqqQII")
@@ -392,7 +393,7 @@ def check_format(record: bytes) -> int:
     if not known or record[0] != FORMAT:
         raise UnknownFormat(
             f"A record starts with {record[:2].hex()!r}; this version reads format {FORMAT}, rows"
-            f" {PENDING} to {ANSWERED}, {ASIDE} and {USAGE}. Run the version that wrote it, or a"
-            " newer one."
+            f" {PENDING} to {ANSWERED}, {', '.join(map(str, _OTHERS))}. Run the"
+            " version that wrote it, or a newer one."
         )
     return record[1]

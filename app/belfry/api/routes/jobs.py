@@ -1,0 +1,242 @@
+"""`/v1/tenants/{tenant}/jobs`: one action on all schedules that a filter matches.
+
+    POST   …/jobs?dry=true   how many the filter matches, page by page; reads only
+    POST   …/jobs            a job begins
+    GET    …/jobs            the jobs of a tenant
+    GET    …/jobs/{job}      one of them, with its progress
+    DELETE …/jobs/{job}      it stops; what it has done stays
+
+A job goes the way of all requests, through Kafka, so it outlives the worker that took it.  Each
+partition of the tenant tells of its own part, whoever holds it, and the parts are put together
+here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from http import HTTPStatus
+from typing import Annotated, Any, Final
+from urllib.parse import quote
+from uuid import uuid4
+
+import orjson
+from fastapi import APIRouter, Query, Request
+from pydantic import Field
+from starlette.responses import Response
+
+from belfry.api.auth.access import Principal, Role, check
+from belfry.api.json import shapes
+from belfry.api.json.document import body_of, problems, with_answer
+from belfry.api.json.jobs import (
+    JobAnswer,
+    JobBody,
+    JobsAnswer,
+    PreviewJobAnswer,
+    merged,
+    part,
+)
+from belfry.api.json.names import ScheduleName, TenantName
+from belfry.api.json.parsing import parsed
+from belfry.api.json.queries import AskingWhyQuery, ChangeQuery
+from belfry.api.notes import note
+from belfry.api.problems import Problem
+from belfry.api.routes.callers import Callers
+from belfry.api.routes.lists import EXAMINE, Lists
+from belfry.api.workers import writing
+from belfry.api.workers.parts import ApiDependencies
+from belfry.api.workers.peers import AT, number_told
+from belfry.api.workers.reading import Reads
+from belfry.api.workers.writing import Writes, request_fields
+from belfry.schedules.bulk import BULK, BULK_STOP, bulk_problem
+from belfry.schedules.fields import EMPTY
+from belfry.store import job_lookup
+from belfry.store.job_lookup import wanted_by
+from belfry.store.lookup import Wanted
+
+JOBS: Final = "/tenants/{tenant}/jobs"
+JOB: Final = JOBS + "/{job:path}"
+
+
+class JobQuery(ChangeQuery):
+    """How a job is asked for."""
+
+    dry: bool = Field(False, description="Tell how many schedules match, and change nothing.")
+    cursor: str | None = Field(None, max_length=2000, description="Of the page before; with dry.")
+
+
+JobQueryParameters = Annotated[JobQuery, Query()]
+
+
+def job_routes(parts: ApiDependencies, reads: Reads, callers: Callers) -> APIRouter:
+    """Routes of bulk jobs."""
+    routes = APIRouter(prefix="/v1", tags=["jobs"])
+    writes = Writes(parts, reads)
+    _beginning(routes, writes, Lists(parts, reads), callers)
+    _looking(routes, JobParts(parts, reads), callers)
+    _stopping(routes, writes, callers)
+    return routes
+
+
+class JobParts:
+    """Asks all partitions of a tenant for its jobs; belongs to one event loop."""
+
+    def __init__(self, parts: ApiDependencies, reads: Reads) -> None:
+        self._parts = parts
+        self._reads = reads
+
+    async def answer(
+        self, request: Request, caller: Principal, tenant: str, job: str | None
+    ) -> Response:
+        """The jobs of a tenant, or one of them; its parts alone where another worker asks."""
+        told = number_told(request, AT)
+        if told is not None:
+            return await self._of(request, caller, tenant, told)
+        homes = self._parts.ready.holdings.homes_of(tenant)
+        asked = (self._of(request, caller, tenant, home) for home in homes)
+        answers = await asyncio.gather(*asked)
+        for answer in answers:
+            if answer.status_code != HTTPStatus.OK:
+                return answer
+        found: dict[str, list[dict[str, Any]]] = {}
+        for answer in answers:
+            for each in orjson.loads(answer.body):
+                found.setdefault(each["job"], []).append(each)
+        now_ms = int(self._parts.now_ms())
+        if job is None:
+            whole = [merged(tenant, each, now_ms) for each in found.values()]
+            whole.sort(key=lambda each: (each["begun_at"], each["job"]), reverse=True)
+            return _json({"jobs": whole})
+        if job not in found:
+            detail = f"The tenant has no job {job!r}; one that ended is shown for a week."
+            raise Problem(HTTPStatus.NOT_FOUND, detail, "not_found")
+        return _json(merged(tenant, found[job], now_ms))
+
+    async def _of(self, request: Request, caller: Principal, tenant: str, home: int) -> Response:
+        """The parts of one partition."""
+
+        async def look(partition: int) -> Response:
+            name = tenant.encode()
+            rows = self._reads.read(partition, lambda rows: job_lookup.jobs(rows, name))
+            return _json([part(job, row) for job, row in rows])
+
+        return await self._reads.answer(request, caller, home, look)
+
+
+def _beginning(routes: APIRouter, writes: Writes, lists: Lists, callers: Callers) -> None:
+    @routes.post(
+        JOBS,
+        status_code=HTTPStatus.CREATED,
+        response_model=None,
+        responses={
+            **with_answer(shapes.VerdictAnswer, 201, 202),
+            **with_answer(PreviewJobAnswer, 200),
+            **problems(400, 409, 413, 415, 422, 429, 503),
+        },
+        openapi_extra=body_of(JobBody),
+    )
+    async def begin(
+        request: Request,
+        tenant: TenantName,
+        asking: JobQueryParameters,
+        caller: Principal = callers.who(Role.READ),
+    ) -> Response:
+        """Begin a job: one action on all schedules of the tenant that the filter matches.
+
+        With `dry` it tells how many these are, and nothing changes: a page looks at 10 000 rows,
+        and `cursor` goes on.  The count is no promise, for schedules come and go.
+        """
+        if asking.dry:
+            note().changes_nothing = True
+            body = await _read(request)
+            return await _previewed(request, caller, lists, wanted_by(tenant.encode(), body.spec()))
+        check(caller, Role.SCHEDULE, tenant)
+        body = await _read(request)
+        given = {"bulk": body.spec().text(), "reason": body.reason, "request_id": body.request_id}
+        fields = request_fields(tenant, body.job or uuid4().hex, BULK, given)
+        verdict = await writes.carry_out(fields, wait=asking.waits)
+        answer = writing.answer(verdict, request.url.path)
+        if answer.status_code == HTTPStatus.CREATED:
+            answer.headers["location"] = _place(tenant, verdict.schedule_id)
+        return answer
+
+
+async def _read(request: Request) -> JobBody:
+    """The body of a job; raises `Problem`, also for what any worker would refuse."""
+    body = await parsed(request, JobBody)
+    asked: Any = {**EMPTY, "action": BULK, "bulk": body.spec().text()}
+    found = bulk_problem(asked)
+    if found is not None:
+        raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, found.reason, found.code)
+    return body
+
+
+async def _previewed(request: Request, caller: Principal, lists: Lists, wanted: Wanted) -> Response:
+    def pages(partition: int, after: bytes | None) -> tuple[dict[str, Any], bytes | None]:
+        found = lists.read(
+            partition, partial(job_lookup.preview, wanted=wanted, after=after, examine=EXAMINE)
+        )
+        shown = {"matched": found.matched, "sample": found.sample, "examined": found.examined}
+        return shown, found.after
+
+    cursor = request.query_params.get("cursor")
+    return await lists.answer(request, caller, wanted, cursor, pages)
+
+
+def _looking(routes: APIRouter, parts: JobParts, callers: Callers) -> None:
+    @routes.get(
+        JOBS,
+        response_model=None,
+        responses={**with_answer(JobsAnswer, 200), **problems(422, 429, 503)},
+    )
+    async def jobs(
+        request: Request, tenant: TenantName, caller: Principal = callers.who(Role.READ)
+    ) -> Response:
+        """The bulk jobs of a tenant, the newest first; those that ended for a week."""
+        return await parts.answer(request, caller, tenant, None)
+
+    @routes.get(
+        JOB,
+        response_model=None,
+        responses={**with_answer(JobAnswer, 200), **problems(404, 422, 429, 503)},
+    )
+    async def job(
+        request: Request,
+        tenant: TenantName,
+        job: ScheduleName,
+        caller: Principal = callers.who(Role.READ),
+    ) -> Response:
+        """One bulk job, and how far it has come."""
+        return await parts.answer(request, caller, tenant, job)
+
+
+def _stopping(routes: APIRouter, writes: Writes, callers: Callers) -> None:
+    @routes.delete(
+        JOB,
+        response_model=None,
+        responses={
+            **with_answer(shapes.VerdictAnswer, 200, 202),
+            **problems(404, 409, 422, 429, 503),
+        },
+    )
+    async def stop(
+        request: Request,
+        tenant: TenantName,
+        job: ScheduleName,
+        asking: AskingWhyQuery,
+        _caller: Principal = callers.who(Role.SCHEDULE),
+    ) -> Response:
+        """Stop a bulk job; what it has done stays, and UNCHANGED says that it had ended."""
+        given = {"reason": asking.reason, "request_id": asking.request_id}
+        verdict = await writes.carry_out(
+            request_fields(tenant, job, BULK_STOP, given), wait=asking.waits
+        )
+        return writing.answer(verdict, request.url.path, creates=False)
+
+
+def _place(tenant: str, job: str) -> str:
+    return f"/v1/tenants/{quote(tenant, safe='')}/jobs/{quote(job, safe='')}"
+
+
+def _json(told: Any) -> Response:
+    return Response(orjson.dumps(told), HTTPStatus.OK, None, "application/json")

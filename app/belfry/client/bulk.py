@@ -1,0 +1,110 @@
+"""Bulk jobs as the client shows them: what one was asked for, how far it has come, what it met.
+
+verdict = belfry.bulk("shop", "CANCEL", prefix="order/")
+while (job := belfry.job("shop", verdict.schedule_id)) and job.running:
+    print(job.done, "of", job.matched, "so far")
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, Self
+
+from belfry.client.listing import Filters
+from belfry.client.requests import Change, Duration, duration_ms, instant_ms
+from belfry.schedules.bulk import PER_SECOND, BulkSpec
+from belfry.schedules.instants import parse_instant
+
+_INSTANTS = ("due_from", "due_until")
+
+
+class BulkOptions(Filters, total=False):
+    """Which schedules a job is about, and how it goes about them."""
+
+    move: Duration
+    """MOVE: by how much later; earlier where it is negative, as ``-5m``."""
+    per_second: int
+    """Schedules a second, of all partitions together (500)."""
+
+
+class BulkStart(BulkOptions, Change, total=False):
+    """Options of a job that begins."""
+
+    job: str
+    """Id of the job.  Default: a new one, which the verdict has as its `schedule_id`."""
+
+
+@dataclass(frozen=True, slots=True)
+class BulkCount:
+    """How many schedules a job would match now, and the ids of the first of them."""
+
+    matched: int
+    sample: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class BulkJob:
+    """A job and its progress; instants in epoch milliseconds, `fields` is all that was answered.
+
+    Of the `matched` schedules `done` were changed, `unchanged` were so already, and `refused` could
+    not be; `refusals` has their codes.
+    """
+
+    tenant: str
+    job: str
+    state: str
+    action: str
+    examined: int
+    matched: int
+    done: int
+    unchanged: int
+    refused: int
+    begun_ms: int
+    ended_ms: int | None = None
+    refusals: Mapping[str, int] = field(default_factory=dict)
+    fields: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    @property
+    def running(self) -> bool:
+        """Whether it has not ended yet."""
+        return self.state == "RUNNING"
+
+    @classmethod
+    def from_json(cls, found: Mapping[str, Any]) -> Self:
+        """A job in the API's JSON."""
+        same = ("tenant", "job", "state", "action", "examined", "matched", "done", "unchanged")
+        ended = found["ended_at"]
+        return cls(
+            **{name: found[name] for name in same},
+            refused=found["refused"],
+            begun_ms=parse_instant(found["begun_at"]),
+            ended_ms=None if ended is None else parse_instant(ended),
+            refusals=found["refusals"],
+            fields=found,
+        )
+
+
+def spec_of(action: str, options: Mapping[str, Any]) -> BulkSpec:
+    """What a job is asked for, by an action in any case and the options of `BulkOptions`."""
+    said: dict[str, Any] = {
+        name: value
+        for name in ("prefix", "group", "event_type", "state", *_INSTANTS)
+        if (value := options.get(name)) is not None
+    }
+    for name in _INSTANTS:
+        if name in said:
+            said[name] = instant_ms(said[name])
+    if options.get("move") is not None:
+        said["move_ms"] = signed_ms(options["move"])
+    return BulkSpec(action=action.upper(), per_second=options.get("per_second", PER_SECOND), **said)
+
+
+def signed_ms(duration: Duration) -> int:
+    """Milliseconds of a duration that may be negative, such as ``-5m``."""
+    if isinstance(duration, str) and duration.startswith("-"):
+        return -duration_ms(duration[1:])
+    if isinstance(duration, timedelta) and duration < timedelta(0):
+        return -duration_ms(-duration)
+    return duration_ms(duration)

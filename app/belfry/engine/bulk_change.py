@@ -1,0 +1,169 @@
+"""What a bulk job does to one schedule: the step of the table, a move, or nothing.
+
+    row under the name ─ does the filter match? ─► transition, or move ─► one outcome, told of
+
+A schedule is the job's business where it waits, was defined before the job was asked for, and fits
+the filter.  Who defines a schedule anew while a job runs has the last word: the job leaves it as it
+is.  What fires meanwhile is over, and no business of the job's either.
+
+A move changes the instant of a one-shot and leaves all else: another version, the same place among
+events of one instant.  A delay counts from the same acceptance as before, so it changes with the
+instant.  What recurs is not moved: its rule says when it is due.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from belfry.engine.reports import Reply, SourcePartition
+from belfry.engine.step import Step
+from belfry.engine.transitions import Asked, Transitions
+from belfry.engine.waiting import Waiting
+from belfry.schedules.bulk import MOVE, BulkSpec
+from belfry.schedules.fields import EMPTY
+from belfry.schedules.identity import generation_of
+from belfry.schedules.jitter import jitter_ms
+from belfry.schedules.outcomes import Outcome
+from belfry.schedules.request import instant_problem
+from belfry.schedules.transitions import TABLE, State
+from belfry.store.layout.jobs import JobRow
+from belfry.store.layout.pending import (
+    AT,
+    MOST_NUMBER,
+    PAUSED,
+    Pending,
+    decode_pending,
+    encode_pending,
+    is_one_shot,
+    paused,
+)
+from belfry.store.layout.records import IN_PAUSED, Location, decode_location, is_location
+from belfry.store.lookup import Wanted, fits, in_state
+from belfry.store.readable import why_unreadable
+from belfry.store.recovery import age_of
+from belfry.store.schedules import ScheduleStore
+from belfry.tenants.effective import Tenant
+from belfry.wire.lifecycle import LifecycleEvent
+
+# About what an outcome takes.
+OUTCOME_BYTES: Final = 300
+
+
+@dataclass(frozen=True, slots=True)
+class JobAtWork:
+    """A job at work: whose, under which id, and what it wants done with which schedules."""
+
+    tenant: Tenant
+    job: str
+    row: JobRow
+    spec: BulkSpec
+    wanted: Wanted
+
+
+class BulkChange:
+    """Does to one schedule after the other what a job asks for."""
+
+    def __init__(self, place: SourcePartition, store: ScheduleStore, waiting: Waiting) -> None:
+        self._place = place
+        self._store = store
+        self._waiting = waiting
+        self._transitions = Transitions(place, store, waiting)
+
+    def apply(self, name: bytes, work: JobAtWork, step: Step) -> Outcome | str | None:
+        """The outcome for a schedule, or the code of a refusal; None where it is left alone."""
+        location = self._store.named(name)
+        if not is_location(location):
+            return None
+        where, due_ms, seq, _ = decode_location(location)
+        if age_of(seq) >= age_of(work.row.offset) or not work.wanted.in_range(due_ms):
+            return None
+        if not in_state(work.wanted, is_paused=where == IN_PAUSED):
+            return None
+        record = self._store.pending_at(name, location)
+        row = decode_pending(record)
+        if not fits(row, work.wanted):
+            return None
+        asked = _asked(name, location, row, work)
+        if work.spec.action == MOVE:
+            reply = self._move(asked, (row, record), work.spec, step)
+        else:
+            state = State.PAUSED if paused(record) else State.PENDING
+            reply = self._transitions.carry_out[TABLE[state, work.spec.action]](asked, step)
+        self._tell(row, reply, work, step)
+        return reply.code or "" if reply.outcome is Outcome.REJECTED else reply.outcome
+
+    def _move(
+        self, asked: Asked, found: tuple[Pending, bytes], spec: BulkSpec, step: Step
+    ) -> Reply:
+        assert spec.move_ms is not None
+        assert asked.row is not None
+        row, record = found
+        nominal_ms = row.nominal_ms + spec.move_ms
+        refusal = _no_move(row, record, nominal_ms, step.now_ms)
+        if refusal is not None:
+            return refusal
+        most_ms = row.jitter_ms
+        due_ms = nominal_ms + (jitter_ms(asked.name, nominal_ms, most_ms) if most_ms else 0)
+        when = nominal_ms if row.kind == AT else max(0, row.when + spec.move_ms)
+        moved = row._replace(
+            due_ms=due_ms, nominal_ms=nominal_ms, version=row.version + 1, when=when
+        )
+        kept = encode_pending(moved, PAUSED if paused(record) else 0)
+        step.effects.room -= len(kept)
+        step.effects.accepted[row.tenant] += 1
+        self._waiting.left(row.tenant, asked.row)
+        self._store.remove(asked.name, asked.row)
+        self._store.rewrite(asked.name, kept)
+        if paused(kept):
+            self._store.move(asked.name, kept, Location(IN_PAUSED, *moved.sort_key))
+        else:
+            self._waiting.put(moved, kept, step)
+        return Reply(Outcome.UPDATED, moved.version, due_ms)
+
+    def _tell(self, row: Pending, reply: Reply, work: JobAtWork, step: Step) -> None:
+        """Each schedule that a job touches has one outcome, whatever its tenant's level is."""
+        said = f"bulk job {work.job}" + (f": {work.row.reason}" if work.row.reason else "")
+        partition, offset = work.row.origin
+        step.effects.room -= OUTCOME_BYTES
+        step.effects.lifecycle.append(
+            LifecycleEvent(
+                tenant=work.tenant.name,
+                schedule_id=row.schedule_id.decode(),
+                outcome=reply.outcome,
+                fire_id=reply.fire_id,
+                version=reply.version or row.version,
+                at=step.now_ms,
+                due_at=reply.due_ms,
+                code=reply.code,
+                reason=said if reply.reason is None else f"{said}. {reply.reason}",
+                source_topic=self._place.topic,
+                source_partition=partition,
+                source_offset=offset,
+                generation=generation_of(row.life),
+            )
+        )
+
+
+def _asked(name: bytes, location: bytes, row: Pending, work: JobAtWork) -> Asked:
+    """The request that a job stands for; it lies where the job's own request does."""
+    request: Any = {**EMPTY, "tenant": work.tenant.name, "action": work.spec.action}
+    record = (work.row.offset, work.row.begun_ms, None, None, None)
+    return Asked(request, record, work.tenant, name, location, row.version, row.life)
+
+
+def _no_move(row: Pending, record: bytes, nominal_ms: int, now_ms: int) -> Reply | None:
+    """Why a schedule is not moved to this instant, or None."""
+    if why := why_unreadable(record):
+        reason = f"The schedule cannot be read by this worker: {why}."
+        return Reply(Outcome.REJECTED, row.version, code="unreadable_schedule", reason=reason)
+    if not is_one_shot(record):
+        reason = "It recurs, and its rule says when it is due: update the rule instead."
+        return Reply(Outcome.REJECTED, row.version, code="not_movable", reason=reason)
+    if row.version == MOST_NUMBER:
+        reason = "Its version is the largest there is: cancel it, and create it anew."
+        return Reply(Outcome.REJECTED, row.version, code="version_used_up", reason=reason)
+    found = instant_problem(nominal_ms, now_ms)
+    if found is None:
+        return None
+    return Reply(Outcome.REJECTED, row.version, code=found.code, reason=found.reason)

@@ -1,0 +1,297 @@
+"""Bulk jobs of one partition: begun by a request, done a little in each step, and told of.
+
+    request BULK ─► row of the job ─► step ─ some names on, some schedules changed ─► … ─► DONE
+                                       └── cursor, counts and effects: one transaction
+
+A job walks through the names of its tenant, in their order, from its cursor on.  It goes by names
+and not by instants, so a schedule that it moves is not met again.  The row with the cursor is
+written in the step that makes the changes.  So a kill at any point leaves both or neither, and the
+next owner goes on behind the last name.
+
+    names       a1   a2   a3   b1   b2            a job of prefix `a`, two names a step
+    step 7      ──────────►                       cursor a2, done 2
+    step 8      ─ killed, rolled back ─           cursor a2, done 2
+    step 8'               ────► end of `a`        cursor a3, done 3, DONE
+
+What a step put down shows to a walk once it is committed, so no job works in the step that begins
+it.  What was asked for after the job lies behind its offset, and is left alone.
+
+Jobs of one tenant are done one after the other, in the order in which they were asked for.  Those
+of several tenants take turns.  Each has a rate, and a step has a `Budget`, which its caller chooses
+by the time that steps take.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from belfry.engine.bulk_change import BulkChange, JobAtWork
+from belfry.engine.reports import MOST_REASON, Reply, SourcePartition
+from belfry.engine.step import Step, Tracked, UndoLog
+from belfry.engine.waiting import Waiting
+from belfry.firing.rates import Rate
+from belfry.schedules.bulk import BulkSpec, read_bulk
+from belfry.schedules.outcomes import Outcome
+from belfry.schedules.rejections import Rejection
+from belfry.schedules.request import Request
+from belfry.store.job_lookup import wanted_by
+from belfry.store.layout import keys
+from belfry.store.layout.jobs import (
+    DONE,
+    JOB_END,
+    JOB_PREFIX,
+    RUNNING,
+    STOPPED,
+    JobRow,
+    decode_job,
+    encode_job,
+    job_key,
+    jobs_range,
+    names_of_job,
+)
+from belfry.store.recovery import age_of
+from belfry.store.schedules import ScheduleStore
+from belfry.tenants.directory import StepTenants
+from belfry.wire.record import Origin, SourceRecord
+
+BURST_MS: Final = 250
+# Jobs of a tenant that are under way in a partition, and ended ones that are kept there.
+MOST_UNDER_WAY: Final = 20
+MOST_ENDED: Final = 200
+# The code of an outcome that is about a job and no schedule.
+CODE: Final = "bulk_job"
+
+
+class Budget(NamedTuple):
+    """How many names a step may look at, and how many schedules it may change."""
+
+    names: int
+    changes: int
+
+    @property
+    def used_up(self) -> bool:
+        """Whether nothing is left of it."""
+        return self.names <= 0 or self.changes <= 0
+
+    def less(self, names: int, changes: int) -> Budget:
+        """What is left of it."""
+        return Budget(self.names - names, self.changes - changes)
+
+
+class Begun(NamedTuple):
+    """What a request for a job says besides itself: where it came in, and where it goes."""
+
+    origin: Origin
+    homes: int
+    at_ms: int
+
+
+class Jobs:
+    """The jobs of one partition."""
+
+    def __init__(
+        self,
+        place: SourcePartition,
+        store: ScheduleStore,
+        tenants: StepTenants,
+        waiting: Waiting,
+        undo: UndoLog,
+    ) -> None:
+        self._store = store
+        self._tenants = tenants
+        self._change = BulkChange(place, store, waiting)
+        rows = ((key, decode_job(row)) for key, row in store.between(JOB_PREFIX, JOB_END))
+        self._running = Tracked(undo, {key: row for key, row in rows if row.state == RUNNING})
+        self._rate = Rate(BURST_MS, Tracked(undo))
+        self._fresh: set[bytes] = set()
+        self.left_off = False
+        # Whose turn was the last one.
+        self._last = b""
+        undo.scratch(self._fresh.clear)
+
+    @property
+    def under_way(self) -> bool:
+        """Whether there is something to do."""
+        return bool(self._running)
+
+    # -- requests --------------------------------------------------------------------------------
+
+    def begin(self, record: SourceRecord, request: Request, begun: Begun, step: Step) -> Reply:
+        """Begin the job of a request; ACCEPTED, or CONFLICT where one of its id is there."""
+        key = job_key(request["tenant"], request["schedule_id"])
+        if self._store.named(key) is not None:
+            reason = "A job with this id exists, or ended within a week: give this one another id."
+            return Reply(Outcome.CONFLICT, code="exists", reason=reason)
+        tenant = request["tenant"].encode()
+        if sum(names_of_job(each)[0] == tenant for each in self._running) >= MOST_UNDER_WAY:
+            reason = (
+                f"{MOST_UNDER_WAY} jobs of the tenant are under way: wait until one has ended, or"
+                " stop one."
+            )
+            return Reply(Outcome.REJECTED, code="too_many_jobs", reason=reason)
+        self._keep(key, record, request, begun, step)
+        return Reply(Outcome.ACCEPTED, code=CODE)
+
+    def stop(self, request: Request, step: Step, *, elsewhere: bool) -> Reply:
+        """End a job: CANCELLED; UNCHANGED where it has ended in all homes, NOT_FOUND for none."""
+        key = job_key(request["tenant"], request["schedule_id"])
+        row = self._store.named(key)
+        if row is None:
+            reason = "No job has this id, or it ended more than a week ago."
+            return Reply(Outcome.NOT_FOUND, code="not_found", reason=reason)
+        job = self._running.get(key)
+        if job is not None:
+            self._end(key, job, STOPPED, step)
+        elif not elsewhere:
+            return Reply(Outcome.UNCHANGED, code=CODE)
+        return Reply(Outcome.CANCELLED, code=CODE)
+
+    def follow(self, record: SourceRecord, request: Request, begun: Begun, step: Step) -> None:
+        """Begin what has begun in another home of the tenant; its verdict has fallen there."""
+        key = job_key(request["tenant"], request["schedule_id"])
+        known = self._store.named(key)
+        place = (begun.origin.partition, begun.origin.offset)
+        if known is None or (decode_job(known).origin != place and key not in self._running):
+            self._keep(key, record, request, begun, step)
+
+    def _keep(
+        self, key: bytes, record: SourceRecord, request: Request, begun: Begun, step: Step
+    ) -> None:
+        assert request["bulk"] is not None
+        row = JobRow(
+            spec=request["bulk"],
+            offset=record[0],
+            begun_ms=begun.at_ms,
+            origin=(begun.origin.partition, begun.origin.offset),
+            homes=begun.homes,
+            reason=None if request["reason"] is None else request["reason"][:MOST_REASON],
+        )
+        self._running[key] = row
+        self._fresh.add(key)
+        self._note(key, row, step)
+        self._forget_oldest(request["tenant"].encode())
+
+    def _forget_oldest(self, tenant: bytes) -> None:
+        """Keep no more than `MOST_ENDED` jobs that have ended."""
+        rows = ((key, decode_job(row)) for key, row in self._store.between(*jobs_range(tenant)))
+        ended = sorted((row.ended_ms, key) for key, row in rows if row.ended_ms is not None)
+        for _, key in ended[: max(0, len(ended) - MOST_ENDED)]:
+            if key not in self._store.changed:
+                self._store.note(key, None)
+
+    def _end(self, key: bytes, row: JobRow, how: str, step: Step) -> None:
+        del self._running[key]
+        self._note(key, row._replace(state=how, ended_ms=step.now_ms), step)
+
+    def _note(self, key: bytes, row: JobRow, step: Step) -> None:
+        kept = encode_job(row)
+        step.effects.room -= len(kept)
+        self._store.note(key, kept)
+
+    # -- work ------------------------------------------------------------------------------------
+
+    def advance(self, step: Step, budget: Budget) -> None:
+        """Go on with the jobs, as far as the budget goes."""
+        for key in self._turns():
+            if budget.used_up or step.effects.room <= 0:
+                break
+            self._last, _ = names_of_job(key)
+            budget = self._work(key, step, budget)
+        self.left_off = budget.used_up
+
+    def _turns(self) -> list[bytes]:
+        """The first job of each tenant; those behind the tenant of the last turn come first."""
+        first: dict[bytes, bytes] = {}
+        for key in sorted(self._running, key=lambda key: age_of(self._running[key].offset)):
+            first.setdefault(names_of_job(key)[0], key)
+        turns = sorted(first, key=lambda tenant: (tenant <= self._last, tenant))
+        return [first[tenant] for tenant in turns if first[tenant] not in self._fresh]
+
+    def _work(self, key: bytes, step: Step, budget: Budget) -> Budget:
+        name, job = names_of_job(key)
+        row, tenant = self._running[key], self._tenants.of_bytes(name)
+        spec = _spec(row.spec)
+        if name in self._tenants.removed:
+            # Nobody is there for whom it could be done.
+            self._end(key, row, STOPPED, step)
+            return budget
+        if isinstance(spec, Rejection) or (spec.action == "TRIGGER" and tenant.stopped):
+            # A later release began it, or nothing fires of the tenant: it waits, as events do.
+            return budget
+        per_second = spec.per_second / row.homes
+        changes = min(budget.changes, self._rate.room(key, per_second, step.now_ms))
+        if changes <= 0:
+            return budget
+        work = JobAtWork(tenant, job, row, spec, wanted_by(name, spec))
+        now, ended = self._walk(work, Budget(budget.names, changes), step)
+        touched = now.matched - row.matched
+        if touched:
+            self._rate.take(key, per_second, step.now_ms, touched)
+        if ended:
+            self._end(key, now, DONE, step)
+        else:
+            self._running[key] = now
+            self._note(key, now, step)
+        return budget.less(now.examined - row.examined, touched)
+
+    def _walk(self, work: JobAtWork, budget: Budget, step: Step) -> tuple[JobRow, bool]:
+        """Walk on through the names; the row that follows, and whether the end was reached."""
+        counts = _Counts(work.row)
+        start = work.wanted.tenant + b"/" + work.wanted.prefix
+        first = work.row.cursor.encode() + b"\0" if work.row.cursor else start
+        cursor = work.row.cursor.encode()
+        for name, _ in self._store.between(first, keys.following(start)):
+            if counts.examined >= budget.names or counts.matched >= budget.changes:
+                break
+            if step.effects.room <= 0:
+                break
+            counts.add(self._change.apply(name, work, step), work.spec.action, step)
+            cursor = name
+        else:
+            return counts.of(work.row, cursor), True
+        return counts.of(work.row, cursor), False
+
+
+class _Counts:
+    """What one step has met on a walk."""
+
+    def __init__(self, row: JobRow) -> None:
+        self.examined = self.done = self.unchanged = self.refused = 0
+        self._refusals = dict(row.refusals)
+
+    @property
+    def matched(self) -> int:
+        """How many schedules the filter has matched."""
+        return self.done + self.unchanged + self.refused
+
+    def add(self, found: Outcome | str | None, action: str, step: Step) -> None:
+        """Count one name, by the outcome, or the code of the refusal, of its schedule."""
+        self.examined += 1
+        if found is None:
+            return
+        outcome = found if isinstance(found, Outcome) else Outcome.REJECTED
+        step.effects.bulk[action, outcome] += 1
+        if outcome is Outcome.REJECTED:
+            self.refused += 1
+            self._refusals[found] = self._refusals.get(found, 0) + 1
+        elif outcome is Outcome.UNCHANGED:
+            self.unchanged += 1
+        else:
+            self.done += 1
+
+    def of(self, row: JobRow, cursor: bytes) -> JobRow:
+        """The row of the job with what the step has met."""
+        return row._replace(
+            cursor=cursor.decode(),
+            examined=row.examined + self.examined,
+            done=row.done + self.done,
+            unchanged=row.unchanged + self.unchanged,
+            refused=row.refused + self.refused,
+            refusals=self._refusals,
+        )
+
+
+@lru_cache(maxsize=256)
+def _spec(text: str) -> BulkSpec | Rejection:
+    return read_bulk(text)

@@ -1,0 +1,144 @@
+"""Bulk jobs: one action on all schedules of a tenant that a filter matches.
+
+A job is asked for by a request whose action is ``BULK``; its `schedule_id` is the id of the job.
+The field `bulk` says what is to be done, as a JSON object:
+
+    {"action": "CANCEL", "prefix": "order/", "group": "eu", "state": "PENDING", "per_second": 500}
+
+| name | meaning |
+|---|---|
+| `action` | one of `CANCEL`, `PAUSE`, `RESUME`, `MOVE`, `TRIGGER` |
+| `prefix`, `group`, `event_type` | how the ids begin; the group; the type |
+| `due_from`, `due_until` | due then or later; due before then (epoch ms) |
+| `state` | `PENDING` or `PAUSED`; none: both |
+| `move_ms` | MOVE: by how much later, or earlier where it is negative |
+| `per_second` | how many schedules a second, of all partitions together |
+
+``BULK_STOP`` ends a job: what it has done stays.  A filter that says nothing matches all schedules
+of the tenant that wait.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Final
+
+from belfry.schedules.rejections import Rejection
+from belfry.schedules.request import MAX_TEXT_BYTES, YEARS_100_MS, Request
+
+BULK: Final = "BULK"
+BULK_STOP: Final = "BULK_STOP"
+BULK_ACTIONS: Final = frozenset({BULK, BULK_STOP})
+MOVE: Final = "MOVE"
+JOB_ACTIONS: Final = ("CANCEL", "PAUSE", "RESUME", MOVE, "TRIGGER")
+JOB_STATES: Final = ("PENDING", "PAUSED")
+PER_SECOND: Final = 500
+MOST_PER_SECOND: Final = 10_000
+MOST_BYTES: Final = 4_000
+_EXAMPLE: Final = '{"action": "CANCEL", "prefix": "order/"}'
+_TEXTS: Final = ("group", "event_type")
+_NUMBERS: Final = ("due_from", "due_until", "move_ms")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BulkSpec:
+    """What a job does with which schedules; instants in epoch milliseconds."""
+
+    action: str
+    prefix: str = ""
+    group: str | None = None
+    event_type: str | None = None
+    due_from: int | None = None
+    due_until: int | None = None
+    state: str | None = None
+    move_ms: int | None = None
+    per_second: int = PER_SECOND
+
+    def text(self) -> str:
+        """The same as a request's field holds it, without what it does not say."""
+        said = {name: value for name, value in asdict(self).items() if value not in (None, "")}
+        return json.dumps(said, ensure_ascii=False)
+
+
+_NAMES: Final = tuple(field.name for field in fields(BulkSpec))
+
+
+def read_bulk(text: str | None) -> BulkSpec | Rejection:
+    """What a request's field `bulk` says, or why it cannot be read."""
+    if not text:
+        return _bad(f"is missing: BULK needs it, such as {_EXAMPLE}")
+    if len(text) > MOST_BYTES:
+        return _bad(f"has {len(text)} characters; at most {MOST_BYTES} are read")
+    try:
+        said: Any = json.loads(text)
+    except (ValueError, RecursionError):
+        return _bad(f"{text[:60]!r} is no JSON: give an object such as {_EXAMPLE}")
+    if not isinstance(said, dict):
+        return _bad(f"{text[:60]!r} is no JSON object: give one such as {_EXAMPLE}")
+    odd = [name for name in said if name not in _NAMES]
+    if odd:
+        return _bad(f"has {odd[0][:60]!r}, which is none of {', '.join(_NAMES)}")
+    said = {name: value for name, value in said.items() if value is not None}
+    why = _wrong(said)
+    return _bad(why) if why else BulkSpec(**said)
+
+
+def bulk_problem(request: Request) -> Rejection | None:
+    """Why the job that a BULK asks for is not allowed, or None."""
+    if request["action"] != BULK:
+        return None
+    found = read_bulk(request["bulk"])
+    return found if isinstance(found, Rejection) else None
+
+
+def _wrong(said: dict[str, Any]) -> str:
+    """What is wrong with the values, or nothing."""
+    action, state = said.get("action"), said.get("state")
+    if action not in JOB_ACTIONS:
+        return f"has the action {_shown(action)}: give one of {', '.join(JOB_ACTIONS)}"
+    if state is not None and state not in JOB_STATES:
+        return f"has the state {_shown(state)}: give {' or '.join(JOB_STATES)}, or none for both"
+    prefix = said.get("prefix", "")
+    if not _is_text(prefix, least=0):
+        return f"has the prefix {_shown(prefix)}: give up to {MAX_TEXT_BYTES} bytes of UTF-8"
+    for name in _TEXTS:
+        if name in said and not _is_text(said[name], least=1):
+            return f"has the {name} {_shown(said[name])}: give 1-{MAX_TEXT_BYTES} bytes of UTF-8"
+    return _wrong_numbers(said)
+
+
+def _wrong_numbers(said: dict[str, Any]) -> str:
+    for name in _NUMBERS:
+        if name in said and not _is_number(said[name], 2 * YEARS_100_MS):
+            return f"has the {name} {_shown(said[name])}: give whole milliseconds"
+    rate = said.get("per_second", PER_SECOND)
+    if not _is_number(rate, MOST_PER_SECOND) or rate < 1:
+        return f"has the per_second {_shown(rate)}: give 1 to {MOST_PER_SECOND}"
+    moves = "move_ms" in said
+    if moves is not (said["action"] == MOVE):
+        return "has a move_ms, and its action is not MOVE" if moves else "lacks move_ms, for a MOVE"
+    if moves and (not said["move_ms"] or abs(said["move_ms"]) > YEARS_100_MS):
+        return "has a move_ms that is 0, or more than 100 years"
+    return ""
+
+
+def _is_text(value: Any, least: int) -> bool:
+    if not isinstance(value, str):
+        return False
+    try:
+        return least <= len(value.encode()) <= MAX_TEXT_BYTES
+    except UnicodeEncodeError:
+        return False
+
+
+def _is_number(value: Any, most: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and abs(value) <= most
+
+
+def _shown(value: Any) -> str:
+    return repr(value)[:60]
+
+
+def _bad(why: str) -> Rejection:
+    return Rejection("bad_bulk", f"bulk {why}.")

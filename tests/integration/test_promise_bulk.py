@@ -1,0 +1,171 @@
+"""Workers are killed amid bulk jobs: each schedule that was there has one outcome, and no second.
+
+TRIGGER  ──fires──fires──┬─ kill -9 ─┬──fires──DONE     each schedule fired once, told of once
+CANCEL   ──ends──────────┘           └──ends───DONE     each that matched is gone, told of once
+
+The tenant is spread, so a job works in several partitions, of two workers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from time import sleep
+from typing import Any, Final
+
+import pytest
+
+from belfry.client import AsyncClient, Client
+from tests.acceptance.harness.http import Http
+from tests.acceptance.harness.reading import lifecycle_of
+from tests.acceptance.harness.site import Site, now_ms, wait_for
+from tests.acceptance.harness.worker import Worker
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+TENANT: Final = "wide"
+JOBS: Final = f"/v1/tenants/{TENANT}/jobs"
+FAR: Final = 4_000_000_000_000
+COUNT: Final = 1_500
+IDS: Final = [f"{'ab'[number % 2]}/{number:04}" for number in range(COUNT)]
+
+
+@pytest.fixture(scope="module")
+def site(kafka: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """Two workers, and a spread tenant with schedules that are far away."""
+    home: Path = tmp_path_factory.mktemp("bulk")
+    with Site(kafka, f"bulk-{now_ms()}", home) as site:
+        for _ in range(2):
+            site.worker().start()
+        for worker in site.workers:
+            worker.wait_ready()
+        policy = {"spread": 4, "lifecycle": "FAILURES"}
+        assert Http(site.workers[0])("PUT", f"/v1/tenants/{TENANT}", policy)[0] == 200
+        sleep(3)  # Until both workers go by it.
+        for name in IDS:
+            site.ask_soon(TENANT, name, at=FAR)
+        site.producer.flush(60)
+        wait_for("schedules", lambda: counted(Http(site.workers[0])) == COUNT, 60)
+        yield site
+
+
+def answered(http: Http, method: str, path: str, body: Any = None) -> Any:
+    """The JSON of an answer; partitions that are on their way are asked again."""
+
+    def asked() -> Any:
+        status, found, _ = http(method, path, body)
+        assert status in (200, 201, 503), (status, found)
+        return found if status != 503 else None
+
+    return wait_for(f"an answer to {method} {path}", asked, 60)
+
+
+def counted(http: Http, **said: Any) -> int:
+    """How many schedules a job would match."""
+    body = {"action": "CANCEL", **said}
+    cursor: str | None = ""
+    matched = 0
+    while cursor is not None:
+        path = f"{JOBS}?dry=true" + (f"&cursor={cursor}" if cursor else "")
+        page = answered(http, "POST", path, body)
+        matched, cursor = matched + page["matched"], page["cursor"]
+    return matched
+
+
+def killed_amid(site: Site, victim: Worker, job: str, least: int) -> dict[str, Any]:
+    """Kill a worker while a job is at work, and start it again; the job once it has ended."""
+    survivor = next(each for each in site.workers if each is not victim)
+    http = Http(survivor)
+    wait_for(
+        "a job at work",
+        lambda: least <= answered(http, "GET", f"{JOBS}/{job}")["matched"] < COUNT // 2,
+        60,
+    )
+    victim.kill()
+    victim.start()
+    wait_for("the job", lambda: answered(http, "GET", f"{JOBS}/{job}")["state"] == "DONE", 120)
+    victim.wait_ready()
+    found: dict[str, Any] = answered(http, "GET", f"{JOBS}/{job}")
+    return found
+
+
+def outcomes(site: Site, job: str) -> Counter[tuple[str, str]]:
+    """What was told of the schedules that a job touched: id and outcome."""
+    events = [lifecycle_of(record) for record in site.read(site.topic("lifecycle"))]
+    return Counter(
+        (event["schedule_id"], event["outcome"])
+        for event in events
+        if (event["reason"] or "").startswith(f"bulk job {job}")
+    )
+
+
+def test_a_trigger_fires_each_schedule_once(site: Site) -> None:
+    http = Http(site.workers[0])
+    begun = answered(
+        http, "POST", JOBS, {"job": "fire", "action": "TRIGGER", "per_second": 200, "reason": "x"}
+    )
+    assert (begun["outcome"], begun["schedule_id"]) == ("ACCEPTED", "fire")
+    done = killed_amid(site, site.workers[1], "fire", 100)
+    assert (done["matched"], done["done"], done["refused"]) == (COUNT, COUNT, 0)
+    assert outcomes(site, "fire") == Counter((name, "TRIGGERED") for name in IDS)
+    fired = site.wait_fired(TENANT, COUNT)
+    ids = Counter((record.header("belfry-schedule-id") or b"").decode() for record in fired)
+    assert ids == Counter(IDS)
+    assert len({record.header("belfry-fire-id") for record in fired}) == COUNT
+
+
+def test_a_cancel_ends_what_it_matches_and_nothing_else(site: Site) -> None:
+    with Client(
+        site.bootstrap,
+        topic_prefix=site.prefix,
+        http=f"http://127.0.0.1:{site.workers[1].http_port}",
+    ) as client:
+        mine = [name for name in IDS if name.startswith("a/")]
+        found = client.bulk_preview(TENANT, "cancel", prefix="a/")
+        assert found.matched == len(mine)
+        verdict = client.bulk(TENANT, "cancel", prefix="a/", job="end", per_second=100)
+        assert verdict.outcome == "ACCEPTED"
+        done = killed_amid(site, site.workers[0], "end", 50)
+        assert (done["matched"], done["done"]) == (len(mine), len(mine))
+        assert outcomes(site, "end") == Counter((name, "CANCELLED") for name in mine)
+        left = [each.schedule_id for each in client.list(TENANT)]
+        assert sorted(left) == sorted(set(IDS) - set(mine))
+        job = client.job(TENANT, "end")
+        assert job is not None
+        assert (job.running, job.done) == (False, len(mine))
+        assert [each.job for each in client.jobs(TENANT)] == ["end", "fire"]
+
+
+def test_the_client_for_asyncio_does_the_same(site: Site) -> None:
+    async def moved() -> tuple[int, int | None]:
+        http = f"http://127.0.0.1:{site.workers[0].http_port}"
+        async with AsyncClient(site.bootstrap, topic_prefix=site.prefix, http=http) as client:
+            said: Any = {"prefix": "b/000", "move": "-1h"}
+            found = await client.bulk_preview(TENANT, "move", **said)
+            verdict = await client.bulk(TENANT, "move", job="move", **said)
+            assert verdict.outcome == "ACCEPTED"
+            for _ in range(600):
+                job = await client.job(TENANT, "move")
+                if job is not None and not job.running:
+                    break
+                await asyncio.sleep(0.1)
+            assert job is not None
+            assert (job.done, job.matched) == (found.matched, found.matched)
+            assert "move" in [each.job for each in await client.jobs(TENANT)]
+            assert (await client.stop_job(TENANT, "move")).outcome in ("CANCELLED", "UNCHANGED")
+            return found.matched, (await client.get(TENANT, "b/0001")).due_ms
+
+    assert asyncio.run(moved()) == (5, FAR - 3_600_000)
+
+
+def test_a_job_that_is_stopped_leaves_the_rest(site: Site) -> None:
+    http = Http(site.workers[0])
+    body = {"job": "slow", "action": "PAUSE", "prefix": "b/", "per_second": 20}
+    answered(http, "POST", JOBS, body)
+    wait_for("work", lambda: answered(http, "GET", f"{JOBS}/slow")["done"] > 5, 60)
+    assert answered(http, "DELETE", f"{JOBS}/slow")["outcome"] == "CANCELLED"
+    wait_for("its end", lambda: answered(http, "GET", f"{JOBS}/slow")["state"] == "STOPPED", 60)
+    stopped = answered(http, "GET", f"{JOBS}/slow")
+    assert 5 < stopped["done"] < COUNT // 2
+    assert counted(http, state="PAUSED") == stopped["done"]

@@ -1,0 +1,147 @@
+"""Bulk jobs against what the topics say: one outcome for each schedule that was there (I24).
+
+What waits when a job is taken in and fits its filter are its *candidates*.  Each has one outcome of
+the job; it has none if it fired by the step in which the job ended, or if a later request replaced
+or cancelled it.  Nothing else has one.  The outcomes also change what has to fire, and when: the
+checker holds fires against that.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from tests.simulation.broker import Entry
+from tests.simulation.load import Sent
+from tests.simulation.stores import bare
+from tests.simulation.trail import Step
+
+JOB: Final = b"\0j"
+HEAD_BYTES: Final = 2
+SAID: Final = "bulk job "
+# The outcome that each action has for what waits.
+OUTCOMES: Final = {"CANCEL": "CANCELLED", "MOVE": "UPDATED", "TRIGGER": "TRIGGERED"}
+
+
+@dataclass(slots=True)
+class Definition:
+    """An accepted definition: where it was accepted, and whether it has to fire."""
+
+    sent: Sent
+    accepted_in: Step
+    seq: int
+    must_fire: bool | None = None
+    extras: int = 0
+    moved_ms: int = 0
+    fired_in: list[tuple[Step, Entry]] = field(default_factory=list)
+
+    @property
+    def due_ms(self) -> int:
+        """When it is due, by the request and by what bulk jobs have moved."""
+        return self.sent.due_ms + self.moved_ms
+
+
+@dataclass(slots=True)
+class Standing:
+    """What a schedule's name holds while the verdicts are folded."""
+
+    waiting: Definition | None = None
+    fired: bool = False
+
+
+@dataclass(slots=True)
+class JobSeen:
+    """A job: what it asks for, its candidates by name, its outcomes, and the step that ended it."""
+
+    sent: Sent
+    spec: dict[str, Any]
+    candidates: dict[str, Definition]
+    outcomes: Counter[str] = field(default_factory=Counter)
+    ended_in: int | None = None
+
+    def problems(self) -> list[str]:
+        """What is wrong with a finished job."""
+        if self.ended_in is None:
+            return [f"I24 {self.sent.name} never ended"]
+        found = []
+        for name, definition in self.candidates.items():
+            times = self.outcomes[name]
+            if times > 1:
+                found.append(f"I24 {self.sent.name} had {times} outcomes for {name}")
+            elif not times and not self._excused(definition):
+                found.append(f"I24 {self.sent.name} left {name} out")
+        return found
+
+    def _excused(self, definition: Definition) -> bool:
+        """Whether it fired before the job ended, or somebody else ended it."""
+        fired = any(step.index <= (self.ended_in or 0) for step, _ in definition.fired_in)
+        return fired or definition.must_fire is False
+
+
+class JobsSeen:
+    """The jobs of a world, as its topics tell of them."""
+
+    def __init__(self, standing: dict[tuple[str, str], Standing]) -> None:
+        self._standing = standing
+        self._jobs: dict[tuple[str, str], JobSeen] = {}
+        self._problems: list[str] = []
+
+    def begin(self, sent: Sent) -> None:
+        """A job was taken in: what waits now and fits its filter is its business."""
+        spec = json.loads(sent.fields["bulk"])
+        candidates = {
+            standing.waiting.sent.name: standing.waiting
+            for (tenant, name), standing in self._standing.items()
+            if tenant == sent.tenant
+            and standing.waiting is not None
+            and name.startswith(spec["prefix"])
+            and spec["group"] in (None, standing.waiting.sent.fields.get("group"))
+        }
+        self._jobs[sent.tenant, sent.schedule_id] = JobSeen(sent, spec, candidates)
+
+    def see(self, steps: list[Step], first: int, end: int) -> int:
+        """See what jobs did in the steps from `first` on and before `end`; where to go on."""
+        for step in steps[first:end]:
+            for event in step.told:
+                reason = event["reason"] or ""
+                if event["request_id"] is None and reason.startswith(SAID):
+                    self._outcome(event, reason.removeprefix(SAID), step)
+            for row in step.rows:
+                self._row(row, step)
+        return max(first, end)
+
+    def problems(self) -> list[str]:
+        """All that is wrong with the jobs."""
+        return self._problems + [what for job in self._jobs.values() for what in job.problems()]
+
+    def _outcome(self, event: dict[str, Any], name: str, step: Step) -> None:
+        job = self._jobs.get((event["tenant"], name))
+        standing = self._standing[event["tenant"], event["schedule_id"]]
+        waiting = standing.waiting
+        what = f"{name} of {event['tenant']}: {event['outcome']} {event['schedule_id']}"
+        if job is None or waiting is None or waiting.sent.name not in job.candidates:
+            self._problems.append(f"I24 {what}, which is none of its business")
+            return
+        if event["outcome"] != OUTCOMES[job.spec["action"]]:
+            self._problems.append(f"I24 {what}, which cannot be")
+            return
+        job.outcomes[waiting.sent.name] += 1
+        if event["outcome"] == "CANCELLED":
+            waiting.must_fire, standing.waiting, standing.fired = False, None, False
+        elif event["outcome"] == "UPDATED":
+            waiting.moved_ms += job.spec["move_ms"]
+            waiting.accepted_in = step
+        else:
+            waiting.extras += 1
+
+    def _row(self, row: Entry, step: Step) -> None:
+        key = row.key or b""
+        if not key.startswith(JOB) or row.value is None:
+            return
+        tenant, _, name = key[len(JOB) :].decode().partition("/")
+        job = self._jobs.get((tenant, name))
+        said = json.loads(bare(row.value)[HEAD_BYTES:])
+        if job is not None and said["state"] != "RUNNING":
+            job.ended_in = step.index

@@ -1,0 +1,28 @@
+"""What a committed step counts in the metrics of its worker."""
+
+from __future__ import annotations
+
+from prometheus_client import CollectorRegistry
+
+from belfry.engine.effects import Effects
+from belfry.partitions.gauges import Gauges
+from belfry.schedules.outcomes import Outcome
+from belfry.telemetry.metrics import Metrics
+
+
+def test_what_bulk_jobs_did_is_counted_by_action_and_outcome() -> None:
+    registry = CollectorRegistry()
+    gauges = Gauges(Metrics(registry))
+    effects = Effects()
+    effects.bulk["CANCEL", Outcome.CANCELLED] += 3
+    effects.bulk["MOVE", Outcome.REJECTED] += 1
+    gauges.committed(effects, 0.1)
+    gauges.committed(effects, 0.1)
+
+    def counted(action: str, outcome: str) -> float | None:
+        labels = {"action": action, "outcome": outcome}
+        return registry.get_sample_value("belfry_bulk_schedules_total", labels)
+
+    assert counted("CANCEL", "CANCELLED") == 6
+    assert counted("MOVE", "REJECTED") == 2
+    assert registry.get_sample_value("belfry_requests_total", {"outcome": "CANCELLED"}) is None
