@@ -209,7 +209,8 @@ chaos: install ## Strike two workers at every step by every signal, SEEDS times,
 	@SEEDS=$${SEEDS:-1} $(BIN)/python -m pytest -q -s tests/chaos
 
 .PHONY: oracle
-oracle: install ## Compare cron with a walk through UTC around every change of every zone's clock.
+oracle: install ## Compare cron with a walk through UTC at every edge of every change of every zone's clock.
+	@PYTHONPATH=app:. $(BIN)/python -m tests.property.cron_edges
 	@ORACLE=all $(BIN)/python -m pytest -q tests/property/test_cron_oracle.py tests/property/test_cron_days.py
 
 .PHONY: rrules

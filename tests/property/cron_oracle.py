@@ -12,7 +12,7 @@ shows, from the same `tzdata` wheel.  The rule is docs/schedules.md's:
 from __future__ import annotations
 
 from calendar import monthrange
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from functools import cache
 from importlib import resources
@@ -40,6 +40,19 @@ class Walked(NamedTuple):
 
     utc: datetime
     wall: datetime
+
+
+class Step(NamedTuple):
+    """A minute to judge: UTC, what the wall shows, showed a minute ago, and whether it is new.
+
+    It is new if the wall showed no such time, and no later one, before.
+    """
+
+    utc: datetime
+    wall: datetime
+    before: datetime
+    is_new: bool
+    minute: int
 
 
 class Meaning(NamedTuple):
@@ -146,23 +159,28 @@ def walk(name: str, first: datetime, last: datetime) -> list[Walked]:
 
 def instants(text: str, walked: list[Walked]) -> list[datetime]:
     """The instants of an expression among walked minutes; the first one is not judged."""
-    meaning = read(text)
-    return [
-        utc for utc, seen, before, wall in _steps(walked) if _counts(meaning, seen, before, wall)
-    ]
+    return judged(text, steps(walked))
 
 
-def _steps(walked: list[Walked]) -> Iterator[tuple[datetime, datetime, datetime, datetime]]:
-    """Each minute: UTC, the latest wall time seen so far, the wall's last time, its time now."""
+def steps(walked: list[Walked]) -> list[Step]:
+    """Walked minutes but the first, each with what came before it."""
+    found: list[Step] = []
     seen = before = walked[0].wall
     for utc, wall in walked[1:]:
-        yield utc, seen, before, wall
+        found.append(Step(utc, wall, before, wall > seen, wall.hour * 60 + wall.minute))
         seen, before = max(seen, wall), wall
+    return found
 
 
-def _counts(meaning: Meaning, seen: datetime, before: datetime, wall: datetime) -> bool:
-    matches = wall.hour * 60 + wall.minute in meaning.minutes and meaning.on_day(wall.date())
-    if matches and (wall > seen or not meaning.fixed):
+def judged(text: str, each_step: list[Step]) -> list[datetime]:
+    """The instants of an expression among steps."""
+    meaning = read(text)
+    return [step.utc for step in each_step if _counts(meaning, step)]
+
+
+def _counts(meaning: Meaning, step: Step) -> bool:
+    _, wall, before, is_new, minute = step
+    if minute in meaning.minutes and (is_new or not meaning.fixed) and meaning.on_day(wall.date()):
         return True
     return wall - before > MINUTE and _made_up(meaning, before, wall)
 

@@ -8,7 +8,7 @@
 
 cronsim reads numbers, names, lists, ranges, steps, ``L``, ``LW``, ``5L`` and ``MON#2``.  Added here
 are ``15W``, ``L-3``, ``L-3W``, ``FRIL``, years and ``H``, and the place of a mistake, for cronsim
-says only in which field it is.
+says only in which field it is.  A range of one number is that number, whatever its step.
 
 ``H`` becomes a number before anything else is read (`normalized`), so all that follows knows plain
 expressions alone.  The numbers are frozen: another one would move schedules that are at rest.
@@ -68,6 +68,7 @@ _HAS_H: Final = re.compile(r"(?:^|[\s,])H(?=$|[\s,(/])", re.IGNORECASE)
 _H: Final = re.compile(r"H(?:\(([0-9]{1,2})-([0-9]{1,2})\))?(?:/([0-9]{1,2}))?")
 _EVERY: Final = re.compile(r"\s*@every\b\s*(.*?)\s*", re.IGNORECASE | re.DOTALL)
 _YEAR_ITEM: Final = re.compile(r"(?:\*|([0-9]{4})(?:-([0-9]{4}))?)(?:/([0-9]+))?")
+_STEPPED: Final = re.compile(r"(\w+)-(\w+)/0*[1-9][0-9]*")
 _NEAREST: Final = re.compile(r"([0-9]{1,2})W")
 _FROM_END: Final = re.compile(r"L-([0-9]{1,2})(W?)")
 _LAST_NAMED: Final = re.compile(f"({'|'.join(SYMBOLIC_DAYS)})L")
@@ -250,6 +251,9 @@ def _item(unit: object, item: str) -> list[object]:
         return [*_years(item)]
     if item.startswith("H"):
         item = _number_for(unit, item, 0)
+    stepped = _STEPPED.fullmatch(item)
+    if stepped and unit.int(stepped[1]) == unit.int(stepped[2]):
+        return [unit.int(stepped[1])]  # cronsim would go on from it, as from ``2/1``.
     if unit is Unit.DAY:
         nearest, from_end = _NEAREST.fullmatch(item), _FROM_END.fullmatch(item)
         if nearest:
@@ -257,13 +261,10 @@ def _item(unit: object, item: str) -> list[object]:
         if from_end:
             return [("L" + from_end[2], _in(range(31), from_end[1]))]
         named = {CronSim.LAST: ("L", 0), CronSim.LAST_WEEKDAY: ("LW", 0)}
-        return [named.get(each, each) if isinstance(each, int) else each for each in _plain(item)]
+        days = unit.parse(item)
+        return [named.get(each, each) if isinstance(each, int) else each for each in days]
     last = _LAST_NAMED.fullmatch(item) if unit is Unit.DOW else None
     return [(unit.int(last[1]), CronSim.LAST)] if last else [*unit.parse(item)]
-
-
-def _plain(item: str) -> set[int | tuple[int, int]]:
-    return Unit.DAY.parse(item)
 
 
 def _in(allowed: range, number: str) -> int:
@@ -316,7 +317,6 @@ def _number_for(unit: Unit, item: str, seed: int) -> str:
     if not step:
         return str(first + drawn % (last - first + 1))
     begin = first + drawn % step
-    # cronsim takes the steps of ``29-29/30`` for those of ``29/30``, which go on.
     return f"{begin}-{last}/{step}" if begin < last else str(begin)
 
 
