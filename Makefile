@@ -106,12 +106,12 @@ LOCKED := UV_CUSTOM_COMPILE_COMMAND="make lock" uv pip compile --generate-hashes
 # The locks of the product alone, of what builds it and of what audits it follow the lock of all.
 .PHONY: lock
 lock: ## Lock the newest allowed versions; needs uv.
-	@$(LOCKED) --upgrade --extra dev-stack --extra claim-check --group dev pyproject.toml -o requirements.lock
+	@$(LOCKED) --upgrade --extra dev-stack --extra claim-check --extra otel --group dev pyproject.toml -o requirements.lock
 	$(MAKE) locks
 
 .PHONY: locks
 locks: ## Make locks/ anew from requirements.lock; needs uv.
-	@$(LOCKED) -c requirements.lock --no-annotate pyproject.toml -o locks/product.lock
+	@$(LOCKED) -c requirements.lock --no-annotate --extra otel pyproject.toml -o locks/product.lock
 	$(LOCKED) -c requirements.lock --no-annotate --group build -o locks/build.lock
 	$(LOCKED) -c requirements.lock --no-annotate --group audit -o locks/audit.lock
 

@@ -40,6 +40,7 @@ from belfry.group.membership import MembershipApp, membership_app
 from belfry.host.clock import SystemClock
 from belfry.host.memory import look_for_cycles_rarely, spare_memory
 from belfry.host.passing import Streams
+from belfry.partitions.gauges import Gauges
 from belfry.partitions.owner import WorkerPort
 from belfry.partitions.supervisor import Owners
 from belfry.process.cluster_start import ClusterState, find, homes
@@ -53,9 +54,13 @@ from belfry.schedules.outcomes import Outcome
 from belfry.settings import DeliverySettings, ServerSettings, Settings
 from belfry.telemetry import logs
 from belfry.telemetry.metrics import Metrics
+from belfry.telemetry.tracing import NoOpenTelemetry, sending, tracing_of
 from belfry.wire.worker_keys import Purpose
 
 _Kind = TypeVar("_Kind", bound=ServerSettings)
+
+# Settings that mean nothing, or half.
+NOT_STARTED = (HalfConfigured, BadKeys, BadWebhookSettings, HttpAddressError, NoOpenTelemetry)
 
 log = structlog.get_logger("belfry")
 
@@ -74,8 +79,8 @@ def run_worker(settings: DeliverySettings) -> int:
     delivering = DeliveryView(identity)
     try:
         audit = AuditLog(settings, identity.worker_id, metrics.audited, clock.wall_ms)
-        parts, means, host = _configured(settings, clock, audit)
-    except (HalfConfigured, BadKeys, BadWebhookSettings, HttpAddressError) as error:
+        parts, means, host = _configured(settings, clock, identity, audit, metrics)
+    except NOT_STARTED as error:
         log.critical("refused to start", reason=str(error))
         return 1
     alone = not isinstance(settings, Settings)
@@ -84,7 +89,7 @@ def run_worker(settings: DeliverySettings) -> int:
     health = create_health_app(delivering if alone else view, metrics, limits.hosts)
     server = HttpPorts(server_of(app, settings, guarded=not parts.gate.is_open), health, settings)
     try:
-        with only_one_in(settings.data_dir):
+        with only_one_in(settings.data_dir), sending(parts.tracing):
             server.start()
             reached = settings.http_advertised_url or server.url_at(host)
             settings = settings.model_copy(update={"http_advertised_url": reached})
@@ -128,7 +133,11 @@ def _quiet(settings: _Kind) -> _Kind:
 
 
 def _configured(
-    settings: DeliverySettings, clock: SystemClock, audit: AuditLog
+    settings: DeliverySettings,
+    clock: SystemClock,
+    identity: WorkerIdentity,
+    audit: AuditLog,
+    metrics: Metrics,
 ) -> tuple[ApiDependencies, SenderDependencies, str]:
     """What HTTP and deliveries stand on, and the host that others call this worker by.
 
@@ -136,8 +145,10 @@ def _configured(
     """
     refuse_half_settings(settings)
     keys = settings.worker_keys(Purpose.FORWARD)
-    parts = ApiDependencies(gate_of(settings, clock.wall_ms), keys, clock.wall_ms, audit.trail)
-    return parts, means_of(settings, clock), reached_host(settings)
+    tracing = tracing_of(settings, identity.worker_id, metrics.traced, clock.wall_ms)
+    gate = gate_of(settings, clock.wall_ms)
+    parts = ApiDependencies(gate, keys, clock.wall_ms, audit.trail, tracing)
+    return parts, means_of(settings, clock, tracing), reached_host(settings)
 
 
 def _group(settings: Settings, name: str, url: str) -> Group:
@@ -170,7 +181,7 @@ def _worker(
     app = membership_app(settings, group, partitions, metrics.agent)
     carries = app.carries
     streams = Streams(carries.policies.pass_through, carries.tenant_inputs.pass_through)
-    shared = share(settings, found, clock, metrics, group, streams)
+    shared = share(settings, found, clock, Gauges(metrics, means.tracing), group, streams)
     heads = frames.request, frames.lifecycle
     front = Front(shared.opener, parts, heads, group, carries.history.pass_through)
     told, through = metrics.delivered, carries.deliveries.pass_through

@@ -18,6 +18,7 @@ from pydantic import SecretStr
 from belfry.balance.assignment_map import MemberMetadata
 from belfry.group.group import Group as AssignedMember
 from belfry.group.group import Surroundings
+from belfry.partitions.gauges import Gauges
 from belfry.partitions.owner import WorkerPort
 from belfry.partitions.supervisor import Owners
 from belfry.process import cluster_start, sharing
@@ -80,7 +81,7 @@ class SimWorker:
         try:
             found = cluster_start.find(self._settings)
             entry = AssignedMember(MemberMetadata(self.machine.name))
-            shared = sharing.share(self._settings, found, clock, _METRICS, entry)
+            shared = sharing.share(self._settings, found, clock, Gauges(_METRICS), entry)
         except (KafkaException, ConnectionError):
             # No broker: the process ends, and whoever supervises it starts it again.
             return

@@ -8,11 +8,11 @@ any other answer          FAILED: the same post would get the same answer
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from enum import Enum
 from http import HTTPStatus
-from typing import Final
+from typing import Final, NamedTuple
 
 from belfry.tenants.deliveries import DeliveryState
 from belfry.wire.fired import FiredEvent
@@ -30,11 +30,23 @@ class End(Enum):
     POSTPONED = "postponed"
 
 
+class Sent(NamedTuple):
+    """One post that was made, between two instants in epoch milliseconds; status 0: no answer."""
+
+    target: str
+    began_ms: float
+    ended_ms: float
+    end: End
+    status: int
+    code: str
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """What became of one post; `code` is stable, `reason` is for people.
 
-    `not_before_ms` is what the other side asked for; `heard` says that it answered at all.
+    `not_before_ms` is what the other side asked for; `heard` says that it answered at all, and
+    `status` with which one.  `sent` are the posts of the attempt that this is the answer of.
     """
 
     end: End
@@ -43,6 +55,8 @@ class Answer:
     reason: str = ""
     not_before_ms: int = 0
     heard: bool = True
+    status: int = field(default=0, compare=False)
+    sent: tuple[Sent, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,16 +87,15 @@ Step = Delivered | Failed | Again
 def answered(status: int, retry_after: str | None, target: str, now_ms: int) -> Answer:
     """What a response means."""
     if 200 <= status < 300:
-        return Answer(End.DELIVERED, target)
+        return Answer(End.DELIVERED, target, status=status)
     reason = f"{status} {_phrase(status)}".strip()
     if status in AGAIN or status >= 500:
-        return Answer(
-            End.AGAIN, target, "http_status", reason, now_ms + retry_after_ms(retry_after, now_ms)
-        )
+        again_ms = now_ms + retry_after_ms(retry_after, now_ms)
+        return Answer(End.AGAIN, target, "http_status", reason, again_ms, status=status)
     if 300 <= status < 400:
         reason += ": belfry follows no redirects; give the address that it leads to"
-        return Answer(End.FINAL, target, "redirect", reason)
-    return Answer(End.FINAL, target, "http_status", reason)
+        return Answer(End.FINAL, target, "redirect", reason, status=status)
+    return Answer(End.FINAL, target, "http_status", reason, status=status)
 
 
 def retry_after_ms(given: str | None, now_ms: int) -> int:

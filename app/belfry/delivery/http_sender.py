@@ -19,7 +19,7 @@ import socket
 from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from threading import Thread
 from typing import Any, Final, NamedTuple
@@ -28,7 +28,7 @@ from urllib.parse import urlsplit
 import structlog
 import uvloop
 
-from belfry.delivery.answers import Answer, End, best
+from belfry.delivery.answers import Answer, End, Sent, best
 from belfry.delivery.hosts import Hosts
 from belfry.delivery.http_requests import NoSecret, Secrets, post_of
 from belfry.delivery.references import NOWHERE, References
@@ -38,6 +38,7 @@ from belfry.host.clock import SystemClock
 from belfry.schedules.header_secrets import reach_problem
 from belfry.schedules.target_kinds import is_allowed, place_of
 from belfry.schedules.targets import HttpTarget
+from belfry.telemetry.tracing import Tracing
 
 # A name that does not resolve holds a thread for seconds.
 RESOLVING_THREADS: Final = 64
@@ -61,13 +62,14 @@ Finished = Callable[[WorkId, Work, Answer], None]
 
 @dataclass(frozen=True, slots=True)
 class SenderDependencies:
-    """What a sender needs; `transport` is made inside the loop."""
+    """What a sender needs; `transport` is made inside the loop, `tracing` is for its dispatcher."""
 
     transport: Callable[[], Transport]
     secrets: Secrets
     clock: SystemClock
     per_host: int
     references: References = NOWHERE
+    tracing: Tracing | None = None
 
 
 class _Loop(uvloop.Loop):
@@ -194,7 +196,8 @@ class HttpSender:
             answers.append(await self._at(work, target))
             if answers[-1].end is End.DELIVERED:
                 break
-        return best(answers)
+        sent = tuple(each for answer in answers for each in answer.sent)
+        return replace(best(answers), sent=sent)
 
     async def _at(self, work: Work, target: HttpTarget) -> Answer:
         if not is_allowed(target, work.state.hosts):
@@ -228,13 +231,15 @@ class HttpSender:
             return Answer(End.AGAIN, target.url, "no_secret", str(error))
         assert self._transport is not None, "work is begun after the transport was made"
         host.begin(now_ms)
-        heard = True
+        heard, began_ms = True, self._means.clock.wall_ms()
         try:
             answer = await self._transport.post(post)
             heard = answer.heard
         finally:
-            host.end(self._now_ms(), heard=heard)
-        return answer
+            ended_ms = self._means.clock.wall_ms()
+            host.end(int(ended_ms), heard=heard)
+        sent = Sent(target.url, began_ms, ended_ms, answer.end, answer.status, answer.code)
+        return replace(answer, sent=(sent,))
 
     def _now_ms(self) -> int:
         return int(self._means.clock.wall_ms())

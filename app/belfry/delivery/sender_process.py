@@ -70,9 +70,10 @@ def main() -> None:
 
     def finished(work_id: WorkId, _work: Work, answer: Answer) -> None:
         said = (answer.target, answer.code, answer.reason, answer.not_before_ms, answer.heard)
+        sent = [(*each[:3], each.end.value, *each[4:]) for each in answer.sent]
         # Who asked may have been killed: then the input has ended as well, and so does all this.
         with suppress(BrokenPipeError):
-            write_frame(answers, orjson.dumps([work_id.offset, answer.end.value, *said]))
+            write_frame(answers, orjson.dumps([work_id.offset, answer.end.value, *said, sent]))
 
     sender = HttpSender(means, finished)
     sender.start()

@@ -22,7 +22,7 @@ from typing import Any, Final
 import orjson
 import structlog
 
-from belfry.delivery.answers import Answer, End
+from belfry.delivery.answers import Answer, End, Sent
 from belfry.delivery.confined import command, environment, identity
 from belfry.delivery.http_sender import Finished, WorkId
 from belfry.delivery.references import References
@@ -30,6 +30,7 @@ from belfry.delivery.sender_input import SenderInput
 from belfry.delivery.sender_process import read_frame
 from belfry.delivery.work import Work
 from belfry.host.background import Background
+from belfry.schedules.targets import MAX_TARGETS
 from belfry.settings import DeliverySettings, plain
 
 STOP_S: Final = 5.0
@@ -146,9 +147,10 @@ class SeparateSender:
 
     def _answered(self, frame: bytes) -> None:
         """What the child says; ValueError and TypeError for what it may not say."""
-        number, end, target, code, reason, not_before_ms, heard = orjson.loads(frame)
+        number, end, target, code, reason, not_before_ms, heard, sent = orjson.loads(frame)
         said = (str(target), str(code), str(reason)[:MOST_REASON])
-        answer = Answer(End(end), *said, int(not_before_ms), heard=bool(heard))
+        posts = tuple(_sent(*each) for each in sent[:MAX_TARGETS])
+        answer = Answer(End(end), *said, int(not_before_ms), heard=bool(heard), sent=posts)
         with self._lock:
             piece = self._under_way.pop(number, None)
             if piece is not None:
@@ -184,6 +186,11 @@ class SeparateSender:
         end = End.AGAIN if crashes >= SUSPECT else End.POSTPONED
         reason = f"the process that posts ended amid the attempt ({crashes} times in a row)"
         return Answer(end, work.state.targets[0].url, "interrupted", reason, heard=False)
+
+
+def _sent(target: Any, began_ms: Any, ended_ms: Any, end: Any, status: Any, code: Any) -> Sent:
+    """A post, as the child tells of it."""
+    return Sent(str(target), float(began_ms), float(ended_ms), End(end), int(status), str(code))
 
 
 def _name_of(work: Work) -> tuple[str, int]:

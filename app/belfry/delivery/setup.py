@@ -21,6 +21,7 @@ from belfry.delivery.http_requests import Secrets
 from belfry.delivery.http_sender import HttpSender, SenderDependencies
 from belfry.delivery.references import References
 from belfry.delivery.separate_sender import SeparateSender
+from belfry.delivery.traced import MakePoster, traced
 from belfry.delivery.transport import HttpTransport
 from belfry.delivery.work import Places
 from belfry.engine.tenant_figures import TenantFigures
@@ -32,6 +33,7 @@ from belfry.registry.client import Registry
 from belfry.registry.startup import Frames
 from belfry.registry.subjects import look_in
 from belfry.settings import DeliverySettings, plain
+from belfry.telemetry.tracing import Tracing
 from belfry.wire.worker_keys import Purpose, first
 
 # Files that are no connections of deliveries.
@@ -44,7 +46,9 @@ class BadWebhookSettings(ValueError):
     """Settings of deliveries that mean nothing; the message says which."""
 
 
-def means_of(settings: DeliverySettings, clock: SystemClock) -> SenderDependencies:
+def means_of(
+    settings: DeliverySettings, clock: SystemClock, tracing: Tracing | None = None
+) -> SenderDependencies:
     """What sending needs; `BadWebhookSettings` names a setting that means nothing."""
     try:
         allowed = networks(settings.webhook_private_networks)
@@ -57,7 +61,8 @@ def means_of(settings: DeliverySettings, clock: SystemClock) -> SenderDependenci
     _check_user(settings)
     per_host = settings.webhook_per_host
     transport = partial(HttpTransport, clock, allowed)
-    return SenderDependencies(transport, secrets, clock, per_host, references_of(settings))
+    references = references_of(settings)
+    return SenderDependencies(transport, secrets, clock, per_host, references, tracing)
 
 
 def references_of(settings: DeliverySettings) -> References:
@@ -111,11 +116,13 @@ def dispatcher_of(
     settings = settings.model_copy(update={"webhook_in_flight": in_flight})
     decoder = Decoder("FiredEvent", look_in(registry), only=True)
     apart = settings.role == "deliver"
-    sender = (
+    sender: MakePoster = (
         partial(SeparateSender, settings, references_of(settings))
         if apart
         else partial(HttpSender, means)
     )
+    if means.tracing is not None:
+        sender = traced(sender, means.tracing)
     return Dispatcher(settings, places, sender, decoder, told, through)
 
 

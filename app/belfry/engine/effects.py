@@ -14,7 +14,8 @@ from belfry.engine.drained import Drained
 from belfry.schedules.outcomes import Outcome
 from belfry.store.layout.records import Manifest
 from belfry.wire.lifecycle import LifecycleEvent
-from belfry.wire.record import Headers
+from belfry.wire.record import Headers, Origin
+from belfry.wire.trace_context import TraceContext
 
 # topic, key, group or None, value, headers
 Fired = tuple[str, bytes, bytes | None, bytes | None, Headers]
@@ -48,6 +49,40 @@ class Rerouted(NamedTuple):
     headers: Headers
 
 
+class TracedRequest(NamedTuple):
+    """A request that has its verdict; `origin` is where, and when, it was first received."""
+
+    context: TraceContext
+    tenant: str
+    schedule_id: str
+    action: str
+    origin: Origin
+    outcome: Outcome
+    code: str | None
+    reason: str | None
+
+
+class TracedFire(NamedTuple):
+    """A fired record; instants in epoch milliseconds.
+
+    `accepted_ms` is when the request arrived that it waited for since, None where it waited for
+    something else: it is not the first of its schedule, or was asked for by a TRIGGER.
+    """
+
+    context: TraceContext
+    tenant: str
+    schedule_id: str
+    fire_id: str
+    topic: str
+    occurrence: int
+    accepted_ms: int | None
+    due_ms: int
+    fired_ms: int
+
+
+Traced = TracedRequest | TracedFire
+
+
 @dataclass(slots=True)
 class Effects:
     """One step's effects; `manifest` says where the partition stands after it.
@@ -60,7 +95,8 @@ class Effects:
     `drained` are buckets that had ended when the step was committed; they are filled in then.
     `lateness` has how late each fire of a tenant was; `refused` counts refusals by the tenant that
     they name, and `accepted` what was accepted of each.  `bulk` counts what jobs did, by
-    action and outcome.  `metered` is for the metering topic.
+    action and outcome.  `metered` is for the metering topic.  `traced` is what spans are made of
+    (`engine/traces.py`); empty where nothing is traced.
     `room` is how many bytes may still join: whoever adds what its own input does not bound takes of
     it, and what comes when it is used up waits for the next step.  `refused_room` is how many bytes
     of refused records are still kept whole; those that come when it is used up are cut.
@@ -80,6 +116,7 @@ class Effects:
     accepted: Counter[bytes] = field(default_factory=Counter)
     bulk: Counter[tuple[str, Outcome]] = field(default_factory=Counter)
     metered: list[Metered] = field(default_factory=list)
+    traced: list[Traced] = field(default_factory=list)
     tenants: set[str] = field(default_factory=set)
     unframed: set[str] = field(default_factory=set)
     non_transactional: set[str] = field(default_factory=set)

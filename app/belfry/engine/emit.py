@@ -12,7 +12,7 @@ has happened that may change it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 from belfry.engine.deliveries import deliver, fired_event
 from belfry.engine.effects import Effects
@@ -52,6 +52,14 @@ class Route:
     non_transactional: bool
     lateness_ms: list[int]
     waits: bool = False
+
+
+class Emit(Protocol):
+    """What fires an occurrence: `emit`, or one that tells of it as well (`traces.py`)."""
+
+    def __call__(
+        self, row: PendingRow, route: Route, identity: bytes, step: Step, missed: int = 0
+    ) -> None: ...
 
 
 def route_to(tenant: Tenant, step: Step, *, waits: bool = False) -> Route:

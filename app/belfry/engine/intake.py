@@ -97,52 +97,49 @@ class Intake:
         self._transitions = Transitions(place, store, waiting)
         self._table = {case: self._transitions.carry_out[number] for case, number in TABLE.items()}
 
-    def take(self, record: SourceRecord, request: Request | Rejection, step: Step) -> None:
-        """Give one request its verdict."""
+    def take(self, record: SourceRecord, request: Request | Rejection, step: Step) -> Reply | None:
+        """Give one request its verdict; None where it is sent on, and that falls elsewhere."""
         came_ms = self._reports.origin(record).timestamp_ms
         self.accepted_ms = self._transitions.accepted_ms = arrival_ms(came_ms, step.now_ms)
         if isinstance(request, Rejection):
-            self._reports.reject(record, asked_by(record), request, step)
-            return
+            return self._reports.reject(record, asked_by(record), request, step)
         problem = self._checks.problem(request, self.accepted_ms) or unknown_header(record[4])
         forged = self._forged(record, request, problem)
         if forged is not None:
-            self._reports.reject(record, request, forged, step)
-        elif problem is not None:
-            self._refuse(record, request, problem, step)
-        else:
-            self._take_valid(record, request, step)
+            return self._reports.reject(record, request, forged, step)
+        if problem is not None:
+            return self._refuse(record, request, problem, step)
+        return self._take_valid(record, request, step)
 
     def pass_on(self, record: SourceRecord, home: int, step: Step) -> None:
         """Send a request on that cannot be read here; its verdict falls where it can."""
         self._reroute(record, None, (home, 0), step)
 
-    def _take_valid(self, record: SourceRecord, request: Request, step: Step) -> None:
+    def _take_valid(self, record: SourceRecord, request: Request, step: Step) -> Reply | None:
         tenant = self._tenants.of(request["tenant"])
         if tenant.effective.refused is not None:
-            self._refuse(record, request, tenant.effective.refused, step)
-            return
+            return self._refuse(record, request, tenant.effective.refused, step)
         if tenant.collides_with is not None:
-            self._reports.reject(record, request, collision(tenant), step)
-            return
+            return self._reports.reject(record, request, collision(tenant), step)
         if request["action"] in BULK_ACTIONS:
-            self._take_job(record, request, tenant, step)
-            return
+            return self._take_job(record, request, tenant, step)
         home, asked = self._next_stop(record, tenant, request)
         if home != self._place.partition:
-            self._reroute(record, request, (home, asked), step)
-            return
+            return self._reroute(record, request, (home, asked), step)
         if tenant.queued:
             self._waiting.isolate(tenant.name_bytes)
         problem = self._tenants_problem(record, tenant, request, step)
         if problem is not None:
-            self._refuse(record, request, problem, step)
-        elif request["request_id"] is None or not self._reports.repeats(
-            record, request, self.accepted_ms, step
-        ):
-            self._decide(record, request, tenant, step)
+            return self._refuse(record, request, problem, step)
+        if request["request_id"] is not None:
+            repeated = self._reports.repeated(record, request, self.accepted_ms, step)
+            if repeated is not None:
+                return repeated
+        return self._decide(record, request, tenant, step)
 
-    def _take_job(self, record: SourceRecord, request: Request, tenant: Tenant, step: Step) -> None:
+    def _take_job(
+        self, record: SourceRecord, request: Request, tenant: Tenant, step: Step
+    ) -> Reply | None:
         """Begin or stop a bulk job here, and pass the request on to the next home of the tenant.
 
         The verdict falls in the first home; the others follow it.
@@ -151,42 +148,39 @@ class Intake:
         route = self._place.homes.all_of(tenant.name, spreads)
         asked = min(asked_of(record), len(route) - 1)
         if route[asked] != self._place.partition:
-            self._reroute(record, request, (route[asked], asked), step)
-            return
+            return self._reroute(record, request, (route[asked], asked), step)
         begun = Begun(self._reports.origin(record), len(route), self.accepted_ms)
+        reply, goes_on = None, True
         if not asked:
-            goes_on = self._begin_job(record, request, tenant, begun, step)
+            reply, goes_on = self._begin_job(record, request, tenant, begun, step)
+        elif request["action"] == BULK:
+            self._jobs.follow(record, request, begun, step)
         else:
-            goes_on = True
-            if request["action"] == BULK:
-                self._jobs.follow(record, request, begun, step)
-            else:
-                self._jobs.stop(request, step, elsewhere=True)
+            self._jobs.stop(request, step, elsewhere=True)
         if goes_on and asked + 1 < len(route):
             self._reroute(record, request, (route[asked + 1], asked + 1), step)
+        return reply
 
     def _begin_job(
         self, record: SourceRecord, request: Request, tenant: Tenant, begun: Begun, step: Step
-    ) -> bool:
-        """Give a request for a job its verdict; whether other homes have to hear of it."""
+    ) -> tuple[Reply, bool]:
+        """Give a request for a job its verdict; and whether other homes have to hear of it."""
         problem = self._tenants_problem(record, tenant, request, step)
         if problem is not None:
-            self._refuse(record, request, problem, step)
-            return False
-        if request["request_id"] is not None and self._reports.repeats(
-            record, request, self.accepted_ms, step
-        ):
-            return False
+            return self._refuse(record, request, problem, step), False
+        if request["request_id"] is not None:
+            repeated = self._reports.repeated(record, request, self.accepted_ms, step)
+            if repeated is not None:
+                return repeated, False
         if request["action"] == BULK:
             reply = self._jobs.begin(record, request, begun, step)
         else:
             reply = self._jobs.stop(request, step, elsewhere=begun.homes > 1)
         if reply.outcome is Outcome.REJECTED:
             rejection = Rejection(reply.code or "", reply.reason or "")
-            self._refuse(record, request, rejection, step)
-        else:
-            self._reports.conclude(record, request, tenant, reply, step)
-        return reply.outcome in (Outcome.ACCEPTED, Outcome.CANCELLED)
+            return self._refuse(record, request, rejection, step), False
+        self._reports.conclude(record, request, tenant, reply, step)
+        return reply, reply.outcome in (Outcome.ACCEPTED, Outcome.CANCELLED)
 
     def _forged(
         self, record: SourceRecord, request: Request, problem: Rejection | None
@@ -203,20 +197,20 @@ class Intake:
 
     def _refuse(
         self, record: SourceRecord, request: Request, rejection: Rejection, step: Step
-    ) -> None:
+    ) -> Reply:
         """Reject a request; where its id can be trusted, a repeat of it is a DUPLICATE.
 
         A refusal that depends on the moment is told and not remembered: a repeat is judged again.
         """
         if rejection.code in UNNAMED or not may_be_kept(request["request_id"]):
-            self._reports.reject(record, request, rejection, step)
-            return
-        if self._reports.repeats(record, request, self.accepted_ms, step):
-            return
-        self._reports.reject(record, request, rejection, step)
+            return self._reports.reject(record, request, rejection, step)
+        repeated = self._reports.repeated(record, request, self.accepted_ms, step)
+        if repeated is not None:
+            return repeated
         if rejection.code not in PASSING:
-            reply = Reply(Outcome.REJECTED, code=rejection.code)
-            self._reports.remember(request, reply, self.accepted_ms)
+            kept = Reply(Outcome.REJECTED, code=rejection.code)
+            self._reports.remember(request, kept, self.accepted_ms)
+        return self._reports.reject(record, request, rejection, step)
 
     def _tenants_problem(
         self, record: SourceRecord, tenant: Tenant, request: Request, step: Step
@@ -288,7 +282,7 @@ class Intake:
             return False
         return self._reports.answered(tenant.name, request_id, self.accepted_ms)
 
-    def _decide(self, record: SourceRecord, request: Request, tenant: Tenant, step: Step) -> None:
+    def _decide(self, record: SourceRecord, request: Request, tenant: Tenant, step: Step) -> Reply:
         name = f"{tenant.name}/{request['schedule_id']}".encode()
         row = self._store.named(name)
         state, version, generation = ABSENT if row is None else self._standing(name, row)
@@ -307,9 +301,9 @@ class Intake:
             reply.generation = asked.generation
         if reply.outcome is Outcome.REJECTED:
             rejection = Rejection(reply.code or "", reply.reason or "")
-            self._refuse(record, request, rejection, step)
-        else:
-            self._reports.conclude(record, request, tenant, reply, step)
+            return self._refuse(record, request, rejection, step)
+        self._reports.conclude(record, request, tenant, reply, step)
+        return reply
 
     def _full(self, tenant: Tenant) -> Reply | None:
         problem = self._limits.too_many_pending(tenant)
@@ -330,7 +324,8 @@ class Intake:
 
     def _reroute(
         self, record: SourceRecord, request: Request | None, stop: tuple[int, int], step: Step
-    ) -> None:
+    ) -> Reply | None:
+        """Send a request on; the reply where it is refused instead."""
         origin, (home, asked) = self._reports.origin(record), stop
         headers, stamp = record[4], stamp_of(record[4])
         # What begins its way anew has met partitions whose owners go by different policies.
@@ -338,8 +333,7 @@ class Intake:
         retries = retries_of(record) + (again and has_hopped(headers))
         if retries > MAX_RETRIES:
             rejection = _misrouted(_named(record, request), origin, self._place.partition, home)
-            self._reports.reject(record, request, rejection, step)
-            return
+            return self._reports.reject(record, request, rejection, step)
         size = size_of(record)
         if size > MAX_MISROUTED_BYTES:
             reason = (
@@ -348,8 +342,7 @@ class Intake:
                 " its content elsewhere and schedule the address (claim check)."
             )
             rejection = Rejection("request_too_large", reason)
-            self._reports.reject(record, request, rejection, step)
-            return
+            return self._reports.reject(record, request, rejection, step)
         _, _, key, value, _ = record
         carried = without_origin(headers)
         carried += origin_headers(origin, asked if asked or stamp is not None else None)
@@ -360,6 +353,7 @@ class Intake:
         carried = vouched(self._place.origin_keys, key, value, carried)
         step.effects.rerouted.append(Rerouted(home, key, value, carried))
         step.effects.room -= size
+        return None
 
 
 def _named(record: SourceRecord, request: Request | None) -> str:

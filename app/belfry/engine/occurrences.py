@@ -21,7 +21,7 @@ from typing import Final
 
 from belfry.engine.ack_locks import own_lock, unreadable_lock
 from belfry.engine.compiled_rule import QUEUE_ONE, CompiledRule, compiled
-from belfry.engine.emit import Route, emit, tell_fired, told
+from belfry.engine.emit import Emit, Route, emit, tell_fired, told
 from belfry.engine.queues import Turn
 from belfry.engine.step import Step, UndoLog
 from belfry.engine.waiting import Waiting
@@ -73,8 +73,14 @@ class Occurrences:
     """
 
     def __init__(
-        self, store: ScheduleStore, waiting: Waiting, zones: ZoneChange, undo: UndoLog
+        self,
+        store: ScheduleStore,
+        waiting: Waiting,
+        zones: ZoneChange,
+        undo: UndoLog,
+        emitter: Emit = emit,
     ) -> None:
+        self._emit = emitter
         self._store = store
         self._waiting = waiting
         self._zones = zones
@@ -100,7 +106,7 @@ class Occurrences:
          tenant, schedule_id, _, _, _, _, _, _) = row  # fmt: skip
         name = b"".join((tenant, b"/", schedule_id))
         identity = fire_id(name, life, version, nominal_ms)
-        emit(row, route, identity, step)
+        self._emit(row, route, identity, step)
         marker = encode_fired_marker(step.now_ms, due_ms, life, version, occurrence + 1)
         self._store.end(name, marker)
         if route.told:
@@ -201,7 +207,7 @@ class Occurrences:
         name = b"".join((tenant, b"/", schedule_id))
         identity = fire_id(name, life, version, nominal_ms)
         missed, passed_ms = (0, nominal_ms) if run is None else (run.number - 1, run.last_ms)
-        emit(row, route, identity, step, missed)
+        self._emit(row, route, identity, step, missed)
         if rule.awaits is not None:
             self._waiting.locks.close(row, (identity, step.now_ms), rule.awaits)
         if route.told:

@@ -16,12 +16,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from hashlib import blake2b
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from belfry.engine.aside import Aside, Need, Unread
 from belfry.engine.catch_up import LEAST_SHARE, CatchUp
 from belfry.engine.drained import Drained, Drains
 from belfry.engine.effects import STEP_BYTES, Effects
+from belfry.engine.emit import emit
 from belfry.engine.fast_path import FastPath
 from belfry.engine.firing import Firing
 from belfry.engine.intake import Intake, IntakeParts
@@ -35,6 +36,7 @@ from belfry.engine.queues import Queues
 from belfry.engine.reports import Reports, SourcePartition
 from belfry.engine.step import NO_MANIFEST, PartitionStatus, Step, UndoLog
 from belfry.engine.tenant_figures import Tallies, TenantFigures
+from belfry.engine.traces import TracedIntake, emit_traced
 from belfry.engine.waiting import Waiting
 from belfry.engine.zone_change import ZoneChange
 from belfry.firing.due import ScanPosition
@@ -59,11 +61,22 @@ class GapInSource(Exception):
     """A batch does not begin where the last one ended: read again from the stored position."""
 
 
+class EngineOptions(NamedTuple):
+    """How an engine works; `traces` says that it tells of requests and fires that are sampled."""
+
+    step_bytes: int = STEP_BYTES
+    metering_ms: int = 0
+    traces: bool = False
+
+
+DEFAULTS: Final = EngineOptions()
+
+
 class PartitionEngine:
     """Schedules of one partition; `store` holds exactly what `manifest` says.
 
-    A step takes in about `step_bytes`, and fires as many: the last of each may be larger.  What
-    tenants use is told for each `metering_ms`; 0: never.
+    A step takes in about `step_bytes` of its options, and fires as many: the last of each may be
+    larger.  What tenants use is told for each `metering_ms`; 0: never.
     """
 
     def __init__(
@@ -72,10 +85,9 @@ class PartitionEngine:
         store: ScheduleStore,
         reader: RequestReader,
         tenants: Tenants,
-        step_bytes: int = STEP_BYTES,
-        metering_ms: int = 0,
+        options: EngineOptions = DEFAULTS,
     ) -> None:
-        self._step_bytes = step_bytes
+        self._step_bytes = options.step_bytes
         # How many requests the next step looks at, where the last one had no room for more.
         self._few: int | None = None
         stored = store.state()
@@ -87,7 +99,8 @@ class PartitionEngine:
         self._undo = undo = UndoLog()
         self._waiting = Waiting(store, undo, self._stands.scan)
         self._zones = ZoneChange(store, self._waiting, undo)
-        occurrences = Occurrences(store, self._waiting, self._zones, undo)
+        emitter = emit_traced if options.traces else emit
+        occurrences = Occurrences(store, self._waiting, self._zones, undo, emitter)
         self._queues = Queues(store, of_step, self._waiting, undo)
         self._firing = Firing(store, of_step, self._waiting, self._queues, occurrences)
         self._catch_up = CatchUp(store, of_step, self._waiting, occurrences)
@@ -96,6 +109,7 @@ class PartitionEngine:
         self.jobs = Jobs(place, store, of_step, self._waiting, undo)
         means = IntakeParts(reports, self._limits, self.jobs)
         self._intake = Intake(place, store, of_step, self._waiting, means)
+        self._taker = TracedIntake(self._intake, reports) if options.traces else self._intake
         self._fast_path = FastPath(place, store, of_step, self._waiting, reports)
         self._hot_tenants = HotTenants()
         self._drains = Drains(store)
@@ -103,7 +117,7 @@ class PartitionEngine:
         homes = place.homes if only_forwards else None
         self.aside = Aside(store, reader, tenants, undo, homes)
         self._tallies = tallies = Tallies(store, of_step)
-        self._metering = Metering(store, place.partition, metering_ms, undo)
+        self._metering = Metering(store, place.partition, options.metering_ms, undo)
         self._maintenance = Maintenance(store, of_step, self._waiting, self._zones, tallies, undo)
         self._next_due_ms = store.first_due_ms(self._stands.scan.next)
         self._step = self._begun()
@@ -239,7 +253,7 @@ class PartitionEngine:
         step.at(now_ms)
         for taken, (record, appended, why) in enumerate(self.aside.ready(refused), 1):
             self._intake.appended = appended
-            self._intake.take(record, why or self._reader.read_whole(record), step)
+            self._taker.take(record, why or self._reader.read_whole(record), step)
             if step.effects.room <= 0 or taken == MOST_ASIDE:
                 break
         return step.effects
@@ -306,7 +320,7 @@ class PartitionEngine:
                 self._intake.pass_on(record, request.home, step)
             else:
                 whole = self._reader.read_whole(record) if type(request) is tuple else request
-                self._intake.take(record, whole, step)
+                self._taker.take(record, whole, step)
             if step.effects.room <= 0 and record is not last:
                 taking.close()
                 return record, record[0] + 1

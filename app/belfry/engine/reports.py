@@ -86,14 +86,14 @@ class Reports:
             self._record = record
         return self._origin
 
-    def repeats(
+    def repeated(
         self,
         record: SourceRecord,
         request: Request,
         asked_ms: int,
         step: Step,
-    ) -> bool:
-        """Whether the id of a request that was asked then was answered in the hour before.
+    ) -> Reply | None:
+        """The reply to a request that was asked then, if its id was answered in the hour before.
 
         The same request once more is a DUPLICATE, another one a CONFLICT.  The hour is between the
         arrivals of the two, however late they are read.
@@ -102,7 +102,7 @@ class Reports:
         row = self._store.named(name)
         first = None if row is None else decode_verdict(row)
         if first is None or asked_ms - first.at_ms >= REQUEST_ID_MS:
-            return False
+            return None
         reply = Reply(Outcome.DUPLICATE, first.version, first.due_ms, first.outcome)
         if first.digest and first.digest != digest_of(request):
             reply = _reused(request["request_id"] or "", first)
@@ -111,7 +111,7 @@ class Reports:
             reply.generation = first.generation
         step.effects.outcomes[reply.outcome] += 1
         step.effects.lifecycle.append(self._told(record, request, reply, step.now_ms))
-        return True
+        return reply
 
     def answered(self, tenant: str, request_id: str, asked_ms: int) -> bool:
         """Whether a request of this id was answered here in the hour before this instant."""
@@ -139,9 +139,10 @@ class Reports:
 
     def reject(
         self, record: SourceRecord, request: Request | None, rejection: Rejection, step: Step
-    ) -> None:
+    ) -> Reply:
         """Keep a refused record with its reason; tell of it where it has a tenant or an id."""
         effects = step.effects
+        reply = Reply(Outcome.REJECTED, code=rejection.code, reason=rejection.reason)
         whose = "" if request is None else request["tenant"]
         most = min(MAX_REJECTED_BYTES, max(LEAST_REJECTED_BYTES, effects.refused_room))
         kept = min(size_of(record), most)
@@ -152,9 +153,9 @@ class Reports:
         effects.rejections[rejection.code] += 1
         effects.refused[whose] += 1
         if request is None or not (request["tenant"] or request["request_id"] is not None):
-            return
-        reply = Reply(Outcome.REJECTED, code=rejection.code, reason=rejection.reason)
+            return reply
         effects.lifecycle.append(self._told(record, request, reply, step.now_ms))
+        return reply
 
     def _added(self, record: SourceRecord, rejection: Rejection, tenant: str) -> Headers:
         """The headers that say why a record is refused, and where it was received."""

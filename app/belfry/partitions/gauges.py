@@ -12,6 +12,7 @@ from belfry.engine.effects import Effects
 from belfry.schedules.outcomes import Outcome
 from belfry.telemetry.limited import LimitedLogger
 from belfry.telemetry.metrics import Metrics
+from belfry.telemetry.tracing import Tracing
 
 log = structlog.get_logger(__name__)
 
@@ -24,17 +25,25 @@ NOT_OF_REQUESTS: Final = frozenset(
 class Gauges:
     """The metrics as the partitions' threads write them; safe from any of them."""
 
-    def __init__(self, metrics: Metrics) -> None:
+    def __init__(self, metrics: Metrics, tracing: Tracing | None = None) -> None:
         self._metrics = metrics
+        self._tracing = tracing
         self._lock = Lock()
         # A zone that is missing may hold back thousands: the first few are named, then sums.
         self._faults = LimitedLogger(log)
 
+    @property
+    def traces(self) -> bool:
+        """Whether engines are to tell of requests and fires that are sampled."""
+        return self._tracing is not None
+
     def committed(self, effects: Effects, seconds: float, since_begin_ms: int = 0) -> None:
-        """Count a committed step.
+        """Count a committed step, and have what is sampled of it traced.
 
         Its transaction took so many seconds; the step began `since_begin_ms` before its end.
         """
+        if self._tracing is not None and effects.traced:
+            self._tracing.committed(effects.traced)
         requests = {
             str(outcome): count
             for outcome, count in effects.outcomes.items()

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from belfry.engine.ownership import Event
-from belfry.engine.partition import PartitionEngine
+from belfry.engine.partition import EngineOptions, PartitionEngine
 from belfry.engine.reports import SourcePartition
 from belfry.host.clock import SystemClock
 from belfry.host.failpoints import Failpoints
@@ -302,8 +302,8 @@ class PartitionOpener:
         )
         # What was added to the input later keeps no state, so it holds nothing of anybody.
         metering_ms = self.settings.metering_interval_ms if partition < self.partitions else 0
-        step_bytes = self.settings.step_bytes
-        return PartitionEngine(place, store, reader, self.tenants, step_bytes, metering_ms)
+        options = EngineOptions(self.settings.step_bytes, metering_ms, self.metrics.traces)
+        return PartitionEngine(place, store, reader, self.tenants, options)
 
     def _requests(self, partition: int) -> RequestLog:
         properties = consumer_properties(self.settings)

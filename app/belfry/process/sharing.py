@@ -31,7 +31,6 @@ from belfry.recovery.identities import Identities
 from belfry.registry import startup
 from belfry.schedules.identity import Homes
 from belfry.settings import Settings
-from belfry.telemetry.metrics import Metrics
 from belfry.tenants.directory import Tenants
 from belfry.tenants.effective import Delivery, Level, Signing
 from belfry.transactions.choosing import producers
@@ -82,7 +81,7 @@ def share(
     settings: Settings,
     found: ClusterState,
     clock: SystemClock,
-    metrics: Metrics,
+    gauges: Gauges,
     group: Group,
     through: Streams = Streams(),  # noqa: B008  # a frozen value
 ) -> Shared:
@@ -101,7 +100,6 @@ def share(
     tenant_topics = TenantTopics(
         requests + ".", Homes(partitions), settings.worker_keys(Purpose.ORIGIN)
     )
-    gauges = Gauges(metrics)
     outputs = Outputs(settings, tenants, registry, tenant_topics.look, gauges.topics_to_make)
     output_topics = _output_topics(settings, frames, outputs)
     anchors = Anchors(admin, settings)

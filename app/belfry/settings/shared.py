@@ -266,6 +266,18 @@ class ServerSettings(SharedSettings):
     oidc_roles_claim: str = Field(
         "belfry_roles", description="Claim that lists its roles: read, schedule, admin, operate."
     )
+    otlp_url: str | None = Field(
+        None,
+        pattern=r"^https?://[^/\s]+(/\S*)?$",
+        description="Where spans are sent by OTLP over HTTP, such as http://127.0.0.1:4318; none:"
+        " nothing is traced. Needs the extra `otel`.",
+    )
+    otlp_queue_spans: int = Field(
+        10_000,
+        ge=100,
+        le=1_000_000,
+        description="Most spans that wait for the collector; more are dropped, and counted.",
+    )
     log_format: Literal["auto", "console", "json"] = Field(
         "auto", description="console for people, json for machines; auto looks at the terminal."
     )

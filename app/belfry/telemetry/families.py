@@ -49,6 +49,13 @@ FAMILIES: Final = (
         ("outcome",),
     ),
     Family(
+        "belfry_spans_total",
+        "counter",
+        "Spans, by what became of them: exported; dropped, because too many waited; or failed,"
+        " because the collector did not take them.",
+        ("outcome",),
+    ),
+    Family(
         "belfry_slo_asked_total",
         "counter",
         "Events that the canary had to schedule; those count that nobody asked for in time.",

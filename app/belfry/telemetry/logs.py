@@ -37,12 +37,17 @@ CHATTY_LIBRARIES: Final = (
 
 
 def configure(settings: ServerSettings, stream: TextIO | None = None) -> None:
-    """Send the log lines of this process to `stream` (default: standard error)."""
+    """Send the log lines of this process to `stream` (default: standard error).
+
+    In a process that traces, a line about a fire names its trace; one that is written while a
+    request over HTTP is answered names that of the request.
+    """
     target = stream or sys.stderr
     structlog.configure(
         processors=[
             structlog.stdlib.filter_by_level,
             *shared_processors(),
+            *([trace_of_fire] if settings.otlp_url else []),
             structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
         ],
         wrapper_class=structlog.stdlib.BoundLogger,
@@ -70,6 +75,13 @@ def renderers(log_format: str, stream: TextIO) -> list[Processor]:
         plain = structlog.dev.plain_traceback  # a rich one shows local variables, payloads included
         return [structlog.dev.ConsoleRenderer(colors=stream.isatty(), exception_formatter=plain)]
     return [structlog.processors.format_exc_info, structlog.processors.JSONRenderer(_json)]
+
+
+def trace_of_fire(_logger: WrappedLogger, _method: str, line: EventDict) -> EventDict:
+    """Name the trace of a fire that a line is about, as `telemetry/spans.py` gives it its id."""
+    if "fire_id" in line:
+        line.setdefault("trace_id", line["fire_id"])
+    return line
 
 
 def keep_secrets(_logger: WrappedLogger, _method: str, line: EventDict) -> EventDict:

@@ -71,12 +71,11 @@ class Metrics:
         self._rederived, self._unreadable, self._completed, self._bulk = (
             self._make(Counter, name) for name in COUNTED_OF_STEPS
         )
-        self._deliveries = self._make(Counter, "belfry_deliveries_total")
-        for outcome in ("DELIVERED", "RETRIED", "FAILED"):
-            self._deliveries.labels(outcome)
-        self._audit = self._make(Counter, "belfry_audit_events_total")
-        for outcome in ("written", "lost"):
-            self._audit.labels(outcome)
+        self._deliveries = self._make_outcomes(
+            "belfry_deliveries_total", "DELIVERED", "RETRIED", "FAILED"
+        )
+        self._audit = self._make_outcomes("belfry_audit_events_total", "written", "lost")
+        self._spans = self._make_outcomes("belfry_spans_total", "exported", "dropped", "failed")
         meanings = {family.name: family.meaning for family in FAMILIES}
         self._keys = KeyMetrics(meanings, KEY_STATES)
         registry.register(self._keys)
@@ -119,6 +118,13 @@ class Metrics:
         counters = {what: self._make(Counter, f"belfry_slo_{what}_total") for what in whats}
         return counters, self._make_lateness("belfry_slo_lateness_seconds")
 
+    def _make_outcomes(self, name: str, *outcomes: str) -> Counter:
+        """A counter by outcome, of which each is 0 from the start."""
+        made = self._make(Counter, name)
+        for outcome in outcomes:
+            made.labels(outcome)
+        return made
+
     def _make(self, kind: type[_Kind], name: str, **options: Any) -> _Kind:
         family = BY_NAME[name]
         return kind(name, family.meaning, family.labels, registry=self._registry, **options)
@@ -154,6 +160,10 @@ class Metrics:
     def audited(self, outcome: str, count: int) -> None:
         """Count events of the audit log: ``written`` or ``lost``."""
         self._audit.labels(outcome).inc(count)
+
+    def traced(self, outcome: str, spans: int) -> None:
+        """Count spans: ``exported``, ``dropped`` or ``failed``."""
+        self._spans.labels(outcome).inc(spans)
 
     def api_keys(self, figures: Callable[[], list[KeyFigures]]) -> None:
         """Show API keys as `figures` tells them at each look."""

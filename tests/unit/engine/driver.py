@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from belfry.engine.effects import Effects
-from belfry.engine.partition import PartitionEngine
+from belfry.engine.partition import EngineOptions, PartitionEngine
 from belfry.engine.reports import SourcePartition
 from belfry.schedules.identity import Homes
 from belfry.store.buckets import differing
@@ -144,8 +144,10 @@ class Driver:
         partition: int = 0,
         partitions: int = 1,
         metering_ms: int = 0,
+        *,
+        traces: bool = False,
     ) -> None:
-        self.metering_ms = metering_ms
+        self.options = EngineOptions(metering_ms=metering_ms, traces=traces)
         self.place = SourcePartition(TOPIC, partition, Homes(partitions))
         self.tenants = Tenants(FIRED, delivery, level)
         self.source: list[SourceRecord] = []
@@ -161,7 +163,7 @@ class Driver:
             ScheduleStore(rows),
             RequestReader(),
             self.tenants,
-            metering_ms=self.metering_ms,
+            self.options,
         )
         self.counted = counted(self.engine)
         return self.engine

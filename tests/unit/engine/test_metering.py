@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from belfry.engine.effects import Effects
+from belfry.engine.partition import EngineOptions
 from belfry.store.layout.usage import USAGE_END, USAGE_PREFIX
 from belfry.store.ordered_map import MemoryMap
 from belfry.store.replay import Replay
@@ -161,13 +162,13 @@ def test_metering_begins_with_what_is_there_and_ends_with_what_was_not_told() ->
     driver.ask(at=T0 + 9 * HOUR)
     driver.step(T0 - HOUR)
     assert not usage_rows(driver)
-    driver.metering_ms = HOUR
+    driver.options = EngineOptions(metering_ms=HOUR)
     driver.start(driver.rows)
     driver.sweep(T0 + 10 * MINUTE)
     assert [counts(each) for each in told(driver.sweep(T0 + HOUR))] == [
         use(held_byte_ms=EMPTY * 50 * MINUTE)
     ]
-    driver.metering_ms = 0
+    driver.options = EngineOptions()
     driver.start(driver.rows)
     assert [counts(each) for each in told(driver.sweep(T0 + HOUR + 5))] == [
         use(held_byte_ms=EMPTY * 5)

@@ -35,6 +35,7 @@ from belfry.api.routes.tenants import tenant_routes
 from belfry.api.server.guard import Guard
 from belfry.api.server.limits import PortLimits
 from belfry.api.server.measured import Measured
+from belfry.api.server.traced import TracedCalls
 from belfry.api.workers.parts import ApiDependencies
 from belfry.api.workers.reading import Reads
 from belfry.api.workers.view import WorkerView
@@ -76,6 +77,8 @@ def create_app(
     # Before all others, so that it sees what they refuse.
     app.add_middleware(Audited, trail=parts.trail, now_ms=parts.now_ms)
     app.add_middleware(Measured, metrics=metrics)
+    if parts.tracing is not None:
+        app.add_middleware(TracedCalls, tracing=parts.tracing)
     problems.install(app)
     app.state.routers = (
         health_routes(view, metrics, callers.sees_all),

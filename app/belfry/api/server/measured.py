@@ -60,6 +60,11 @@ def goes_on_as(scope: Scope) -> None:
         gone_on[0] = scope
 
 
+def route_answering(scope: Scope) -> str:
+    """The route that answered a request which came in with this scope."""
+    return route_of(scope.get(GONE_ON, [scope])[0])
+
+
 def route_of(scope: Scope) -> str:
     """The route that answered a request; `OTHER` where none did."""
     said: str | None = scope.get(ROUTE)

@@ -21,6 +21,7 @@ from belfry.api.workers.request_client import RequestClient
 from belfry.audit.trail import Trail
 from belfry.history.follower import Follower
 from belfry.policies.policy_client import PolicyClient
+from belfry.telemetry.tracing import Tracing
 from belfry.wire.worker_keys import Keys
 
 RETRY_SOON = {"retry-after": "1"}
@@ -47,8 +48,10 @@ class ApiDependencies:
         keys: Keys,
         now_ms: Callable[[], float],
         trail: Trail | None = None,
+        tracing: Tracing | None = None,
     ) -> None:
         """`keys` are what workers sign forwarded requests with; `trail` leads to the audit log."""
+        self.tracing = tracing
         self.trail = trail or Trail()
         self.gate = gate
         self.now_ms = now_ms

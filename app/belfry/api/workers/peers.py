@@ -24,6 +24,7 @@ from yarl import URL
 
 from belfry.api.auth.access import ANYBODY, Gate, Principal, Role, forbidden, unauthorized
 from belfry.api.problems import Problem
+from belfry.telemetry.tracing import CURRENT
 from belfry.wire.worker_keys import Keys
 
 FORWARDED: Final = "belfry-forwarded"
@@ -183,6 +184,9 @@ class Peers:
     ) -> Response:
         """Another worker's answer; raises `PeerUnreachable`."""
         given = {**headers, FORWARDED: self.internal_token.write(target, principal)}
+        if (context := CURRENT.get()) is not None:
+            carried = context.headers()
+            given |= {name: (value or b"").decode("latin-1") for name, value in carried}
         address = url + target.path + (f"?{target.query}" if target.query else "")
         # The path is signed and looked up as it was written, so nothing may quote it anew.
         patience = aiohttp.ClientTimeout(

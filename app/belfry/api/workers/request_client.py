@@ -30,6 +30,7 @@ from belfry.engine.effects import Fired
 from belfry.host.background import Background
 from belfry.schedules.identity import partition_of
 from belfry.settings import SharedSettings
+from belfry.telemetry.tracing import CURRENT
 from belfry.wire import catalogue
 from belfry.wire.claims import signature
 from belfry.wire.lifecycle import LifecycleEvent
@@ -152,8 +153,12 @@ class RequestClient:
         tenant = str(fields["tenant"])
         key = tenant.encode()
         more: dict[str, Any] = {}
+        context = CURRENT.get()
+        headers = [] if context is None else context.headers()
         if secret := self._secret_of(tenant):
-            more["headers"] = [(SIGNATURE, signature(secret, tenant, key, value, None))]
+            headers.append((SIGNATURE, signature(secret, tenant, key, value, headers)))
+        if headers:
+            more["headers"] = headers
         try:
             self._producer.produce(
                 self._topic, value, key, partition=home, on_delivery=on_delivery, **more

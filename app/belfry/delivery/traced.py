@@ -1,0 +1,76 @@
+"""A span for each post of a delivery whose trace is sampled.
+
+    wait ── send belfry.fired.shop ─┬─ POST  503   first attempt
+                                    └─ POST  204   the next, seconds or hours later
+
+A delivery carries the headers of its event, so its `traceparent` says whether it is traced.  The
+span belongs to that of the fire, whose ids follow from the fire's id; nothing else travels with it.
+The `traceparent` that is posted stays the user's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from secrets import token_hex
+from urllib.parse import urlsplit
+
+from belfry.delivery.answers import Answer, End, Sent
+from belfry.delivery.http_sender import Finished, WorkId
+from belfry.delivery.kinds.kind import Sender
+from belfry.delivery.work import Work
+from belfry.telemetry.spans import Span, SpanKind, fire_context
+from belfry.telemetry.tracing import Tracing
+from belfry.wire.trace_context import TraceContext, sampled_in
+
+MakePoster = Callable[[Finished], Sender]
+
+
+def traced(make: MakePoster, tracing: Tracing) -> MakePoster:
+    """What makes a sender whose posts are traced."""
+
+    def makes(finished: Finished) -> Sender:
+        def told(work_id: WorkId, work: Work, answer: Answer) -> None:
+            if (context := sampled_in(work.headers)) is not None:
+                tracing.put(spans_of(work, answer, context))
+            finished(work_id, work, answer)
+
+        return make(told)
+
+    return makes
+
+
+def spans_of(work: Work, answer: Answer, context: TraceContext) -> Iterator[Span]:
+    """The spans of an attempt: one for each post, as an attempt may try several targets."""
+    for sent in answer.sent:
+        fire = fire_context(work.event.fire_id)
+        yield Span(
+            name="POST",
+            kind=SpanKind.CLIENT,
+            context=TraceContext(fire.trace_id, token_hex(8)),
+            parent=fire,
+            links=(context,),
+            began_ms=sent.began_ms,
+            ended_ms=max(sent.began_ms, sent.ended_ms),
+            attributes=_attributes(work, sent),
+            error=None if sent.end is End.DELIVERED else sent.code,
+        )
+
+
+def _attributes(work: Work, sent: Sent) -> dict[str, str | int]:
+    address = urlsplit(sent.target)
+    # Neither a user's name nor what stands behind the path: keys may lie there.
+    told = f"{address.scheme}://{address.netloc.rpartition('@')[2]}{address.path}"
+    attributes: dict[str, str | int] = {
+        "http.request.method": "POST",
+        "url.full": told,
+        "server.address": address.hostname or "",
+        "http.request.resend_count": work.state.attempt - 1,
+        "belfry.tenant": work.event.tenant,
+        "belfry.schedule_id": work.event.schedule_id,
+        "belfry.fire_id": work.event.fire_id,
+    }
+    if sent.status:
+        attributes["http.response.status_code"] = sent.status
+    if sent.end is not End.DELIVERED:
+        attributes["error.type"] = sent.code
+    return attributes
