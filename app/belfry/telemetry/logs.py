@@ -33,6 +33,8 @@ CHATTY_LIBRARIES: Final = (
     "librdkafka",
     "httpx2",
     "httpcore",
+    "opentelemetry",
+    "urllib3",
 )
 
 

@@ -111,3 +111,11 @@ def test_people_get_plain_text(stream: io.StringIO) -> None:
     structlog.get_logger("belfry").info("Ready.", partitions=4)
     assert "Ready." in stream.getvalue()
     assert "partitions=4" in stream.getvalue()
+
+
+def test_where_a_process_traces_a_line_about_a_fire_names_its_trace(stream: io.StringIO) -> None:
+    configure(Settings(log_format="json", otlp_url="http://127.0.0.1:4318"), stream)
+    structlog.get_logger("belfry").warning("late", fire_id="4bf9")
+    configure(Settings(log_format="json"), stream)
+    structlog.get_logger("belfry").warning("late", fire_id="4bf9")
+    assert [line.get("trace_id") for line in read(stream)] == ["4bf9", None]

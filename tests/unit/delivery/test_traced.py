@@ -1,0 +1,135 @@
+"""A span for each post of a sampled delivery, whichever process posts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from queue import SimpleQueue
+from typing import Any
+
+import pytest
+from tests.unit.delivery.test_posting import WAIT_S
+
+from belfry.delivery.answers import End
+from belfry.delivery.http_requests import Secrets
+from belfry.delivery.http_sender import Finished, HttpSender, SenderDependencies, WorkId
+from belfry.delivery.kinds.kind import Sender
+from belfry.delivery.references import NOWHERE
+from belfry.delivery.separate_sender import SeparateSender
+from belfry.delivery.traced import traced
+from belfry.delivery.transport import HttpTransport
+from belfry.delivery.work import Work
+from belfry.host.clock import SystemClock
+from belfry.schedules.targets import HttpTarget
+from belfry.settings import Settings
+from belfry.telemetry.spans import Span, SpanKind, fire_context
+from belfry.tenants.deliveries import DeliveryState
+from belfry.wire.fired import FiredEvent
+from belfry.wire.record import Headers
+from belfry.wire.trace_context import TraceContext
+from tests.acceptance.harness.receiver import Receiver
+
+CONTEXT = TraceContext("0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331")
+FIRE_ID = "4bf92f3577b34da6a3ce929d0e0e4736"
+LOCAL = ["127.0.0.0/8"]
+Make = Callable[[Finished], Sender]
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    with Receiver() as receiver:
+        yield receiver
+
+
+def here(finished: Finished) -> Sender:
+    from belfry.delivery.addresses import networks
+
+    clock = SystemClock()
+    allowed = networks(LOCAL)
+    means = SenderDependencies(lambda: HttpTransport(clock, allowed), Secrets({}), clock, 3)
+    return HttpSender(means, finished)
+
+
+def apart(finished: Finished) -> Sender:
+    return SeparateSender(Settings(webhook_private_networks=LOCAL), NOWHERE, finished)
+
+
+class Tracer:
+    """Keeps what it is given."""
+
+    def __init__(self) -> None:
+        self.spans: list[Span] = []
+
+    def put(self, spans: Any) -> None:
+        self.spans += spans
+
+
+def posted(make: Make, *works: Work) -> tuple[list[Span], list[End]]:
+    """The spans of these works, and how each ended."""
+    tracer: Any = Tracer()
+    results: SimpleQueue[Any] = SimpleQueue()
+    sender = traced(make, tracer)(lambda *result: results.put(result))
+    sender.start()
+    try:
+        sender.hand_in([(WorkId(1, 0, n), work) for n, work in enumerate(works)])
+        ends = [results.get(timeout=WAIT_S)[2].end for _ in works]
+    finally:
+        sender.stop()
+    return tracer.spans, ends
+
+
+def work(*urls: str, headers: Headers | None = None, attempt: int = 1) -> Work:
+    event = FiredEvent("demo", "a", FIRE_ID, 1, 0, 0, 0, 0, payload=b"p")
+    given = CONTEXT.headers() if headers is None else headers
+    targets = tuple(HttpTarget(url, strategy="FIRST_AVAILABLE") for url in urls)
+    state = DeliveryState(targets, "FIRST_AVAILABLE", attempt=attempt)
+    return Work(b"key", b"", event, given, state)
+
+
+@pytest.mark.parametrize("make", [here, apart])
+def test_each_post_is_a_span_below_that_of_its_fire(make: Make, receiver: Receiver) -> None:
+    spans, ends = posted(make, work(receiver.url("/status/503"), receiver.url("/ok"), attempt=3))
+    assert ends == [End.DELIVERED]
+    refused, taken = spans
+    for span in spans:
+        assert (span.name, span.kind) == ("POST", SpanKind.CLIENT)
+        assert (span.parent, span.context.trace_id) == (fire_context(FIRE_ID), FIRE_ID)
+        assert (span.links, span.attributes["http.request.resend_count"]) == ((CONTEXT,), 2)
+        assert 0 < span.ended_ms - span.began_ms < 5_000
+    assert refused.context.span_id != taken.context.span_id
+    assert (refused.error, refused.attributes["error.type"]) == ("http_status", "http_status")
+    assert refused.attributes["http.response.status_code"] == 503
+    assert (taken.error, taken.attributes["http.response.status_code"]) == (None, 204)
+    assert taken.attributes["url.full"] == receiver.url("/ok")
+    # What is posted says what the user's record said.
+    (got,) = receiver.at("/ok")
+    assert got.headers["traceparent"] == f"00-{CONTEXT.trace_id}-{CONTEXT.span_id}-01"
+
+
+def test_a_silent_host_is_a_span_without_a_status(receiver: Receiver) -> None:
+    (span,), ends = posted(here, work(receiver.url("/drop")))
+    assert (ends, span.error) == ([End.AGAIN], "connection")
+    assert "http.response.status_code" not in span.attributes
+
+
+def test_keys_in_an_address_are_not_told(receiver: Receiver) -> None:
+    address = receiver.url("/ok?key=secret").replace("//", "//user:word@")
+    (span,), _ = posted(here, work(address))
+    assert span.attributes["url.full"] == receiver.url("/ok")
+
+
+@pytest.mark.parametrize("headers", [[], CONTEXT._replace(sampled=False).headers()])
+def test_what_is_not_sampled_has_no_span(receiver: Receiver, headers: Headers) -> None:
+    spans, ends = posted(here, work(receiver.url("/ok"), headers=headers))
+    assert (spans, ends) == ([], [End.DELIVERED])
+
+
+def test_what_is_not_posted_has_no_span(receiver: Receiver) -> None:
+    event = work(receiver.url("/ok"))
+    blocked = Work(
+        event.key,
+        event.value,
+        event.event,
+        event.headers,
+        DeliveryState((HttpTarget(receiver.url("/ok")),), hosts=("example.com",)),
+    )
+    assert posted(here, blocked) == ([], [End.FINAL])
