@@ -1,4 +1,7 @@
-"""Spans of a call, its request, wait, fire and webhook arrive at a collector by OTLP."""
+"""Spans of a call, its request, wait, fire and webhook arrive at a collector by OTLP.
+
+What docs/tracing.md says of their parents and links is what is looked for here.
+"""
 
 from __future__ import annotations
 

@@ -106,7 +106,8 @@ class Occurrences:
          tenant, schedule_id, _, _, _, _, _, _) = row  # fmt: skip
         name = b"".join((tenant, b"/", schedule_id))
         identity = fire_id(name, life, version, nominal_ms)
-        self._emit(row, route, identity, step)
+        fired = self._emit  # As a local: a call of an attribute costs five times as much.
+        fired(row, route, identity, step)
         marker = encode_fired_marker(step.now_ms, due_ms, life, version, occurrence + 1)
         self._store.end(name, marker)
         if route.told:
@@ -207,7 +208,8 @@ class Occurrences:
         name = b"".join((tenant, b"/", schedule_id))
         identity = fire_id(name, life, version, nominal_ms)
         missed, passed_ms = (0, nominal_ms) if run is None else (run.number - 1, run.last_ms)
-        self._emit(row, route, identity, step, missed)
+        fired = self._emit
+        fired(row, route, identity, step, missed)
         if rule.awaits is not None:
             self._waiting.locks.close(row, (identity, step.now_ms), rule.awaits)
         if route.told:

@@ -34,6 +34,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from belfry.api.notes import NOTE, RequestNotes
 from belfry.audit.trail import Trail
 from belfry.wire.audit import AuditEvent, Object, Result
+from belfry.wire.trace_context import context_of
 
 MOST_OBJECTS: Final = 500
 CHANGES_NOTHING: Final = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
@@ -48,7 +49,6 @@ _SCHEDULE: Final = re.compile(r"schedules/(.+)", re.DOTALL)
 _ACTION: Final = re.compile(r"(.+)/(pause|resume|trigger|ack|dry-run)", re.DOTALL)
 _LETTER: Final = re.compile(r"dead-letters/([^/]+)/replay")
 _JOBS: Final = re.compile(r"jobs(?:/(.+))?", re.DOTALL)
-_TRACE: Final = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}.*")
 _PREVIEW: Final = "/v1/preview"
 _BY_METHOD: Final = {"PUT": "schedule.put", "DELETE": "schedule.cancel"}
 _OF_JOBS: Final = {"POST": "bulk.begin", "DELETE": "bulk.stop"}
@@ -161,7 +161,7 @@ def _event(
     headers = Headers(scope=scope)
     client = scope.get("client")
     only = known.objects[0] if known.objects and not known.many else NOTHING
-    trace = _TRACE.fullmatch(headers.get("traceparent", "")[:100])
+    trace = context_of(headers.get("traceparent", ""))
     return AuditEvent(
         at=at,
         action="schedule.create_many" if known.many else asked.action,
@@ -175,7 +175,7 @@ def _event(
         outcome=only.outcome,
         code=known.code if known.coded == status else only.code,
         request_id=known.request or headers.get("x-request-id"),
-        trace_id=None if trace is None else trace[1],
+        trace_id=None if trace is None else trace.trace_id,
         changes=known.changes,
     )
 
