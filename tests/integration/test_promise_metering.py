@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.acceptance.harness.http import Http
 from tests.acceptance.harness.load import TENANTS, Load, Shape
 from tests.acceptance.harness.reading import lifecycle_of, read_all
 from tests.acceptance.harness.receiver import Receiver
@@ -79,6 +80,10 @@ def test_usage_is_what_an_auditor_counts_though_workers_are_killed(
         assert [each["held_byte_ms"] for each in told] == [each["held_byte_ms"] for each in counted]
         assert [each["fired"] for each in told] == [each["fired"] for each in counted]
         assert "byte-hours" in usage(second, "--since", "10m").stderr
+        since = now_ms() - 600_000
+        status, answer, _ = Http(second)("GET", f"/v1/tenants/alpha/usage?since={since}")
+        assert status == 200, answer
+        assert [{"tenant": "alpha", **each} for each in answer["periods"]] == told
         assert second.stop() == 0
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import closing
+from time import time
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -14,15 +13,10 @@ from belfry.cli.session import Session
 from belfry.cli.shown import instant_json, plain
 
 if TYPE_CHECKING:
-    from belfry.client.kafka import Cluster
     from belfry.wire.metering import Usage
 
 DAY: Final = "24h"
 SWITCH: Final = "BELFRY_METERING_INTERVAL_MS=3600000 on all workers"
-NO_GROUP: Final = "belfry-reads-without-a-group"
-AT_ONCE: Final = 1_000
-POLL_S: Final = 0.5
-REQUEST_S: Final = 10.0
 HOUR_MS: Final = 3_600_000
 
 
@@ -64,52 +58,24 @@ def usage(
     belfry tenant usage payments --since 7d -o jsonl
     """
     from belfry.client.errors import MissingTopic
-    from belfry.wire.metering import summed
+    from belfry.client.usage import UsageSpan, read_usage
 
     topic = session.settings.topic("metering")
+    asked = UsageSpan(tenant, since, int(time() * 1000) if until is None else until)
     try:
-        read = list(_read(session.cluster(), topic, since))
+        found = read_usage(session.cluster(), topic, asked)
     except MissingTopic:
         raise CommandError(
             f"Nothing is metered: there is no topic {topic}. Set {SWITCH}, and ask again when an"
             " hour is over.",
             Exit.NOT_FOUND,
         ) from None
-    wanted = [each for each in read if since <= each.from_ms and tenant in (None, each.tenant)]
-    found = summed(each for each in wanted if until is None or each.until_ms <= until)
     if not found:
         session.printer.note("Nothing was used in hours that are over.")
         return
     if session.printer.for_people:
         session.printer.note(HEADING)
     session.printer.many((shown(each), line(each)) for each in found)
-
-
-def _read(cluster: Cluster, topic: str, since_ms: int) -> Iterator[Usage]:
-    """Usage that was written at an instant or later; raises `MissingTopic`."""
-    from confluent_kafka import KafkaError, TopicPartition
-
-    from belfry.client.kafka import permanent
-    from belfry.wire.metering import decode_usage
-
-    with closing(cluster.consumer(NO_GROUP, tells_ends=True)) as consumer:
-        places = cluster.ends(consumer, topic)
-        asked = [TopicPartition(topic, each.partition, max(0, since_ms)) for each in places]
-        begin = consumer.offsets_for_times(asked, timeout=REQUEST_S)
-        begin = [each for each in begin if each.offset >= 0]
-        left = {each.partition for each in begin}
-        consumer.assign(begin)
-        while left:
-            for message in consumer.consume(AT_ONCE, POLL_S):
-                error = message.error()
-                if error is None:
-                    found = decode_usage(message.value())
-                    if found is not None:
-                        yield found
-                elif error.code() == KafkaError._PARTITION_EOF:
-                    left.discard(message.partition())
-                elif permanent(error):
-                    raise cluster.unavailable(error)
 
 
 def shown(usage: Usage) -> dict[str, Any]:

@@ -4,6 +4,7 @@
 templates, which puts its values in.
 
     topics.json            configurations by name, without the prefix
+    topics-metering.json   the same of the topic that is there where usage is counted
     rights.json            `spec.authorization.acls` of the workers' KafkaUser
     rights-creating.json   the same where workers create their topics
 """
@@ -18,6 +19,7 @@ from typing import Final
 from belfry.kafka.rights import MAIN_JOB, Options, strimzi, worker_rights
 from belfry.kafka.topics import wanted_topics
 from belfry.settings import SharedSettings
+from belfry.settings.shared import HOUR_MS
 
 _PREFIX: Final = "{{ .Values.cluster.topicPrefix }}"
 _APP_ID: Final = "{{ .Values.cluster.appId }}"
@@ -27,17 +29,24 @@ _OF_THE_CLUSTER: Final = "min.insync.replicas"
 
 def chart_files(settings: SharedSettings) -> dict[str, str]:
     """Texts of the files, by name."""
+    topics = _topics(settings)
+    metering = _topics(settings.model_copy(update={"metering_interval_ms": HOUR_MS}))
+    added = {name: config for name, config in metering.items() if name not in topics}
+    return {
+        "topics.json": _text(topics),
+        "topics-metering.json": _text(added),
+        "rights.json": _text(_rights(MAIN_JOB)),
+        "rights-creating.json": _text(_rights(Options(creates_topics=True))),
+    }
+
+
+def _topics(settings: SharedSettings) -> dict[str, dict[str, str]]:
     prefix = settings.cluster.topic_prefix
-    topics = {
+    return {
         spec.name.removeprefix(prefix): {
             name: value for name, value in spec.config.items() if name != _OF_THE_CLUSTER
         }
         for spec in wanted_topics(settings, 1)
-    }
-    return {
-        "topics.json": _text(topics),
-        "rights.json": _text(_rights(MAIN_JOB)),
-        "rights-creating.json": _text(_rights(Options(creates_topics=True))),
     }
 
 

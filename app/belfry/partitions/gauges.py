@@ -57,23 +57,29 @@ class Gauges:
                 self._metrics.rejected(effects.rejections)
             if effects.bulk:
                 self._metrics.bulk({(on, str(to)): n for (on, to), n in effects.bulk.items()})
-            missed, completed = (
-                effects.outcomes[Outcome.MISSED],
-                effects.outcomes[Outcome.COMPLETED],
-            )
-            if missed or completed:
-                self._metrics.given_up(missed, completed)
-            if effects.outcomes[Outcome.FAILED]:
-                self._metrics.unacknowledged(effects.outcomes[Outcome.FAILED])
-            if effects.rederived:
-                self._metrics.rederived(effects.rederived)
-            if effects.unreadable:
-                self._metrics.unreadable(len(effects.unreadable))
-                self._tell_unreadable(effects.unreadable)
-            if effects.drained:
-                self._metrics.drained([each.late_ms for each in effects.drained])
-            if effects.lateness_ms:
-                self._metrics.fired(effects.lateness_ms, since_begin_ms)
+            if effects.metered:
+                self._metrics.metered(len(effects.metered))
+            self._count_fires(effects, since_begin_ms)
+
+    def _count_fires(self, effects: Effects, since_begin_ms: int) -> None:
+        """Count what fired, what was given up and what is held back; with the lock."""
+        missed, completed = (
+            effects.outcomes[Outcome.MISSED],
+            effects.outcomes[Outcome.COMPLETED],
+        )
+        if missed or completed:
+            self._metrics.given_up(missed, completed)
+        if effects.outcomes[Outcome.FAILED]:
+            self._metrics.unacknowledged(effects.outcomes[Outcome.FAILED])
+        if effects.rederived:
+            self._metrics.rederived(effects.rederived)
+        if effects.unreadable:
+            self._metrics.unreadable(len(effects.unreadable))
+            self._tell_unreadable(effects.unreadable)
+        if effects.drained:
+            self._metrics.drained([each.late_ms for each in effects.drained])
+        if effects.lateness_ms:
+            self._metrics.fired(effects.lateness_ms, since_begin_ms)
 
     def _tell_unreadable(self, schedules: list[tuple[bytes, str]]) -> None:
         for name, why in schedules:

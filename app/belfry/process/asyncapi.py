@@ -18,10 +18,12 @@ from belfry.schedules.field import Form
 from belfry.schedules.fields import FIELDS
 from belfry.settings import SharedSettings
 from belfry.wire import catalogue
+from belfry.wire.metering import COUNTS, FORMAT
 
 BINDING: Final = "0.5.0"
 AVRO: Final = "application/vnd.apache.avro;version=1.9.0"
 REPLICATION_OF: Final = 3
+HOUR_MS: Final = 3_600_000
 _TEXT_KEY: Final = {"type": "string"}
 
 
@@ -79,6 +81,13 @@ CHANNELS: Final = {
         users_send=False,
         messages=("AuditEvent",),
     ),
+    "metering": Channel(
+        "Usage of tenants",
+        "What each tenant used in each period, where it is counted (BELFRY_METERING_INTERVAL_MS)."
+        " Records of a tenant and period add up. Key = tenant.",
+        users_send=False,
+        messages=("Usage",),
+    ),
 }
 FIRED: Final = Channel(
     "Fired events of a tenant",
@@ -91,7 +100,7 @@ FIRED: Final = Channel(
 
 def document() -> dict[str, Any]:
     """The document as plain values."""
-    settings = SharedSettings.model_construct()
+    settings = SharedSettings.model_construct(metering_interval_ms=HOUR_MS)
     specs = {spec.name: spec for spec in wanted_topics(settings, REPLICATION_OF)}
     channels = {
         short: _channel(settings.topic(short), channel, _topic(specs[settings.topic(short)]))
@@ -194,6 +203,12 @@ def _messages() -> dict[str, Any]:
             },
             "bindings": {"kafka": {"bindingVersion": BINDING}},
         },
+        "Usage": {
+            "title": "What a tenant used in a period",
+            "contentType": "application/json",
+            "payload": _USAGE,
+            "bindings": {"kafka": {"key": _TEXT_KEY, "bindingVersion": BINDING}},
+        },
         "RejectedRequest": {
             "title": "Rejected request, as received",
             "contentType": "application/octet-stream",
@@ -246,6 +261,33 @@ _FIRED_HEADERS: Final = {
     "belfry-schedule-id": "The schedule.",
     "belfry-scheduled-at": "Nominal instant, RFC 3339 in milliseconds.",
     "belfry-occurrence": "0, 1, 2 …; -1 for one that TRIGGER asked for.",
+}
+
+
+_INSTANT: Final = {"type": "string", "format": "date-time"}
+_COUNTS_OF: Final = {
+    "accepted": "Requests that brought something to keep.",
+    "fired": "Events that fired.",
+    "delivered": "Deliveries to targets that succeeded.",
+    "held_byte_ms": "Bytes of schedules that waited, times the milliseconds for which they did.",
+}
+_USAGE: Final = {
+    "type": "object",
+    "required": ["v", "tenant", "from", "until", *COUNTS, "partition"],
+    "properties": {
+        "v": {"const": FORMAT, "description": "Another number where a field means something else."},
+        "tenant": {"type": "string"},
+        "from": _INSTANT,
+        "until": _INSTANT,
+        **{
+            name: {"type": "integer", "minimum": 0, "description": _COUNTS_OF[name]}
+            for name in COUNTS
+        },
+        "partition": {
+            "type": ["integer", "null"],
+            "description": "The partition that counted; null for what a dispatcher delivered.",
+        },
+    },
 }
 
 

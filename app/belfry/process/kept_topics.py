@@ -14,8 +14,17 @@ from typing import Any, Final, TypeVar
 
 from confluent_kafka import Message
 
-from belfry.api.workers.kept import Before, KeptDelivery, KeptPage, RejectedRequest
+from belfry.api.workers.kept import (
+    MOST_USAGE_RECORDS,
+    Before,
+    KeptDelivery,
+    KeptPage,
+    RejectedRequest,
+)
 from belfry.client.decoding import Decoder, Look
+from belfry.client.errors import MissingTopic, Unavailable
+from belfry.client.kafka import Cluster
+from belfry.client.usage import UsageLimits, UsageSpan, read_usage
 from belfry.delivery.dead_letters import Letter
 from belfry.delivery.kept import LatestDeliveries
 from belfry.kafka.record_headers import headers_of
@@ -25,6 +34,7 @@ from belfry.schedules.header_secrets import carries_credentials
 from belfry.schedules.masking import MASK, masked_target, masked_url
 from belfry.settings import SharedSettings
 from belfry.wire.framing import FrameKind, read_frame
+from belfry.wire.metering import Usage
 from belfry.wire.record import SIGNATURE, Headers
 
 T = TypeVar("T")
@@ -37,6 +47,7 @@ SAMPLE_BYTES: Final = 2_048
 # Of a value that cannot be read: its frame, and hardly more.
 UNREAD_BYTES: Final = 32
 MOST_HEADERS: Final = 50
+USAGE_S: Final = 10.0
 _ERROR: Final = "belfry-error-"
 
 
@@ -78,6 +89,18 @@ class ReadKeptTopics:
         found, examined = self._deliveries.without_end(tenant)
         shown = [_delivery(letter, letter.code, None) for letter in found]
         return KeptPage(sorted(shown, key=_when, reverse=True)[: 4 * ENOUGH], examined, None)
+
+    def usage(self, asked: UsageSpan) -> list[Usage]:
+        """What a tenant used, by period, as the metering topic has it."""
+        properties = self._settings.kafka_properties()
+        cluster = Cluster(properties.pop("bootstrap.servers"), properties)
+        limits = UsageLimits(MOST_USAGE_RECORDS, USAGE_S)
+        try:
+            return read_usage(cluster, self._settings.topic("metering"), asked, limits)
+        except MissingTopic:
+            raise
+        except Unavailable as error:
+            raise ConnectionError(str(error)) from error
 
     def replay(self, tenant: str, place: tuple[int, int]) -> bool:
         """Deliver again what was given up and lies at this place; whether it is there."""

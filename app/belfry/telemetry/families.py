@@ -49,6 +49,12 @@ FAMILIES: Final = (
         ("outcome",),
     ),
     Family(
+        "belfry_metered_periods_total",
+        "counter",
+        "Records of usage that partitions wrote: one for each tenant and period in which it used"
+        " something.",
+    ),
+    Family(
         "belfry_spans_total",
         "counter",
         "Spans, by what became of them: exported; dropped, because too many waited; or failed,"

@@ -42,7 +42,7 @@ KEY_STATES: Final = ("valid", "expiring", "expired")
 _Kind = TypeVar("_Kind", Counter, Gauge, Histogram)
 COUNTED_OF_STEPS: Final = (
     *("belfry_rederived_total", "belfry_unreadable_total", "belfry_completed_total"),
-    "belfry_bulk_schedules_total",
+    *("belfry_bulk_schedules_total", "belfry_metered_periods_total"),
 )
 
 
@@ -68,7 +68,7 @@ class Metrics:
         self._fired = self._make(Counter, "belfry_fired_total")
         self._missed = self._make(Counter, "belfry_missed_total")
         self._unacknowledged = self._make(Counter, "belfry_unacknowledged_total")
-        self._rederived, self._unreadable, self._completed, self._bulk = (
+        self._rederived, self._unreadable, self._completed, self._bulk, self._metered = (
             self._make(Counter, name) for name in COUNTED_OF_STEPS
         )
         self._deliveries = self._make_outcomes(
@@ -194,6 +194,10 @@ class Metrics:
         """Count the missed occurrences and the completed schedules of one transaction."""
         self._missed.inc(missed)
         self._completed.inc(completed)
+
+    def metered(self, periods: int) -> None:
+        """Count records of usage that a partition wrote."""
+        self._metered.inc(periods)
 
     def unacknowledged(self, fires: int) -> None:
         """Count fires that were not acknowledged in time."""

@@ -32,6 +32,7 @@ from belfry.api.routes.previews import preview_routes
 from belfry.api.routes.schedules import plain_calls, schedule_routes
 from belfry.api.routes.tenant_list import tenant_list_routes
 from belfry.api.routes.tenants import tenant_routes
+from belfry.api.routes.usage import usage_routes
 from belfry.api.server.guard import Guard
 from belfry.api.server.limits import PortLimits
 from belfry.api.server.measured import Measured
@@ -90,6 +91,7 @@ def create_app(
         tenant_routes(parts, callers),
         preview_routes(parts, callers),
         kept_routes(parts, callers),
+        usage_routes(parts, callers),
         key_routes(view, parts, parts.gate.keys, callers),
         me_routes(callers),
         *more,

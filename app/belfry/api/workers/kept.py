@@ -8,9 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
+
+from belfry.client.usage import UsageSpan
+from belfry.wire.metering import Usage
 
 T = TypeVar("T")
+# Of the metering topic, by all tenants: a second or two.
+MOST_USAGE_RECORDS: Final = 200_000
 # The offset of each partition before which a look goes on.
 Before = Mapping[int, int]
 
@@ -73,6 +78,12 @@ class KeptTopics(Protocol):
 
     def open_deliveries(self, tenant: str) -> KeptPage[KeptDelivery]:
         """A tenant's deliveries without an end, among the latest ones."""
+
+    def usage(self, asked: UsageSpan) -> list[Usage]:
+        """What a tenant used, by period; at most `MOST_USAGE_RECORDS` are looked at.
+
+        Raises `MissingTopic` where nothing is metered, and `TooMuchUsage`.
+        """
 
     def replay(self, tenant: str, place: tuple[int, int]) -> bool:
         """Deliver again what was given up and lies at this place; whether it is there."""

@@ -1,0 +1,123 @@
+"""What a tenant used, hour by hour: the figures of the metering topic, summed.
+
+A look reads the topic from the first hour that is asked for on, records of all tenants, so it is
+bounded: where more lies there, a later `since` is asked for.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from http import HTTPStatus
+from typing import Annotated, Final
+
+from fastapi import APIRouter, Query
+from pydantic import BaseModel, Field
+
+from belfry.api.auth.access import Principal, Role
+from belfry.api.json.bodies import Instant
+from belfry.api.json.document import problems
+from belfry.api.json.names import TenantName
+from belfry.api.json.queries import Known
+from belfry.api.problems import Problem
+from belfry.api.routes.answers import instant
+from belfry.api.routes.callers import Callers
+from belfry.api.routes.kept import Looks
+from belfry.api.workers.kept import MOST_USAGE_RECORDS
+from belfry.api.workers.parts import ApiDependencies
+from belfry.client.errors import BelfryError, MissingTopic
+from belfry.client.usage import TooMuchUsage, UsageSpan
+from belfry.wire.metering import Usage
+
+HOUR_MS: Final = 3_600_000
+DAY_MS: Final = 24 * HOUR_MS
+
+
+class UsagePeriod(BaseModel):
+    """What was used in one period."""
+
+    from_: str = Field(alias="from", serialization_alias="from")
+    until: str
+    accepted: int = Field(description="Requests that brought something to keep.")
+    fired: int
+    delivered: int = Field(description="Deliveries to targets that succeeded.")
+    held_byte_ms: int = Field(description="Bytes that waited, times milliseconds.")
+    held_byte_hours: float = Field(description="The same in byte-hours.")
+
+
+class UsageAnswer(BaseModel):
+    """What a tenant used, the earliest period first; one in which it used nothing is left out."""
+
+    tenant: str
+    since: str
+    until: str
+    periods: list[UsagePeriod]
+
+
+class UsageAsked(Known):
+    """Which periods are shown."""
+
+    since: Instant | None = Field(
+        None, description="Periods that begin then or later. Left out: a day before `until`."
+    )
+    until: Instant | None = Field(
+        None, description="Periods that end by then. Left out: all that are over."
+    )
+
+
+UsageQuery = Annotated[UsageAsked, Query()]
+
+
+def usage_routes(parts: ApiDependencies, callers: Callers) -> APIRouter:
+    """The route of what tenants used."""
+    routes = APIRouter(prefix="/v1", tags=["tenants"])
+    looks = Looks(parts)
+
+    @routes.get("/tenants/{tenant}/usage", responses=problems(404, 422, 429, 503))
+    async def usage(
+        tenant: TenantName, query: UsageQuery, _caller: Principal = callers.who(Role.READ)
+    ) -> UsageAnswer:
+        """What a tenant used in each hour that is over, where workers meter it."""
+        now_ms = int(parts.now_ms())
+        until_ms = min(now_ms, now_ms if query.until is None else query.until)
+        since_ms = max(0, until_ms - DAY_MS) if query.since is None else query.since
+        span = UsageSpan(tenant, since_ms, until_ms)
+        try:
+            found = await looks.run(partial(parts.kept.usage, span))
+        except (MissingTopic, TooMuchUsage) as error:
+            raise _problem(error) from None
+        return UsageAnswer(
+            tenant=tenant,
+            since=instant(since_ms),
+            until=instant(until_ms),
+            periods=[_shown(each) for each in found],
+        )
+
+    return routes
+
+
+def _problem(error: BelfryError) -> Problem:
+    """Why there is no answer, and what to do."""
+    if isinstance(error, TooMuchUsage):
+        detail = (
+            f"{error.records} records of all tenants lie in the time from `since` on, and"
+            f" {MOST_USAGE_RECORDS} are looked at: give a later `since`, or read more with"
+            " `belfry tenant usage`."
+        )
+        return Problem(HTTPStatus.UNPROCESSABLE_ENTITY, detail, "too_much")
+    detail = (
+        "Nothing is metered: set BELFRY_METERING_INTERVAL_MS=3600000 on all workers, and ask again"
+        " when an hour is over."
+    )
+    return Problem(HTTPStatus.NOT_FOUND, detail, "not_metered")
+
+
+def _shown(usage: Usage) -> UsagePeriod:
+    return UsagePeriod(
+        **{"from": instant(usage.from_ms)},
+        until=instant(usage.until_ms),
+        accepted=usage.accepted,
+        fired=usage.fired,
+        delivered=usage.delivered,
+        held_byte_ms=usage.held_byte_ms,
+        held_byte_hours=usage.held_byte_ms / HOUR_MS,
+    )
