@@ -18,12 +18,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from shutil import rmtree
-from typing import Any
+from typing import Any, NamedTuple
 
 import structlog
 from rocksdict import (
     BlockBasedOptions,
     Cache,
+    DbClosedError,
     DBCompactionStyle,
     DBCompressionType,
     Options,
@@ -38,6 +39,7 @@ MEMTABLE_BYTES = 8 * 1024 * 1024
 CACHE_BYTES = 8 * 1024 * 1024
 NAMES_FILTER = 0.05
 LAST = b"\xff"
+_MEMORY = ("size-all-mem-tables", "block-cache-usage", "estimate-table-readers-mem")
 
 log = structlog.get_logger(__name__)
 
@@ -62,6 +64,21 @@ def _options() -> Options:
     table.set_bloom_filter(10, False)
     options.set_block_based_table_factory(table)
     return options
+
+
+class StoreFigures(NamedTuple):
+    """What RocksDB says of one store; `rows` is its estimate.
+
+    `memory_bytes` are memory tables, cached blocks and indexes.  `merge_bytes` is how much is still
+    to be rewritten until files are merged as they should be.  `errors` are those of its background
+    threads since it was opened.
+    """
+
+    rows: int
+    disk_bytes: int
+    memory_bytes: int
+    merge_bytes: int
+    errors: int
 
 
 class RocksMap:
@@ -143,6 +160,21 @@ class RocksMap:
         """Whether the store has not been closed; for readers in other threads."""
         return "_db" in vars(self)
 
+    def figures(self) -> StoreFigures | None:
+        """What RocksDB says of the store, None once it is closed; from any thread."""
+        try:
+            told = self._db.property_int_value
+            memory = [told(f"rocksdb.{name}") or 0 for name in _MEMORY]
+            return StoreFigures(
+                told("rocksdb.estimate-num-keys") or 0,
+                told("rocksdb.total-sst-files-size") or 0,
+                sum(memory),
+                told("rocksdb.estimate-pending-compaction-bytes") or 0,
+                told("rocksdb.background-errors") or 0,
+            )
+        except (AttributeError, DbClosedError):
+            return None
+
     def flush(self) -> None:
         """Begin to put the memtable on disk, so that less is to be replayed."""
         try:
@@ -189,6 +221,9 @@ def move(path: Path, to: Path) -> None:
 
 class NoRows:
     """In place of a store, for a partition that keeps no state."""
+
+    def figures(self) -> None:
+        """There is nothing to tell of."""
 
     def condemn(self, why: str) -> None:
         """Nothing can be wrong."""

@@ -29,6 +29,7 @@ import structlog
 from belfry.group.failure_detector import FailureDetector, Timeouts
 from belfry.group.heartbeat_watch import HeartbeatWatch
 from belfry.host.background import END, Background
+from belfry.host.rocks import StoreFigures
 from belfry.kafka.partition_log import AheadOfLog, LostRange, OutOfRange
 from belfry.partitions.opener import PartitionOpener
 from belfry.partitions.term import Warm
@@ -81,6 +82,11 @@ class Standby:
     def watch(self, timeouts: Timeouts | None, heartbeats: HeartbeatWatch | None = None) -> None:
         """Tell when the owner has been silent for so long; None: leave that to the group."""
         self._watched = None if timeouts is None else (timeouts, heartbeats)
+
+    def store(self) -> StoreFigures | None:
+        """What its store takes, None where it has none just now; from any thread."""
+        warm = self._warm
+        return None if warm is None else warm.rows.figures()
 
     @property
     def warm(self) -> bool:

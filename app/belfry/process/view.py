@@ -123,6 +123,7 @@ class View:
             self._metrics.partition_lost(gone)
         self._metrics.tenants(self._tenant_look())
         self._metrics.unread(self._unread(owners))
+        self._metrics.stores(stores(owners))
         self._metrics.standbys(sum(standby.warm for standby in owners.standbys()))
         self._metrics.clock_skew(guard.skew_ms / 1000)
         self._metrics.firing_paused(paused=not guard.may_fire)
@@ -153,6 +154,17 @@ class View:
             ingest_lag_records=max(0, owned.source.end - engine.position),
             missing=missing,
         )
+
+
+def stores(owners: Owners) -> dict[int, dict[str, int]]:
+    """What the stores of owned partitions and of standbys take."""
+    found = {each.partition: each.store() for each in owners.standbys()}
+    found |= {
+        runner.partition: owned.rows.figures()
+        for runner in owners.runners()
+        if (owned := runner.owned) is not None
+    }
+    return {place: each._asdict() for place, each in found.items() if each is not None}
 
 
 def _figures(engine: PartitionEngine) -> dict[str, TenantFigures]:

@@ -222,6 +222,40 @@ FAMILIES: Final = (
         "Time from a request over HTTP to the end of its answer; a write waits for its verdict.",
         ("route",),
     ),
+    Family("belfry_process_cpu_seconds_total", "counter", "Processor time of this process."),
+    Family("belfry_process_resident_memory_bytes", "gauge", "Memory that this process holds."),
+    Family("belfry_process_virtual_memory_bytes", "gauge", "Memory that it has addresses for."),
+    Family("belfry_process_open_fds", "gauge", "Files and connections that are open."),
+    Family("belfry_process_max_fds", "gauge", "Most of these that it may have open."),
+    Family(
+        "belfry_process_start_time_seconds", "gauge", "When this process began, in epoch seconds."
+    ),
+    Family("belfry_process_threads", "gauge", "Threads of Python."),
+    Family(
+        "belfry_store_rows",
+        "gauge",
+        "Rows of a partition's local store, as RocksDB estimates them; owned or stood by for.",
+        ("partition",),
+    ),
+    Family("belfry_store_disk_bytes", "gauge", "Files of such a store.", ("partition",)),
+    Family(
+        "belfry_store_memory_bytes",
+        "gauge",
+        "Memory of such a store: memory tables, cached blocks and indexes.",
+        ("partition",),
+    ),
+    Family(
+        "belfry_store_merge_bytes",
+        "gauge",
+        "Bytes that RocksDB has still to rewrite to merge the files of such a store.",
+        ("partition",),
+    ),
+    Family(
+        "belfry_store_errors",
+        "gauge",
+        "Errors of RocksDB's own threads since such a store was opened: its disk fails or is full.",
+        ("partition",),
+    ),
     Family(
         "belfry_tenant_pending_schedules",
         "gauge",

@@ -11,6 +11,7 @@ only to callers who may see all.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from threading import active_count
 from typing import Any, Final, TypeVar
 
 from prometheus_client import (
@@ -18,6 +19,7 @@ from prometheus_client import (
     Counter,
     Gauge,
     Histogram,
+    ProcessCollector,
     disable_created_metrics,
     generate_latest,
 )
@@ -38,6 +40,7 @@ HTTP_BOUNDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1
 RECOVERY_BOUNDS: Final = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
 
 
+STORE: Final = ("rows", "disk_bytes", "memory_bytes", "merge_bytes", "errors")
 KEY_STATES: Final = ("valid", "expiring", "expired")
 _Kind = TypeVar("_Kind", Counter, Gauge, Histogram)
 COUNTED_OF_STEPS: Final = (
@@ -90,7 +93,6 @@ class Metrics:
         self._oldest_due = self._make(Gauge, "belfry_oldest_due_seconds")
         self._waiting = self._make(Gauge, "belfry_waiting_seconds")
         self._lag = self._make(Gauge, "belfry_ingest_lag_records")
-        self._unread = self._make(Gauge, "belfry_changelog_lag_records")
         self._open = self._make(Gauge, "belfry_open_transaction_seconds")
         names = ("belfry_foreign_records_total", "belfry_agent_events_total")
         self._foreign, self._agents = (self._make(Counter, name) for name in names)
@@ -98,20 +100,27 @@ class Metrics:
             Histogram, "belfry_transaction_seconds", buckets=TRANSACTION_BOUNDS
         )
         self._recovery = self._make(Histogram, "belfry_recovery_seconds", buckets=RECOVERY_BOUNDS)
-        self._owned = self._make(Gauge, "belfry_partition_owned")
-        self._standbys = self._make(Gauge, "belfry_standbys_warm")
+        held = ("belfry_partition_owned", "belfry_standbys_warm", "belfry_changelog_lag_records")
+        self._owned, self._standbys, self._unread = (self._make(Gauge, name) for name in held)
         self._http = (
             self._make(Counter, "belfry_http_requests_total"),
             self._make(Histogram, "belfry_http_request_seconds", buckets=HTTP_BOUNDS),
         )
         gauges = ("belfry_clock_skew_seconds", "belfry_topics_to_make", "belfry_firing_paused")
         self._skew, self._to_make, self._paused = (self._make(Gauge, name) for name in gauges)
-        self._make(Gauge, "belfry_build_info").labels(version, app_id).set(1)
+        self._stores = {name: self._make(Gauge, f"belfry_store_{name}") for name in STORE}
+        self._make_process(version, app_id)
 
     def _make_lateness(self, name: str) -> BulkHistogram:
         made = BulkHistogram(*described(name), LATENESS_BOUNDS_MS)
         self._registry.register(made)
         return made
+
+    def _make_process(self, version: str, app_id: str) -> None:
+        """Which belfry this is, and what Linux says of its process; of that nothing elsewhere."""
+        self._make(Gauge, "belfry_build_info").labels(version, app_id).set(1)
+        ProcessCollector(namespace="belfry", registry=self._registry)
+        self._make(Gauge, "belfry_process_threads").set_function(active_count)
 
     def _make_slo(self) -> tuple[dict[str, Counter], BulkHistogram]:
         whats = ("asked", "registered", "fired", "fired_in_time")
@@ -249,6 +258,13 @@ class Metrics:
         self._unread.clear()
         for partition, records in left.items():
             self._unread.labels(str(partition)).set(max(0, records))
+
+    def stores(self, figures: Mapping[int, Mapping[str, int]]) -> None:
+        """Show figures of the local stores that are open now: partition to figures by name."""
+        for name, gauge in self._stores.items():
+            gauge.clear()
+            for partition, each in figures.items():
+                gauge.labels(str(partition)).set(each[name])
 
     def standbys(self, warm: int) -> None:
         """Show for how many partitions this worker stands by, and could take them over at once."""

@@ -10,7 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from belfry.telemetry.collectors import BulkHistogram
 from belfry.telemetry.families import FAMILIES
-from belfry.telemetry.metrics import LATENESS_BOUNDS_MS, Metrics
+from belfry.telemetry.metrics import LATENESS_BOUNDS_MS, STORE, Metrics
 
 CONTRACT = {
     "belfry_requests_total": ("outcome",),
@@ -46,6 +46,7 @@ def test_what_is_shown_is_what_is_declared(metrics: Metrics) -> None:
     metrics.rejected({"no_tenant": 1})
     metrics.http(("GET", "/", "200"), 0.1)
     metrics.partition(0, pending=1, waiting_seconds={"firing": 0.0}, ingest_lag_records=0)
+    metrics.stores({0: dict.fromkeys(STORE, 1)})
     shown = {
         family.name + ("_total" if family.type == "counter" else "")
         for family in text_string_to_metric_families(metrics.exposition().decode())
@@ -138,3 +139,22 @@ def test_gauges_and_durations(metrics: Metrics) -> None:
     assert metrics.value("belfry_firing_paused") == 1
     assert metrics.value("belfry_transaction_seconds_count") == 1
     assert metrics.value("belfry_recovery_seconds_sum") == 1.5
+
+
+def test_stores_that_are_gone_are_shown_no_more(metrics: Metrics) -> None:
+    metrics.stores({0: dict.fromkeys(STORE, 7), 1: dict.fromkeys(STORE, 8)})
+    metrics.stores({1: dict.fromkeys(STORE, 9)})
+    told = metrics.exposition().decode()
+    assert 'belfry_store_disk_bytes{partition="1"} 9.0' in told
+    assert 'belfry_store_disk_bytes{partition="0"}' not in told
+
+
+def test_the_process_tells_of_itself(metrics: Metrics) -> None:
+    told = dict(
+        line.rsplit(" ", 1)
+        for line in metrics.exposition().decode().splitlines()
+        if line.startswith("belfry_process_")
+    )
+    assert float(told["belfry_process_resident_memory_bytes"]) > 10_000_000
+    assert float(told["belfry_process_threads"]) >= 1
+    assert float(told["belfry_process_open_fds"]) <= float(told["belfry_process_max_fds"])

@@ -1,0 +1,50 @@
+"""What a store says of itself, while it is open and after."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from belfry.host.rocks import NoRows, RocksMap
+
+ROWS = 2_000
+
+
+@pytest.fixture
+def rows(tmp_path: Path) -> RocksMap:
+    return RocksMap(tmp_path / "store")
+
+
+def test_a_store_tells_what_it_takes(rows: RocksMap) -> None:
+    empty = rows.figures()
+    assert empty is not None
+    rows.write({b"%05d" % number: b"x" * 400 for number in range(ROWS)})
+    written = rows.figures()
+    assert written is not None
+    assert ROWS <= written.rows <= ROWS + 10
+    assert written.memory_bytes - empty.memory_bytes > ROWS * 400
+    # Closed, all of it lies on disk.
+    rows.close()
+    again = RocksMap(rows._path)
+    kept = again.figures()
+    assert kept is not None
+    assert kept.disk_bytes > ROWS * 400
+    assert kept.memory_bytes < written.memory_bytes
+    assert (kept.merge_bytes, kept.errors) == (0, 0)
+    again.close()
+
+
+def test_a_store_that_is_closed_tells_nothing(rows: RocksMap) -> None:
+    rows.close()
+    assert rows.figures() is None
+
+
+def test_one_that_is_closed_by_another_thread_tells_nothing(rows: RocksMap) -> None:
+    rows._db.close()
+    assert rows.figures() is None
+
+
+def test_a_partition_without_a_state_has_no_figures() -> None:
+    none: object = NoRows().figures()  # type: ignore[func-returns-value]
+    assert none is None
