@@ -96,6 +96,9 @@ def check_told(told: Surfaces, worker: Worker) -> None:
     assert waited > 0
     assert series(page, "belfry_tenant_pending_schedules", tenant="sick") == 2
     assert series(page, "belfry_tenant_fired_total", tenant="well") == 1
+    rows = [series(page, "belfry_store_rows", partition=f"{each}") for each in range(4)]
+    assert sum(each or 0 for each in rows) > 0
+    assert (series(page, "belfry_process_cpu_seconds_total") or 0) > 0
     shown = told.schedule("sick", "b")
     assert (shown["waiting_for"], shown["waiting_cause"]) == ("tenant_blocked", "output_topic")
     assert REASON in shown["waiting_reason"]
