@@ -142,6 +142,7 @@ OWN: Final[Mapping[str, tuple[str, ...]]] = {
         *("bootstrap_servers", "kafka", "registry", "data_dir", "secrets_dir", "worker_name"),
         *("worker_rack", "group_instance_id", "http_host", "http_port", "health_host"),
         *("health_port", "http_advertised_url", "log_format", "log_level"),
+        *("otlp_url", "otlp_queue_spans"),
     ),
     "what it does, and how much of it": (
         *("role", "worker_weight", "create_topics", "registry_auto_register", "webhook_user"),
