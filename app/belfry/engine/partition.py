@@ -16,12 +16,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from hashlib import blake2b
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from belfry.engine.aside import Aside, Need, Unread
 from belfry.engine.catch_up import LEAST_SHARE, CatchUp
 from belfry.engine.drained import Drained, Drains
-from belfry.engine.effects import STEP_BYTES, Effects
+from belfry.engine.effects import Effects
 from belfry.engine.emit import emit
 from belfry.engine.fast_path import FastPath
 from belfry.engine.firing import Firing
@@ -32,6 +32,7 @@ from belfry.engine.maintenance import Maintenance
 from belfry.engine.metering import Metering
 from belfry.engine.occurrences import Occurrences
 from belfry.engine.oldest import FIRING
+from belfry.engine.options import DEFAULTS, EngineOptions
 from belfry.engine.queues import Queues
 from belfry.engine.reports import Reports, SourcePartition
 from belfry.engine.step import NO_MANIFEST, PartitionStatus, Step, UndoLog
@@ -59,17 +60,6 @@ MOST_ASIDE: Final = 500
 
 class GapInSource(Exception):
     """A batch does not begin where the last one ended: read again from the stored position."""
-
-
-class EngineOptions(NamedTuple):
-    """How an engine works; `traces` says that it tells of requests and fires that are sampled."""
-
-    step_bytes: int = STEP_BYTES
-    metering_ms: int = 0
-    traces: bool = False
-
-
-DEFAULTS: Final = EngineOptions()
 
 
 class PartitionEngine:

@@ -15,8 +15,9 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 
+from belfry.engine.options import EngineOptions
 from belfry.engine.ownership import Event
-from belfry.engine.partition import EngineOptions, PartitionEngine
+from belfry.engine.partition import PartitionEngine
 from belfry.engine.reports import SourcePartition
 from belfry.host.clock import SystemClock
 from belfry.host.failpoints import Failpoints

@@ -7,7 +7,6 @@ from queue import SimpleQueue
 from typing import Any
 
 import pytest
-from tests.unit.delivery.test_posting import WAIT_S
 
 from belfry.delivery.answers import End
 from belfry.delivery.http_requests import Secrets
@@ -27,6 +26,7 @@ from belfry.wire.fired import FiredEvent
 from belfry.wire.record import Headers
 from belfry.wire.trace_context import TraceContext
 from tests.acceptance.harness.receiver import Receiver
+from tests.unit.delivery.test_http_sender import WAIT_S
 
 CONTEXT = TraceContext("0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331")
 FIRE_ID = "4bf92f3577b34da6a3ce929d0e0e4736"

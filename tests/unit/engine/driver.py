@@ -16,7 +16,8 @@ from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from belfry.engine.effects import Effects
-from belfry.engine.partition import EngineOptions, PartitionEngine
+from belfry.engine.options import EngineOptions
+from belfry.engine.partition import PartitionEngine
 from belfry.engine.reports import SourcePartition
 from belfry.schedules.identity import Homes
 from belfry.store.buckets import differing

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from belfry.engine.effects import Effects
-from belfry.engine.partition import EngineOptions
+from belfry.engine.options import EngineOptions
+from belfry.engine.partition import 
 from belfry.store.layout.usage import USAGE_END, USAGE_PREFIX
 from belfry.store.ordered_map import MemoryMap
 from belfry.store.replay import Replay

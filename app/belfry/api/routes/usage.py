@@ -21,7 +21,7 @@ from belfry.api.json.queries import Known
 from belfry.api.problems import Problem
 from belfry.api.routes.answers import instant
 from belfry.api.routes.callers import Callers
-from belfry.api.routes.kept import Looks
+from belfry.api.routes.kept import TopicReads
 from belfry.api.workers.kept import MOST_USAGE_RECORDS
 from belfry.api.workers.parts import ApiDependencies
 from belfry.client.errors import BelfryError, MissingTopic
@@ -70,7 +70,7 @@ UsageQuery = Annotated[UsageAsked, Query()]
 def usage_routes(parts: ApiDependencies, callers: Callers) -> APIRouter:
     """The route of what tenants used."""
     routes = APIRouter(prefix="/v1", tags=["tenants"])
-    looks = Looks(parts)
+    reads = TopicReads(parts)
 
     @routes.get("/tenants/{tenant}/usage", responses=problems(404, 422, 429, 503))
     async def usage(
@@ -82,7 +82,7 @@ def usage_routes(parts: ApiDependencies, callers: Callers) -> APIRouter:
         since_ms = max(0, until_ms - DAY_MS) if query.since is None else query.since
         span = UsageSpan(tenant, since_ms, until_ms)
         try:
-            found = await looks.run(partial(parts.kept.usage, span))
+            found = await reads.run(partial(parts.kept.usage, span))
         except (MissingTopic, TooMuchUsage) as error:
             raise _problem(error) from None
         return UsageAnswer(

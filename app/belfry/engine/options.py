@@ -1,0 +1,26 @@
+"""How an engine works: what a worker's settings say of it, as one value.
+
+The engine is told once, when it is made: it is made anew for each term of ownership, and what
+changes between two terms changes between two steps.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from belfry.engine.effects import STEP_BYTES
+
+
+class EngineOptions(NamedTuple):
+    """About how many bytes a step takes in, and as many it fires; how often usage is told.
+
+    `metering_ms` is the length of a period of metering, 0: usage is not told.  `traces` says that
+    the effects tell of requests and fires that are sampled.
+    """
+
+    step_bytes: int = STEP_BYTES
+    metering_ms: int = 0
+    traces: bool = False
+
+
+DEFAULTS: Final = EngineOptions()
