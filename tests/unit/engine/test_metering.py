@@ -8,7 +8,6 @@ import pytest
 
 from belfry.engine.effects import Effects
 from belfry.engine.options import EngineOptions
-from belfry.engine.partition import 
 from belfry.store.layout.usage import USAGE_END, USAGE_PREFIX
 from belfry.store.ordered_map import MemoryMap
 from belfry.store.replay import Replay
