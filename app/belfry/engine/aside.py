@@ -15,8 +15,15 @@ request that is taken in later is the record that was received: it counts from i
 its verdict names its own place.
 
 A tenant's lane holds so many requests and bytes; what comes on top of that is refused.  The lanes
-of strangers share as much, and each of them may have a quarter.  So is a request refused at an
-offset that something is set aside under already: it came from an input that was made anew.
+of strangers share as much.  Each of them may have a third of what is left free, so there is always
+some left for who has none yet:
+
+    lanes that take what they may      1     2     4     16     255
+    each has of 10 000 requests     2500  2000  1428    526      38
+    left for the next lane          1875  1500  1071    395      29
+
+A request is also refused at an offset that something is set aside under already: it came from an
+input that was made anew.
 
 A partition that only forwards has no state to set anything aside in.  What cannot be read there
 goes on unread to where the tenant lives that its record shows, in the order of the batch, and is
@@ -49,8 +56,8 @@ from belfry.wire.requests import Reference, RequestReader
 MOST_RECORDS: Final = 10_000
 MOST_BYTES: Final = 16_000_000
 MOST_RECORD_BYTES: Final = 1_000_000
-# Of what strangers have together, one lane of them may have this part.
-STRANGERS_PART: Final = 4
+# Of what strangers have together and is left free, a lane of them may have one part of so many.
+STRANGERS_PARTS: Final = 3
 # So many of a lane are taken in before the next lane has its turn.
 AT_A_TIME: Final = 50
 
@@ -96,18 +103,23 @@ class AsideRoom:
         if size > MOST_RECORD_BYTES:
             what = f"The request takes {size} bytes, and {MOST_RECORD_BYTES} can be set aside"
         elif account_of(lane) != NOBODY:
-            what = self._full(lane, size, 1) and f"{self._full(lane, size, 1)} of the same tenant"
+            what = self._fits(lane, size, MOST_RECORDS, MOST_BYTES)
+            what = what and f"{what} of the same tenant"
         else:
-            what = self._full(lane, size, STRANGERS_PART) or self._full(NOBODY, size, 1)
-            what = what and f"{what} whose senders nobody knows"
+            # What is left beside this request; at most so much is the lane's with it.
+            records = (MOST_RECORDS - self._records[NOBODY] - 1) // STRANGERS_PARTS
+            most_bytes = (MOST_BYTES - self._bytes[NOBODY] - size) // STRANGERS_PARTS
+            what = self._fits(lane, size, records, most_bytes)
+            what = what and f"{what} of senders that show the same name, whom nobody knows,"
         if not what:
             return None
         reason = f"{what} until the registry has told of a schema: send the request again later."
         return Rejection("schema_unavailable", reason)
 
-    def _full(self, name: bytes, size: int, part: int) -> str:
-        count, before = self._records[name], self._bytes[name]
-        if count < MOST_RECORDS // part and before + size <= MOST_BYTES // part:
+    def _fits(self, lane: bytes, size: int, records: int, most_bytes: int) -> str:
+        """What a lane has, where one more request is too much for it; else nothing."""
+        count, before = self._records[lane], self._bytes[lane]
+        if count < records and before + size <= most_bytes:
             return ""
         return f"{count} requests of {before} bytes are set aside already"
 
@@ -142,6 +154,10 @@ class Aside:
     def any(self) -> bool:
         """Whether something is set aside."""
         return any(self._lanes.values())
+
+    def all(self) -> list[Waits]:
+        """All requests that are set aside."""
+        return [waits for lane in self._lanes.values() for waits in lane]
 
     def heads(self) -> list[Waits]:
         """The first request of each lane."""

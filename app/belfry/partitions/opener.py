@@ -124,12 +124,14 @@ class PartitionOpener:
             self.failpoints.reach("R4")
             source.seek(engine.position)
             undo.pop_all()
+        resolver = self._resolver(reader)
+        resolver.take_over(engine.aside.all())
         return Owned(
             engine,
             recovered.rows,
             producer,
             self._source_reader(source, term),
-            self._resolver(reader),
+            resolver,
             intake,
             engine.manifest.owner_epoch + 1,
             new_settings,

@@ -28,14 +28,15 @@ Everything here belongs to the partition's thread.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice
 from time import monotonic
 from typing import Final
 from uuid import UUID
 
 from belfry.engine.aside import MOST_RECORDS, Need
 from belfry.engine.claims import account_of, lane_of
-from belfry.firing.rates import Rate
+from belfry.partitions.lookup_budgets import LookupBudget, Payment, WaitBudget
 from belfry.registry.lookups import Lookups
 from belfry.schedules.rejections import Rejection
 from belfry.store.layout.aside import Waits
@@ -43,10 +44,8 @@ from belfry.tenants.directory import Tenants
 from belfry.wire.record import SourceRecord
 from belfry.wire.requests import Reference, RequestReader
 
-MINUTE_MS: Final = 60_000
-# How much of the time batches of a partition may wait for answers in the long run.
-SHARE: Final = 0.1
 # Who asks is looked at for each record, which costs a signature: so many are looked at in a step.
+# So many of what is deferred are, too, besides what is looked up and what comes first in its lane.
 MOST_AT_ONCE: Final = 250
 # How long a batch waits for a schema: so long at most, and for this part of the wait that is
 # allowed.
@@ -54,31 +53,11 @@ SHORT_S: Final = 0.1
 SHORT_PART: Final = 0.2
 
 
-class WaitBudget:
-    """How long batches may wait for answers: up to `most_s` at once, `SHARE` of the time."""
-
-    def __init__(self, most_s: float) -> None:
-        self._most_s = self._left_s = most_s
-        self._rested_at = 0.0
-
-    def begin(self, now: float) -> float:
-        """Until when to wait, from now on."""
-        rested_s = now - self._rested_at
-        self._left_s = min(self._most_s, self._left_s + rested_s * SHARE)
-        self._rested_at = now
-        return now + self._left_s
-
-    def end(self, now: float) -> None:
-        """The wait that began is over."""
-        self._left_s = max(0.0, self._left_s - (now - self._rested_at))
-        self._rested_at = now
-
-
 class Resolver:
     """Settles what the requests of one partition need to be read.
 
-    `per_minute` lookups are on each account; one that finds a request's schema is not counted, so
-    that a worker that starts anew learns all of them.
+    `per_minute` lookups are on each account (`lookup_budgets.py`); one that finds a request's
+    schema is not counted, so that a worker that starts anew learns all of them.
     """
 
     def __init__(
@@ -99,7 +78,7 @@ class Resolver:
         self._lookups = lookups
         self._tenants = tenants
         self._clock = clock
-        self._budget = Rate(MINUTE_MS)
+        self._budget = LookupBudget(self._per_minute)
         self._began = self._until = 0.0
         self._records: Sequence[SourceRecord] | None = None
         # What the batch needs and is not settled; what is deferred, and since when.
@@ -108,8 +87,8 @@ class Resolver:
         # What is refused: for the batch, and for what is set aside.
         self._refused: dict[Need, Rejection] = {}
         self._refused_aside: dict[Need, Rejection] = {}
-        # What is looked up on whose account; lanes in which something was set aside.
-        self._paid: set[Need] = set()
+        # What is looked up, and what that has used up; lanes in which something was set aside.
+        self._paid: dict[Need, Payment] = {}
         self._lanes: set[bytes] = set()
         self.too_many = False
 
@@ -137,28 +116,55 @@ class Resolver:
 
     # -- what is set aside -----------------------------------------------------------------------
 
+    def take_over(self, waits: Iterable[Waits]) -> None:
+        """Wait for what a former owner has set aside: for all of it from now on, not in turn."""
+        for need in self._needs_of(waits):
+            self._deferred.setdefault(need, self._clock())
+
     def look_after(self, heads: Sequence[Waits]) -> None:
         """Settle what is deferred, where `heads` are the first requests that are set aside."""
         self._lanes = {waits.lane for waits in heads}
-        for lane, record, _ in heads:
-            # What a former owner has set aside waits here too, as does what was forgotten.
-            reference = self._reader.unknown_schema(record)
-            if reference is not None and (lane, reference) not in self._refused_aside:
-                self._deferred.setdefault((lane, reference), self._clock())
-        for need in list(self._deferred):
+        looked_at = self._next_deferred(heads)
+        if self._records is None:
+            self._budget.begin(self._clock())
+        for need in looked_at:
             self._settle(need)
-        for need, why in self._beyond(self._deferred):
+        looked_at = [need for need in looked_at if need in self._deferred]
+        for need, why in self._beyond(looked_at):
             self._refuse_unavailable(need, why)
-        for need, since in list(self._deferred.items()):
-            over = self._over(need, since)
+        for need in looked_at:
+            over = self._over(need)
             if over is not None:
                 self._refuse_unavailable(need, over)
         if self._records is None:
             self._forget_lanes()
 
-    def _over(self, need: Need, since: float) -> str | None:
-        """Why a need is not waited for any longer, or None."""
-        if self._lookups is None:
+    def _next_deferred(self, heads: Sequence[Waits]) -> list[Need]:
+        """What to look at now: what heads need, what is looked up, and some of the others in turn.
+
+        Thousands may be deferred, and the partition's thread fires as well.
+        """
+        for need in self._needs_of(heads):
+            # What was forgotten is looked up once more.
+            if need not in self._refused_aside:
+                self._deferred.setdefault(need, self._clock())
+        some = list(islice(self._deferred, MOST_AT_ONCE))
+        for need in some:
+            self._deferred[need] = self._deferred.pop(need)
+        first = chain(self._needs_of(heads), self._paid, some)
+        return [need for need in dict.fromkeys(first) if need in self._deferred]
+
+    def _needs_of(self, waits: Iterable[Waits]) -> Iterator[Need]:
+        """What those that are set aside need and nobody knows yet."""
+        for lane, record, _ in waits:
+            reference = self._reader.unknown_schema(record)
+            if reference is not None:
+                yield lane, reference
+
+    def _over(self, need: Need) -> str | None:
+        """Why a deferred need is not waited for any longer, or None."""
+        since = self._deferred.get(need)
+        if self._lookups is None or since is None:
             return None
         silent = self._lookups.silent(*need)
         if silent:
@@ -222,6 +228,7 @@ class Resolver:
         self._records = records
         self._began = self._clock()
         self._until = self._timeouts.begin(self._began)
+        self._budget.begin(self._began)
         self._open.clear()
         for reference, shown in unknown.items():
             for lane in {lane_of(record, self._tenants) for record in shown}:
@@ -262,33 +269,33 @@ class Resolver:
         self._open.pop(need, None)
         self._deferred.pop(need, None)
         self._reader.settle(reference, reading)
-        payment = (account_of(lane), reference)
-        if payment in self._paid:
-            self._paid.remove(payment)
-            self._take(payment[0], -1)
+        payment = self._paid.pop(need, None)
+        if payment is not None:
+            self._budget.give_back(payment)
 
     def _beyond(self, needs: Iterable[Need]) -> list[tuple[Need, str]]:
         """Ask for what budgets allow; tells of what is beyond them and cannot come within them."""
         if self._lookups is None:
             return []
-        needed = {(account_of(lane), each) for lane, each in (*self._open, *self._deferred)}
-        self._paid &= needed
-        under_way = Counter(account for account, _ in self._paid)
+        for need in [need for need in self._paid if not self._needs(need)]:
+            del self._paid[need]
+        under_way = Counter(account_of(lane) for lane, _ in self._paid)
         beyond: list[tuple[Need, str]] = []
         poor: set[bytes] = set()
-        for lane, reference in needs:
-            account = account_of(lane)
-            if (account, reference) not in self._paid:
-                if account in poor or not self._room(account):
-                    poor.add(account)
+        for need in needs:
+            lane, account = need[0], account_of(need[0])
+            if need not in self._paid:
+                payment = None if lane in poor else self._budget.take(lane)
+                if payment is None:
+                    poor.add(lane)
+                    # What is under way on the same account may still be given back.
                     if not under_way[account]:
-                        beyond.append(((lane, reference), self._too_often))
+                        beyond.append((need, self._too_often))
                     continue
-                self._take(account, 1)
-                self._paid.add((account, reference))
+                self._paid[need] = payment
                 under_way[account] += 1
-            if not self._lookups.ask(lane, reference):
-                beyond.append(((lane, reference), "Too many schemas are being looked up."))
+            if not self._lookups.ask(*need):
+                beyond.append((need, "Too many schemas are being looked up."))
         # What is forwarded unread is judged where it arrives.
         return [] if self._forwards else beyond
 
@@ -299,16 +306,8 @@ class Resolver:
             " requests."
         )
 
-    def _room(self, account: bytes) -> bool:
-        return self._budget.room(account, self._per_minute / 60, self._instant_ms) > 0
-
-    def _take(self, account: bytes, count: int) -> None:
-        self._budget.take(account, self._per_minute / 60, self._instant_ms, count)
-
-    @property
-    def _instant_ms(self) -> float:
-        """When the batch began: while it waits, nobody's budget grows."""
-        return self._began * 1000 + MINUTE_MS
+    def _needs(self, need: Need) -> bool:
+        return need in self._open or need in self._deferred
 
     def _refuse_unavailable(self, need: Need, why: str) -> None:
         reference = need[1]

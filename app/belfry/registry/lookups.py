@@ -9,11 +9,11 @@ given changes afterwards.
 
 **Lanes take turns.**  Who asks is a *lane* (`engine/claims.py`), on an *account*: a tenant's own,
 or the one that all strangers share.  An account has so many lookups under way at a time, never all
-threads.  The account that was served longest ago comes next, and of its lanes the same.  So ids
-that nobody answers use up the turns of who asks for them, and of nobody else:
+threads; a lane has two.  The account that was served longest ago comes next, and of its lanes the
+same.  So ids that nobody answers use up the turns of who asks for them, and of nobody else:
 
     mallory   900 901 902 …  each takes 2 s ─┐ 2 at a time; then one at a time, a second apart
-    strangers 77 78          ────────────────┤ 4 at a time
+    strangers 77 78          ────────────────┤ 4 at a time, 2 of a lane
     victim    42             ────────────────┴─► goes out at once
 
 A lane is *doubted* after three lookups in a row without an answer.  Doubted lanes come behind all
@@ -24,7 +24,8 @@ If it has been so for `wait_s`, it is silent.  Who needs a schema waits no longe
 lookup of its own has gone unanswered: the silence may be about the ids of others alone.
 
 **What is remembered.**  A schema counts for everybody.  "There is none" counts for a while, and for
-the account that asked: who registers a schema does not have to wait for what others have asked.
+lanes of the same account that had asked when the lookup went out.  So who registers a schema and
+uses it then is never told what others heard before, though they ask for each id in advance.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ from belfry.schedules.rejections import Rejection
 from belfry.wire.requests import MOST_SCHEMAS, Reading, Reference, reading_of
 
 THREADS: Final = 8
-# Lookups of an account that are under way at a time: of a tenant, and of all strangers together.
+# Lookups under way at a time: of a tenant or a lane, and of all strangers together.
 AT_ONCE: Final = 2
 STRANGERS_AT_ONCE: Final = 4
 AGAIN_S: Final = 1.0
@@ -78,13 +79,15 @@ class SchemaSource(Protocol):
 class Want:
     """A schema that a lane waits for: since when, and when it was last asked for (seconds).
 
-    `begun` is when it first went out, `out` when the lookup under way did; None for none.
+    `waited` is for how long it has waited up to `asked`, as far as others are not the reason.
+    `out` is when the lookup under way went out, None for none; `begun` is whether one ever did.
     """
 
     since: float
     asked: float
     not_before: float = 0.0
-    begun: float | None = None
+    waited: float = 0.0
+    begun: bool = False
     out: float | None = None
     missed: bool = False
 
@@ -93,6 +96,7 @@ class Want:
 class AskingLane:
     """What one lane wants, and how its lookups went."""
 
+    name: bytes
     account: bytes
     wants: dict[Reference, Want] = field(default_factory=dict)
     served: float = -inf
@@ -104,6 +108,20 @@ class AskingLane:
     def doubted(self) -> bool:
         """Whether its last lookups went unanswered."""
         return self.misses >= DOUBTS
+
+    def may_go_out(self, now: float) -> bool:
+        """Whether a lookup more may be under way, as far as the lane's own are concerned."""
+        if self.doubted:
+            return not self.out and now >= self.again_at
+        return self.out < AT_ONCE
+
+    def count(self, want: Want, now: float) -> float:
+        """For how long it has waited for something up to now, others' turns left out."""
+        own = want.begun or self.served > want.since or not self.may_go_out(now)
+        held_until = self.again_at if self.doubted else want.asked
+        want.waited += max(0.0, (now if own else min(now, held_until)) - want.asked)
+        want.asked = now
+        return want.waited
 
     def next(self, now: float) -> Reference | None:
         """What it wants to be asked for next; what nobody waits for any more is forgotten."""
@@ -145,7 +163,7 @@ class Lookups:
         self._changed = Condition()
         self._known = dict(known or {})
         self._found: dict[Reference, Reading] = {}
-        # By account: what there is none of, and until when that counts.
+        # By lane: what there is none of, and until when that counts.
         self._missing: dict[tuple[bytes, Reference], tuple[float, Rejection]] = {}
         self._lanes: dict[bytes, AskingLane] = {}
         self._served: dict[bytes, float] = {}
@@ -177,7 +195,7 @@ class Lookups:
             found = self._known.get(reference) or self._found.get(reference)
             if found is not None:
                 return found
-            until, missing = self._missing.get((account_of(lane), reference), (-inf, None))
+            until, missing = self._missing.get((lane, reference), (-inf, None))
             return missing if self._clock() < until else None
 
     def ask(self, lane: bytes, reference: Reference) -> bool:
@@ -187,10 +205,10 @@ class Lookups:
             asking = self._lanes.get(lane)
             if asking is None:
                 self._forget(now)
-                asking = self._lanes[lane] = AskingLane(account_of(lane))
+                asking = self._lanes[lane] = AskingLane(lane, account_of(lane))
             want = asking.wants.get(reference)
             if want is not None:
-                want.asked = now
+                asking.count(want, now)
                 return True
             if len(asking.wants) >= MOST_WANTED:
                 return False
@@ -201,7 +219,8 @@ class Lookups:
     def waited_s(self, lane: bytes, reference: Reference) -> float:
         """For how long a lane has waited, as far as others are not the reason.
 
-        While its lookup has not gone out because others come first, nothing counts.
+        While its lookup has not gone out because others come first, nothing counts.  All counts
+        once it has gone out, and before that where the lane's own lookups or its doubt are why not.
         """
         now = self._clock()
         with self._changed:
@@ -209,12 +228,8 @@ class Lookups:
             want = None if asking is None else asking.wants.get(reference)
             if asking is None or want is None:
                 return inf
-            if want.begun is not None:
-                return now - want.begun
-            own = asking.account != NOBODY and asking.out >= AT_ONCE
-            if own or asking.served > want.since or self._stuck(asking.account, now):
-                return now - want.since
-        return 0.0
+            stuck = not want.begun and self._stuck(asking.account, now)
+            return now - want.since if stuck else asking.count(want, now)
 
     def silent(self, lane: bytes, reference: Reference) -> str:
         """Why a lane should not wait for this, as a clause; empty where an answer may come soon."""
@@ -286,13 +301,12 @@ class Lookups:
     def _has_room(self, lane: AskingLane, doubted_out: int, now: float) -> bool:
         if not lane.wants or self._out[lane.account] >= _at_once(lane.account):
             return False
-        if not lane.doubted:
-            return True
-        return not lane.out and now >= lane.again_at and doubted_out < THREADS // 2
+        return lane.may_go_out(now) and (not lane.doubted or doubted_out < THREADS // 2)
 
     def _goes_out(self, turn: Lookup, now: float) -> None:
         lane, want = turn.lane, turn.lane.wants[turn.reference]
-        want.out, want.begun = now, now if want.begun is None else want.begun
+        lane.count(want, now)
+        want.out, want.begun = now, True
         lane.served = self._served[lane.account] = self._went_out = now
         lane.out += 1
         self._out[lane.account] += 1
@@ -320,18 +334,21 @@ class Lookups:
         if self._unanswered >= DOUBTS:
             log.warning("the schema registry answers again")
         self._unanswered = turn.lane.misses = 0
-        del turn.lane.wants[turn.reference]
-        if for_ever or not isinstance(reading, Rejection):
+        went_out = turn.lane.wants[turn.reference].out or 0.0
+        missing = reading if isinstance(reading, Rejection) and not for_ever else None
+        if missing is None:
             _make_room(self._found)
             self._found[turn.reference] = reading
-        else:
-            _make_room(self._missing)
-            key = turn.lane.account, turn.reference
-            self._missing[key] = (self._clock() + MISSING_S, reading)
         for lane in self._lanes.values():
             want = lane.wants.get(turn.reference)
-            answered = for_ever or lane.account == turn.lane.account
-            if want is not None and want.out is None and answered:
+            if want is None or (lane is not turn.lane and want.out is not None):
+                continue
+            # "There is none" is no answer to who has asked after the lookup went out.
+            same = lane.account == turn.lane.account and want.since <= went_out
+            if missing is not None and same:
+                _make_room(self._missing)
+                self._missing[lane.name, turn.reference] = self._clock() + MISSING_S, missing
+            if missing is None or same:
                 del lane.wants[turn.reference]
 
     def _forget(self, now: float) -> None:

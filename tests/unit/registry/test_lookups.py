@@ -217,48 +217,6 @@ def test_the_next_is_found_in_one_pass_of_the_lanes(monkeypatch: pytest.MonkeyPa
     assert looks[0] <= 3 * 200
 
 
-def test_who_was_served_longest_ago_comes_next() -> None:
-    registry, now = Registry(OURS), [100.0]
-    lanes = [STRANGER + bytes([number]) for number in range(STRANGERS_AT_ONCE + 1)]
-    with lookups(registry, now) as found:
-        for number in range(20):
-            found.ask(lanes[0], 100 + number)
-        soon(lambda: registry.at_once == STRANGERS_AT_ONCE)
-        for lane in lanes[1:]:
-            found.ask(lane, 7 + lane[1])
-        registry.may.set()
-        soon(lambda: len(registry.asked) >= STRANGERS_AT_ONCE + len(lanes) - 1)
-        next_ones = registry.asked[STRANGERS_AT_ONCE : STRANGERS_AT_ONCE + len(lanes) - 1]
-        assert {8, 9, 10, 11} & set(next_ones)
-        soon(lambda: all(found.answer(lane, 7 + lane[1]) for lane in lanes[1:]))
-
-
-def test_time_in_which_others_come_first_does_not_count() -> None:
-    registry, now = Registry(OURS), [100.0]
-    waits, busy = STRANGER + b"x", [STRANGER + bytes([n]) for n in range(STRANGERS_AT_ONCE)]
-    with lookups(registry, now, wait_s=60.0) as found:
-        for number, lane in enumerate(busy):
-            found.ask(lane, number)
-        soon(lambda: registry.at_once == STRANGERS_AT_ONCE)
-        assert found.ask(waits, 7)
-        now[0] += 30.0
-        assert found.waited_s(busy[0], 0) == 30.0
-        assert found.waited_s(waits, 7) == 0.0
-        assert found.waited_s(waits, 8) > 1e9, "what nobody asks for is not waited for"
-        now[0] += 30.0
-        assert found.waited_s(waits, 7) == 60.0, "nothing has ended: that is the registry's doing"
-
-
-def test_time_in_which_its_own_come_first_does() -> None:
-    registry, now = Registry(OURS), [100.0]
-    with lookups(registry, now, wait_s=60.0) as found:
-        for number in range(AT_ONCE + 1):
-            found.ask(ACME, number)
-        soon(lambda: registry.at_once == AT_ONCE)
-        now[0] += 30.0
-        assert found.waited_s(ACME, AT_ONCE) == 30.0
-
-
 def test_a_registry_is_silent_for_who_has_asked_it_in_vain_once_it_was_so_for_long() -> None:
     registry, now = Registry(RegistryUnreachable("refused")), [100.0]
     registry.may.set()
@@ -280,20 +238,6 @@ def test_a_registry_is_silent_for_who_has_asked_it_in_vain_once_it_was_so_for_lo
         now[0] += AGAIN_S
         found.ask(ACME, 7)
         soon(lambda: found.answer(ACME, 7))
-
-
-def test_that_there_is_none_counts_for_who_has_asked() -> None:
-    """Who registers a schema need not wait for what others have asked before."""
-    registry, now = Registry(Missing("the registry knows no schema 7")), [100.0]
-    registry.may.set()
-    with lookups(registry, now) as found:
-        found.ask(ACME, 7)
-        soon(lambda: found.answer(ACME, 7))
-        registry.answer = OURS
-        assert found.answer(OTHER, 7) is None
-        found.ask(OTHER, 7)
-        soon(lambda: found.answer(OTHER, 7))
-        assert found.answer(ACME, 7) == reading_of(OURS), "a schema counts for everybody"
 
 
 def test_lookups_that_never_end_are_a_silence_too() -> None:
