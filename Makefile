@@ -223,6 +223,10 @@ oracle: install ## Compare cron with a walk through UTC at every edge of every c
 	@PYTHONPATH=app:. $(BIN)/python -m tests.property.cron_edges
 	@ORACLE=all $(BIN)/python -m pytest -q tests/property/test_cron_oracle.py tests/property/test_cron_days.py
 
+.PHONY: crons
+crons: install ## Compare CRONS random cron rules with cronsim, croniter, and a walk through their days.
+	@CRONS=$${CRONS:-10000} $(BIN)/python -m pytest -q --timeout 600 tests/property/test_random_crons.py
+
 .PHONY: rrules
 rrules: install ## Compare RULES random rules of RFC 5545 with python-dateutil.
 	@RULES=$${RULES:-100000} $(BIN)/python -m pytest -q tests/property/test_rrule_oracle.py

@@ -71,8 +71,8 @@ def read(text: str) -> Meaning:
     if len(parts) == 7:
         assert parts.pop(0) == "0", "the oracle walks by minutes"
     minute, hour, day, month, weekday = parts[:5]
-    minutes = frozenset(h * 60 + m for h in _field(hour, 1) for m in _field(minute, 0))
-    months, years = _field(month, 3), _field(parts[5] if len(parts) == 6 else "*", 5)
+    minutes = frozenset(h * 60 + m for h in numbers(hour, 1) for m in numbers(minute, 0))
+    months, years = numbers(month, 3), numbers(parts[5] if len(parts) == 6 else "*", 5)
 
     @cache
     def on_day(at: date) -> bool:
@@ -83,13 +83,13 @@ def read(text: str) -> Meaning:
         return found and at.month in months and at.year in years
 
     fixed = not any(sign in minute + hour for sign in "*/")
-    return Meaning(minutes, on_day, fixed, len(_field(hour, 1)) == 24)
+    return Meaning(minutes, on_day, fixed, len(numbers(hour, 1)) == 24)
 
 
 def _is_day(item: str, at: date) -> bool:
     """Whether a day is what an item of the days of a month says."""
     if not set("LW") & set(item):
-        return at.day in _field(item, 2)
+        return at.day in numbers(item, 2)
     last = monthrange(at.year, at.month)[1]
     body = item.rstrip("W")
     place = last - int(body[2:] or 0) if body.startswith("L") else int(body or last)
@@ -104,7 +104,7 @@ def _is_day(item: str, at: date) -> bool:
 def _is_weekday(item: str, at: date) -> bool:
     """Whether a day is what an item of weekdays says."""
     name, _, nth = item.partition("#")
-    wanted = {each % 7 for each in _field(name.removesuffix("L") if name != "L" else name, 4)}
+    wanted = {each % 7 for each in numbers(name.removesuffix("L") if name != "L" else name, 4)}
     if at.isoweekday() % 7 not in wanted:
         return False
     if nth:
@@ -112,7 +112,8 @@ def _is_weekday(item: str, at: date) -> bool:
     return not name.endswith("L") or (at + 7 * DAY).month != at.month
 
 
-def _field(part: str, place: int) -> set[int]:
+def numbers(part: str, place: int) -> set[int]:
+    """Numbers of a field: of minutes, hours, days, months, weekdays or years, by its place."""
     low, high = RANGES[place]
     found: set[int] = set()
     for item in part.split(","):
