@@ -17,6 +17,13 @@ costs one record an hour.  A tenant of which nothing is left has no row.
     09:40  they fire            held 0       100 × 30 min        = 50 byte-hours
     10:00  the record leaves
 
+After a time in which nobody owned the partition, many periods are over.  A sweep tells so many of
+them and goes on with the next one.  A step in which the tenant does something cannot wait for that:
+what it has no room for it tells as one record, from the first of these periods to the last.
+
+    no owner from 10:20 to 22 December, 12:10      a sweep: 10:00 … 11:00 … 12:00 …, 500 at a time
+                                                   a step:  10:00 … 14:00, then one to 12:00
+
 Where metering is switched on, all that is pending is weighed once, at the take-over.  Where it is
 switched off, the first step writes what was not told yet, and the rows go.
 """
@@ -43,6 +50,8 @@ from belfry.wire.metering import Usage, encode_usage, period_of
 
 # Behind the mark: where the rows of tenants begin.
 FIRST_ROW: Final = USAGE_PREFIX + b"\0"
+# So many periods of a tenant that are over are told by a step in which it does something.
+MOST_PERIODS: Final = 100
 # About what a record takes.
 RECORD_BYTES: Final = 250
 
@@ -91,14 +100,19 @@ class Metering:
             self._undo.attribute(self, attribute)
         if self._cursor == FIRST_ROW:
             self._began_ms = step.first_ms
-        for key, row in islice(self._store.between(self._cursor, USAGE_END), at_most):
-            if step.effects.room <= 0:
-                return
+        for key, record in islice(self._store.between(self._cursor, USAGE_END), at_most):
+            row = decode_usage_row(record)
+            if row.until_ms <= step.first_ms and key not in self._store.changed:
+                name, told = tenant_of_usage(key), len(step.effects.metered)
+                row = self._tell_some(name, row, step, at_most)
+                self._keep(name, row)
+                if row.held_bytes and row.until_ms <= step.first_ms:
+                    return
+                at_most -= max(len(step.effects.metered) - told - 1, 0)
             self._cursor = key + b"\0"
-            if decode_usage_row(row).until_ms <= step.first_ms and key not in self._store.changed:
-                name = tenant_of_usage(key)
-                self._keep(name, self._up_to_now(name, step))
             at_most -= 1
+            if at_most <= 0 or step.effects.room <= 0:
+                return
         if at_most > 0:
             self._cursor = FIRST_ROW
             self._next_ms = period_of(self._began_ms, self._length_ms)[1]
@@ -126,14 +140,28 @@ class Metering:
         record = self._store.named(usage_key(name))
         if record is None:
             return self._begun(step.first_ms)
-        row = decode_usage_row(record)
-        while row.until_ms <= step.first_ms:
+        row = self._tell_some(name, decode_usage_row(record), step, MOST_PERIODS)
+        if row.until_ms <= step.first_ms:
+            # What the step has done belongs behind all of them, and they are too many for it.
+            begins_ms = max(row.until_ms, period_of(step.first_ms, self._length_ms)[0])
+            self._tell(name, row._replace(until_ms=begins_ms).reckoned(begins_ms), step)
+            row = self._next(begins_ms, row.held_bytes)
+        return row.reckoned(step.first_ms)
+
+    def _tell_some(self, name: bytes, row: UsageRow, step: Step, at_most: int) -> UsageRow:
+        """Tell of periods that are over, as far as there is room; the row of the next one."""
+        while row.until_ms <= step.first_ms and at_most > 0 and step.effects.room > 0:
             self._tell(name, row.reckoned(row.until_ms), step)
             if not row.held_bytes:
                 return self._begun(step.first_ms)
-            _, until_ms = period_of(row.until_ms, self._length_ms)
-            row = UsageRow(row.until_ms, until_ms, row.until_ms, held_bytes=row.held_bytes)
-        return row.reckoned(step.first_ms)
+            row = self._next(row.until_ms, row.held_bytes)
+            at_most -= 1
+        return row
+
+    def _next(self, begins_ms: int, held_bytes: int) -> UsageRow:
+        """The row of a period that begins where another one has ended."""
+        _, until_ms = period_of(begins_ms, self._length_ms)
+        return UsageRow(begins_ms, until_ms, begins_ms, held_bytes=held_bytes)
 
     def _begun(self, now_ms: int) -> UsageRow:
         return UsageRow(*period_of(now_ms, self._length_ms), now_ms)

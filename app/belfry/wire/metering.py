@@ -4,8 +4,9 @@
      "accepted":120,"fired":118,"delivered":0,"held_byte_ms":7203600000,"partition":2}
 
 Records add up: what a tenant used in an hour is the sum of its records of that hour.  A partition
-writes one when the hour is over; a dispatcher writes what it has delivered as it does so.  Each was
-written by the transaction of what it counts, so it is there once.
+writes one when the hour is over, or one of many hours that a tenant only waited in; a dispatcher
+writes what it has delivered as it does so.  Each was written by the transaction of what it counts,
+so it is there once.
 """
 
 from __future__ import annotations

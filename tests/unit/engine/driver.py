@@ -240,11 +240,11 @@ class Driver:
         told = {name: each.pending for name, each in figures.items() if each.pending}
         assert told == Counter(waits)
 
-    def sweep(self, now_ms: int, at_most: int = 1_000) -> Effects:
+    def sweep(self, now_ms: int, at_most: int = 1_000, *, commit: bool = True) -> Effects:
         """A step that only sweeps."""
         effects = self.engine.sweep(now_ms, at_most)
         if not effects.empty:
-            self.end(now_ms)
+            self.end(now_ms, commit=commit)
         return effects
 
     def run(self, now_ms: int, at_most: int = 1_000) -> list[str]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
 
+from belfry.engine import metering
 from belfry.engine.effects import Effects
+from belfry.engine.metering import MOST_PERIODS
 from belfry.engine.options import EngineOptions
 from belfry.store.layout.usage import USAGE_END, USAGE_PREFIX
 from belfry.store.ordered_map import MemoryMap
@@ -155,6 +158,56 @@ def test_many_tenants_are_told_of_a_few_at_a_time(driver: Driver) -> None:
     ]  # fmt: skip
     assert not driver.sweep(T0 + HOUR + 5).metered
     assert len(told(driver.sweep(T0 + 2 * HOUR, at_most=50))) == 5
+
+
+def test_a_year_without_an_owner_is_told_a_bounded_number_of_periods_at_a_time(
+    driver: Driver,
+) -> None:
+    """Of one tenant and of many, each period once, and a roll-back on the way changes nothing."""
+    for name in ("t0", "t1"):
+        driver.ask(tenant=name, at=T0 + 10_000 * HOUR)
+    driver.step(T0)
+    now_ms, found = T0 + 2_000 * HOUR + 7, list[Usage]()
+    for number in range(130):
+        effects = driver.sweep(now_ms, at_most=50, commit=number % 3 != 2)
+        assert len(effects.metered) <= 50
+        if number % 3 != 2:
+            found += told(effects)
+    for name in ("t0", "t1"):
+        own = [each for each in found if each.tenant == name]
+        assert [each.from_ms for each in own] == [T0 + each * HOUR for each in range(2_000)]
+        held = len(name) + EMPTY - len("demo")
+        assert sum(each.held_byte_ms for each in own) == 2_000 * held * HOUR
+
+
+def test_a_step_tells_what_it_has_no_room_for_as_one_record(driver: Driver) -> None:
+    driver.ask(at=T0 + 10_000 * HOUR)
+    driver.step(T0)
+    now_ms = T0 + 2_000 * HOUR + 7
+    driver.ask(schedule_id="b", at=T0 + 10_000 * HOUR)
+    found = told(driver.step(now_ms).effects)
+    assert len(found) == MOST_PERIODS + 1
+    assert all(one.until_ms == two.from_ms for one, two in pairwise(found))
+    assert (found[0].from_ms, found[-1].until_ms) == (T0, T0 + 2_000 * HOUR)
+    assert sum(each.held_byte_ms for each in found) == 2_000 * EMPTY * HOUR
+    (last,) = told(driver.sweep(T0 + 2_001 * HOUR))
+    assert (last.from_ms, last.accepted) == (T0 + 2_000 * HOUR, 1)
+    assert last.held_byte_ms == EMPTY * 7 + 2 * EMPTY * (HOUR - 7)
+
+
+def test_a_step_without_room_tells_one_record_of_each_tenant(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A batch of eight thousand tenants, after a month in which nobody owned the partition."""
+    monkeypatch.setattr(metering, "RECORD_BYTES", 10**9)
+    for number in range(20):
+        driver.ask(tenant=f"t{number}", at=T0 + 10_000 * HOUR)
+    driver.step(T0)
+    for number in range(20):
+        driver.ask(tenant=f"t{number}", schedule_id="b", at=T0 + 10_000 * HOUR)
+    found = told(driver.step(T0 + 720 * HOUR).effects)
+    assert len(found) == 20 + 1
+    assert {each.until_ms for each in found} == {T0 + HOUR, T0 + 720 * HOUR}
 
 
 def test_metering_begins_with_what_is_there_and_ends_with_what_was_not_told() -> None:

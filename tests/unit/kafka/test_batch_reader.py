@@ -164,6 +164,25 @@ def test_a_gigabyte_is_never_in_memory(codec: Any) -> None:
     assert peak < 2 * WHOLE_BYTES + 2 * SLICE_BYTES
 
 
+@pytest.mark.parametrize("at_most", [1, 4, 1_000])
+def test_an_owner_that_begins_amid_a_bounded_batch_finds_what_the_last_one_left(
+    at_most: int,
+) -> None:
+    """Wherever it begins: what is read, and what is refused as one, does not move."""
+    values = [bytes([number]) * 1_000_000 for number in range(40)]
+    data = zstd(values)
+    whole, end = all_of(data)
+    read = [each[0] for each in whole]
+    assert (len(whole), end) == (31 + 1, 10 + 40)
+    for position in (*read, read[-1] + 1, end - 1):
+        found, behind = all_of(data, position, at_most=at_most)
+        assert behind == end
+        kept = [each for each in whole[:-1] if each[0] >= position]
+        assert [each[:4] for each in found[:-1]] == [each[:4] for each in kept]
+        assert found[-1][0] == max(position, read[-1])
+        assert refusal(found[-1]) == "unreadable_batch"
+
+
 def test_no_record_makes_more_of_a_batch_be_unpacked_than_is_read_of_one() -> None:
     taken = 0
 
