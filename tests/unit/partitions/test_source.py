@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from belfry.partitions import source
-from belfry.partitions.source import AHEAD, SourceReader
+from belfry.partitions.source import AHEAD, SIP_BYTES, SourceReader
 from belfry.wire.batch import SourceBatch
 
 
@@ -107,3 +107,18 @@ def test_nothing_is_read_ahead_of_a_large_batch(monkeypatch: pytest.MonkeyPatch)
     assert [(each.parts, each.size) for each in large] == [(AHEAD, 1_200)]
     small = read(monkeypatch, Full(600, 600, 600), 10_000, 2, room=False)
     assert [(each.parts, each.size) for each in small] == [(1, 1_800)]
+
+
+class InSlices(Full):
+    """The same log, of which each read gives one record."""
+
+    def read(self, _at_most: int, _wait_s: float) -> list[Any]:
+        offset, self.position = self.position, min(self.position + 1, len(self._sizes))
+        return [self._record(each, self._sizes[each]) for each in range(offset, self.position)]
+
+
+def test_only_a_trickle_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Slices of a large batch follow one another at once, and others wait behind them."""
+    monkeypatch.setattr(source, "SIP_S", 3_600.0)
+    assert len(read(monkeypatch, InSlices(*[SIP_BYTES] * 5), 10_000_000, 5)) == 5
+    assert len(read(monkeypatch, InSlices(*[10] * 5), 10_000_000, 5, room=False)) == 1
