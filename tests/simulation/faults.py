@@ -174,8 +174,7 @@ def _stranger(world: World, topic: str, lasts_ms: float) -> None:
 def write_in_changelog(world: World) -> None:
     """A stranger writes into the changelog: rubbish, and copies of rows, the newest included.
 
-    The manifest of a step that was rolled back is not copied: the threat model says what comes of
-    that, and the partition stops.
+    The manifest of a step that was rolled back is not copied: see `copy_lost_step`.
     """
     log = world.random.choice(world.broker.topics["belfry.changelog"])
     rows = [entry for entry in log.entries if entry.key is not None and not _undone(entry)]
@@ -184,6 +183,18 @@ def write_in_changelog(world: World) -> None:
     rubbish = [(b"a/1", b"\1\1", None), (b"order", b"{}", None), (b"\0m\0\0", None, None)]
     for record in world.random.sample([*records, *rubbish], len(records) + len(rubbish)):
         world.broker.append(log, record, None)
+
+
+def copy_lost_step(world: World) -> None:
+    """A stranger writes a step into the changelog once more that was rolled back, all of it."""
+    logs = world.broker.topics["belfry.changelog"]
+    for log in world.random.sample(logs, len(logs)):
+        lost = [entry for entry in log.entries if entry.txn and entry.txn.outcome == "abort"]
+        ended = [entry.txn for entry in lost if (entry.key or b"").startswith(b"\0m")]
+        if ended:
+            for entry in [each for each in lost if each.txn is ended[-1] and not each.marker]:
+                world.broker.append(log, (entry.key, entry.value, entry.headers), None)
+            return
 
 
 def _undone(entry: Entry) -> bool:
@@ -223,7 +234,7 @@ KINDS: Final[dict[str, Callable[[World], None]]] = {
     for each in (
         crash, crash_at, pause_at, stop, all_down, cut, step_clock, skew, rebalance, lose_disk,
         old_disk, copy_disk, damage_disk, refuse_topic, compact, night,
-        write_in_changelog, stranger_in_changelog, stranger_in_input, stranger_in_policies,
-        silent_registry,
+        write_in_changelog, copy_lost_step, stranger_in_changelog, stranger_in_input,
+        stranger_in_policies, silent_registry,
     )
 }  # fmt: skip

@@ -90,7 +90,8 @@ def steps_of(world: World) -> list[list[Step]]:
 
 def _outputs(world: World, steps: dict[Txn, Step]) -> None:
     # Requests need no transaction, and neither does a stranger where one writes.
-    strangers = world.scenario.faults.get("write_in_changelog")
+    faults = world.scenario.faults
+    strangers = faults.get("write_in_changelog") or faults.get("copy_lost_step")
     unbound = (REQUESTS, CHANGELOG) if strangers else (REQUESTS,)
     for topic, logs in sorted(world.broker.topics.items()):
         places = {entry.order: log.partition for log in logs for entry in log.history}

@@ -59,6 +59,7 @@ WANTED_S: Final = 5.0
 STUCK_S: Final = 5.0
 # How long it is remembered that the lookups of a lane went unanswered.
 REMEMBERED_S: Final = 60.0
+FORGET_S: Final = 1.0
 # Of each lane.
 MOST_WANTED: Final = 1_000
 
@@ -169,6 +170,7 @@ class Lookups:
         self._served: dict[bytes, float] = {}
         self._out: Counter[bytes] = Counter()
         self._unanswered = 0
+        self._forgets_at = -inf
         self._doubted_from = self._went_out = 0.0
         self._why = ""
         self._closing = False
@@ -352,7 +354,10 @@ class Lookups:
                 del lane.wants[turn.reference]
 
     def _forget(self, now: float) -> None:
-        """Forget lanes that want nothing, and whose doubt is old."""
+        """Forget lanes that want nothing, and whose doubt is old; looked at once a second."""
+        if now < self._forgets_at:
+            return
+        self._forgets_at = now + FORGET_S
         for name, lane in list(self._lanes.items()):
             if not lane.wants and now - lane.served > REMEMBERED_S:
                 del self._lanes[name]

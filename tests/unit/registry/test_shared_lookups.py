@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 
 from belfry.engine.claims import STRANGER
 from belfry.registry.answers import Missing, RegistryUnreachable
-from belfry.registry.lookups import AGAIN_S, AT_ONCE, DOUBTS, STRANGERS_AT_ONCE, Lookups
+from belfry.registry.lookups import (
+    AGAIN_S,
+    AT_ONCE,
+    DOUBTS,
+    REMEMBERED_S,
+    STRANGERS_AT_ONCE,
+    Lookups,
+)
 from belfry.schedules.rejections import Rejection
 from belfry.wire.requests import reading_of
 from tests.unit.registry.test_lookups import ACME, OTHER, OURS, Registry, lookups, soon
@@ -143,3 +151,17 @@ def test_strangers_who_ask_for_the_same_share_the_answer_that_there_is_none() ->
     soon(lambda: all(asked.answer(lane, 7) for lane in lanes))
     asked.close()
     assert len(registry.asked) <= STRANGERS_AT_ONCE
+
+
+def test_lanes_and_accounts_that_want_nothing_are_forgotten() -> None:
+    """What is left of an hour in which there were thousands of them."""
+    registry, now = Registry(OURS), [100.0]
+    registry.may.set()
+    with lookups(registry, now) as found:
+        for number in range(1_000):
+            lane = b"tenant-%d" % number
+            found.ask(lane, number)
+            soon(partial(found.answer, lane, number))
+            now[0] += 1.0
+        assert len(found._lanes) <= REMEMBERED_S + 2
+        assert len(found._served) <= REMEMBERED_S + 2
