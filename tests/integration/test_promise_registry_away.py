@@ -118,7 +118,7 @@ def test_who_waits_too_long_is_told(
             site.ask("t", "behind", at=begun_ms, payload=b"behind")
             (behind,) = site.wait_fired("t", 1)
             assert behind.value == b"behind"
-            assert behind.timestamp_ms - begun_ms < 1_500 + ON_TIME_MS + 2_000
+            assert behind.timestamp_ms - begun_ms < 1_500 + ON_TIME_MS
             for number in range(40):
                 value = framing.prefix(100 + number) + request_body("t", "x", at=begun_ms)
                 site.send(value, key=b"t")
@@ -128,7 +128,7 @@ def test_who_waits_too_long_is_told(
             (at_once,) = site.wait_fired("u", 1)
             assert at_once.timestamp_ms - begun_ms < ON_TIME_MS
             _, behind = site.wait_fired("t", 2)
-            assert behind.timestamp_ms - begun_ms < 1_500 + ON_TIME_MS + 2_000
+            assert behind.timestamp_ms - begun_ms < 1_500 + ON_TIME_MS
             refused = site.rejected()
             codes = {each.header("belfry-error-code") for each in refused}
             assert (len(refused), codes) == (46, {b"schema_unavailable"})
