@@ -115,11 +115,7 @@ def bench(
     Give the broker nothing else to do.  Figures of one machine differ from day to day, so run `raw`
     in the same minutes and compare: it copies the same bytes in plain transactions.
     """
-    from dataclasses import replace
-
     from belfry.bench.plan import BenchPlan, curve
-    from belfry.bench.result import BenchRuns, lines
-    from belfry.bench.runs import repeat
 
     plan = BenchPlan(
         bench=str(which),
@@ -140,19 +136,29 @@ def bench(
     if which is Bench.CALIBRATE:
         _calibrate(session, plan, runs, broker_pid)
         return
-    text = session.printer.output is Output.TEXT
-    each_run = session.printer.output is Output.JSONL
     values = tuple(int(value) for value in steps.split(",") if value)
     for step, varied in curve(plan, sweep, values) if which is Bench.CURVE else [(plan, None)]:
-        results: list[Result] = []
-        for result in repeat(_of_worker(session), step, runs):
-            results.append(replace(result, varied=varied))
-            if text:
-                print(lines(result, step))
-            elif each_run and runs > 1:
-                print(results[-1].line())
-        spread = BenchRuns(results)
-        print(spread.text() if text else spread.median().line())
+        _measure(session, step, varied, runs)
+
+
+def _measure(session: Session, plan: BenchPlan, varied: int | None, runs: int) -> None:
+    """Run a plan, and print each run as it ends and all of them together."""
+    from dataclasses import replace
+
+    from belfry.bench.result import BenchRuns, lines
+    from belfry.bench.runs import repeat
+
+    text = session.printer.output is Output.TEXT
+    each_run = session.printer.output is Output.JSONL
+    results: list[Result] = []
+    for result in repeat(_of_worker(session), plan, runs):
+        results.append(replace(result, varied=varied))
+        if text:
+            print(lines(result, plan))
+        elif each_run and runs > 1:
+            print(results[-1].line())
+    spread = BenchRuns(results)
+    print(spread.text() if text else spread.median().line())
 
 
 def _calibrate(session: Session, plan: BenchPlan, runs: int, broker_pid: int | None) -> None:
