@@ -28,9 +28,9 @@ def test_the_page_does_what_it_says(
     monkeypatch.setenv("BELFRY_BOOTSTRAP_SERVERS", kafka)
     printed = []
     for line in TYPED:
-        command, _, target = line.replace("--events 400000", "--events 2000 --runs 1").partition(
-            ">"
-        )
+        command, _, target = line.replace(
+            "--events 400000", "--events 2000 --runs 1 --tenants 4"
+        ).partition(">")
         capsys.readouterr()
         assert main(command.split()) == 0
         printed.append(capsys.readouterr().out)
