@@ -211,13 +211,20 @@ def _mention(session: Session, removed: Sequence[Altered]) -> None:
 def _confirm(name: str, removed: Sequence[Altered]) -> None:
     """Ask, with the count, whether objects are to go; `WrongUse` where nobody can answer."""
     schedules = sum(each.schedule_id is not None for each in removed)
-    what = f"{schedules} schedules and {len(removed) - schedules} policies that set {name} has made"
+    counts = (("schedule", schedules), ("policy", len(removed) - schedules))
+    named = " and ".join(_counted(count, noun) for noun, count in counts if count)
+    what = f"{named} that set {name} has made"
     if not sys.stdin.isatty():
         raise WrongUse(f"--prune would remove {what}: say --yes where nobody can be asked.")
     for each in removed:
         print(tame(f"- {each.name}"), file=sys.stderr)
     if not typer.confirm(f"Remove {what}?", err=True):
         raise WrongUse("Nothing was changed.")
+
+
+def _counted(count: int, noun: str) -> str:
+    several = {"schedule": "schedules", "policy": "policies"}[noun]
+    return f"{count} {noun if count == 1 else several}"
 
 
 def _result(done: Done) -> tuple[dict[str, Any], str]:

@@ -106,10 +106,12 @@ class Applying:
         schedules = [each for each in altered if each.schedule_id is not None]
         # Where tenants without a policy are not served, the record waits for its tenant's policy.
         first = [each for each in policies if each.tenant == self._declared.kept_in]
-        yield from self._policies(first, any(each.changes for each in altered))
+        asks = any(each.changes for each in [*schedules, *removed])
+        makes = any(each.alteration is Alteration.CREATE for each in altered)
+        yield from self._policies(first, wait=asks or makes)
         self._announce(altered)
         others = [each for each in policies if each not in first]
-        yield from self._policies(others, any(each.changes for each in schedules))
+        yield from self._policies(others, wait=asks)
         yield from self._schedules(schedules)
         yield from self._schedules([each for each in removed if each.schedule_id is not None])
         for each in removed:
@@ -117,7 +119,7 @@ class Applying:
                 yield self._noted(each, self._ways.remove(each.policy))
         self._keep()
 
-    def _policies(self, policies: Sequence[Altered], wait: bool) -> Iterator[Done]:
+    def _policies(self, policies: Sequence[Altered], *, wait: bool) -> Iterator[Done]:
         changing = [each for each in policies if each.changes]
         problems = self._ways.put([each.policy for each in changing if each.policy is not None])
         if changing and wait:

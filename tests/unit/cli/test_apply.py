@@ -66,7 +66,7 @@ def test_removing_is_asked_for_with_the_count(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr("typer.confirm", answer)
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
     apply._confirm("s", GONE)
-    assert asked == ["Remove 1 schedules and 1 policies that set s has made?"]
+    assert asked == ["Remove 1 schedule and 1 policy that set s has made?"]
     with pytest.raises(WrongUse, match="Nothing was changed"):
         apply._confirm("s", GONE)
     monkeypatch.setattr(sys.stdin, "isatty", lambda: False, raising=False)
