@@ -210,7 +210,8 @@ chaos: install ## Strike two workers at every step by every signal, SEEDS times,
 
 .PHONY: oracle
 oracle: install ## Compare cron with a walk through UTC around every change of every zone's clock.
-	@ORACLE=all $(BIN)/python -m pytest -q tests/property/test_cron_oracle.py tests/property/test_cron_days.py
+	@ORACLE=all $(BIN)/python -m pytest -q tests/property/test_cron_oracle.py tests/property/test_cron_days.py \
+		tests/property/test_left_out.py
 
 .PHONY: rrules
 rrules: install ## Compare RULES random rules of RFC 5545 with python-dateutil.
