@@ -64,7 +64,7 @@ class Excepting(ZonedTrigger):
         """The first from this instant on that is not left out."""
         whole, left_out = self._whole, self._left_out
         end_ms = END_S * 1000 if found_ms is None else min(END_S * 1000, found_ms + LONGEST_MS)
-        for _ in range(MOST_PASSED):
+        for _ in range(MOST_PASSED + 1):
             if found_ms is None or found_ms >= end_ms:
                 return None
             if not left_out.holds(found_ms):
