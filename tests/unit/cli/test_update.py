@@ -63,6 +63,19 @@ def test_what_is_not_given_stays(kind: str) -> None:
     assert driver.engine.next_due_ms() == due_ms
 
 
+def test_what_is_left_out_is_shown_in_words() -> None:
+    driver = Driver()
+    driver.ask(**ASKED["EVERY without the night"])
+    driver.step(T0)
+    found = standing_of(driver.rows, schedule_key("demo", "a"), T0)
+    assert found is not None
+    shown = shapes.whole(found)
+    assert shown["words"] == (
+        "Every 1m; left out: every minute, between 00:00 and 05:59, Europe/Berlin"
+    )
+    assert (shown["except_cron"], shown["timezone"]) == ("* 0-5 * * *", "Europe/Berlin")
+
+
 NIGHT: dict[str, Any] = {"except_cron": "* 0-5 * * *", "timezone": "Europe/Berlin"}
 
 
