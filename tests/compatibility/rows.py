@@ -56,6 +56,9 @@ PENDING: Final[dict[str, tuple[Pending, int]]] = {
     "queues one while awaited": (
         _pending(Rule("EVERY", when=1, misfire="FIRE_ALL", overlap="QUEUE_ONE")), 0,
     ),
+    "leaves out the night": (
+        _pending(Rule("EVERY", 900_000, "Asia/Tokyo", except_cron="* 0-5 * * *")), 0,
+    ),
 }  # fmt: skip
 MARKERS: Final = {
     name: Marker(how, NOON + 9, NOON + 7, 3 << 48 | 41, 2, 6)

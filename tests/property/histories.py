@@ -163,6 +163,7 @@ class History:
         found: dict[str, Any] = {"kind": kind, "overlap": choice([None, None, *OVERLAPS])}
         found["max_fires"] = choice([None, None, None, None, 1, 2, 5])
         found["end_at"] = choice([None] * 9 + [self.now_ms + 5_000])
+        found["except_cron"] = choice([None] * 4 + ["*/2 * * * *"])
         if kind == "CRON":
             return {**found, "cron": choice(CRONS)}
         start_at = choice([None] * 4 + [self.now_ms - 70, self.now_ms + 50])

@@ -45,6 +45,9 @@ REQUESTS = st.fixed_dictionaries(
         "delay_ms": NUMBERS,
         "interval_ms": NUMBERS,
         "cron": st.sampled_from(["* * * * * *", "0 0 29 2 *", ",".join("1" * 90) + " * * * *"]),
+        "except_cron": st.sampled_from(
+            ["*/2 * * * *", "* * * * *", f"{','.join('1' * 90)} * * * *"]
+        ),
         "timezone": st.sampled_from(["UTC", "Pacific/Apia", "America/Argentina/ComodRivadavia"]),
         "start_at": INSTANTS,
         "end_at": INSTANTS,

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 from itertools import islice
@@ -44,6 +45,8 @@ from tests.property.cron_oracle import (
 CRONS: Final = int(os.environ.get("CRONS", "600"))
 PARTS: Final = 4
 MOST: Final = 12
+# A range of one number with a step, `2-2/6`: cronsim goes on to the end of the field.
+ONE_NUMBER: Final = re.compile(r"\b(\w+)-\1/", re.IGNORECASE)
 DAYS: Final = 800
 ZONES: Final = (
     "Europe/Paris", "America/New_York", "Australia/Lord_Howe", "Africa/Cairo", "America/Havana",
@@ -226,7 +229,8 @@ def test_a_text_with_a_mistake_is_refused_where_cronsim_refuses_it(part: int) ->
         refused = _refused(text)
         if known is not None:
             assert not refused, text
-            same(text, datetime(2026, 1, 1, tzinfo=UTC), known)
+            if ONE_NUMBER.search(text) is None:
+                same(text, datetime(2026, 1, 1, tzinfo=UTC), known)
         elif not refused:
             assert any(sign in text.upper() for sign in ("W", "L")) or len(text.split()) == 7, text
 

@@ -31,13 +31,21 @@ CRONS = st.tuples(
     field(0, 59), field(0, 23), st.one_of(st.just("*"), field(1, 28), st.just("L"), st.just("LW")),
     st.one_of(st.just("*"), field(1, 12)), st.one_of(st.just("*"), field(0, 7), st.just("5L")),
 ).map(" ".join)  # fmt: skip
+LEFT_OUT = ("* 0-5 * * *", "*/2 * * * *", "* * * * SAT,SUN", "10-50/3 8-20 1-15 * MON", "* * * 5 *")
 BOUNDS = st.fixed_dictionaries(
-    {}, optional={"start_at": INSTANTS, "end_at": INSTANTS, "max_fires": st.integers(1, 9)}
+    {},
+    optional={
+        "start_at": INSTANTS,
+        "end_at": INSTANTS,
+        "max_fires": st.integers(1, 9),
+        "except_cron": st.sampled_from(LEFT_OUT),
+    },
 )
 RULES = st.one_of(
     st.builds(
-        lambda interval, bounds: Rule("EVERY", when=interval, **bounds),
+        lambda interval, zone, bounds: Rule("EVERY", when=interval, timezone=zone, **bounds),
         st.integers(1, 40 * DAY),
+        ZONES,
         BOUNDS,
     ),
     st.builds(

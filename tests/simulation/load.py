@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from io import BytesIO
+from itertools import count, islice
 from pathlib import Path
 from random import Random
 from typing import Any, Final
@@ -68,10 +69,16 @@ class Sent:
     def due_ms(self) -> int:
         """When it is due: its only instant, or the last of a row that begins in time."""
         if self.recurs:
-            count, interval_ms = self.fields["max_fires"], self.fields["interval_ms"]
-            return int(self.fields["start_at"] + (count - 1) * interval_ms)
+            return self.instants(self.fields["start_at"])[-1]
         at: int | None = self.fields.get("at")
         return self.appended_ms + int(self.fields["delay_ms"]) if at is None else at
+
+    def instants(self, first_ms: int) -> list[int]:
+        """The row from an instant of its grid on, without the minute that it leaves out."""
+        left_out, interval_ms = self.fields.get("except_cron"), self.fields["interval_ms"]
+        minute = None if left_out is None else int(left_out.split()[0])
+        grid = (at_ms for at_ms in count(first_ms, interval_ms) if at_ms // 60_000 % 60 != minute)
+        return list(islice(grid, self.fields["max_fires"]))
 
 
 @dataclass(slots=True)
@@ -113,11 +120,17 @@ class Load:
         self._send(Sent(f"p{number}", tenant, f"plain-{number}", "UPSERT", fields, None))
 
     def _rhythm(self) -> None:
-        """Several instants, each an interval after the one before; all of them fire."""
+        """Several instants, each an interval after the one before; all of them fire.
+
+        Some leave out the minute in which they begin, so they come when it is over.
+        """
         number = len(self.sent)
+        start_ms = self.broker.now_ms() + self.random.randint(100, 4_000)
+        left_out = f"{start_ms // 60_000 % 60} * * * *" if self.random.random() < 0.25 else None
         fields = {
             "kind": "EVERY",
-            "start_at": self.broker.now_ms() + self.random.randint(100, 4_000),
+            "start_at": start_ms,
+            "except_cron": left_out,
             "interval_ms": self.random.choice((70, 700, 1_000, 2_300)),
             "max_fires": self.random.randint(2, 6),
             "misfire": "FIRE_ALL",

@@ -1,7 +1,7 @@
 """What recurs keeps its rhythm: each instant is an interval after the one before, none is missing.
 
-A row begins with the first instant of its grid from when its request came in, however late that is
-read.
+Instants in a minute that is left out are no part of a row, and the others keep their places.  A row
+begins with the first instant of its grid from when its request came in, however late that is read.
 """
 
 from __future__ import annotations
@@ -26,13 +26,14 @@ def drift(sent: Sent, fired: Sequence[Entry], early_ms: int) -> Iterator[str]:
     ]
     told.sort(key=lambda each: each[:2])
     passed = max(0, -((start_ms - sent.appended_ms) // interval_ms))
-    if told and told[0][1] != (first_ms := start_ms + passed * interval_ms):
-        yield f"begins {told[0][1] - first_ms} ms behind its first instant"
+    wanted = sent.instants(start_ms + passed * interval_ms)
+    if told and told[0][1] != wanted[0]:
+        yield f"begins {told[0][1] - wanted[0]} ms behind its first instant"
     for number, (occurrence, nominal_ms, entry) in enumerate(told):
         if occurrence != number:
             yield f"has occurrence {occurrence} where {number} should be"
-        place_ms = nominal_ms - told[0][1]
-        if place_ms != number * interval_ms or (nominal_ms - start_ms) % interval_ms:
+        if nominal_ms not in wanted[number : number + 1]:
+            place_ms = nominal_ms - told[0][1]
             yield f"drifts: occurrence {occurrence} is {place_ms} ms after the first"
         if nominal_ms < start_ms:
             yield f"begins {start_ms - nominal_ms} ms before its start"

@@ -55,6 +55,14 @@ Following = Annotated[
     int,
     typer.Option("--next", min=0, max=20, metavar="N", help="Occurrences to come that are shown."),
 ]
+NewExcept = Annotated[
+    str | None,
+    typer.Option(
+        "--except-cron",
+        metavar="EXPRESSION",
+        help="No occurrence in the minutes of this cron expression; an empty one ends that.",
+    ),
+]
 Payload = Annotated[
     str | None, typer.Option("--payload", metavar="TEXT", help="New value of the event.")
 ]
@@ -138,6 +146,7 @@ def update(
     schedule_id: ScheduleId,
     *,
     when: When,
+    except_cron: NewExcept = None,
     payload: Payload = None,
     group: NewGroup = None,
     event_type: NewType = None,
@@ -156,7 +165,10 @@ def update(
         raise WrongUse(f"{schedule_id} is over ({found['state']}): create it anew.")
     body = definition(found)
     if given := _given(when):
-        body = {name: value for name, value in body.items() if name not in WHEN} | given
+        replaced = WHEN - {"timezone"} if _leaves_out(body, when) else WHEN | {"except_cron"}
+        body = {name: value for name, value in body.items() if name not in replaced} | given
+    if except_cron is not None:
+        body["except_cron"] = except_cron or None
     for name, value in (("timezone", when.zone), ("group", group), ("event_type", event_type)):
         if value is not None:
             body[name] = value
@@ -174,6 +186,11 @@ def definition(found: dict[str, Any]) -> dict[str, Any]:
     if body.pop("delay_ms", None) is not None:
         body["at"] = found["scheduled_at"]
     return body
+
+
+def _leaves_out(body: dict[str, Any], when: When) -> bool:
+    """Whether a new rule leaves out what the old one does, and so is read in its zone."""
+    return when.recurs and "except_cron" in body
 
 
 def _given(when: When) -> dict[str, Any]:

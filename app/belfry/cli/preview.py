@@ -74,6 +74,7 @@ def _request(when: When, bounds: BoundOptions) -> dict[str, Any]:
         "start_at": bounds.start_at,
         "end_at": bounds.end_at,
         "max_fires": bounds.max_fires,
+        "except_cron": bounds.except_cron,
         "jitter_ms": bounds.jitter,
     }
 

@@ -51,6 +51,16 @@ EndAt = Annotated[
         rich_help_panel=RULE,
     ),
 ]
+ExceptCron = Annotated[
+    str | None,
+    typer.Option(
+        "--except-cron",
+        metavar="EXPRESSION",
+        help='No occurrence in the minutes of this cron expression, such as "* 0-5 * * *" for the'
+        " night; read in --tz.",
+        rich_help_panel=RULE,
+    ),
+]
 MaxFires = Annotated[
     int | None,
     typer.Option(
@@ -130,6 +140,7 @@ class BoundOptions:
     start_at: StartAt = None
     end_at: EndAt = None
     max_fires: MaxFires = None
+    except_cron: ExceptCron = None
     jitter: Jitter = None
 
 
@@ -144,7 +155,7 @@ class RuleOptions(BoundOptions):
     ack_timeout: AckTimeout = None
 
 
-ONLY_RECURRING: Final = ("start_at", "end_at", "max_fires", "overlap")
+ONLY_RECURRING: Final = ("start_at", "end_at", "max_fires", "except_cron", "overlap")
 
 
 def check_recurring(rule: BoundOptions, recurs: bool) -> None:

@@ -80,7 +80,10 @@ class Definition(Change, total=False):
     """Rule of RFC 5545 of a recurring schedule, such as ``FREQ=WEEKLY;BYDAY=MO``; `start_at` is its
     DTSTART."""
     timezone: str
-    """IANA time zone that `cron` and `rrule` are read in (UTC)."""
+    """IANA time zone that `cron`, `rrule` and `except_cron` are read in (UTC)."""
+    except_cron: str
+    """Cron expression of the minutes in which a recurring schedule has no occurrence, such as
+    ``* 0-5 * * *``."""
     start_at: Instant
     """No occurrence of a recurring schedule before it."""
     end_at: Instant

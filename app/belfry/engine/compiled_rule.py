@@ -47,6 +47,10 @@ class CompiledRule:
         self.awaits = (locks, wait_ms) if locks else None
         self.simple = self.recurs and not locks
 
+    def why_over(self, nominal_ms: int, fires: int) -> str | None:
+        """Why nothing follows this instant, the last of so many fires, where no bound says so."""
+        return (self.trigger.why_over(nominal_ms) or None) if fires < self.max_fires else None
+
 
 # Of a rule that holds no targets.
 compiled_bare: Final = lru_cache(maxsize=65_536)(CompiledRule)

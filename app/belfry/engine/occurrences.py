@@ -218,6 +218,8 @@ class Occurrences:
         following_ms = rule.after_ms(passed_ms) if occurrence < rule.max_fires else None
         if following_ms is None:
             how = ENDED_COMPLETED if rule.recurs else ENDED_FIRED
+            if run is not None:
+                row = row.at(row.due_ms, passed_ms)
             self._end(row, how, occurrence, route, step)
             return None
         return self._next(name, row, record, following_ms, occurrence, step)
@@ -249,6 +251,7 @@ class Occurrences:
             step.effects.outcomes[Outcome.COMPLETED] += 1
             if Outcome.COMPLETED in route.tenant.written:
                 event = told(row, route.tenant, Outcome.COMPLETED, step.now_ms)
+                event.reason = compiled(row.extra).why_over(row.nominal_ms, occurrence)
                 step.effects.lifecycle.append(event)
 
     # -- what is late ----------------------------------------------------------------------------
@@ -273,7 +276,7 @@ class Occurrences:
         if policy == FIRE_ONCE:
             return self._fire_for(run, due, rule, route, step)
         _give_up(row, route, step, run.number, f"to {format_instant(run.last_ms)}")
-        return self._go_on(row, record, run.following_ms, route, step)
+        return self._go_on(row, record, run, route, step)
 
     def _fire_for(
         self, run: LateRun, due: Due, rule: CompiledRule, route: Route, step: Step
@@ -308,7 +311,7 @@ class Occurrences:
         run = late_run(rule.trigger, row.nominal_ms, step.now_ms + 1, _spread(row))
         end = f"to {format_instant(run.last_ms)}: the last fire is not acknowledged"
         _give_up(row, route, step, run.number, end, "overlap")
-        return self._go_on(row, record, run.following_ms, route, step)
+        return self._go_on(row, record, run, route, step)
 
     def _queue(self, row: Pending, rule: CompiledRule, route: Route, step: Step) -> LateRun | None:
         """The run up to now, where several are due and one fires for all of them."""
@@ -322,13 +325,14 @@ class Occurrences:
         return None if given_up or run.number == 1 else run
 
     def _go_on(
-        self, row: Pending, record: bytes, following_ms: int | None, route: Route, step: Step
+        self, row: Pending, record: bytes, run: LateRun, route: Route, step: Step
     ) -> Next | None:
         """What follows occurrences that were given up."""
-        if following_ms is None:
-            self._end(row, ENDED_COMPLETED, row.occurrence, route, step)
+        if run.following_ms is None:
+            last = row.at(row.due_ms, run.last_ms)
+            self._end(last, ENDED_COMPLETED, row.occurrence, route, step)
             return None
-        return self._next(row.name, row, record, following_ms, row.occurrence, step)
+        return self._next(row.name, row, record, run.following_ms, row.occurrence, step)
 
     # -- what is late and fires each -------------------------------------------------------------
 
@@ -373,7 +377,7 @@ class Occurrences:
         floor_ms = step.now_ms - max(route.tenant.look_back_ms, rule.limit_ms)
         run = late_run(rule.trigger, row.nominal_ms, floor_ms, _spread(row))
         _give_up(row, route, step, run.number, f"to {format_instant(run.last_ms)}")
-        return self._go_on(row, record, run.following_ms, route, step)
+        return self._go_on(row, record, run, route, step)
 
 
 def too_old(row: Pending, rule: CompiledRule, tenant: Tenant, step: Step) -> bool:

@@ -21,14 +21,14 @@ from typing import Final
 from belfry.engine.step import Step, UndoLog
 from belfry.engine.waiting import Waiting
 from belfry.schedules.jitter import jitter_ms
-from belfry.schedules.rule import ZONED
+from belfry.schedules.rule import ZONED, leaves_out
 from belfry.schedules.triggers import trigger_of, zones
 from belfry.store.layout import keys
 from belfry.store.layout.pending import (
     KIND_CODES,
     Pending,
     decode_pending,
-    kind_and_flags,
+    has_rule,
     next_record,
     paused,
 )
@@ -94,7 +94,7 @@ class ZoneChange:
 
         What is due up to `over_ms` has fired, or fires in this step.
         """
-        if row.kind not in ON_A_WALL or why_unreadable(record):
+        if not _on_a_wall(row) or why_unreadable(record):
             return None
         trigger = trigger_of(row.extra)
         nominal_ms = trigger.rederived_ms(row.nominal_ms, row.accepted_ms, over_ms)
@@ -113,7 +113,7 @@ class ZoneChange:
             # Due already: it fires, or is late, as it was to.
             return
         record = self._store.pending_at(name, place)
-        if kind_and_flags(record)[0] not in ON_A_WALL:
+        if not has_rule(record):
             return
         found = self.derived(decode_pending(record), record, over_ms, step)
         if found is None:
@@ -126,3 +126,8 @@ class ZoneChange:
             self._store.move(name, kept, Location(IN_PAUSED, *row.sort_key))
         else:
             self._waiting.put(row, kept, step)
+
+
+def _on_a_wall(row: Pending) -> bool:
+    """Whether a zone matters to its instants: to their rule, or to what is left out of it."""
+    return row.kind in ON_A_WALL or leaves_out(row.extra)

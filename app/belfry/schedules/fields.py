@@ -37,6 +37,7 @@ from belfry.schedules.rule_checks import (
     when_problem,
     window_problem,
 )
+from belfry.schedules.triggers.left_out import left_out_problem
 from belfry.schedules.triggers.registry import KINDS, RECURRING, ZONED, listed
 from belfry.schedules.triggers.rule import OVERLAPS, POLICIES, Rule
 from belfry.schedules.triggers.zones import zone_problem
@@ -44,7 +45,7 @@ from belfry.schedules.triggers.zones import zone_problem
 # The fields that say when, one of each kind, in the order of the registry.
 WHEN: Final = tuple(kind.field for kind in KINDS.values())
 # The first four stand in the middle of the schema, where they stood in the first release; the
-# fields of later kinds are at its end, as all fields are that a release adds.
+# fields of later kinds are at its end, as all fields are that came later.
 _EARLY: Final = 4
 _RECURRING: Final = listed(RECURRING, "and")
 _ZONED: Final = listed(ZONED, "and")
@@ -101,7 +102,8 @@ _BOUNDS: Final = (
     Field(
         name="timezone",
         form=Form.TEXT,
-        doc=f"{_ZONED}: IANA time zone that the expression is read in; null is UTC.",
+        doc=f"{_ZONED}, and all with except_cron: IANA time zone that the expression is read in;"
+        " null is UTC.",
         header="belfry-timezone",
         also=("tz", "zone"),
         flag="--tz",
@@ -301,6 +303,20 @@ _MANY: Final = (
     ),
 )
 
+_LATEST: Final = (
+    Field(
+        name="except_cron",
+        form=Form.TEXT,
+        doc=f"{_RECURRING}: cron expression of five fields, read in the schedule's time zone; no"
+        " occurrence in the minutes that it names.",
+        header="belfry-except-cron",
+        also=("except",),
+        flag="--except-cron",
+        argument="except_cron",
+        check=left_out_problem,
+    ),
+)
+
 FIELDS: Final = {
     field.name: field
     for field in (
@@ -312,6 +328,7 @@ FIELDS: Final = {
         *_LATER,
         *WHEN[_EARLY:],
         *_MANY,
+        *_LATEST,
     )
 }
 

@@ -19,7 +19,9 @@ from belfry.schedules.request import Request
 from belfry.schedules.rule import rule_of
 from belfry.schedules.triggers import Trigger, trigger_by
 from belfry.schedules.triggers.kind import TriggerKind, Warned
+from belfry.schedules.triggers.left_out import left_out_words
 from belfry.schedules.triggers.registry import KINDS, ONE_SHOT
+from belfry.schedules.triggers.trigger import DEFAULT_ZONE
 from belfry.schedules.triggers.zones import END_S, UnknownZone, zone
 
 __all__ = ["MOST", "Occurrence", "Preview", "Warned", "local_time", "preview", "words_of"]
@@ -67,7 +69,7 @@ def preview(
     if problem is not None and problem.code != "never_fires":
         return problem
     kind = KINDS[request["kind"]]
-    name = kind.zone_name(request) or shown_in or "UTC"
+    name = kind.zone_name(request) or shown_in or DEFAULT_ZONE
     try:
         place = zone(name)
     except UnknownZone as unknown:
@@ -88,7 +90,17 @@ def preview(
 
 def words_of(request: Request) -> str:
     """What a checked request asks for, in English, with its bounds."""
-    return KINDS[request["kind"]].words(request) + "".join(_bounds(request))
+    return _rule_words(request) + "".join(_bounds(request))
+
+
+def _rule_words(request: Request) -> str:
+    kind, text = KINDS[request["kind"]], request["except_cron"]
+    rule = kind.words(request)
+    if text is None:
+        return rule
+    place = f", {kind.zone_name(request) or DEFAULT_ZONE}"
+    # An interval has no zone, and what is left out of it has one.
+    return rule + left_out_words(text) + ("" if rule.endswith(place) else place)
 
 
 def _first(
@@ -141,5 +153,11 @@ def _warnings(
     request: Request, trigger: Trigger, shown: list[Occurrence], now_ms: int
 ) -> Iterator[Warned]:
     if not shown:
-        yield Warned("never_fires", "It is never due: no instant lies between now and its end.")
+        yield Warned("never_fires", f"It is never due: {_why_never(trigger, now_ms)}.")
     yield from KINDS[request["kind"]].warnings(request, trigger, now_ms)
+
+
+def _why_never(trigger: Trigger, now_ms: int) -> str:
+    if trigger.whole is not trigger and trigger.whole.first_ms(now_ms) is not None:
+        return "except_cron leaves out every instant that it would have"
+    return "no instant lies between now and its end"

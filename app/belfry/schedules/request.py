@@ -69,6 +69,7 @@ class Request(TypedDict):
     cron: str | None
     rrule: str | None
     timezone: str | None
+    except_cron: str | None
     http_targets: list[dict[str, Any]]
     overlap: str | None
     serial: bool

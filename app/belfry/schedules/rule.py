@@ -18,6 +18,7 @@ from belfry.schedules.triggers.encoding import (
     decode_rule,
     encode_rule,
     has_targets,
+    leaves_out,
     targets_in,
     without_targets,
 )
@@ -52,6 +53,7 @@ __all__ = [
     "decode_rule",
     "encode_rule",
     "has_targets",
+    "leaves_out",
     "rule_of",
     "targets_in",
     "without_targets",
@@ -68,10 +70,11 @@ def rule_of(request: Request) -> Rule:
     """The rule that a checked request asks for."""
     kind, targets = registry.KINDS[request["kind"]], request["http_targets"]
     recurs = kind.name in RECURRING
+    except_cron = request["except_cron"] if recurs else None
     return Rule(
         kind=kind.name,
         when=kind.asked(request) if recurs else None,
-        timezone=request["timezone"] if kind.zoned else None,
+        timezone=request["timezone"] if kind.zoned or except_cron else None,
         start_at=request["start_at"] if recurs else None,
         end_at=request["end_at"] if recurs else None,
         max_fires=request["max_fires"] if recurs else None,
@@ -80,6 +83,7 @@ def rule_of(request: Request) -> Rule:
         overlap=request["overlap"] if recurs else None,
         serial=request["serial"] or None,
         ack_timeout_ms=request["ack_timeout_ms"],
+        except_cron=except_cron,
         seed=_seed(request),
         targets=encode_targets(map(target_of, targets)) if targets else None,
     )

@@ -10,11 +10,13 @@ from belfry.schedules.rule import OVERLAPS, POLICIES, RECURRING, rule_of
 from belfry.schedules.target_kinds import list_problem
 from belfry.schedules.targets import target_of
 from belfry.schedules.triggers import trigger_by
+from belfry.schedules.triggers.excepting import MOST_PASSED
+from belfry.schedules.triggers.left_out import left_out_problem
 from belfry.schedules.triggers.registry import KINDS, listed
 
 MAX_SHOWN: Final = 200
 MAX_NUMBER: Final = (1 << 31) - 1
-_BOUNDS: Final = ("start_at", "end_at", "max_fires")
+_OF_RECURRING: Final = ("start_at", "end_at", "max_fires", "except_cron")
 
 
 def jitter_problem(request: Request) -> Rejection | None:
@@ -41,17 +43,20 @@ def when_problem(request: Request, now_ms: int) -> Rejection | None:
 
 def recurring_problem(request: Request, now_ms: int) -> Rejection | None:
     """Why the bounds of a recurring request, whose rule can be read, are not allowed, or None."""
-    found = window_problem(request, now_ms)
+    found = window_problem(request, now_ms) or left_out_problem(request)
     if found is not None or request["standing"] is not None:
         # What is imported has its next instant, perhaps its last one and overdue.
         return found
-    fires = trigger_by(rule_of(request)).first_ms(now_ms) is not None
-    return None if fires else _never_fires(request)
+    trigger = trigger_by(rule_of(request))
+    if trigger.first_ms(now_ms) is not None:
+        return None
+    would_fire = trigger.whole is not trigger and trigger.whole.first_ms(now_ms) is not None
+    return _all_left_out(request) if would_fire else _never_fires(request)
 
 
 def one_shot_problem(request: Request) -> Rejection | None:
     """Why a request that fires once holds what only recurring ones can have, or None."""
-    for name in _BOUNDS:
+    for name in _OF_RECURRING:
         if request[name] is not None:
             return _only_recurring(name, request)
     return None
@@ -158,4 +163,15 @@ def _never_fires(request: Request) -> Rejection:
         "never_fires",
         f"The schedule is never due {until}: preview the rule (`belfry schedule preview`), or move"
         " its end.",
+    )
+
+
+def _all_left_out(request: Request) -> Rejection:
+    end_at = request["end_at"]
+    until = "" if end_at is None else f" up to end_at {end_at}"
+    return Rejection(
+        "never_fires",
+        f"The schedule is never due{until}: except_cron {request['except_cron']!r} leaves out each"
+        f" instant of its rule, or more than is looked through: {MOST_PASSED} runs of them in a"
+        " row, or 50 years. Leave out less, or move the rule.",
     )

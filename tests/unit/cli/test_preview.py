@@ -22,6 +22,13 @@ def test_text_has_words_and_instants(capsys: pytest.CaptureFixture[str]) -> None
     assert [line[:3] for line in lines] == ["#0 ", "#1 "]
 
 
+def test_what_is_left_out_is_not_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["--every", "1h", "--except-cron", "* 0-5,7-23 * * *", "--tz", "Asia/Tokyo"]
+    assert preview(*arguments, "-n", "3", "-o", "jsonl") == 0
+    found = [orjson.loads(line)["local"] for line in capsys.readouterr().out.splitlines()]
+    assert [local[11:13] for local in found] == ["06", "06", "06"]
+
+
 def test_json_is_one_object(capsys: pytest.CaptureFixture[str]) -> None:
     assert preview(*PARIS, "--count", "2", "-o", "json") == 0
     found = orjson.loads(capsys.readouterr().out)
@@ -67,6 +74,8 @@ def test_a_rule_that_is_never_due_is_shown_with_a_warning(
         (["--cron", "@daily", "--tz", "europe/paris"], "Did you mean Europe/Paris?"),
         (["--in", "5m", "--max-fires", "2"], "--max-fires belongs to --every, --cron and --rrule"),
         (["--every", "1000000d"], "interval_ms"),
+        (["--in", "5m", "--except-cron", "* 0 * * *"], "--except-cron belongs to --every, --cron"),
+        (["--every", "5m", "--except-cron", "H 0 * * *"], "give five fields"),
     ],
 )
 def test_what_cannot_be_previewed(

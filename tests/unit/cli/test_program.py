@@ -91,6 +91,7 @@ def test_a_group_alone_shows_its_help_and_is_wrong_use(
         (["schedule", "create", "t", "i", "--in", "5x"], "such as 250ms, 30s, 5m or 1h30m"),
         (["schedule", "create", "t", "i", "--every", "0s"], "An interval of 0"),
         (["schedule", "create", "t", "i", "--in", "5m", "--tz", "UTC"], "belongs to --cron"),
+        (["schedule", "create", "t", "i", "--every", "5m", "--tz", "UTC"], "to --except-cron"),
         (["schedule", "create", "t", "i", "--in", "5m", "--header", "x"], "NAME=VALUE"),
         (["schedule", "create", "t", "i", "--in", "1s", "--payload-file", "nope"], "No such file"),
         (

@@ -21,6 +21,7 @@ RULES = (
     Rule("EVERY", when=1, start_at=NEXT - 5, end_at=NEXT + 5, max_fires=9),
     Rule("CRON", when="0 9 * * MON", timezone="Europe/Paris", overlap="SKIP", serial=True,
          ack_timeout_ms=5),
+    Rule("EVERY", when=900_000, timezone="Europe/Paris", except_cron="* 0-5 * * *"),
 )  # fmt: skip
 
 

@@ -55,6 +55,10 @@ def test_a_local_time_west_of_utc() -> None:
          "At 00:00, UTC, up to 1m later each time"),
         ({"kind": "CRON", "cron": "0 0 lw * *"},
          "At 00:00, on the last weekday of the month, UTC"),
+        ({"kind": "EVERY", "interval_ms": 900_000, "except_cron": "* 0-5 * * *", "max_fires": 3},
+         "Every 15m; left out: every minute, between 00:00 and 05:59, UTC, 3 times"),
+        ({"kind": "CRON", "cron": "0 9 * * *", "except_cron": "* * * * 0,6"},
+         "At 09:00, UTC; left out: every minute, only on Sunday and Saturday"),
     ],
 )  # fmt: skip
 def test_words(fields: dict[str, Any], words: str) -> None:
@@ -67,6 +71,10 @@ def test_words(fields: dict[str, Any], words: str) -> None:
         (cron("0 9 * * *"), []),
         (cron("0 9 * * *", "Europe/Paris"), []),
         (cron("30 2 * * *", "Europe/Paris"), ["clock_gap", "clock_repeat", "clock_gap"]),
+        (cron("30 2 * * *", "Europe/Paris", except_cron="* 2 * * *"), ["clock_gap", "clock_gap"]),
+        (cron("30 2 * * *", "Europe/Paris", except_cron="* 3 * * *"), ["clock_repeat"]),
+        (cron("0,30 2 * * *", "Europe/Paris", except_cron="0-29 2-3 * * *"), ["clock_repeat"]),
+        (cron("* * * * *", except_cron="* * * * *"), ["never_fires"]),
         (cron("0 0 13 * FRI"), ["either_day"]),
         (cron("0 0 13 * *", end_at=NOW + 1), ["never_fires"]),
         (asked(kind="EVERY", interval_ms=999), ["very_frequent"]),
@@ -92,6 +100,19 @@ def test_changed_clocks_in_words(text: str, gap: str, repeat: str) -> None:
     assert gap in at_gap.text
     assert at_repeat.text.startswith("2026-10-25 02:")
     assert repeat in at_repeat.text
+
+
+def test_local_times_of_an_interval_are_of_the_zone_in_which_it_leaves_out() -> None:
+    night = {"except_cron": "* 0-5 * * *", "timezone": "Asia/Tokyo"}
+    found = asked(1, "Europe/Paris", kind="EVERY", interval_ms=3_600_000, **night)
+    assert (found.timezone, found.occurrences[0].local[11:16]) == ("Asia/Tokyo", "22:00")
+
+
+def test_why_it_is_never_due() -> None:
+    (ends,) = cron("0 9 * * *", end_at=NOW + 1).warnings
+    (left_out,) = cron("0 9 * * *", except_cron="* 9 * * *").warnings
+    assert "between now and its end" in ends.text
+    assert "except_cron leaves out" in left_out.text
 
 
 def test_what_the_engine_would_refuse_is_refused() -> None:

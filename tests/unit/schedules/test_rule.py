@@ -32,6 +32,8 @@ FROZEN = {
     "01 03 33 1e 00 00 01 a3 18 5c 50 00 00 00 01 ba 60 d3 38 00 00 00 00 00 00 00 00 03"
     " 00 00 00 00 00 00 ea 60 03 03 0c 45 75 72 6f 70 65 2f 50 61 72 69 73"
     " 0b 30 20 39 20 2a 20 2a 20 4d 4f 4e": FULL,
+    "01 02 18 01 00 00 00 00 00 0d bb a0 0b 2a 20 30 2d 35 20 2a 20 2a 20 2a 0a 41 73 69 61 2f 54"
+    " 6f 6b 79 6f": Rule("EVERY", when=900_000, timezone="Asia/Tokyo", except_cron="* 0-5 * * *"),
 }
 
 
@@ -52,7 +54,7 @@ def test_a_plain_one_shot_has_no_rule(kind: str) -> None:
     assert decode_rule(b"") == Rule("AT")
 
 
-@pytest.mark.parametrize("damaged", ["02 02 00 01", "01 05 00 00", "01 02 08 00"])
+@pytest.mark.parametrize("damaged", ["02 02 00 01", "01 05 00 00", "01 02 00 80"])
 def test_another_format_is_never_guessed(damaged: str) -> None:
     with pytest.raises(ValueError, match="format 1"):
         decode_rule(bytes.fromhex(damaged))
@@ -64,6 +66,9 @@ def test_a_rule_takes_what_belongs_to_its_kind() -> None:
     assert rule_of(request(kind="EVERY", **both)) == Rule(
         "EVERY", when=5, max_fires=2, misfire="SKIP"
     )
+    night: dict[str, Any] = {"except_cron": "* 0-5 * * *", "timezone": "Asia/Tokyo"}
+    assert rule_of(request(kind="EVERY", interval_ms=5, **night)) == Rule("EVERY", when=5, **night)
+    assert rule_of(request(kind="AT", at=1, **night)) == Rule("AT")
     assert rule_of(request(kind="CRON", timezone="UTC", **both)) == Rule(
         "CRON", when="@daily", timezone="UTC", max_fires=2, misfire="SKIP"
     )

@@ -165,6 +165,7 @@ class TriggerBody(WhenBody):
     """When an event is due."""
 
     timezone: Text | None = Field(None, description=FIELDS["timezone"].doc)
+    except_cron: Text | None = Field(None, description=FIELDS["except_cron"].doc)
     start_at: Instant | None = None
     end_at: Instant | None = Field(None, description="The last instant that may be due.")
     max_fires: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = None

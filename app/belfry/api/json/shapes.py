@@ -70,6 +70,7 @@ class SummaryAnswer(_SaysWhen):
     scheduled_at: str | None = Field(None, description="Next instant by the rule, before jitter.")
     accepted_at: str | None = None
     timezone: str | None = None
+    except_cron: str | None = None
     start_at: str | None = None
     end_at: str | None = None
     max_fires: int | None = None

@@ -4,6 +4,7 @@
                               Every     EVERY       sums
                               Cron      CRON        expression × zone (`clock`: when clocks change)
                               RRule     RRULE       days × times × zone, by the same clock
+                              Excepting             one that recurs, without what it leaves out
 
 One module holds all that is known of a kind (`kind.Kind`); `registry` lists them.
 
@@ -17,6 +18,7 @@ from functools import lru_cache
 
 from belfry.schedules.triggers.cron_text import CronMistake
 from belfry.schedules.triggers.encoding import decode_rule, without_targets
+from belfry.schedules.triggers.excepting import Excepting
 from belfry.schedules.triggers.once import Once
 from belfry.schedules.triggers.registry import RECURRING
 from belfry.schedules.triggers.rule import Rule
@@ -39,4 +41,7 @@ def _trigger_of(encoded_rule: bytes) -> Trigger:
 def trigger_by(rule: Rule) -> Trigger:
     """The trigger of a rule; raises ValueError (`CronMistake` …) for one that is not checked."""
     kind = RECURRING.get(rule.kind)
-    return Once(rule) if kind is None else kind.trigger(rule)
+    if kind is None:
+        return Once(rule)
+    found = kind.trigger(rule)
+    return found if rule.except_cron is None else Excepting(found)

@@ -31,11 +31,10 @@ from belfry.schedules.triggers.every import EVERY, Every
 from belfry.schedules.triggers.expression import expression
 from belfry.schedules.triggers.kind import Recurring, Warned
 from belfry.schedules.triggers.rule import Rule
-from belfry.schedules.triggers.trigger import Trigger, ZonedTrigger
+from belfry.schedules.triggers.trigger import DEFAULT_ZONE, Trigger, ZonedTrigger
 from belfry.schedules.triggers.turns import turn_warnings
 from belfry.schedules.triggers.zones import END_S, zone_problem
 
-DEFAULT_ZONE: Final = "UTC"
 MAX_SHOWN: Final = 200
 
 
@@ -45,10 +44,9 @@ class Cron(ZonedTrigger):
     def __init__(self, rule: Rule) -> None:
         super().__init__(rule)
         assert isinstance(rule.when, str), "a checked rule has its expression"
-        self._zone_name = rule.timezone or DEFAULT_ZONE
         self._text = normalized(rule.when, rule.seed)
         self.expression = expression(self._text)
-        self.clock = clock(self._text, self._zone_name)
+        self.clock = clock(self._text, self.zone_name)
         self._memo = self.clock.memo
         self._end_ms = END_S * 1000 if rule.end_at is None else rule.end_at
 
@@ -72,10 +70,14 @@ class Cron(ZonedTrigger):
         count = self.clock.count(after, until)
         return (self.clock.last(after, until) * 1000, count) if count else (after_ms, 0)
 
+    def day_pattern(self, nominal_ms: int, from_ms: int, day: int) -> object:  # noqa: ARG002  # EVERY's
+        """Whether the expression allows the day: all that it allows have the same times."""
+        return self.expression.on_day(day)
+
     @property
     def cadence(self) -> tuple[object, ...]:
         """Expression, zone and start."""
-        return (self.rule.kind, self._text, self._zone_name, self.rule.start_at)
+        return (self.rule.kind, self._text, self.zone_name, self.rule.start_at)
 
 
 def cron_problem(request: Request) -> Rejection | None:
@@ -128,6 +130,7 @@ class CronKind(Recurring):
         {"cron": "H H(1-5) 15W,L-2 * *", "timezone": "Asia/Tokyo"},
         {"cron": "0 30 9 * * FRIL,MON#2 2027-2199"},
         {"cron": "@every 95s"},
+        {"cron": "*/15 * * * *", "except_cron": "* 0-5 * * *", "timezone": "Europe/Paris"},
     )
 
     def problem(self, request: Request, now_ms: int) -> Rejection | None:  # noqa: ARG002  # AT's
@@ -144,19 +147,20 @@ class CronKind(Recurring):
 
     def warnings(self, request: Request, trigger: Trigger, now_ms: int) -> Iterator[Warned]:
         """What H stands for, two days that are one too many, and changes of the clock."""
-        if not isinstance(trigger, Cron):
+        cron = trigger.whole
+        if not isinstance(cron, Cron):
             fields: Any = {**request, "interval_ms": interval_of(request["cron"] or "")}
             yield from EVERY.warnings(fields, trigger, now_ms)
             return
         if is_hashed(request["cron"] or ""):
             yield Warned("hashed", f"{_hashed(request)} here it is {plain_cron(request)}.")
-        if trigger.expression.either_day:
+        if cron.expression.either_day:
             yield Warned(
                 "either_day",
                 "Both the day of month and the day of week are given: a day that is one of the two"
                 " is enough. A field that begins with * makes it both.",
             )
-        yield from turn_warnings(trigger.clock, now_ms, trigger.rule.end_at)
+        yield from turn_warnings(cron.clock, now_ms, trigger)
 
     def trigger(self, rule: Rule) -> Trigger:
         """Expression and zone; raises `CronMistake` or `UnknownZone` where they are not checked."""

@@ -9,10 +9,11 @@ is the same as it would be if there were no rules.
 
 What the kind's own field says is the number of bit 0, or the text of bit 13; the kind tells which.
 A text of more than 255 bytes has bit 14 instead, and a size of two bytes.  The number of bit 6 is
-what H in an expression of cron follows from.
+what H in an expression of cron follows from.  The text of bit 11 is the expression of what is left
+out.
 
 Frozen numbers: the format, the bits, the codes, also those of the kinds.  Fields lie in the order
-of their bits; a new one takes a free bit: 0-7 are numbers, 8-11 codes, 12-14 texts.  Bit 15 is for
+of their bits; a new one takes a free bit: 0-7 are numbers, 8-10 codes, 11-14 texts.  Bit 15 is for
 HTTP targets: JSON at the end, followed by its size (u16), so that it can be cut off without reading
 the rest.
 """
@@ -45,6 +46,7 @@ _SYMBOLS: Final[dict[str, tuple[object, ...]]] = {
     "overlap": OVERLAPS,
     "serial": (None, True),
 }
+_EXCEPT_CRON: Final = 1 << 11
 _TIMEZONE: Final = 1 << 12
 TARGETS_BIT: Final = 1 << 15
 _SIZE_BYTES: Final = 2
@@ -52,6 +54,7 @@ _SIZE_BYTES: Final = 2
 _FIELDS: Final = {
     _NUMBER: "when",
     **{bit: name for name, bit in {**_NUMBERS, **_CODES}.items()},
+    _EXCEPT_CRON: "except_cron",
     _TIMEZONE: "timezone",
     _TEXT: "when",
     _LONG_TEXT: "when",
@@ -131,6 +134,11 @@ def _decoded(bit: int, encoded: bytes, at: int) -> tuple[object, int]:
     start = at + _size_bytes(bit)
     end = start + int.from_bytes(encoded[at:start], "big")
     return encoded[start:end].decode(), end
+
+
+def leaves_out(encoded: bytes) -> bool:
+    """Whether these bytes of a rule, which may be none, leave instants out."""
+    return bool(encoded) and bool(_HEAD.unpack_from(encoded)[2] & _EXCEPT_CRON)
 
 
 def has_targets(encoded: bytes) -> bool:

@@ -55,6 +55,14 @@ class Every(Trigger):
         """One interval earlier: an update moves the acceptance, and the instants stay."""
         return nominal_ms - self._interval_ms
 
+    def anchor_ms(self, nominal_ms: int, ms: int) -> int:
+        """The last instant up to this one."""
+        return ms - (ms - nominal_ms) % self._interval_ms
+
+    def day_pattern(self, nominal_ms: int, from_ms: int, day: int) -> object:  # noqa: ARG002  # CRON's
+        """How long the day's begin is after an instant."""
+        return (from_ms - nominal_ms) % self._interval_ms
+
     @property
     def cadence(self) -> tuple[object, ...]:
         """Interval and start."""
@@ -95,6 +103,7 @@ class EveryKind(Recurring):
         {"interval_ms": 60_000},
         {"interval_ms": 86_400_000, "start_at": 1_795_000_000_123},
         {"interval_ms": 7_001, "start_at": 1_830_000_000_000, "end_at": 1_830_000_999_999},
+        {"interval_ms": 900_000, "except_cron": "* 0-5 * * *", "timezone": "Europe/Paris"},
     )
 
     def problem(self, request: Request, now_ms: int) -> Rejection | None:  # noqa: ARG002  # AT's

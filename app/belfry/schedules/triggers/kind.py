@@ -50,8 +50,8 @@ class TriggerKind(ABC):
         """What a checked request asks for, in words for people, without its bounds."""
 
     def zone_name(self, request: Request) -> str | None:
-        """The time zone of a checked request, where its kind has one and it names one."""
-        return request["timezone"] if self.zoned else None
+        """The time zone of a checked request, where one matters and it names one."""
+        return request["timezone"] if self.zoned or request["except_cron"] else None
 
     def warnings(self, request: Request, trigger: Trigger, now_ms: int) -> Iterator[Warned]:  # noqa: ARG002  # every kind is asked so
         """What to know about a checked request before asking for it."""

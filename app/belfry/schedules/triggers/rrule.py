@@ -36,11 +36,10 @@ from belfry.schedules.triggers.rrule_text import (
 from belfry.schedules.triggers.rrule_walls import Excepted, RuleWalls, SetWalls, Walls
 from belfry.schedules.triggers.rrule_words import words_of
 from belfry.schedules.triggers.rule import Rule
-from belfry.schedules.triggers.trigger import Trigger, ZonedTrigger
+from belfry.schedules.triggers.trigger import DEFAULT_ZONE, Trigger, ZonedTrigger
 from belfry.schedules.triggers.turns import turn_warnings
 from belfry.schedules.triggers.zones import END_S, Zone, zone, zone_problem
 
-DEFAULT_ZONE: Final = "UTC"
 MAX_SHOWN: Final = 200
 DAY_S: Final = 86_400
 NEVER: Final = 1 << 62
@@ -55,8 +54,7 @@ class RRule(ZonedTrigger):
         super().__init__(rule)
         assert isinstance(rule.when, str), "a checked rule has its text"
         self._text = read_rule(rule.when)
-        self._zone_name = self._text.zone or rule.timezone or DEFAULT_ZONE
-        place = zone(self._zone_name)
+        place = zone(self.zone_name)
         self.start_ms, wall = start_of(self._text, rule, place)
         second, rest_ms = divmod(self.start_ms, 1000)
         self.walls, self.ends_in_sight = walls_of(self._text, wall, place)
@@ -82,6 +80,15 @@ class RRule(ZonedTrigger):
     def clock(self) -> Clock:
         """Its times in its zone."""
         return self._clock
+
+    @property
+    def zone_name(self) -> str:
+        """That of its TZID, or the field's."""
+        return self._text.zone or super().zone_name
+
+    def day_pattern(self, nominal_ms: int, from_ms: int, day: int) -> object:  # noqa: ARG002  # EVERY's
+        """Its times, which are the same object where they are the same."""
+        return self.walls.times_on(day)
 
     def first_ms(self, accepted_ms: int) -> int | None:
         """The first instant after the acceptance, or from DTSTART and `start_at` on."""
@@ -113,7 +120,7 @@ class RRule(ZonedTrigger):
     @property
     def cadence(self) -> tuple[object, ...]:
         """All that the text says, zone and start."""
-        return (self.rule.kind, self._text, self._zone_name, self.start_ms)
+        return (self.rule.kind, self._text, self.zone_name, self.start_ms)
 
 
 def start_of(text: RuleText, rule: Rule, place: Zone) -> tuple[int, int]:
@@ -248,6 +255,11 @@ class RRuleKind(Recurring):
             " RRULE:FREQ=MONTHLY;BYMONTHDAY=-1;BYHOUR=18 RDATE:20270120T120000"
             " EXDATE;VALUE=DATE:20270117 EXRULE:FREQ=WEEKLY;BYDAY=SU",
         },
+        {
+            "rrule": "FREQ=DAILY",
+            "start_at": 1_799_000_000_000,
+            "except_cron": "* * * * SAT,SUN",
+        },
     )
 
     def problem(self, request: Request, now_ms: int) -> Rejection | None:  # noqa: ARG002  # AT's
@@ -265,14 +277,15 @@ class RRuleKind(Recurring):
 
     def warnings(self, request: Request, trigger: Trigger, now_ms: int) -> Iterator[Warned]:  # noqa: ARG002  # every kind is asked so
         """A start that is no occurrence, and the next changes of the clock that matter."""
-        assert isinstance(trigger, RRule), "a rule of RRULE has the trigger of RRULE"
-        if not trigger.starts_with_its_start:
+        rrule = trigger.whole
+        assert isinstance(rrule, RRule), "a rule of RRULE has the trigger of RRULE"
+        if not rrule.starts_with_its_start:
             yield Warned(
                 "start_is_not_due",
                 "The start is no time of the rule: the first occurrence is a later one, and COUNT"
                 " counts from there.",
             )
-        yield from turn_warnings(trigger.clock, now_ms, trigger.rule.end_at)
+        yield from turn_warnings(rrule.clock, now_ms, trigger)
 
     def trigger(self, rule: Rule) -> Trigger:
         """Times and a zone; raises `RRuleMistake` or `UnknownZone` where they are not checked."""

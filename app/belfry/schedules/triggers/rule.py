@@ -32,6 +32,8 @@ class Rule:
     overlap: str | None = None
     serial: bool | None = None
     ack_timeout_ms: int | None = None
+    # The cron expression of the minutes that are left out.
+    except_cron: str | None = None
     # What the numbers of H in an expression follow from; see `cron_text.seed_of`.
     seed: int | None = None
     targets: bytes | None = None

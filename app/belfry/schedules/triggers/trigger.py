@@ -8,6 +8,7 @@ from typing import Final
 from belfry.schedules.triggers.rule import Rule
 
 DAY_MS: Final = 86_400_000
+DEFAULT_ZONE: Final = "UTC"
 
 
 class Trigger(ABC):
@@ -39,6 +40,39 @@ class Trigger(ABC):
     def before_ms(self, nominal_ms: int, accepted_ms: int) -> int:
         """The instant before this one; `accepted_ms` where that is not after the acceptance."""
         return self.latest_ms(accepted_ms, nominal_ms - 1)[0]
+
+    def anchor_ms(self, nominal_ms: int, ms: int) -> int:  # noqa: ARG002  # EVERY's
+        """What to ask `after_ms` and `latest_ms` about in place of an instant of no occurrence.
+
+        `nominal_ms` is one of an occurrence, for instants may follow from one another.
+        """
+        return ms
+
+    def day_pattern(self, nominal_ms: int, from_ms: int, day: int) -> object:  # noqa: ARG002  # of those whose days are alike
+        """Equal for days whose instants lie alike; None where that is not known.
+
+        A day has 24 hours without a change of the clock.  It begins at `from_ms`, and is the one
+        of this number on the wall, counted from 1970-01-01.
+        """
+        return None
+
+    @property
+    def zone_name(self) -> str:
+        """The time zone that the rule is read in."""
+        return self.rule.timezone or DEFAULT_ZONE
+
+    @property
+    def whole(self) -> Trigger:
+        """The same without what is left out of it."""
+        return self
+
+    def shows(self, wall: int) -> bool:  # noqa: ARG002  # of those that leave some out
+        """Whether an instant fires at which the wall clock shows this second."""
+        return True
+
+    def why_over(self, nominal_ms: int) -> str:  # noqa: ARG002  # of those that leave some out
+        """Why nothing follows this instant, where the rule's bounds and its end do not say so."""
+        return ""
 
     def holds(self, nominal_ms: int) -> bool:
         """Whether a pending instant still is what the rule says, by today's time zone data."""

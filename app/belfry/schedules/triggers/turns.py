@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Final, NamedTuple
@@ -10,10 +10,12 @@ from typing import Final, NamedTuple
 from belfry.schedules.instants import format_instant
 from belfry.schedules.triggers.clock import Clock
 from belfry.schedules.triggers.kind import Warned
+from belfry.schedules.triggers.trigger import Trigger
 from belfry.schedules.triggers.zones import END_S, Stretch
 
 LONGEST_S: Final = 400 * 86_400
 MOST_TOLD: Final = 3
+MINUTE_S: Final = 60
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -42,39 +44,53 @@ _EFFECTS: Final = {
 }
 
 
-def turn_warnings(clock: Clock, now_ms: int, end_ms: int | None) -> Iterator[Warned]:
-    """The next changes of the clock that matter to a rule, in words."""
+def turn_warnings(clock: Clock, now_ms: int, trigger: Trigger) -> Iterator[Warned]:
+    """The next changes of the clock that matter to a trigger with this clock, in words."""
+    end_ms = trigger.rule.end_at
     until = 1 << 60 if end_ms is None else end_ms // 1000
-    for turn in turns(clock, now_ms // 1000, until)[:MOST_TOLD]:
+    for turn in turns(clock, now_ms // 1000, until, trigger.shows)[:MOST_TOLD]:
         when = (_EPOCH + timedelta(seconds=turn.wall)).strftime("%Y-%m-%d %H:%M")
         effect = _EFFECTS[turn.effect].format(instant=format_instant(turn.second * 1000))
         gone = turn.effect in (Effect.MADE_UP, Effect.PASSED_OVER)
         yield Warned("clock_gap" if gone else "clock_repeat", f"{when} on the wall {effect}.")
 
 
-def turns(clock: Clock, from_second: int, until_second: int) -> list[ZoneTransition]:
-    """The changes of the clock in this time that touch an instant, at most 400 days ahead."""
+def turns(
+    clock: Clock, from_second: int, until_second: int, shows: Callable[[int], bool]
+) -> list[ZoneTransition]:
+    """The changes of the clock in this time that touch an instant, at most 400 days ahead.
+
+    `shows` says of a second on the wall whether anything fires then.
+    """
     found: list[ZoneTransition] = []
     until = min(until_second, from_second + LONGEST_S, END_S)
     stretch = clock.zone.at(from_second)
     while stretch.end < until:
         following = clock.zone.at(stretch.end)
-        turn = _turn(clock, stretch, following)
+        turn = _turn(clock, stretch, following, shows)
         if turn is not None:
             found.append(turn)
         stretch = following
     return found
 
 
-def _turn(clock: Clock, stretch: Stretch, following: Stretch) -> ZoneTransition | None:
+def _turn(
+    clock: Clock, stretch: Stretch, following: Stretch, shows: Callable[[int], bool]
+) -> ZoneTransition | None:
     old, new = stretch.end + stretch.offset, stretch.end + following.offset
     first = clock.expression.next_wall(min(old, new))
+    if new < old:
+        # What is left out is so both times; what a gap swallows is judged by the gap's end.
+        while first is not None and first < old and not shows(first):
+            first = clock.expression.next_wall(first - first % MINUTE_S + MINUTE_S)
     if first is None or first >= max(old, new):
         return None
     if new < old:
         effect = Effect.ONCE if clock.expression.fixed else Effect.TWICE
-    elif clock.fires_at_gap(stretch, following):
+    elif not clock.fires_at_gap(stretch, following):
+        effect = Effect.PASSED_OVER
+    elif shows(new):
         effect = Effect.MADE_UP
     else:
-        effect = Effect.PASSED_OVER
+        return None
     return ZoneTransition(stretch.end, first, effect)

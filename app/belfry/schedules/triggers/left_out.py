@@ -1,0 +1,155 @@
+"""What a recurring schedule leaves out: the minutes on the wall that a cron expression names.
+
+    * 0-5 * * *       00:00 ████████ 06:00 ──────────────────────► 24:00      each day
+    * * * * SAT,SUN   Fri ──────────► ████ Sat ████ Sun ████ ► Mon ─────────►
+
+Such minutes lie in runs, and a run is passed over at once, however long it is.  What counts is the
+clock on the wall at an instant, so a minute that comes twice is left out twice, and one that a gap
+swallows never comes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+from typing import Final, NamedTuple
+
+from belfry.schedules.rejections import Rejection
+from belfry.schedules.request import Request
+from belfry.schedules.triggers.cron_text import CronMistake, is_hashed, normalized, read_cron
+from belfry.schedules.triggers.cron_words import words_of
+from belfry.schedules.triggers.expression import DAY_S, expression
+from belfry.schedules.triggers.zones import END_S, Zone, zone_problem
+
+DAY_MS: Final = DAY_S * 1000
+MINUTES: Final = 1440
+FIELDS: Final = 5
+MAX_SHOWN: Final = 200
+# Days on end of which nothing is free.  A day that an expression of five fields leaves free comes
+# within a year or two, or never.
+MOST_DAYS: Final = 4_000
+SHAPE: Final = (
+    "five fields, minute hour day-of-month month day-of-week, without H or an alias, such as"
+    ' "* 0-5 * * *" for the night'
+)
+
+
+class Piece(NamedTuple):
+    """A day on the wall, or a part of it, without a change of the clock; `end_ms` is exclusive.
+
+    `alike` ones are whole days that no change of the clock touches.
+    """
+
+    from_ms: int
+    end_ms: int
+    day: int
+    offset: int
+    alike: bool
+
+
+class LeftOut:
+    """The instants, in epoch milliseconds, that an expression leaves out in a zone."""
+
+    def __init__(self, text: str, place: Zone) -> None:
+        plain = normalized(text)
+        fields = read_cron(plain)
+        self.expression = expression(plain)
+        self._zone = place
+        named = {hour * 60 + minute for hour in fields.hours for minute in fields.minutes}
+        # Runs of minutes of a day, ends exclusive; and of each minute the run that holds it.
+        self.runs: list[tuple[int, int]] = []
+        self._run_of: list[tuple[int, int] | None] = []
+        for is_named, run in groupby(range(MINUTES), named.__contains__):
+            minutes = [*run]
+            found = (minutes[0], minutes[-1] + 1) if is_named else None
+            self.runs += [found] if found else []
+            self._run_of += [found] * len(minutes)
+
+    def holds(self, ms: int) -> bool:
+        """Whether an instant is left out."""
+        second = ms // 1000
+        return self.holds_wall(second + self._zone.at(second).offset)
+
+    def holds_wall(self, wall: int) -> bool:
+        """Whether a second on the wall is left out."""
+        day, second = divmod(wall, DAY_S)
+        return self._run_of[second // 60] is not None and self.expression.on_day(day)
+
+    def free_ms(self, ms: int) -> int | None:
+        """The first millisecond from this one on that is not left out, or None."""
+        second = ms // 1000
+        while second < END_S:
+            stretch = self._zone.at(second)
+            wall = self._free_wall(second + stretch.offset)
+            if wall is None:
+                return None
+            if wall - stretch.offset < stretch.end:
+                return max(ms, (wall - stretch.offset) * 1000)
+            second = stretch.end
+        return None
+
+    def _free_wall(self, wall: int) -> int | None:
+        first, second = divmod(wall, DAY_S)
+        minute = second // 60
+        for day in range(first, min(first + MOST_DAYS, END_S // DAY_S)):
+            run = self._run_of[minute] if self.expression.on_day(day) else None
+            if run is None or run[1] < MINUTES:
+                return max(wall, day * DAY_S + (run[1] if run else minute) * 60)
+            minute = 0
+        return None
+
+    def begin_ms(self, ms: int) -> int:
+        """The first millisecond of the day from which all up to this one is left out, as it is."""
+        stretch = self._zone.at(ms // 1000)
+        wall = ms // 1000 + stretch.offset
+        run = self._run_of[wall % DAY_S // 60]
+        assert run is not None, "asked of what is left out"
+        begin = wall // DAY_S * DAY_S + run[0] * 60 - stretch.offset
+        return max(stretch.start, begin) * 1000
+
+    def pieces(self, from_ms: int, end_ms: int) -> Iterator[Piece]:
+        """The days on the wall between two instants, one after another."""
+        while from_ms < end_ms:
+            stretch = self._zone.at(from_ms // 1000)
+            wall = from_ms // 1000 + stretch.offset
+            day = wall // DAY_S
+            end = min(end_ms, stretch.end * 1000, ((day + 1) * DAY_S - stretch.offset) * 1000)
+            # At the edge of a stretch fires what a gap swallowed, and nothing fires a second time.
+            untouched = from_ms > stretch.start * 1000 and wall >= stretch.fresh
+            yield Piece(from_ms, end, day, stretch.offset, untouched and end - from_ms == DAY_MS)
+            from_ms = end
+
+    def within(self, piece: Piece) -> Iterator[tuple[int, int]]:
+        """The parts of a piece that are left out, ends exclusive."""
+        if not self.expression.on_day(piece.day):
+            return
+        midnight = (piece.day * DAY_S - piece.offset) * 1000
+        for first, end in self.runs:
+            from_ms = max(piece.from_ms, midnight + first * 60_000)
+            end_ms = min(piece.end_ms, midnight + end * 60_000)
+            if from_ms < end_ms:
+                yield from_ms, end_ms
+
+
+def left_out_problem(request: Request) -> Rejection | None:
+    """Why what a recurring request leaves out cannot be read, or None."""
+    text = request["except_cron"]
+    if text is None:
+        return None
+    try:
+        if len(text.split()) != FIELDS or is_hashed(text):
+            raise CronMistake(f"give {SHAPE}", 0)
+        read_cron(text)
+    except CronMistake as mistake:
+        return Rejection(
+            "bad_cron",
+            f"except_cron {text[:MAX_SHOWN]!r} cannot be read at character {mistake.position + 1}:"
+            f" {mistake}{'' if str(mistake).endswith('?') else '.'}",
+        )
+    return zone_problem(request["timezone"])
+
+
+def left_out_words(text: str) -> str:
+    """What an expression leaves out, in English, as it follows the words of a rule."""
+    said = words_of(normalized(text))
+    return f"; left out: {said[:1].lower()}{said[1:]}"
