@@ -18,6 +18,7 @@ from belfry.engine.deliveries import deliver, fired_event
 from belfry.engine.effects import Effects
 from belfry.engine.step import Step
 from belfry.schedules.identity import extra_fire_id
+from belfry.schedules.instants import format_instant
 from belfry.schedules.outcomes import Outcome
 from belfry.schedules.rule import has_targets
 from belfry.store.layout.pending import Pending, PendingRow, as_pending, decode_headers
@@ -163,3 +164,18 @@ def _cloudevent(event: FiredEvent, tenant: Tenant) -> Headers:
         ("ce_type", (event.event_type or "io.belfry.fired").encode()),
         ("ce_time", rfc3339(event.scheduled_at)),
     ]
+
+
+def tell_missed(
+    row: Pending, route: Route, step: Step, number: int, end: str, code: str = "late"
+) -> None:
+    """Count occurrences from this one on that will not fire; `end` says how far, in words."""
+    step.effects.outcomes[Outcome.MISSED] += number
+    if Outcome.MISSED not in route.tenant.written:
+        return
+    event = told(row, route.tenant, Outcome.MISSED, step.now_ms)
+    event.code = code
+    several = "occurrence" if number == 1 else "occurrences"
+    first = format_instant(row.nominal_ms)
+    event.reason = f"{number} {several} did not fire, from {first} {end}"
+    step.effects.lifecycle.append(event)

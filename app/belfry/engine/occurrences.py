@@ -21,7 +21,7 @@ from typing import Final
 
 from belfry.engine.ack_locks import own_lock, unreadable_lock
 from belfry.engine.compiled_rule import QUEUE_ONE, CompiledRule, compiled
-from belfry.engine.emit import Emit, Route, emit, tell_fired, told
+from belfry.engine.emit import Emit, Route, emit, tell_fired, tell_missed, told
 from belfry.engine.queues import Turn
 from belfry.engine.step import Step, UndoLog
 from belfry.engine.waiting import Waiting
@@ -262,7 +262,7 @@ class Occurrences:
         row, record, _ = due
         if policy != SKIP:
             return self.fire(row, record, rule, route, step)
-        _give_up(row, route, step, 1, f"to {format_instant(row.nominal_ms)}")
+        tell_missed(row, route, step, 1, f"to {format_instant(row.nominal_ms)}")
         self._end(row, ENDED_MISSED, row.occurrence, route, step)
         return None
 
@@ -275,7 +275,7 @@ class Occurrences:
         run = late_run(rule.trigger, row.nominal_ms, before_ms, _spread(row))
         if policy == FIRE_ONCE:
             return self._fire_for(run, due, rule, route, step)
-        _give_up(row, route, step, run.number, f"to {format_instant(run.last_ms)}")
+        tell_missed(row, route, step, run.number, f"to {format_instant(run.last_ms)}")
         return self._go_on(row, record, run, route, step)
 
     def _fire_for(
@@ -296,7 +296,7 @@ class Occurrences:
             return None
         if run.number > 1:
             end = f"on: the one of {format_instant(last_ms)} fires for them"
-            _give_up(row, route, step, run.number - 1, end)
+            tell_missed(row, route, step, run.number - 1, end)
         return self.fire(row.at(due_ms, last_ms), record, rule, route, step, run)
 
     # -- what is due while the last fire is awaited ----------------------------------------------
@@ -310,7 +310,7 @@ class Occurrences:
             return None
         run = late_run(rule.trigger, row.nominal_ms, step.now_ms + 1, _spread(row))
         end = f"to {format_instant(run.last_ms)}: the last fire is not acknowledged"
-        _give_up(row, route, step, run.number, end, "overlap")
+        tell_missed(row, route, step, run.number, end, "overlap")
         return self._go_on(row, record, run, route, step)
 
     def _queue(self, row: Pending, rule: CompiledRule, route: Route, step: Step) -> LateRun | None:
@@ -376,28 +376,13 @@ class Occurrences:
         """Give up the occurrences that are too old; what follows them."""
         floor_ms = step.now_ms - max(route.tenant.look_back_ms, rule.limit_ms)
         run = late_run(rule.trigger, row.nominal_ms, floor_ms, _spread(row))
-        _give_up(row, route, step, run.number, f"to {format_instant(run.last_ms)}")
+        tell_missed(row, route, step, run.number, f"to {format_instant(run.last_ms)}")
         return self._go_on(row, record, run, route, step)
 
 
 def too_old(row: Pending, rule: CompiledRule, tenant: Tenant, step: Step) -> bool:
     """Whether an occurrence lies further back than its tenant looks."""
     return row.due_ms < step.now_ms - max(tenant.look_back_ms, rule.limit_ms)
-
-
-def _give_up(
-    row: Pending, route: Route, step: Step, number: int, end: str, code: str = "late"
-) -> None:
-    """Count occurrences from this one on that will not fire; `end` says how far, in words."""
-    step.effects.outcomes[Outcome.MISSED] += number
-    if Outcome.MISSED not in route.tenant.written:
-        return
-    event = told(row, route.tenant, Outcome.MISSED, step.now_ms)
-    event.code = code
-    several = "occurrence" if number == 1 else "occurrences"
-    first = format_instant(row.nominal_ms)
-    event.reason = f"{number} {several} did not fire, from {first} {end}"
-    step.effects.lifecycle.append(event)
 
 
 def _spread(row: Pending) -> Jitter:

@@ -6,7 +6,7 @@ import pytest
 
 from belfry.wire.trace_context import TraceContext, context_of, sampled_in
 
-TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
+TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"  # pragma: allowlist secret
 
 
 @pytest.mark.parametrize(
