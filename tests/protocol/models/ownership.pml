@@ -1,7 +1,7 @@
 /* Chapter 1: one owner at a time, though two workers believe that they own the partition.
 
-   Both workers take the partition over whenever they like, which is more than any group would allow.
-   Either may be paused between any two of its steps, for as long as the other one needs to take over
+   Both workers take the partition over whenever they like, which is more than any group would allow: A
+   twice, B once.  Either may be paused between any two of its steps, for as long as the other one needs to take over
    and fire; SPIN tries all of these orders.  Either may crash at any step, and lose its local store.
 
        A   takes over   begin  fired  row ┄┄┄┄┄┄┄┄ paused ┄┄┄┄┄┄┄┄┄┄┄┄  EndTxn: refused, A stops
@@ -25,14 +25,15 @@
 #define ID 0
 #endif
 #define SENDERS 2
-#ifndef EVENTS
 #define EVENTS 2
-#endif
 #define LOG 8
 #ifndef FAULTS
-#define FAULTS 2
+#define FAULTS 1
 #endif
 #define REPEATS 1
+#define RACES 1
+#define TERMS_OF_A 2            /* so often A takes the partition over, and B once */
+#define TERMS_OF_B 1
 
 #include "kafka.pml"
 #include "changelog.pml"
@@ -97,4 +98,4 @@ proctype Worker(byte me; byte terms) {
   od
 }
 
-init { atomic { run Worker(0, T0); run Worker(1, T1) } }
+init { atomic { run Worker(0, TERMS_OF_A); run Worker(1, TERMS_OF_B) } }

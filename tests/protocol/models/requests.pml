@@ -1,14 +1,14 @@
 /* Chapter 4: a request, its outcome and the position behind it are one transaction.
 
-   Requests lie in `belfry.schedules`.  A client writes one, and, since it got no answer, once more: the
-   same request id.  A tenant's own input topic holds a third one, of another id; the owner of the
-   partition hands it over by a transaction of a second transactional id, `inlets.<partition>`, together
-   with the position behind it.
+   Requests lie in `belfry.schedules`.  There is one, and it comes once more, with the same request id,
+   because its client got no answer.  The repeat lies in the same topic, or, with INPUTS, in an input
+   topic of the tenant's own.  From there the owner of the partition hands it over by a transaction of a
+   second transactional id, `inlets.<partition>`, together with the position behind it.
 
        inputs      t0 ──► [ request to belfry.schedules, position of the input topic ]    inlets.<p>
        requests    r0, r1 … ──► [ outcome to belfry.lifecycle, row with position and ids ]  <p>
 
-   Two workers take the partition over as often as they like; each reader of inputs follows its worker,
+   Two workers take the partition over, whenever they like.  Each reader of inputs follows its worker,
    and may go on for a while when that has lost the partition.
 
    What has to hold: each request has one outcome, and the first of an id is accepted and every other one
@@ -25,7 +25,8 @@
 #define OWNER 0                 /* belfry.<partition> */
 #define INLETS 1                /* belfry.inlets.<partition> */
 #define SENDERS 4
-#define MOST 6
+#define MOST 5
+#define TERMS 2
 #ifndef FAULTS
 #define FAULTS 1
 #endif
@@ -35,8 +36,7 @@
 
 mtype = { OPEN, COMMITTED, ABORTED };
 
-byte id_of[MOST];               /* belfry.schedules: the request id of each record */
-mtype state_of[MOST];
+mtype state_of[MOST];           /* belfry.schedules: all records have the same request id */
 byte log_end, stable;
 bool handing;                   /* the open transaction of inlets holds the request, */
 bool passing;                   /* and the position behind it */
@@ -44,9 +44,10 @@ byte handed, input_position;    /* what readers of committed records find of the
 
 byte told;                      /* the outcome in the owner's open transaction: offset + 1; 0: none */
 bool accepts;
-byte next_position, next_ids;   /* its row; 0: none */
-byte position, ids;             /* the last row that was committed */
-byte outcomes[MOST], accepted[2];
+byte next_position;             /* its row; 0: none */
+byte position;                  /* the last row that was committed, */
+bool ids;                       /* and whether it remembers the request id */
+byte outcomes[MOST], accepted;
 bool owns[2];
 
 inline find_stable() {
@@ -57,10 +58,10 @@ inline find_stable() {
   od
 }
 
-inline append(named, state) {
+inline append(state) {
   d_step {
     assert(log_end < MOST);
-    id_of[log_end] = named; state_of[log_end] = state; log_end++;
+    state_of[log_end] = state; log_end++;
     find_stable();
     skip
   }
@@ -76,8 +77,8 @@ inline marker(id, place, is_commit) {
               outcomes[told - 1]++;
               assert(outcomes[told - 1] == 1);                         /* one outcome */
               assert(state_of[told - 1] == COMMITTED);                 /* of a request that is there */
-              accepted[id_of[told - 1]] = accepted[id_of[told - 1]] + accepts;
-              assert(accepted[id_of[told - 1]] <= 1)                   /* an id counts once */
+              accepted = accepted + accepts;
+              assert(accepted <= 1)                                    /* an id counts once */
          :: else
          fi;
          told = 0; accepts = false
@@ -85,10 +86,10 @@ inline marker(id, place, is_commit) {
          if
          :: is_commit && next_position > 0 ->
               assert(next_position > position);                        /* positions only grow */
-              position = next_position; ids = next_ids
+              position = next_position; ids = true
          :: else
          fi;
-         next_position = 0; next_ids = 0
+         next_position = 0
     :: id == INLETS && place == OUTPUTS ->
          do
          :: i < log_end ->
@@ -137,14 +138,14 @@ inline write_outcome(mine, at, is_first, result) {
   fi
 }
 
-inline write_position(mine, at, known, result) {
+inline write_position(mine, at, result) {
   if
 #ifdef POSITION_APART
   :: atomic { epoch[OWNER] == mine && txn[OWNER] == EMPTY ->
-       txn[OWNER] = ONGOING; next_position = at + 1; next_ids = known; result = DONE }
+       txn[OWNER] = ONGOING; next_position = at + 1; result = DONE }
 #else
   :: atomic { epoch[OWNER] == mine && txn[OWNER] == ONGOING ->
-       next_position = at + 1; next_ids = known; result = DONE }
+       next_position = at + 1; result = DONE }
   :: atomic { epoch[OWNER] == mine && txn[OWNER] != ONGOING -> result = UNKNOWN }
 #endif
   :: atomic { epoch[OWNER] != mine -> result = REFUSED }
@@ -160,7 +161,8 @@ inline write_position(mine, at, known, result) {
 
 /* `partitions/owner.py` PartitionRunner: the take-over is chapter 1; here is what it takes in. */
 proctype Worker(byte me; byte terms) {
-  byte mine, at, known, its;
+  byte mine, at;
+  bool known;                   /* the request id was answered */
   mtype result;
 end:
   do
@@ -169,25 +171,24 @@ end:
        init_producer_id(OWNER, mine, result);
        atomic { if :: result == DONE -> at = position; known = ids; owns[me] = true :: else fi };
 #ifdef IDS_IN_MEMORY
-       known = 0;
+       known = false;
 #endif
 end_taking:
        do
        :: atomic { result == DONE && at < readable && state_of[at] == ABORTED -> at++ }
-       :: atomic { result == DONE && at < readable && state_of[at] != ABORTED ->
-            its = 1 << id_of[at] };
-            /* Reports.repeats: an id that was answered is a DUPLICATE. */
-            write_outcome(mine, at, ((known & its) == 0), result);
+       :: result == DONE && at < readable && state_of[at] != ABORTED ->
+            /* `engine/reports.py` Reports.repeats: an id that was answered is a DUPLICATE. */
+            write_outcome(mine, at, !known, result);
 #ifdef POSITION_APART
             if :: result == DONE -> commit(OWNER, mine, me, result) :: else fi;
 #endif
-            if :: result == DONE -> write_position(mine, at, (known | its), result) :: else fi;
+            if :: result == DONE -> write_position(mine, at, result) :: else fi;
             if :: result == DONE -> commit(OWNER, mine, me, result) :: else fi;
-            atomic { if :: result == DONE -> known = known | its; at++ :: else fi; its = 0 }
+            atomic { if :: result == DONE -> known = true; at++ :: else fi }
        :: atomic { result == DONE && epoch[OWNER] != mine -> result = REFUSED }
        :: result != DONE -> break
        od;
-       atomic { owns[me] = false; mine = 0; at = 0; known = 0; its = 0; result = NOTHING }
+       atomic { owns[me] = false; mine = 0; at = 0; known = false; result = NOTHING }
   :: else -> break
   od
 }
@@ -210,7 +211,7 @@ end:
        :: result == DONE && at == 0 ->
             if
             :: atomic { epoch[INLETS] == mine && txn[INLETS] == EMPTY ->
-                 txn[INLETS] = ONGOING; handing = true; append(1, OPEN) }
+                 txn[INLETS] = ONGOING; handing = true; append(OPEN) }
             :: atomic { epoch[INLETS] != mine -> result = REFUSED }
             :: atomic { crash(result) }
             fi;
@@ -227,21 +228,29 @@ end:
   od
 }
 
-/* A client writes the request once more, at any time; the first one is there from the beginning. */
-active proctype Client() {
-  append(0, COMMITTED)
-}
-
 #define answered(at) (at >= log_end || state_of[at] == ABORTED || outcomes[at] == 1)
 
 active proctype Rest() {
 end:
   atomic { timeout && txn[OWNER] == EMPTY && txn[INLETS] == EMPTY && (owns[0] || owns[1]) ->
-    assert(answered(0) && answered(1) && answered(2) && answered(3) && answered(4) && answered(5)) }
+    assert(answered(0) && answered(1) && answered(2) && answered(3) && answered(4)) }
 }
 
-init { atomic { append(0, COMMITTED); run Worker(0, T0); run Worker(1, T1);
-#ifndef NO_INPUTS
-  run Inputs(0, 1); run Inputs(1, 1)
+#ifndef INPUTS
+/* The repeat, at any time. */
+active proctype Client() {
+  append(COMMITTED)
+}
 #endif
-} }
+
+init {
+  atomic {
+    append(COMMITTED);
+#ifdef INPUTS
+    run Inputs(0, 1); run Inputs(1, 1);
+    run Worker(0, 1); run Worker(1, 1)
+#else
+    run Worker(0, TERMS); run Worker(1, TERMS)
+#endif
+  }
+}

@@ -1,0 +1,125 @@
+"""The protocol holds in every order of steps, and every bug that is planted in it is found.
+
+`docs/protocol.md` tells the models as chapters.  The tests below hold it to them: each model, each
+planted bug and each name of the code that they speak of is there.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.architecture.tree import ROOT
+from tests.protocol.checking import (
+    BUGS,
+    CHECKS,
+    DEEP,
+    MODELS,
+    Bug,
+    Check,
+    checked,
+    missing,
+    story,
+)
+
+PAGE: Final = ROOT / "docs" / "protocol.md"
+# `partitions/owner.py` PartitionRunner._one_term, as models say it.
+IN_MODEL: Final = re.compile(r"`([a-z_]+/[a-z_]+\.py)`,? (?:\w+ )??([A-Z]\w+)(?:\.(\w+))?")
+# A link to a file, and the names behind it, as the page says it.
+IN_PAGE: Final = re.compile(r"\[`?[\w/.]+`?\]\(\.\./app/belfry/([\w/]+\.py)\)((?: `[\w.]+`,?)+)")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def programs() -> None:
+    """SPIN and a compiler: where they are missing, nothing is proven, and CI fails."""
+    if gone := missing():
+        said = f"{' and '.join(gone)} not found: install the packages spin and gcc"
+        assert os.environ.get("CI") != "true", said
+        pytest.skip(said)
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.name)
+def test_nothing_is_found(check: Check, tmp_path: Path) -> None:
+    verdict = checked(check.model, check.bounds, tmp_path)
+    assert verdict.whole, verdict.output
+    assert verdict.errors == 0, verdict.output
+    assert verdict.states >= check.least_states, "the model has become smaller: is a step missing?"
+
+
+@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
+def test_a_planted_bug_is_found(bug: Bug, tmp_path: Path) -> None:
+    verdict = checked(bug.model, (bug.name, *bug.bounds), tmp_path)
+    assert (verdict.errors, verdict.found) == (1, bug.found), verdict.output
+
+
+def test_a_find_is_told_step_by_step(tmp_path: Path) -> None:
+    bug = BUGS[0]
+    checked(bug.model, (bug.name, *bug.bounds), tmp_path)
+    steps = story(bug.model, (bug.name, *bug.bounds), tmp_path).splitlines()
+    assert len(steps) > 20
+    assert "assert((visible[(fired[_pid]-1)]<=1))" in steps[-1]
+
+
+def test_a_search_that_was_cut_off_is_not_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tests.protocol.checking.DEPTH", 30)
+    verdict = checked("takeover", ("FAULTS=0", "MOVES=0"), tmp_path)
+    assert not verdict.whole
+
+
+@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
+def test_a_planted_bug_is_told_of(bug: Bug) -> None:
+    model = (MODELS / f"{bug.model}.pml").read_text(encoding="utf-8")
+    heading, _, code = model.partition("*/")
+    assert f"\n   {bug.name} " in heading
+    assert f"#ifdef {bug.name}" in code or f"#ifndef {bug.name}" in code or _in_kafka(bug.name)
+    assert re.search(rf"^\| `{bug.name}` \|.*\| {bug.found} \|$", PAGE.read_text("utf-8"), re.M)
+
+
+def _in_kafka(name: str) -> bool:
+    return f"defined({name})" in (MODELS / "kafka.pml").read_text(encoding="utf-8")
+
+
+def test_every_planted_bug_of_a_model_is_looked_for() -> None:
+    listed = {
+        (path.stem, name)
+        for path in MODELS.glob("*.pml")
+        for name in re.findall(r"^   ([A-Z_]{6,}) {2,}\w", path.read_text("utf-8"), re.M)
+    }
+    assert listed == {(bug.model, bug.name) for bug in BUGS}
+
+
+def test_every_check_is_told_of() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    untold = [check.name for check in (*CHECKS, *DEEP) if f"`{check.name}`" not in page]
+    assert not untold
+
+
+def test_what_the_models_name_is_in_the_code() -> None:
+    named = [
+        (path.name, *names)
+        for path in sorted(MODELS.glob("*.pml"))
+        for names in IN_MODEL.findall(path.read_text(encoding="utf-8"))
+    ]
+    assert len(named) >= 8
+    for model, module, owner, method in named:
+        assert _defines(module, owner), f"{model}: {module} has no {owner}"
+        assert not method or _defines(module, method), f"{model}: {module} has no {method}"
+
+
+def test_what_the_page_names_is_in_the_code() -> None:
+    named = IN_PAGE.findall(PAGE.read_text(encoding="utf-8"))
+    assert len(named) >= 12
+    for module, names in named:
+        for name in re.findall(r"\w+", names):
+            assert _defines(module, name), f"docs/protocol.md: {module} has no {name}"
+
+
+def _defines(module: str, name: str) -> bool:
+    text = (ROOT / "app" / "belfry" / module).read_text(encoding="utf-8")
+    return re.search(rf"\b(class|def) {name}\b|^ *(self\.)?{name}\b.*=", text, re.M) is not None
