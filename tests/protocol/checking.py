@@ -24,11 +24,14 @@ LONGEST_S: Final = 100.0
 DEPTH: Final = 20_000
 CUT_OFF: Final = ("max search depth too small", "Search not completed", "out of memory")
 
-# A step of a replay: number, process, its kind, place, statement; and those that nobody wants to see.
+# A step of a replay: number, process, its kind, place, statement; and those that tell nothing.
 STEP: Final = re.compile(
     r"^ *(\d+):\tproc +(\d+) \(:?(\w+):+\d+\) (?:.*/)?(\S+) \(state \d+\).*?\t\[(.*)\]$"
 )
 DULL: Final = ("goto", "DO", "IF", "else", "sub-sequence", "1)", "i = ", "k = ", "stable = (")
+
+# Statements that FAULTS, REPEATS or RACES may rule out in some process, and ends of endless ones.
+RULED_OUT: Final = ("-end-", "result = ", "epoch[", "txn[", "net[", "awaits[", "reply[")
 
 # What a model asserts, as SPIN shows it, and what it means when it does not hold.
 FINDINGS: Final = {
@@ -123,6 +126,12 @@ class Verdict:
     output: str
 
     @property
+    def untaken(self) -> set[str]:
+        """Statements of the model that no history came to, but for those that bounds rule out."""
+        listed = re.findall(r'^\t\S+\.pml:\d+, state \d+, "(.*)"$', self.output, re.MULTILINE)
+        return {each for each in listed if not each.startswith(RULED_OUT)}
+
+    @property
     def whole(self) -> bool:
         """Whether every state was visited."""
         return not any(sign in self.output for sign in CUT_OFF)
@@ -153,7 +162,9 @@ def story(model: str, defined: tuple[str, ...], folder: Path) -> str:
     replay = ["spin", *names, "-k", str(trail), "-t", "-p", str(MODELS / f"{model}.pml")]
     # It replays up to the assertion that fails, and ends with an error for that.
     told = _run(replay, folder, fails=True)
-    found = (STEP.match(line) for line in told.splitlines())
+    before, _, behind = told.partition("text of failed assertion")
+    lines = before.splitlines() + behind.splitlines()[1:2]
+    found = (STEP.match(line) for line in lines)
     return "\n".join(
         f"{line[1]:>5}  {line[2]} {line[3]:12} {line[4]:18} {line[5]}"
         for line in found
@@ -163,11 +174,16 @@ def story(model: str, defined: tuple[str, ...], folder: Path) -> str:
 
 def _run(command: list[str], folder: Path, *, fails: bool = False) -> str:
     done = subprocess.run(
-        command, cwd=folder, capture_output=True, text=True, timeout=LONGEST_S, check=False
+        command,
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=LONGEST_S,
+        check=False,
     )
-    output = done.stdout + done.stderr
-    assert fails or done.returncode == 0, output
-    return output
+    assert fails or done.returncode == 0, done.stdout
+    return done.stdout
 
 
 def _number(pattern: str, output: str) -> int:
