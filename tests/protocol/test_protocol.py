@@ -32,8 +32,8 @@ IN_MODEL: Final = re.compile(r"`([a-z_]+/[a-z_]+\.py)`,? (?:\w+ )??([A-Z]\w+)(?:
 IN_PAGE: Final = re.compile(r"\[`?[\w/.]+`?\]\(\.\./app/belfry/([\w/]+\.py)\)((?: `[\w.]+`,?)+)")
 
 
-@pytest.fixture(scope="module", autouse=True)
-def programs() -> None:
+@pytest.fixture(scope="module")
+def spin() -> None:
     """SPIN and a compiler: where they are missing, nothing is proven, and CI fails."""
     if gone := missing():
         said = f"{' and '.join(gone)} not found: install the packages spin and gcc"
@@ -41,6 +41,7 @@ def programs() -> None:
         pytest.skip(said)
 
 
+@pytest.mark.usefixtures("spin")
 @pytest.mark.parametrize("model", sorted({check.model for check in CHECKS}))
 def test_nothing_is_found_in_any_order(model: str, tmp_path: Path) -> None:
     untaken = []
@@ -54,12 +55,14 @@ def test_nothing_is_found_in_any_order(model: str, tmp_path: Path) -> None:
     assert not never, f"steps of {model} that no history takes"
 
 
+@pytest.mark.usefixtures("spin")
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
 def test_a_planted_bug_is_found(bug: Bug, tmp_path: Path) -> None:
     verdict = checked(bug.model, (bug.name, *bug.bounds), tmp_path)
     assert (verdict.errors, verdict.found) == (1, bug.found), verdict.output
 
 
+@pytest.mark.usefixtures("spin")
 def test_a_find_is_told_step_by_step(tmp_path: Path) -> None:
     bug = BUGS[0]
     checked(bug.model, (bug.name, *bug.bounds), tmp_path)
@@ -68,6 +71,7 @@ def test_a_find_is_told_step_by_step(tmp_path: Path) -> None:
     assert "assert((visible[(fired[_pid]-1)]<=1))" in steps[-1]
 
 
+@pytest.mark.usefixtures("spin")
 def test_a_search_that_was_cut_off_is_not_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
