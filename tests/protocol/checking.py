@@ -47,6 +47,7 @@ FINDINGS: Final = {
     "handed<=1": "a request is handed over twice",
     "state_of[(told-1)]==": "a request that was rolled back has an outcome",
     "next_position>position": "the position goes back",
+    "seen==state": "a read within a lease is not the truth",
 }
 
 
@@ -83,6 +84,7 @@ CHECKS: Final = (
     Check("standby", ("PROTOCOL=1",), 250_000),
     Check("requests", ("FAULTS=2",), 700_000),
     Check("requests", ("INPUTS", "FAULTS=0"), 450_000),
+    Check("lease", ("COMMITS=2",), 1_000_000),
 )
 # Wider bounds, for `make protocol DEEP=1`: half a minute, and a gigabyte of memory.
 DEEP: Final = (
@@ -90,6 +92,7 @@ DEEP: Final = (
     Check("takeover", ("FAULTS=1", "MOVES=1"), 3_000_000),
     Check("standby", ("PROTOCOL=2", "FAULTS=2", "REPEATS=0"), 6_000_000),
     Check("requests", ("INPUTS", "FAULTS=1"), 4_000_000),
+    Check("lease", ("COMMITS=3",), 5_000_000),
 )
 BUGS: Final = (
     Bug("ownership", "END_BEFORE_FENCE", "an event fires twice"),
@@ -112,6 +115,10 @@ BUGS: Final = (
         ("INPUTS",),
     ),
     Bug("requests", "INPUT_POSITION_EARLY", "a request is handed over twice", ("INPUTS",)),
+    Bug("lease", "NO_OUTWAIT", "a read within a lease is not the truth"),
+    Bug("lease", "SHORT_OUTWAIT", "a read within a lease is not the truth"),
+    Bug("lease", "WAIT_NOT_CARRIED", "a read within a lease is not the truth"),
+    Bug("lease", "READS_UNSETTLED", "a read within a lease is not the truth"),
 )
 
 

@@ -45,8 +45,8 @@ byte owns[2];                   /* what a worker says of itself (Owners.holdings
 #define NOT_OWNED 0
 #define TAKING_OVER 1           /* NO_EPOCH: any owner's is higher */
 #define OWNED(mine) (mine + 1)
-byte moves = MOVES;                 /* so often the group moves the partition by itself */
-byte alarms = ALARMS;                /* so often a standby takes the owner for silent, rightly or not */
+byte moves = MOVES;             /* so often the group moves the partition by itself */
+byte alarms = ALARMS;           /* so often a standby takes the owner for silent, rightly or not */
 
 /* `partitions/supervisor.py` Owners, and below it `partitions/owner.py` PartitionRunner. */
 proctype Worker(byte me) {
@@ -90,7 +90,8 @@ end_firing:
             if :: atomic { result == DONE -> seen++; owns[me] = OWNED(mine) } :: else fi
        :: else
        fi
-  :: atomic { result == DONE && seen == EVENTS && epoch[0] != mine -> result = REFUSED }   /* Upkeep: an idle owner commits now and then */
+  /* An idle owner commits now and then (Upkeep), and hears that it was fenced off. */
+  :: atomic { result == DONE && seen == EVENTS && epoch[0] != mine -> result = REFUSED }
   :: result != DONE -> break
   od;
   atomic { owns[me] = 0; mine = 0; at = 0; seen = 0 };
