@@ -240,6 +240,10 @@ soak: install ## Load two workers for HOURS, restart one over and over, audit; n
 simulate: install ## Play SEEDS seeds of the simulator, from FIRST on; ONLY names scenarios.
 	@PYTHONPATH=app $(BIN)/python -m tests.simulation --seeds $${SEEDS:-1000} --first $${FIRST:-0} $${ONLY:+--only $$ONLY} $${WRITER:+--writer $$WRITER}
 
+.PHONY: protocol
+protocol: install ## Check the models of the protocol by SPIN; DEEP=1 goes further, BUG=… tells what a planted bug does.
+	@$(BIN)/python -m tests.protocol $${DEEP:+--deep} $${BUG:+--bug $$BUG}
+
 .PHONY: fuzz-http
 fuzz-http: install ## Ask a worker EXAMPLES times what each part of the HTTP document allows.
 	@EXAMPLES=$${EXAMPLES:-300} $(BIN)/python -m pytest -q -s tests/acceptance/test_http_fuzz.py
