@@ -177,7 +177,7 @@ end_taking:
        do
        :: atomic { result == DONE && at < readable && state_of[at] == ABORTED -> at++ }
        :: result == DONE && at < readable && state_of[at] != ABORTED ->
-            /* `engine/reports.py` Reports.repeats: an id that was answered is a DUPLICATE. */
+            /* `engine/reports.py` Reports.repeated: an id that was answered is a DUPLICATE. */
             write_outcome(mine, at, !known, result);
 #ifdef POSITION_APART
             if :: result == DONE -> commit(OWNER, mine, me, result) :: else fi;
