@@ -25,7 +25,10 @@ func TestSchedulesAreHeaders(t *testing.T) {
 		"belfry-in=1":             In(time.Nanosecond),
 		"belfry-every=90000":      Every(90 * time.Second),
 		"belfry-cron=0 9 * * MON": Cron("0 9 * * MON", ""),
-		"belfry-cron=0 9 * * * belfry-timezone=Europe/Rome": Cron("0 9 * * *", "Europe/Rome"),
+		"belfry-cron=0 9 * * * belfry-timezone=Europe/Rome":      Cron("0 9 * * *", "Europe/Rome"),
+		"belfry-rrule=FREQ=DAILY belfry-except-cron=* * * * SUN": RRule("FREQ=DAILY").Except("* * * * SUN"),
+		"belfry-every=60000 belfry-timezone=Europe/Rome belfry-except-cron=* 0-5 * * *": Every(time.Minute).
+			TimeZone("Europe/Rome").Except("* 0-5 * * *"),
 	} {
 		found := shown(Schedule{Tenant: "demo", ID: "a", When: when, Payload: []byte("x")}.record())
 		if found != "belfry-tenant=demo belfry-id=a belfry-action=UPSERT "+wanted+" :x" {

@@ -7,7 +7,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// When says when a schedule fires. Make one with At, In, Every or Cron.
+// When says when a schedule fires. Make one with At, In, Every, Cron or RRule.
 type When struct {
 	headers []kgo.RecordHeader
 }
@@ -34,6 +34,26 @@ func Cron(expression, timezone string) When {
 		headers = append(headers, header("belfry-timezone", timezone))
 	}
 	return When{headers}
+}
+
+// RRule fires by RFC 5545: lines DTSTART (with TZID, else UTC), RRULE, RDATE, EXDATE.
+func RRule(lines string) When {
+	return When{[]kgo.RecordHeader{header("belfry-rrule", lines)}}
+}
+
+// Except leaves out the minutes that an expression of five fields names: "* 0-5 * * *" is no night.
+// It is for what recurs, and is read in the zone of Cron, in that of DTSTART, or in TimeZone.
+func (w When) Except(expression string) When {
+	return w.with("belfry-except-cron", expression)
+}
+
+// TimeZone is the IANA zone that Except is read in where Every has none; UTC without it.
+func (w When) TimeZone(name string) When {
+	return w.with("belfry-timezone", name)
+}
+
+func (w When) with(name, value string) When {
+	return When{append(w.headers[:len(w.headers):len(w.headers)], header(name, value))}
 }
 
 // Schedule says who, which, when and what. Key, Payload and Headers are those of the event.

@@ -46,7 +46,7 @@ func ask(ctx context.Context, client *belfry.Client) {
 	fmt.Println(verdict.Outcome, verdict.ID, "version", verdict.Version)
 
 	_, err = client.Schedule(ctx, belfry.Schedule{
-		Tenant: tenant, ID: "report", When: belfry.Cron("0 9 * * MON", "Europe/Paris"),
+		Tenant: tenant, ID: "report", When: belfry.Cron("0 9 * * MON", "Europe/Paris").Except("* * 25 12 *"),
 	})
 	check(err)
 	verdict, err = client.Cancel(ctx, tenant, "report")

@@ -6,6 +6,6 @@
 export { Client, NoVerdictError, type ClientOptions } from './client.js'
 export { parseFired, type FiredEvent } from './fired.js'
 export { Retrier, attempt, delayMs, type Backoff, type Failed, type RetryOptions } from './retry.js'
-export type { Schedule, When } from './schedule.js'
+export type { Recurring, Schedule, When } from './schedule.js'
 export { signature } from './signature.js'
 export { RefusedError, parseVerdict, type Verdict } from './verdict.js'

@@ -8,9 +8,19 @@ export type When =
   /** Once, after a delay that counts from when Kafka has the request. */
   | { inMs: number }
   /** Again and again, with an interval. */
-  | { everyMs: number }
-  /** By an expression such as `0 9 * * MON`, read in an IANA time zone (UTC). */
-  | { cron: string; timezone?: string }
+  | (Recurring & { everyMs: number })
+  /** By an expression such as `0 9 * * MON`. */
+  | (Recurring & { cron: string })
+  /** By RFC 5545: lines DTSTART (with TZID), RRULE, RDATE, EXDATE. */
+  | (Omit<Recurring, 'timezone'> & { rrule: string })
+
+/** What a schedule that recurs may have. */
+export interface Recurring {
+  /** IANA time zone that expressions are read in; UTC without it. */
+  timezone?: string
+  /** Leaves out the minutes of an expression of five fields: `* 0-5 * * *` is no night. */
+  except?: string
+}
 
 /** Who, which, when and what. Key, payload and headers are those of the event. */
 export interface Schedule {
@@ -58,7 +68,9 @@ function whenHeaders(when: When): IHeaders {
   if ('at' in when) return { 'belfry-at': String(when.at.getTime()) }
   // What is scheduled never comes early.
   if ('inMs' in when) return { 'belfry-in': String(Math.ceil(when.inMs)) }
-  if ('everyMs' in when) return { 'belfry-every': String(Math.ceil(when.everyMs)) }
+  const except = when.except ? { 'belfry-except-cron': when.except } : {}
+  if ('rrule' in when) return { 'belfry-rrule': when.rrule, ...except }
   const zone = when.timezone ? { 'belfry-timezone': when.timezone } : {}
-  return { 'belfry-cron': when.cron, ...zone }
+  if ('cron' in when) return { 'belfry-cron': when.cron, ...zone, ...except }
+  return { 'belfry-every': String(Math.ceil(when.everyMs)), ...zone, ...except }
 }

@@ -34,6 +34,18 @@ test('schedules are headers', () => {
       { cron: '0 9 * * *', timezone: 'Europe/Rome' },
       { 'belfry-cron': '0 9 * * *', 'belfry-timezone': 'Europe/Rome' },
     ],
+    [
+      { rrule: 'FREQ=DAILY', except: '* * * * SUN' },
+      { 'belfry-rrule': 'FREQ=DAILY', 'belfry-except-cron': '* * * * SUN' },
+    ],
+    [
+      { everyMs: 60_000, timezone: 'Europe/Rome', except: '* 0-5 * * *' },
+      {
+        'belfry-every': '60000',
+        'belfry-timezone': 'Europe/Rome',
+        'belfry-except-cron': '* 0-5 * * *',
+      },
+    ],
   ]
   for (const [when, wanted] of cases) {
     assert.deepEqual(headersOf({ tenant: 'demo', id: 'a', when }), { ...ASKED, ...wanted })

@@ -4,6 +4,7 @@ import java.time.Duration;
 import java.time.Instant;
 import java.time.ZoneId;
 import java.time.ZoneOffset;
+import java.util.HashMap;
 import java.util.Map;
 
 /** When a schedule fires. */
@@ -35,6 +36,31 @@ public final class When {
         return zone.normalized().equals(ZoneOffset.UTC)
                 ? new When(Map.of("belfry-cron", expression))
                 : new When(Map.of("belfry-cron", expression, "belfry-timezone", zone.getId()));
+    }
+
+    /** By RFC 5545: lines DTSTART (with TZID, else UTC), RRULE, RDATE, EXDATE. */
+    public static When rrule(String lines) {
+        return new When(Map.of("belfry-rrule", lines));
+    }
+
+    /**
+     * Leaves out the minutes that an expression of five fields names: {@code * 0-5 * * *} is no
+     * night. It is for what recurs, and is read in the zone of the expression, in that of DTSTART,
+     * or in {@link #timeZone}.
+     */
+    public When except(String expression) {
+        return with("belfry-except-cron", expression);
+    }
+
+    /** The zone that {@link #except} is read in where an interval has none; UTC without it. */
+    public When timeZone(ZoneId zone) {
+        return with("belfry-timezone", zone.getId());
+    }
+
+    private When with(String name, String value) {
+        Map<String, String> more = new HashMap<>(headers);
+        more.put(name, value);
+        return new When(Map.copyOf(more));
     }
 
     /** Rounded up: what is scheduled never comes early. */

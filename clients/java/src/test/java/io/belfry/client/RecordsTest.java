@@ -66,7 +66,16 @@ class RecordsTest {
                         When.cron("0 9 * * MON", ZoneOffset.UTC),
                         Map.of("belfry-cron", "0 9 * * MON"),
                         When.cron("0 9 * * *", ZoneId.of("Europe/Rome")),
-                        Map.of("belfry-cron", "0 9 * * *", "belfry-timezone", "Europe/Rome"));
+                        Map.of("belfry-cron", "0 9 * * *", "belfry-timezone", "Europe/Rome"),
+                        When.rrule("FREQ=DAILY").except("* * * * SUN"),
+                        Map.of("belfry-rrule", "FREQ=DAILY", "belfry-except-cron", "* * * * SUN"),
+                        When.every(Duration.ofMinutes(1))
+                                .timeZone(ZoneId.of("Europe/Rome"))
+                                .except("* 0-5 * * *"),
+                        Map.of(
+                                "belfry-every", "60000",
+                                "belfry-timezone", "Europe/Rome",
+                                "belfry-except-cron", "* 0-5 * * *"));
         cases.forEach(
                 (when, wanted) ->
                         assertEquals(

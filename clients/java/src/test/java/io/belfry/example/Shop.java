@@ -79,7 +79,7 @@ public final class Shop {
                         .join();
         System.out.println(accepted.outcome() + " greeting/1 version " + accepted.version());
 
-        When mondays = When.cron("0 9 * * MON", ZoneId.of("Europe/Paris"));
+        When mondays = When.cron("0 9 * * MON", ZoneId.of("Europe/Paris")).except("* * 25 12 *");
         belfry.schedule(Schedule.of(TENANT, "report", mondays)).join();
         System.out.println(belfry.cancel(TENANT, "report").join().outcome() + " report");
 
