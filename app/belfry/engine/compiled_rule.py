@@ -11,7 +11,7 @@ from typing import Final
 
 from belfry.schedules.misfire import SKIP
 from belfry.schedules.rule import DEFAULT_ACK_TIMEOUT_MS, without_targets
-from belfry.schedules.triggers import trigger_of
+from belfry.schedules.triggers import MOST_RULES, trigger_of
 from belfry.store.layout.pending import MOST_NUMBER
 from belfry.store.layout.records import LOCKS_GROUP, LOCKS_OWN
 
@@ -53,7 +53,7 @@ class CompiledRule:
 
 
 # Of a rule that holds no targets.
-compiled_bare: Final = lru_cache(maxsize=65_536)(CompiledRule)
+compiled_bare: Final = lru_cache(maxsize=MOST_RULES)(CompiledRule)
 
 
 def compiled(encoded_rule: bytes) -> CompiledRule:

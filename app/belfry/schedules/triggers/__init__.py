@@ -15,6 +15,7 @@ before, never from now, so that no delay moves a schedule.
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Final
 
 from belfry.schedules.triggers.cron_text import CronMistake
 from belfry.schedules.triggers.encoding import decode_rule, without_targets
@@ -25,7 +26,12 @@ from belfry.schedules.triggers.rule import Rule
 from belfry.schedules.triggers.trigger import Trigger
 from belfry.schedules.triggers.zones import UnknownZone
 
-__all__ = ["CronMistake", "Trigger", "UnknownZone", "trigger_by", "trigger_of"]
+__all__ = ["MOST_RULES", "CronMistake", "Trigger", "UnknownZone", "trigger_by", "trigger_of"]
+
+
+# Rules that a process keeps ready to fire: a few kB each, so a tenant with a rule for each of its
+# schedules takes a hundred MB at most.  The others are compiled again when they fire.
+MOST_RULES: Final = 16_384
 
 
 def trigger_of(encoded_rule: bytes) -> Trigger:
@@ -33,7 +39,7 @@ def trigger_of(encoded_rule: bytes) -> Trigger:
     return _trigger_of(without_targets(encoded_rule))
 
 
-@lru_cache(maxsize=65_536)
+@lru_cache(maxsize=MOST_RULES)
 def _trigger_of(encoded_rule: bytes) -> Trigger:
     return trigger_by(decode_rule(encoded_rule))
 
