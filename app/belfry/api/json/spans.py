@@ -26,7 +26,7 @@ LAST_OFFSET: Final = 2**63 - 1
 _KEY: Final = struct.Struct(">qQ")
 
 
-class Span(Known):
+class TimeSpan(Known):
     """A range of instants."""
 
     from_: Instant | None = Field(None, alias="from", description="First instant.")
@@ -39,7 +39,7 @@ class Span(Known):
         return max(self.from_ or 0, first_ms), until_ms
 
 
-class HistorySpan(Span):
+class HistorySpan(TimeSpan):
     """The same, in pages."""
 
     limit: int = Field(100, ge=1, le=1000)
@@ -81,5 +81,5 @@ def _place(partition: int, key: bytes) -> SortKey | None:
     return SortKey(at_ms, partition, offset)
 
 
-SpanQuery = Annotated[Span, Query()]
+SpanQuery = Annotated[TimeSpan, Query()]
 HistoryQuery = Annotated[HistorySpan, Query()]
