@@ -75,7 +75,7 @@ class Assignment:
 
 
 def reads_own_part(member_metadata: MemberMetadata) -> bool:
-    """Whether a member understands its own part; who does not is told the whole assignment_map."""
+    """Whether a member understands its own part; who does not is told the whole assignment map."""
     return member_metadata.format >= READS_OWN_PART
 
 

@@ -83,17 +83,17 @@ class Report:
 
 def report(rows: Iterable[HourRow], from_ms: int, until_ms: int) -> Report | None:
     """What these rows say of a time; None where nothing was asked for by its end."""
-    book = CanarySlots(rows)
-    asked = [_instants(row) for row in book.rows.values() if row.asked]
+    slots = CanarySlots(rows)
+    asked = [_instants(row) for row in slots.rows.values() if row.asked]
     first_ms = max(from_ms, min((first for first, _ in asked), default=until_ms))
     if first_ms >= until_ms:
         return None
     found = Report(first_ms, until_ms, max(last for _, last in asked))
-    partitions = range(max(max(row.partitions, row.partition + 1) for row in book.rows.values()))
-    for hour, interval_ms in _hours(book.rows, first_ms, until_ms):
+    partitions = range(max(max(row.partitions, row.partition + 1) for row in slots.rows.values()))
+    for hour, interval_ms in _hours(slots.rows, first_ms, until_ms):
         wanted = _bits(hour, interval_ms, first_ms, until_ms)
         for partition in partitions:
-            _count(found, book.rows.get((partition, hour, interval_ms)), wanted)
+            _count(found, slots.rows.get((partition, hour, interval_ms)), wanted)
     return found
 
 

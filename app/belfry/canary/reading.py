@@ -20,7 +20,7 @@ def slots_until(cluster: Cluster, topic: str, from_ms: int, until_ms: int) -> Ca
 
     Rows of the hour before are among them: they say how often was asked.
     """
-    book = CanarySlots()
+    slots = CanarySlots()
     hours = range(from_ms // HOUR_MS - 1, until_ms // HOUR_MS + 1)
     with closing(cluster.consumer(NO_GROUP)) as consumer:
         left = {each.partition: each.offset for each in cluster.ends(consumer, topic)}
@@ -28,12 +28,12 @@ def slots_until(cluster: Cluster, topic: str, from_ms: int, until_ms: int) -> Ca
         consumer.assign(places)
         while left:
             for message in consumer.consume(AT_ONCE, POLL_S):
-                _take(message, book, hours, cluster)
+                _take(message, slots, hours, cluster)
             left = {p: end for p, end in left.items() if not _reached(consumer, topic, p, end)}
-    return book
+    return slots
 
 
-def _take(message: Any, book: CanarySlots, hours: range, cluster: Cluster) -> None:
+def _take(message: Any, slots: CanarySlots, hours: range, cluster: Cluster) -> None:
     error = message.error()
     if error is not None:
         if permanent(error):
@@ -41,7 +41,7 @@ def _take(message: Any, book: CanarySlots, hours: range, cluster: Cluster) -> No
         return
     row = decode_row(message.value())
     if row is not None and row.hour in hours:
-        book.add(row)
+        slots.add(row)
 
 
 def _reached(consumer: Any, topic: str, partition: int, end: int) -> bool:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from belfry.cli.failures import CommandError, Exit
 from belfry.cli.policies import policies_of
-from belfry.cli.remote import Remote, schedule_path
+from belfry.cli.remote import Remote, schedule_path, tenant_path
 from belfry.client.errors import BelfryError, refusal
 from belfry.client.tenants import removal_problem
 from belfry.schedules.outcomes import Outcome
@@ -117,7 +117,7 @@ class SessionWays:
         match = {} if write.etag is None else {"if-match": f'"{write.etag}"'}
         if write.action == "CREATE":
             body["schedule_id"] = schedule_id
-            self._remote.ask("POST", schedule_path(tenant, "").rstrip("/"), body)
+            self._remote.ask("POST", f"{tenant_path(tenant)}/schedules", body)
         elif write.action == "UPSERT":
             self._remote.ask("PUT", path, body, match)
         elif self.look(tenant, schedule_id) is not None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from belfry.cli.failures import Exit, WrongUse, tell
+from belfry.cli.failures import CommandError, Exit, WrongUse, confirmed, tell
 from belfry.cli.session import Session, with_session
 from belfry.cli.shown import plain, tame
 
@@ -33,7 +33,7 @@ _PAST: Final = {"create": "created", "update": "updated", "remove": "removed"}
 Files = Annotated[
     list[Path],
     typer.Argument(
-        metavar="FILE...",
+        metavar="FILE",
         help="YAML, or folders of it (-: standard input); together they are one set.",
         show_default=False,
     ),
@@ -209,17 +209,16 @@ def _mention(session: Session, removed: Sequence[Altered]) -> None:
 
 
 def _confirm(name: str, removed: Sequence[Altered]) -> None:
-    """Ask, with the count, whether objects are to go; `WrongUse` where nobody can answer."""
+    """Ask, with names and the count, whether objects are to go; `WrongUse` where nobody can say."""
     schedules = sum(each.schedule_id is not None for each in removed)
     counts = (("schedule", schedules), ("policy", len(removed) - schedules))
     named = " and ".join(_counted(count, noun) for noun, count in counts if count)
     what = f"{named} that set {name} has made"
-    if not sys.stdin.isatty():
-        raise WrongUse(f"--prune would remove {what}: say --yes where nobody can be asked.")
+    unasked = f"--prune would remove {what}: say --yes where nobody can be asked."
     for each in removed:
         print(tame(f"- {each.name}"), file=sys.stderr)
-    if not typer.confirm(f"Remove {what}?", err=True):
-        raise WrongUse("Nothing was changed.")
+    if not confirmed(f"Remove {what}?", unasked):
+        raise CommandError("Nothing was changed.")
 
 
 def _counted(count: int, noun: str) -> str:

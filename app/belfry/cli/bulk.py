@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from time import sleep
 from typing import Annotated, Any, Final
@@ -10,11 +9,11 @@ from urllib.parse import quote, urlencode
 
 import typer
 
-from belfry.cli.failures import CommandError, Exit, WrongUse
+from belfry.cli.failures import CommandError, Exit, WrongUse, confirmed
 from belfry.cli.help import Program
 from belfry.cli.looking import DueFrom, DueUntil, EventType, Group, Prefix
 from belfry.cli.options import Reason, RequestId, Tenant
-from belfry.cli.remote import Remote
+from belfry.cli.remote import Remote, tenant_path
 from belfry.cli.session import Session, with_session
 from belfry.cli.shown import plain
 from belfry.schedules.bulk import JOB_STATES, MOST_PER_SECOND, PER_SECOND
@@ -198,9 +197,8 @@ def _count(remote: Remote, tenant: str, body: dict[str, Any]) -> dict[str, Any]:
 
 def _ask(question: str) -> None:
     """Go on where somebody says yes; nobody does where nobody can be asked."""
-    if not sys.stdin.isatty():
-        raise WrongUse("Nobody can be asked here: say --yes to begin, or --dry to count alone.")
-    if not typer.confirm(question, err=True):
+    unasked = "Nobody can be asked here: say --yes to begin, or --dry to count alone."
+    if not confirmed(question, unasked):
         raise CommandError("Nothing was begun.")
 
 
@@ -224,7 +222,7 @@ def _followed(session: Session, remote: Remote, path: str, expected: int) -> dic
 
 
 def _path(tenant: str, job: str | None = None) -> str:
-    jobs = f"/v1/tenants/{quote(tenant, safe='')}/jobs"
+    jobs = f"{tenant_path(tenant)}/jobs"
     return jobs if job is None else f"{jobs}/{quote(job, safe='')}"
 
 

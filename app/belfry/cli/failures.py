@@ -160,3 +160,12 @@ def _input(setting: str, given: object) -> str:
     from belfry.settings.names import may_hold_secrets
 
     return "a value that is not shown" if may_hold_secrets(setting) else repr(given)
+
+
+def confirmed(question: str, unasked: str) -> bool:
+    """Whether somebody at the terminal says yes; `WrongUse` (`unasked`) where nobody can."""
+    import typer
+
+    if not sys.stdin.isatty():
+        raise WrongUse(unasked)
+    return typer.confirm(question, err=True)

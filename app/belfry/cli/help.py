@@ -53,7 +53,8 @@ class Command(TyperCommand):
 
     def collect_usage_pieces(self, ctx: Context) -> list[str]:
         """Names of arguments without Typer's braces."""
-        return [piece.strip("{}") for piece in super().collect_usage_pieces(ctx)]
+        pieces = super().collect_usage_pieces(ctx)
+        return [piece.replace("{", "").replace("}", "") for piece in pieces]
 
     def format_options(self, ctx: Context, formatter: HelpFormatter) -> None:
         """Options under their headings."""

@@ -13,18 +13,14 @@ from belfry.cli.options import FLAGS, ExpectedVersion, ScheduleId, Tenant, When
 from belfry.cli.remote import Remote, schedule_path
 from belfry.cli.session import Session
 from belfry.cli.shown import from_now, plain
-from belfry.schedules.fields import FIELDS, KIND_OF
+from belfry.schedules.fields import FIELDS, KIND_OF, NOT_DEFINING
 from belfry.schedules.identity import etag_of
 from belfry.schedules.instants import format_instant, parse_instant
 
 MOST: Final = 1_000
 # What a schedule shows and what asks for it have the same names.
-_ASKED_ANEW: Final = frozenset(
-    {"tenant", "schedule_id", "action", "kind", "standing", "bulk"}
-    | {"expected_version", "request_id", "reason", "fire_id"}
-)
 DEFINING: Final = tuple(
-    json for name, field in FIELDS.items() if name not in _ASKED_ANEW for json in field.json_names
+    json for name, field in FIELDS.items() if name not in NOT_DEFINING for json in field.json_names
 )
 WHEN: Final = frozenset({*KIND_OF, "timezone"})
 

@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from typing import Annotated, Any, Final
-from urllib.parse import quote
 
 import typer
 
 from belfry.cli.looking import Most, pages
 from belfry.cli.options import ScheduleId, Tenant
-from belfry.cli.remote import Remote, schedule_path
+from belfry.cli.remote import Remote, schedule_path, tenant_path
 from belfry.cli.session import Session
 from belfry.cli.shown import plain
 from belfry.schedules.instants import format_duration, parse_instant
@@ -58,7 +57,7 @@ def of_tenant(
     limit: Most = None,
 ) -> None:
     """Show what became of all schedules of a tenant and of the requests on them, oldest first."""
-    _tell(session, f"{_tenant_path(tenant)}/history", {"from": from_, "until": until}, limit)
+    _tell(session, f"{tenant_path(tenant)}/history", {"from": from_, "until": until}, limit)
 
 
 def counts(
@@ -73,7 +72,7 @@ def counts(
     minutes: Counter[str] = Counter()
     while True:
         query = {"due_from": due_from, "due_until": due_until, "cursor": cursor or None}
-        page = remote.get(f"{_tenant_path(tenant)}/counts", **query)
+        page = remote.get(f"{tenant_path(tenant)}/counts", **query)
         for each in page["counts"]:
             minutes[each["minute"]] += each["pending"]
         if not (cursor := page["cursor"]):
@@ -92,7 +91,7 @@ def statistics(
 ) -> None:
     """Show requests, fires and how late they were, by hours and in all."""
     query = {"from": from_, "until": until}
-    found = Remote(session).get(f"{_tenant_path(tenant)}/statistics", **query)
+    found = Remote(session).get(f"{tenant_path(tenant)}/statistics", **query)
     if found["lifecycle"] != "ALL":
         session.printer.note(
             f"The tenant's lifecycle is {found['lifecycle']}: fires are counted where it is ALL"
@@ -137,10 +136,6 @@ def _with(first: Any, rest: Iterator[Any]) -> Iterator[Any]:
     if first is not None:
         yield first
     yield from rest
-
-
-def _tenant_path(tenant: str) -> str:
-    return f"/v1/tenants/{quote(tenant, safe='')}"
 
 
 def _late(event: dict[str, Any]) -> str:

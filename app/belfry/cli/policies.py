@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final, Protocol
-from urllib.parse import quote
 
 from belfry.cli.failures import CommandError, Exit
-from belfry.cli.remote import Remote
+from belfry.cli.remote import Remote, tenant_path
 
 if TYPE_CHECKING:
     from belfry.cli.session import Session
@@ -85,7 +84,7 @@ class HttpPolicies:
         from belfry.client.tenants import policy_from
 
         try:
-            return policy_from(self._remote.get(_path(tenant)))
+            return policy_from(self._remote.get(tenant_path(tenant)))
         except CommandError as error:
             if error.exit_code == Exit.NOT_FOUND:
                 return None
@@ -99,16 +98,12 @@ class HttpPolicies:
             if not policy.former_spreads and self.get(policy.tenant) is None:
                 del fields["former_spreads"]
             query = "?share_topic=true" if share_topic else ""
-            self._remote.ask("PUT", _path(policy.tenant) + query, fields)
+            self._remote.ask("PUT", tenant_path(policy.tenant) + query, fields)
 
     def remove(self, tenant: str) -> None:
         """Forget a tenant's policy."""
-        self._remote.ask("DELETE", _path(tenant))
+        self._remote.ask("DELETE", tenant_path(tenant))
 
     def is_known(self, _tenant: str) -> bool:
         """Left to the worker, which knows better."""
         return False
-
-
-def _path(tenant: str) -> str:
-    return f"/v1/tenants/{quote(tenant, safe='')}"

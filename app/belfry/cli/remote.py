@@ -73,6 +73,11 @@ def _refused(status: int, raw: bytes) -> CommandError:
     return CommandError(detail, _EXITS.get(status, Exit.ERROR))
 
 
+def tenant_path(tenant: str) -> str:
+    """The path of a tenant."""
+    return f"/v1/tenants/{quote(tenant, safe='')}"
+
+
 def schedule_path(tenant: str, schedule_id: str) -> str:
     """The path of a schedule."""
-    return f"/v1/tenants/{quote(tenant, safe='')}/schedules/{quote(schedule_id, safe='')}"
+    return f"{tenant_path(tenant)}/schedules/{quote(schedule_id, safe='')}"

@@ -69,8 +69,8 @@ def slo(session: Session, *, since: Since = None, until: Until = None) -> None:
             " and more than half a minute ago."
         )
     try:
-        book = slots_until(session.cluster(), session.settings.topic(SLO_TOPIC), from_ms, until_ms)
-        found = report(book.rows.values(), from_ms, until_ms)
+        slots = slots_until(session.cluster(), session.settings.topic(SLO_TOPIC), from_ms, until_ms)
+        found = report(slots.rows.values(), from_ms, until_ms)
     except MissingTopic:
         found = None
     if found is None:

@@ -88,7 +88,7 @@ def shown(usage: Usage) -> dict[str, Any]:
         "fired": usage.fired,
         "delivered": usage.delivered,
         "held_byte_ms": usage.held_byte_ms,
-        "held_byte_hours": usage.held_byte_ms / HOUR_MS,
+        "held_byte_hours": usage.held_byte_hours,
     }
 
 
@@ -102,5 +102,5 @@ def line(usage: Usage) -> str:
     """A period in a line for people."""
     counts = (usage.accepted, usage.fired, usage.delivered)
     told = "  ".join(f"{each:>12,}" for each in counts)
-    held = usage.held_byte_ms / HOUR_MS
+    held = usage.held_byte_hours
     return f"{instant_json(usage.from_ms):24}  {plain(usage.tenant):20}  {told}  {held:>16,.1f}"

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from belfry.client.errors import BelfryError
 from belfry.schedules.field import Form
-from belfry.schedules.fields import EMPTY, FIELDS, OF_A_RULE
+from belfry.schedules.fields import EMPTY, FIELDS, OF_A_RULE, OF_ONE_REQUEST
 from belfry.schedules.instants import format_instant, parse_instant
 from belfry.schedules.rule import decode_rule
 from belfry.schedules.targets import record_of, records_in
@@ -25,9 +25,7 @@ from belfry.schedules.triggers.registry import kind_at_rest
 from belfry.store.layout.pending import decode_headers, decode_pending, paused
 from belfry.store.readable import UNREADABLE
 
-# What an export does not hold: it is about one request, or about an action other than CREATE.
-_LEFT_OUT: Final = frozenset({"action", "expected_version", "request_id", "reason", "fire_id"})
-_FORM: Final = {name: field.form for name, field in FIELDS.items() if name not in _LEFT_OUT}
+_FORM: Final = {name: field.form for name, field in FIELDS.items() if name not in OF_ONE_REQUEST}
 _INSTANTS: Final = tuple(name for name, form in _FORM.items() if form is Form.INSTANT)
 _BYTES: Final = tuple(name for name, form in _FORM.items() if form is Form.BYTES)
 _TYPES: Final = {

@@ -24,16 +24,12 @@ from belfry.client.requests import duration_ms, instant_ms
 from belfry.client.requests import problem as request_problem
 from belfry.declared.yaml_lines import Complaints, Entry, unknown
 from belfry.schedules.field import Field, Form
-from belfry.schedules.fields import FIELDS, KIND_OF
+from belfry.schedules.fields import FIELDS, KIND_OF, NOT_DEFINING
 from belfry.schedules.instants import format_instant
 from belfry.schedules.masking import MASK, masked_target
 from belfry.schedules.triggers.registry import KINDS
 
-_NOT_DECLARED: Final = frozenset(
-    {"tenant", "schedule_id", "action", "kind", "standing"}
-    | {"expected_version", "request_id", "reason", "fire_id"}
-)
-_DECLARED: Final = {name: each for name, each in FIELDS.items() if name not in _NOT_DECLARED}
+_DECLARED: Final = {name: each for name, each in FIELDS.items() if name not in NOT_DEFINING}
 DELAY: Final = "delay_ms"
 # What may end by itself, besides the kinds that fire once.
 _ENDING: Final = ("max_fires", "end_at")

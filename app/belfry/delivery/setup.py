@@ -21,7 +21,7 @@ from belfry.delivery.http_requests import Secrets
 from belfry.delivery.http_sender import HttpSender, SenderDependencies
 from belfry.delivery.references import References
 from belfry.delivery.separate_sender import SeparateSender
-from belfry.delivery.traced import MakePoster, traced
+from belfry.delivery.traced import MakeSender, traced
 from belfry.delivery.transport import HttpTransport
 from belfry.delivery.work import Places
 from belfry.engine.tenant_figures import TenantFigures
@@ -116,7 +116,7 @@ def dispatcher_of(
     settings = settings.model_copy(update={"webhook_in_flight": in_flight})
     decoder = Decoder("FiredEvent", look_in(registry), only=True)
     apart = settings.role == "deliver"
-    sender: MakePoster = (
+    sender: MakeSender = (
         partial(SeparateSender, settings, references_of(settings))
         if apart
         else partial(HttpSender, means)

@@ -22,10 +22,10 @@ from belfry.telemetry.spans import Span, SpanKind, fire_context
 from belfry.telemetry.tracing import Tracing
 from belfry.wire.trace_context import TraceContext, sampled_in
 
-MakePoster = Callable[[Finished], Sender]
+MakeSender = Callable[[Finished], Sender]
 
 
-def traced(make: MakePoster, tracing: Tracing) -> MakePoster:
+def traced(make: MakeSender, tracing: Tracing) -> MakeSender:
     """What makes a sender whose posts are traced."""
 
     def makes(finished: Finished) -> Sender:

@@ -41,7 +41,7 @@ class Timeouts:
 
 @dataclass(frozen=True, slots=True)
 class Waits:
-    """The settings that timeouts follows from: the silence limit, and the longest timeouts."""
+    """The settings that time-outs follow from: the silence limit, and the longest time-out."""
 
     limit_ms: float
     longest_ms: float

@@ -8,7 +8,7 @@ drops such a wish while a rebalance is under way, and that one may have sent wha
 
     metadata sent ── leaves(3), rejoin() dropped ── seated() answers the old metadata ── rejoin()
 
-So a wish ends only with an answer to a member metadata that said it.
+So a wish ends only with an answer to metadata that said it.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ whenever the broker did not answer promptly or this process itself was not there
 of `silence.py`, for a worker instead of a partition.
 
     heartbeats    │    │    │    │    │ · · · · killed · · · ·
-    quiet_ms      0    0    0    0    0 ─────────────► timeouts: its partitions are taken over
+    quiet_ms      0    0    0    0    0 ─────────────► time-out: its partitions are taken over
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ from belfry.host.clock import SystemClock
 
 TURN_S: Final = 0.1
 LISTEN_EVERY_MS: Final = 200.0
-# A third of the shortest usual timeouts: from then on every turn counts.
+# A third of the shortest usual time-out: from then on every turn counts.
 QUIET_MS: Final = 400.0
 ANSWER_S: Final = 0.5
 BEGIN_S: Final = 10.0

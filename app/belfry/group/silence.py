@@ -60,5 +60,5 @@ class Silence:
         self._looked_ms = self._quiet_since_ms = now_ms
 
     def over(self, now_ms: float) -> bool:
-        """Whether the timeouts is over."""
+        """Whether the time-out is over."""
         return now_ms - self._quiet_since_ms >= self.timeout_ms

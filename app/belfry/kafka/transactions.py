@@ -260,7 +260,7 @@ class PartitionProducer:
         except KafkaException as second:
             # Where nothing else was in the transaction, the broker has none that it could abort.
             end = self._end_of(second, during="abort_transaction", final=True)
-            blocked = isinstance(end, Unknown) and _is_barred(error)
+            blocked = isinstance(end, Unknown) and _is_blocked(error)
             return Unknown(f"{error}; {end}", blocked=True) if blocked else end
         self._watchful = True
         return Aborted(str(error), dict(self._refused))
@@ -284,7 +284,7 @@ class PartitionProducer:
             self._non_transactional.close()
 
 
-def _is_barred(error: Exception) -> bool:
+def _is_blocked(error: Exception) -> bool:
     """Whether somebody may not write to a topic; which one is not told."""
     if not isinstance(error, KafkaException):
         return False

@@ -195,7 +195,7 @@ class Owners:
         with self._lock:
             self._runners.pop(runner.partition, None)
         self._opener.metrics.lost(runner.partition)
-        # Whoever fenced an owner in haste, and was fenced by it, has more timeouts next time.
+        # A standby that fenced an owner in haste, and was fenced by it, waits longer next time.
         times, _ = self._backing_off.get(runner.partition, (0, 0.0))
         if runner.preemptive:
             self._backing_off[runner.partition] = times + 1, monotonic()

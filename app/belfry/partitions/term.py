@@ -2,7 +2,7 @@
 
     standby ── Warm ──► take-over, told by a Term ──► Owned ──► the partition's loop, until close
 
-Several parts pass these values on: the loop (`runner.py`), the take-over (`opener.py`), standbys
+Several parts pass these values on: the loop (`owner.py`), the take-over (`opener.py`), standbys
 (`standby.py`).  They open nothing themselves; they close what they hold.
 """
 

@@ -37,7 +37,7 @@ MISSING_S: Final = 10.0
 MAX_MISSING: Final = 10_000
 FULL_TRANSITIVE: Final = "FULL_TRANSITIVE"
 
-_PATIENCE: Final = {"timeout": TIMEOUT_S, "max.retries": 0}
+_TIMEOUT: Final = {"timeout": TIMEOUT_S, "max.retries": 0}
 _NUMBERS: Final[Mapping[str, type[int | float]]] = {
     "timeout": float,
     "max.retries": int,
@@ -69,7 +69,7 @@ class Registry:
         if not is_readable(url):
             raise RegistryAddressError(UNREADABLE)
         self.url = shown(url)
-        self._client = SchemaRegistryClient.new_client({**_PATIENCE, **given, "url": url})
+        self._client = SchemaRegistryClient.new_client({**_TIMEOUT, **given, "url": url})
         self._clock = clock
         self._found: dict[_Reference, dict[str, Any] | Unusable] = {}
         self._missing: dict[_Reference, tuple[float, Missing]] = {}

@@ -85,10 +85,11 @@ def read_bulk(text: str | None) -> BulkSpec | Rejection:
 
 
 def bulk_problem(request: Request) -> Rejection | None:
-    """Why the job that a BULK asks for is not allowed, or None."""
-    if request["action"] != BULK:
-        return None
-    found = read_bulk(request["bulk"])
+    """Why a request's job is not allowed, or None."""
+    action, job = request["action"], request["bulk"]
+    if action != BULK:
+        return None if job is None else _bad(f"is for BULK, and not for {action}")
+    found = read_bulk(job)
     return found if isinstance(found, Rejection) else None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from belfry.schedules.bulk import bulk_problem
+from belfry.schedules.bulk import BULK, bulk_problem
 from belfry.schedules.rejections import Rejection
 from belfry.schedules.request import (
     KEEPING,
@@ -56,5 +56,7 @@ class RequestChecks:
         if found is None and action in KEEPING:
             found = trigger_problem(request, now_ms)
         elif found is None:
-            found = action_problem(action) or fire_problem(request) or bulk_problem(request)
+            found = action_problem(action) or fire_problem(request)
+        if action == BULK or request["bulk"] is not None:
+            found = found or bulk_problem(request)
         return found or text_problem(request)

@@ -340,6 +340,12 @@ EMPTY: Final[dict[str, Any]] = {
 KIND_OF: Final = {kind.field.name: name for name, kind in KINDS.items()}
 # Fields that a rule keeps under their own names; what says when is its `when`.
 OF_A_RULE: Final = tuple(name for name in FIELDS if name in {each.name for each in fields(Rule)})
+# What is about one request and not about a schedule; an export does not hold it.
+OF_ONE_REQUEST: Final = frozenset(
+    {"action", "expected_version", "request_id", "reason", "fire_id", "bulk"}
+)
+# What does not define a schedule: its name, what follows from its fields, where it stands.
+NOT_DEFINING: Final = OF_ONE_REQUEST | {"tenant", "schedule_id", "kind", "standing"}
 
 
 def named(*forms: Form) -> frozenset[str]:

@@ -151,7 +151,7 @@ OWN: Final[Mapping[str, tuple[str, ...]]] = {
         *("batch_records", "step_bytes", "fire_chunk", "new_topics_per_second", "metrics_tenants"),
         *("webhook_in_flight", "webhook_per_host", "transaction_writer"),
     ),
-    "how long it waits: Kafka fences owners however long that is": (
+    "how soon it gives up: Kafka fences owners whatever it is": (
         *("session_timeout_ms", "heartbeat_interval_ms", "transaction_timeout_ms"),
         *("silence_limit_ms", "hand_over_limit_ms", "unfit_limit_ms", "disk_reserve_mb"),
         "clock_tolerance_ms",

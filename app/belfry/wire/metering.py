@@ -20,6 +20,7 @@ import orjson
 from belfry.schedules.instants import format_instant, parse_instant
 
 FORMAT: Final = 1
+HOUR_MS: Final = 3_600_000
 COUNTS: Final = ("accepted", "fired", "delivered", "held_byte_ms")
 
 
@@ -38,6 +39,11 @@ class Usage:
     delivered: int = 0
     held_byte_ms: int = 0
     partition: int | None = None
+
+    @property
+    def held_byte_hours(self) -> float:
+        """Bytes that waited, times hours."""
+        return self.held_byte_ms / HOUR_MS
 
 
 def period_of(now_ms: int, length_ms: int) -> tuple[int, int]:

@@ -22,7 +22,6 @@ __all__ = [
 ]
 
 NAME: Final = "TenantPolicy"
-_LISTS: Final = ("allowed_hosts", "former_spreads", "secret_refs")
 
 
 def encode_policy(policy: TenantPolicy) -> bytes:

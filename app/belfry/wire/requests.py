@@ -92,10 +92,6 @@ class RequestReader:
         reference = _needed(record)
         return None if reference in self._readings else reference
 
-    def is_refused(self, reference: Reference | None) -> bool:
-        """Whether what carries this reference is rejected."""
-        return reference is not None and isinstance(self._readings.get(reference), Rejection)
-
     def settle(self, reference: Reference, reading: Reading) -> None:
         """Read what carries this reference so from now on."""
         self._readings[reference] = reading

@@ -18,7 +18,7 @@ from tests.acceptance.harness.hardened import MALLORY, VICTIM, Hardened, sealed,
 from tests.acceptance.harness.requests import request, request_body
 from tests.acceptance.harness.site import now_ms, wait_for
 
-STRAYS: Final = 3_000
+UNKNOWN_IDS: Final = 3_000
 # How much the bombs unpack to: what a megabyte of them can.
 BOMB_MB: Final = 900
 GZIP_MB: Final = 45
@@ -27,58 +27,59 @@ HEADERS: Final = 450_000
 FLOOD: Final = 5_000
 
 
-def stray(number: int) -> bytes:
+def with_unknown_id(number: int) -> bytes:
     """A value that names a schema which nobody knows."""
     return b"\0" + (1_000_000 + number).to_bytes(4, "big") + b"x"
 
 
-def unsigned_strays(hardened: Hardened) -> None:
+def unsigned_unknown_ids(hardened: Hardened) -> None:
     """Ids that no registry knows, of nobody: refused without a lookup."""
     refusals, producer = Refusals(hardened), sender(hardened)
     with hardened.registry.slow(None):
         # Ids of its own: what the registry has said of one is remembered, and is an answer too.
-        for number in range(STRAYS, 2 * STRAYS):
-            send(hardened, producer, stray(number))
+        for number in range(UNKNOWN_IDS, 2 * UNKNOWN_IDS):
+            send(hardened, producer, with_unknown_id(number))
         flushed(producer)
-        found = refusals.wait(STRAYS)
-        assert found == {"unsigned": STRAYS}, found
+        found = refusals.wait(UNKNOWN_IDS)
+        assert found == {"unsigned": UNKNOWN_IDS}, found
 
 
-def signed_strays(hardened: Hardened, wait_s: float | None) -> None:
+def signed_unknown_ids(hardened: Hardened, wait_s: float | None) -> None:
     """The same by a tenant that signs: its budget of lookups is used up, and the rest refused."""
     refusals, producer = Refusals(hardened), sender(hardened)
     with hardened.registry.slow(wait_s):
-        for number in range(STRAYS):
-            key, value, headers = sealed(MALLORY, stray(number))
+        for number in range(UNKNOWN_IDS):
+            key, value, headers = sealed(MALLORY, with_unknown_id(number))
             send(hardened, producer, value, key=key, headers=headers)
         flushed(producer)
-        found = refusals.wait(STRAYS)
+        found = refusals.wait(UNKNOWN_IDS)
     assert set(found) <= {"schema_unavailable", "unknown_schema_id"}, found
-    assert found["schema_unavailable"] >= STRAYS - 100, found
+    assert found["schema_unavailable"] >= UNKNOWN_IDS - 100, found
 
 
-def slow_strays(hardened: Hardened) -> None:
+def slow_registry(hardened: Hardened) -> None:
     """A registry that takes 100 ms for each no."""
-    signed_strays(hardened, 0.1)
+    signed_unknown_ids(hardened, 0.1)
 
 
-def silent_strangers(hardened: Hardened) -> None:
+def silent_registry(hardened: Hardened) -> None:
     """A registry that says nothing."""
-    signed_strays(hardened, None)
+    signed_unknown_ids(hardened, None)
 
 
 def silent_strangers_beside_a_new_schema(hardened: Hardened) -> None:
     """Ids without an answer, while the victim writes with schemas that are answered at once.
 
-    They are registered while the strays wait, one after the other: none of its requests is refused.
+    They are registered one after the other while the unknown ids wait.  None of its requests is
+    refused.
     """
     refusals, producer, own = Refusals(hardened), sender(hardened), hardened.producer(VICTIM)
-    strays, schemas = 0, 8
+    unknown, schemas = 0, 8
     with hardened.registry.slow(None):
         for number in range(schemas):
             for _ in range(20):
-                strays += 1
-                key, value, headers = sealed(MALLORY, stray(10 * STRAYS + strays))
+                unknown += 1
+                key, value, headers = sealed(MALLORY, with_unknown_id(10 * UNKNOWN_IDS + unknown))
                 send(hardened, producer, value, key=key, headers=headers)
             flushed(producer)
             # What tells it from others is not needed to read it.
@@ -92,7 +93,7 @@ def silent_strangers_beside_a_new_schema(hardened: Hardened) -> None:
             path = f"/v1/tenants/{VICTIM}/schedules/{schedule_id}"
             wait_for("the victim's schedule", partial(is_there, hardened, path))
             assert hardened.ask("DELETE", path)[0] in (200, 204)
-        assert refusals.wait(strays).total() == strays
+        assert refusals.wait(unknown).total() == unknown
 
 
 def is_there(hardened: Hardened, path: str) -> bool:
@@ -257,7 +258,7 @@ def others_topics(hardened: Hardened) -> None:
 
 
 WORST: Final = (
-    Attack("signed strays and a silent registry", silent_strangers),
+    Attack("signed unknown ids and a silent registry", silent_registry),
     Attack("silent ids beside a new schema of the victim", silent_strangers_beside_a_new_schema),
     Attack("a batch that unpacks to a thousand times its size", gzip_bomb),
     Attack("a batch that Kafka's client never unpacks", zstd_bomb),
@@ -265,9 +266,9 @@ WORST: Final = (
 )
 MORE: Final = (
     Attack("a gzip batch as large as it can be", large_gzip_bomb),
-    Attack("unsigned strays and a silent registry", unsigned_strays),
-    Attack("signed strays and a slow registry", slow_strays),
-    Attack("signed strays and long waits", silent_strangers, {"REGISTRY_WAIT_MS": "10000"}),
+    Attack("unsigned unknown ids and a silent registry", unsigned_unknown_ids),
+    Attack("signed unknown ids and a slow registry", slow_registry),
+    Attack("signed unknown ids and long waits", silent_registry, {"REGISTRY_WAIT_MS": "10000"}),
     Attack("made-up tenants", made_up_tenants),
     Attack("requests in another name", forged_names),
     Attack("names that collide", colliding_names),

@@ -177,12 +177,6 @@ class Hardened:
         """Where requests of all tenants go."""
         return self.site.topic("schedules")
 
-    def names_at_home(self, stem: str, count: int) -> list[str]:
-        """Names of tenants that share the victim's partition."""
-        homes = Homes(PARTITIONS)
-        every = (f"{stem}{number}" for number in range(100 * count))
-        return [name for name in every if homes.of(name) == self.home][:count]
-
 
 def policy_of(tenant: str) -> dict[str, Any]:
     """A tenant signs; of its outcomes, only refusals are told."""

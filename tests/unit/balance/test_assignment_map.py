@@ -18,7 +18,7 @@ STANDING = MemberMetadata(
     "w1", "0.1.0", "http://h:1", 2, "r", leaving=True, owns={3: 7}, warm=(1, 2)
 )
 PLAIN = MemberMetadata("member", format=1)
-ROSTER = AssignmentMap(
+MAP = AssignmentMap(
     (
         AssignedMember("w1", owns=(0, 1), stands_by=(2,)),
         AssignedMember("w2", owns=(2,), stands_by=(0, 1)),
@@ -31,7 +31,7 @@ def test_a_standing_travels() -> None:
 
 
 def test_a_roster_travels() -> None:
-    assert read_assignment_map(ROSTER.encode()) == ROSTER
+    assert read_assignment_map(MAP.encode()) == MAP
 
 
 @pytest.mark.parametrize("told", [b"", b"\0\xff", b"[]", b"3", b'{"owns": 3, "warm": null}'])
@@ -43,19 +43,19 @@ def test_who_says_nothing_is_a_plain_member(told: bytes) -> None:
 def test_what_a_later_version_adds_is_passed_over() -> None:
     told = orjson.loads(STANDING.encode()) | {"mood": "fine"}
     assert read_metadata(orjson.dumps(told), "member") == STANDING
-    more = orjson.loads(ROSTER.encode())
+    more = orjson.loads(MAP.encode())
     more["seats"][0]["mood"] = "fine"
-    assert read_assignment_map(orjson.dumps(more)) == ROSTER
+    assert read_assignment_map(orjson.dumps(more)) == MAP
 
 
 def test_what_a_roster_says() -> None:
-    assert ROSTER.owner(2) == ROSTER.entries[1]
-    assert ROSTER.owner(9) is None
-    assert ROSTER.stood_by() == {0, 1, 2}
-    assert ROSTER.entry("w1").stands_by == (2,)
-    assert ROSTER.entry("stranger").owns == ()
-    assert ROSTER.rank("w2", 0) == 0
-    assert ROSTER.others("w1")
+    assert MAP.owner(2) == MAP.entries[1]
+    assert MAP.owner(9) is None
+    assert MAP.stood_by() == {0, 1, 2}
+    assert MAP.entry("w1").stands_by == (2,)
+    assert MAP.entry("stranger").owns == ()
+    assert MAP.rank("w2", 0) == 0
+    assert MAP.others("w1")
     assert not AssignmentMap((AssignedMember("w1"), AssignedMember("w2", leaving=True))).others(
         "w1"
     )

@@ -9,7 +9,7 @@ import pytest
 
 from belfry.cli import apply
 from belfry.cli.entry import main
-from belfry.cli.failures import WrongUse
+from belfry.cli.failures import CommandError, WrongUse
 from belfry.declared.declaration import declaration
 from belfry.declared.difference import Alteration, Altered, Found, alterations
 
@@ -67,7 +67,7 @@ def test_removing_is_asked_for_with_the_count(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
     apply._confirm("s", GONE)
     assert asked == ["Remove 1 schedule and 1 policy that set s has made?"]
-    with pytest.raises(WrongUse, match="Nothing was changed"):
+    with pytest.raises(CommandError, match="Nothing was changed"):
         apply._confirm("s", GONE)
     monkeypatch.setattr(sys.stdin, "isatty", lambda: False, raising=False)
     with pytest.raises(WrongUse, match="--yes"):

@@ -52,6 +52,7 @@ def test_every_trigger_and_every_form(fields: str, name: str, value: object) -> 
         ("    policy:\n      spread: 0", "a.yaml:6: t.policy.spread: spread is 0; 1 to 1024"),
         ("    policy:\n      spread: many", "a.yaml:6: t.policy.spread: spread is 'many': "),
         ("    policy: {guarantee: EXACTLY_ONE}", "Did you mean EXACTLY_ONCE?"),
+        ("    schedules:\n      a: {in: 1s, bulk: x}", "a.yaml:6: t/a.bulk: no such field"),
         ("    policies: {}", "a.yaml:5: t.policies: no such field. Did you mean policy?"),
         ("    schedules:\n      a: {evry: 1m}",
          "a.yaml:6: t/a.evry: no such field. Did you mean every?"),

@@ -1,4 +1,4 @@
-"""HttpSender: lanes keep their order, hosts do not wait for one another, nor for silent ones."""
+"""HttpSender: each key keeps its order, hosts do not wait for one another, nor for silent ones."""
 
 from __future__ import annotations
 

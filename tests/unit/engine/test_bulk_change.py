@@ -33,6 +33,13 @@ def test_each_part_of_a_filter_counts(said: dict[str, Any], left: list[str]) -> 
     assert driver.run(T0 + 2 * HOUR) == left
 
 
+@pytest.mark.parametrize("action", ["UPSERT", "CREATE", "BULK_STOP"])
+def test_a_job_that_another_action_brings_along_is_refused(action: str) -> None:
+    driver = Driver()
+    driver.ask(action=action, schedule_id="a", at=T0 + HOUR, bulk=job("CANCEL"))
+    assert driver.step(T0).codes == ["bad_bulk"]
+
+
 def test_pause_and_resume() -> None:
     driver = with_schedules("a", "b")
     driver.ask(schedule_id="b", action="PAUSE")

@@ -1,7 +1,7 @@
 """An owner is silent only when everybody else was heard well all the time.
 
 heard ─────── look ── look ── look ── … ── over
-  0          1/3 of timeouts            timeouts
+  0          1/3 of time-out            time-out
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def until_over(
     gaps: Callable[[float], float] = lambda _: 0.0,
     most_ms: float = 10_000.0,
 ) -> float | None:
-    """When the timeouts is over, for a log that was read up to 50 and ends at `end(now)`."""
+    """When the time-out is over, for a log that was read up to 50 and ends at `end(now)`."""
     now_ms = 0.0
     while now_ms < most_ms:
         now_ms += 20 + gaps(now_ms)

@@ -80,13 +80,13 @@ def test_strangers_use_up_nothing_of_a_tenants() -> None:
 
 
 def test_patience_is_a_stretch_and_a_share_of_the_time() -> None:
-    timeouts = WaitBudget(10.0)
-    assert timeouts.begin(100.0) == 110.0
-    timeouts.end(110.0)
-    assert timeouts.begin(110.0) == 110.0
-    timeouts.end(110.0)
-    assert timeouts.begin(130.0) == pytest.approx(132.0)
-    timeouts.end(131.0)
-    assert timeouts.begin(141.0) == pytest.approx(143.0)
-    timeouts.end(143.0)
-    assert timeouts.begin(10_000.0) == 10_010.0
+    budget = WaitBudget(10.0)
+    assert budget.begin(100.0) == 110.0
+    budget.end(110.0)
+    assert budget.begin(110.0) == 110.0
+    budget.end(110.0)
+    assert budget.begin(130.0) == pytest.approx(132.0)
+    budget.end(131.0)
+    assert budget.begin(141.0) == pytest.approx(143.0)
+    budget.end(143.0)
+    assert budget.begin(10_000.0) == 10_010.0

@@ -119,5 +119,5 @@ def _shown(usage: Usage) -> UsagePeriod:
         fired=usage.fired,
         delivered=usage.delivered,
         held_byte_ms=usage.held_byte_ms,
-        held_byte_hours=usage.held_byte_ms / HOUR_MS,
+        held_byte_hours=usage.held_byte_hours,
     )

@@ -189,7 +189,7 @@ class Peers:
             given |= {name: (value or b"").decode("latin-1") for name, value in carried}
         address = url + target.path + (f"?{target.query}" if target.query else "")
         # The path is signed and looked up as it was written, so nothing may quote it anew.
-        patience = aiohttp.ClientTimeout(
+        timeout = aiohttp.ClientTimeout(
             total=READ_S if target.method == "GET" else TOTAL_S, sock_connect=CONNECT_S
         )
         try:
@@ -199,7 +199,7 @@ class Peers:
                 data=target.body or None,
                 headers=given,
                 allow_redirects=False,
-                timeout=patience,
+                timeout=timeout,
             ) as answer:
                 content = await answer.read()
                 kept = {

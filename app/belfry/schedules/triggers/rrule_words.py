@@ -26,7 +26,6 @@ _MONTHS: Final = (
     "October", "November", "December",
 )  # fmt: skip
 _EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001  # the wall's
-_ENDINGS: Final = {1: "st", 2: "nd", 3: "rd"}
 MOST_SHOWN: Final = 8
 
 

@@ -194,11 +194,6 @@ def paused_key(name: bytes) -> bytes:
     return PAUSED_PREFIX + name
 
 
-def schedule_name(tenant: bytes, schedule_id: bytes) -> bytes:
-    """Changelog key of a schedule, of names that are bytes."""
-    return b"%b/%b" % (tenant, schedule_id)
-
-
 def schedule_key(tenant: str, schedule_id: str) -> bytes:
     """Changelog key of a schedule; unambiguous, for no tenant holds a slash."""
     return f"{tenant}/{schedule_id}".encode()
