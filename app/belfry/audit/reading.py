@@ -10,10 +10,9 @@ from typing import Any, Final
 from confluent_kafka import OFFSET_END, TopicPartition
 
 from belfry.client.decoding import Decoder
-from belfry.client.kafka import Cluster, headers_of, permanent
+from belfry.client.kafka import NO_GROUP, Cluster, headers_of, permanent
 from belfry.wire.audit import AuditEvent, audit_of
 
-NO_GROUP: Final = "belfry-reads-without-a-group"
 POLL_S: Final = 0.5
 REQUEST_S: Final = 10.0
 

@@ -8,9 +8,8 @@ from typing import Any, Final
 from confluent_kafka import OFFSET_BEGINNING, TopicPartition
 
 from belfry.canary.slots import HOUR_MS, CanarySlots, decode_row
-from belfry.client.kafka import Cluster, permanent
+from belfry.client.kafka import NO_GROUP, Cluster, permanent
 
-NO_GROUP: Final = "belfry-reads-without-a-group"
 POLL_S: Final = 0.5
 AT_ONCE: Final = 1_000
 

@@ -25,6 +25,8 @@ from confluent_kafka.admin import AdminClient
 from belfry.client.errors import BadProperty, MissingTopic, Unavailable
 from belfry.wire.record import Headers
 
+# The group of consumers that read without one; they never commit.
+NO_GROUP: Final = "belfry-reads-without-a-group"
 REACH_S: Final = 5.0
 RETRY_S: Final = 0.05
 _C = TypeVar("_C", Producer, Consumer, AdminClient)

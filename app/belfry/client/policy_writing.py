@@ -8,58 +8,87 @@ wrote at the same time, count for nothing and are written again.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import closing
+from time import monotonic, sleep
 from typing import Any, Final
 
-from confluent_kafka import KafkaError
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 from belfry.client.errors import Unavailable
-from belfry.client.kafka import Cluster
+from belfry.client.kafka import MOVING, NO_GROUP, REACH_S, RETRY_S, Cluster
 from belfry.schedules.identity import partition_of
 from belfry.wire.policy_signatures import RecordLocation, policy_signature
 
+READ_S: Final = 30.0
 WRITE_S: Final = 12.0
 ROUNDS: Final = 30
 
 Values = Mapping[str, bytes | None]
 
 
-def write_policies(
-    cluster: Cluster, topic: str, values: Values, key: bytes, end: Callable[[int], int]
-) -> None:
-    """Write records by tenant (None: a tombstone); raises `Unavailable`.
+class PolicyWriter:
+    """Writes policies to their topic; `key` signs them, unless it is empty.
 
-    `key` signs, unless it is empty.  `end` tells where a partition ends now.
+    Its producer stays: a new one takes up to half a second to be known to the broker.  It is given
+    up once something has failed, for a producer's failure may be its last.
     """
-    writer = _Writer(cluster, topic, key, end)
-    left = dict(values)
-    for _ in range(ROUNDS):
-        left = writer.write(left)
-        if not left:
-            return
-    raise Unavailable(
-        f"{len(left)} policies could not be signed: others write to {topic} all the time. Find out"
-        " who they are, and repeat the command."
-    )
+
+    def __init__(self, cluster: Cluster, topic: str, key: bytes) -> None:
+        self._cluster, self._topic, self._key = cluster, topic, key
+        self._producer: Producer | None = None
+
+    def write(self, values: Values) -> None:
+        """Write records by tenant (None: a tombstone); raises `Unavailable`."""
+        producer = self._producer or self._cluster.producer()
+        self._producer = None
+        one = _Writing(self._cluster, producer, self._topic, self._key)
+        left = dict(values)
+        for _ in range(ROUNDS):
+            left = one.round(left)
+            if not left:
+                self._producer = producer
+                return
+        raise Unavailable(
+            f"{len(left)} policies could not be signed: others write to {self._topic} all the time."
+            " Find out who they are, and repeat the command."
+        )
 
 
-class _Writer:
-    def __init__(self, cluster: Cluster, topic: str, key: bytes, end: Callable[[int], int]) -> None:
-        self._cluster, self._topic, self._key, self._end = cluster, topic, key, end
-        self._producer = cluster.producer()
-        self._partitions = len(cluster.partitions(self._producer, topic))
+def log_bounds(consumer: Consumer, topic: str, partition: int) -> tuple[int, int]:
+    """The first offset of a partition and the one behind its last; raises `Unavailable`."""
+    place, deadline = TopicPartition(topic, partition), monotonic() + REACH_S
+    while True:
+        try:
+            low, high = consumer.get_watermark_offsets(place, READ_S, cached=False)
+        except (KafkaException, TypeError) as error:
+            # A topic that was created this moment has leaders that do not know it yet.
+            code = error.args[0].code() if isinstance(error, KafkaException) else None
+            if code not in MOVING or monotonic() > deadline:
+                raise Unavailable(f"{topic}: no answer: {error}.") from error
+            sleep(RETRY_S)
+        else:
+            return low, high
+
+
+class _Writing:
+    """One write, by one producer."""
+
+    def __init__(self, cluster: Cluster, producer: Producer, topic: str, key: bytes) -> None:
+        self._cluster, self._producer, self._topic, self._key = cluster, producer, topic, key
+        self._partitions = len(cluster.partitions(producer, topic))
         self._errors: list[KafkaError] = []
         self._misplaced: dict[str, bytes | None] = {}
 
-    def write(self, values: Values) -> dict[str, bytes | None]:
+    def round(self, values: Values) -> dict[str, bytes | None]:
         """Write records; those that have come to lie elsewhere than they were signed for."""
         self._misplaced = {}
         by_partition: dict[int, list[str]] = defaultdict(list)
         for name in values:
             by_partition[partition_of(name.encode(), self._partitions)].append(name)
+        starts = self._ends(by_partition)
         for partition, names in by_partition.items():
-            start = self._end(partition) if self._key else 0
-            for offset, name in enumerate(names, start):
+            for offset, name in enumerate(names, starts[partition]):
                 self._send(RecordLocation(self._topic, partition, offset), name, values[name])
         left = self._producer.flush(WRITE_S)
         if self._errors:
@@ -67,6 +96,13 @@ class _Writer:
         if left:
             raise Unavailable(f"Kafka has not confirmed {left} policies in {WRITE_S:.0f} s.")
         return self._misplaced
+
+    def _ends(self, partitions: Iterable[int]) -> dict[int, int]:
+        """Where these end now; it counts for signatures alone."""
+        if not self._key:
+            return dict.fromkeys(partitions, 0)
+        with closing(self._cluster.consumer(NO_GROUP, uncommitted=True)) as consumer:
+            return {each: log_bounds(consumer, self._topic, each)[1] for each in partitions}
 
     def _send(self, location: RecordLocation, name: str, value: bytes | None) -> None:
         def told(error: KafkaError | None, message: Any) -> None:

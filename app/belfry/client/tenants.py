@@ -6,19 +6,20 @@ policy is replaced as a whole; `changed` works out what a change of some fields 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import fields, replace
 from difflib import get_close_matches
-from time import monotonic, sleep
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from confluent_kafka import OFFSET_BEGINNING, KafkaException, TopicPartition
+from confluent_kafka import TopicPartition
 from pydantic import TypeAdapter, ValidationError
 
 from belfry.client.decoding import Decoder
 from belfry.client.errors import BelfryError, Unavailable
-from belfry.client.kafka import MOVING, REACH_S, RETRY_S, Cluster
-from belfry.client.policy_writing import write_policies
+from belfry.client.kafka import NO_GROUP, Cluster
+from belfry.client.policy_writing import PolicyWriter, log_bounds
 from belfry.kafka.record_headers import headers_of
 from belfry.tenants.policy import TenantPolicy, problems, secret_ref_problem
 from belfry.tenants.topic_names import TopicNames, taken_topics
@@ -62,6 +63,7 @@ class TenantPolicies:
         self._topic = prefix + "tenants"
         self._schemas = schemas
         self._signing = signing
+        self._writer = PolicyWriter(cluster, self._topic, first(signing.keys))
         # Tenants whose only policy is one that nobody of belfry signed, as of the last reading.
         self._unsigned: set[str] = set()
         self._decoder = Decoder(NAME, None if schemas is None else schemas.writer, only=True)
@@ -74,10 +76,14 @@ class TenantPolicies:
         """
         found: dict[str, TenantPolicy] = {}
         self._unsigned = set()
-        consumer = self._cluster.consumer("belfry-reads-without-a-group")
+        consumer = self._cluster.consumer(NO_GROUP)
         try:
-            ends = self._ends()
-            consumer.assign([TopicPartition(self._topic, p, OFFSET_BEGINNING) for p in ends])
+            # A client that knows the leaders and offsets reads at once, and not in half a second.
+            bounds = self._bounds(self._cluster.partitions(consumer, self._topic))
+            consumer.assign(
+                [TopicPartition(self._topic, each, low) for each, (low, _) in bounds.items()]
+            )
+            ends = {each: high for each, (_, high) in bounds.items()}
             deadline = monotonic() + READ_S
             while ends:
                 if monotonic() > deadline:
@@ -118,7 +124,7 @@ class TenantPolicies:
             raise BadPolicy(f"These tenants have no policy: {', '.join(missing)}.")
         chosen = [known[name] for name in tenants or known]
         frame = self._frame()
-        self._write({each.tenant: frame + encode_policy(each) for each in chosen})
+        self._writer.write({each.tenant: frame + encode_policy(each) for each in chosen})
         return chosen
 
     def put(self, *policies: TenantPolicy, share_topic: bool = False) -> None:
@@ -133,7 +139,7 @@ class TenantPolicies:
         if wrong:
             raise BadPolicy(" ".join(wrong))
         frame = self._frame()
-        self._write({each.tenant: frame + encode_policy(each) for each in policies})
+        self._writer.write({each.tenant: frame + encode_policy(each) for each in policies})
 
     def _problems(self, policy: TenantPolicy) -> Iterator[str]:
         yield from problems(policy)
@@ -143,7 +149,7 @@ class TenantPolicies:
 
     def remove(self, tenant: str) -> None:
         """Forget a tenant's policy."""
-        self._write({tenant: None})
+        self._writer.write({tenant: None})
 
     def is_known(self, tenant: str) -> bool:
         """Whether the tenant may have schedules: its topic of fired events exists."""
@@ -155,51 +161,20 @@ class TenantPolicies:
             return framing.single_object(NAME)
         return self._schemas.prefix(self._topic, NAME)
 
-    def _write(self, values: Mapping[str, bytes | None]) -> None:
-        consumer = self._cluster.consumer("belfry-reads-without-a-group", uncommitted=True)
-
-        def end(partition: int) -> int:
-            return self._bounds(consumer, TopicPartition(self._topic, partition))[1]
-
-        try:
-            write_policies(self._cluster, self._topic, values, first(self._signing.keys), end)
-        finally:
-            consumer.close()
-
     def _is_signed(self, message: Any, headers: Headers | None) -> bool:
         location = RecordLocation(self._topic, message.partition(), message.offset())
         record = message.key() or b"", message.value(), headers
         return is_signed_policy(self._signing.keys, location, record)
 
-    def _ends(self) -> dict[int, int]:
-        """Where the partitions that hold anything end, open transactions included."""
-        consumer = self._cluster.consumer("belfry-reads-without-a-group", uncommitted=True)
-        try:
-            places = [
-                TopicPartition(self._topic, each)
-                for each in self._cluster.partitions(consumer, self._topic)
-            ]
-            bounds = {place.partition: self._bounds(consumer, place) for place in places}
-        finally:
-            consumer.close()
-        return {each: high for each, (low, high) in bounds.items() if high > low}
-
-    def _bounds(self, consumer: Any, place: TopicPartition) -> tuple[int, int]:
-        deadline = monotonic() + REACH_S
-        while True:
-            try:
-                low, high = consumer.get_watermark_offsets(place, READ_S, cached=False)
-            except (KafkaException, TypeError) as error:
-                # A topic that was created this moment has leaders that do not know it yet.
-                code = error.args[0].code() if isinstance(error, KafkaException) else None
-                if code not in MOVING or monotonic() > deadline:
-                    raise Unavailable(f"{self._topic}: no answer: {error}.") from error
-                sleep(RETRY_S)
-            else:
-                return low, high
+    def _bounds(self, partitions: Iterable[int]) -> dict[int, tuple[int, int]]:
+        """Where those that hold anything begin and end, open transactions included."""
+        with closing(self._cluster.consumer(NO_GROUP, uncommitted=True)) as consumer:
+            bounds = {each: log_bounds(consumer, self._topic, each) for each in partitions}
+        return {each: (low, high) for each, (low, high) in bounds.items() if high > low}
 
     def _take(self, consumer: Any, found: dict[str, TenantPolicy], ends: dict[int, int]) -> None:
-        messages = consumer.consume(1_000, 0.1)
+        first = consumer.poll(0.1)
+        messages = [] if first is None else [first, *consumer.consume(1_000, 0)]
         records = [each for each in messages if each.error() is None]
         for message, headers in zip(records, headers_of(records), strict=True):
             name = (message.key() or b"").decode(errors="replace")

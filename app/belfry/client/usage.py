@@ -15,10 +15,9 @@ from typing import Final, NamedTuple
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from belfry.client.errors import BelfryError
-from belfry.client.kafka import Cluster, permanent
+from belfry.client.kafka import NO_GROUP, Cluster, permanent
 from belfry.wire.metering import Usage, decode_usage, summed
 
-NO_GROUP: Final = "belfry-reads-without-a-group"
 AT_ONCE: Final = 1_000
 POLL_S: Final = 0.5
 REQUEST_S: Final = 10.0

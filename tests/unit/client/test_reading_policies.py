@@ -51,9 +51,12 @@ class Broker:
     def assign(self, _places: object) -> None:
         return None
 
-    def consume(self, *_: object) -> list[Told]:
+    def poll(self, _timeout_s: float) -> Told | None:
         before, self._at = self._at, self._stable
-        return [Told()] if before == 0 else []
+        return Told() if before == 0 else None
+
+    def consume(self, *_: object) -> list[Told]:
+        return []
 
     def position(self, _places: object) -> list[TopicPartition]:
         return [TopicPartition("belfry.tenants", 0, self._at)]
