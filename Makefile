@@ -114,12 +114,25 @@ locks: ## Make locks/ anew from requirements.lock; needs uv.
 	@$(LOCKED) -c requirements.lock --no-annotate --extra otel pyproject.toml -o locks/product.lock
 	$(LOCKED) -c requirements.lock --no-annotate --group build -o locks/build.lock
 	$(LOCKED) -c requirements.lock --no-annotate --group audit -o locks/audit.lock
+	$(LOCKED) -c requirements.lock --no-annotate --group site -o locks/site.lock
 
 AUDIT := $(VENV)/audit
 $(AUDIT)/.locked: locks/audit.lock | $(BIN)/pip
 	@$(BIN)/python -m venv $(AUDIT)
 	$(AUDIT)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r locks/audit.lock
 	touch $@
+
+SITE := $(VENV)/site
+$(SITE)/.locked: locks/site.lock | $(BIN)/pip
+	@$(BIN)/python -m venv $(SITE)
+	$(SITE)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r locks/site.lock
+	touch $@
+
+.PHONY: site
+site: $(SITE)/.locked ## Make the documentation a site, dist/site; fails on a page or link that leads nowhere.
+	@# Warnings have to be counted, so it is not quiet.
+	NO_MKDOCS_2_WARNING=1 $(SITE)/bin/mkdocs build --strict 2> >(grep -v '^INFO' >&2)
+	echo "dist/site/index.html: $$(find dist/site -name '*.html' | wc -l) pages"
 
 .PHONY: sbom
 sbom: $(AUDIT)/.locked ## Write dist/belfry.cdx.json: all that the product is made of (CycloneDX).

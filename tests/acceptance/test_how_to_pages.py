@@ -44,6 +44,7 @@ PAGES: Final = {
         "0 True",
     ],
     "recipes.md": [],
+    "migrate.md": ["ACCEPTED demo/quartz/report", "CANCELLED demo/beat/reminder"],
     "backup.md": [" policies", '{"end":{"policies":'],
     "registry.md": ["belfry.schedules-value"],
     "kubernetes.md": ["--resource-pattern-type prefixed", "KafkaUser", '"name":"platform"'],
