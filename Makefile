@@ -214,16 +214,17 @@ availability: install ## Kill and restart workers for MINUTES, and tell what the
 
 # The one on the path, else that of Debian's package of Prometheus, which is not installed for it.
 PROMTOOL := $(or $(shell command -v promtool),$(TOOLS)/promtool)
-$(TOOLS)/promtool:
+PROMETHEUS := $(or $(shell command -v prometheus),$(TOOLS)/prometheus)
+$(TOOLS)/promtool $(TOOLS)/prometheus &:
 	@folder=$$(mktemp -d)
 	trap 'rm -rf "$$folder"' EXIT
 	mkdir -p $(TOOLS)
 	(cd "$$folder" && apt-get download -qq prometheus 2> /dev/null)
-	dpkg-deb --fsys-tarfile "$$folder"/prometheus_*.deb | tar -xO ./usr/bin/promtool > "$$folder/promtool"
-	install -m 755 "$$folder/promtool" $@
+	dpkg-deb --extract "$$folder"/prometheus_*.deb "$$folder/all"
+	install -m 755 "$$folder"/all/usr/bin/{promtool,prometheus} $(TOOLS)
 
 .PHONY: alerts
-alerts: $(PROMTOOL) ## Test each alert: silent before, and told after, what it is about.
+alerts: $(PROMTOOL) $(PROMETHEUS) ## Test each alert: silent before, and told after, what it is about.
 	$(PROMTOOL) check rules dashboards/alerts.yml
 	$(PROMTOOL) test rules tests/alerts/*.test.yml
 
