@@ -42,6 +42,12 @@ def test_a_rate_is_measured(kafka: str, verb: str) -> None:
 
 
 @pytest.mark.slow
+def test_the_best_that_a_plain_client_can_do_is_measured_too(kafka: str) -> None:
+    result = bench(kafka, "raw", *SMALL, "--pipelined")[-1]
+    assert (result["bench"], result["events"]) == ("raw-pipelined", 4000)
+
+
+@pytest.mark.slow
 def test_outcomes_and_several_workers_are_measured_too(kafka: str) -> None:
     result = bench(kafka, "ingest", *SMALL, "--outcomes", "--workers", "2")[-1]
     assert result["events"] == 4000

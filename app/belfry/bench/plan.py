@@ -32,6 +32,7 @@ class BenchPlan:
     kind: str = "AT"
     guarantee: str = EXACTLY_ONCE
     common_topic: bool = False
+    pipelined: bool = False
 
 
 def curve(plan: BenchPlan, sweep: str, steps: tuple[int, ...] = ()) -> list[tuple[BenchPlan, int]]:

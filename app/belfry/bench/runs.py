@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import gc
 import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Final
 
-from confluent_kafka import Consumer, Producer, TopicPartition
-
 from belfry.bench.cluster import BenchCluster, WorkerFailed
 from belfry.bench.live import LiveReader, pour
 from belfry.bench.plan import BenchPlan
+from belfry.bench.raw import copied
 from belfry.bench.result import Result
 from belfry.bench.trail import Trail, taking_in, trails
 from belfry.bench.workload import PAYLOAD_BYTES, Workload, write
 from belfry.settings import Settings
 
-RAW_RECORDS: Final = 10_000
 HOUR_MS: Final = 3_600_000
 LONGEST_S: Final = 600.0
 
@@ -107,56 +104,9 @@ def _restart(cluster: BenchCluster, plan: BenchPlan) -> Result:
 
 
 def raw(cluster: BenchCluster, plan: BenchPlan) -> Result:
-    """A plain transactional copy, one process, 10 000 records a transaction: the yardstick."""
-    source, target = map(cluster.settings.topic, ("schedules", "deliveries"))
+    """The same bytes, copied by plain clients in transactions: the yardstick."""
     _write(cluster, plan, _now_ms())
-    # What the benchmark itself has imported is not to be looked through for cycles meanwhile.
-    gc.freeze()
-    # What is fetched before the first record is asked for is work too.
-    worked = time.process_time()
-    consumer, producer = _raw_clients(cluster, source)
-    copied, began, first = 0, 0.0, True
-    while copied < plan.events:
-        messages = consumer.consume(RAW_RECORDS, 1.0)
-        if first and messages:
-            began, first = time.monotonic(), False
-        producer.begin_transaction()
-        for message in messages:
-            producer.produce(target, message.value(), message.key(), message.partition() or 0)
-        producer.send_offsets_to_transaction(
-            consumer.position(consumer.assignment()), consumer.consumer_group_metadata()
-        )
-        producer.commit_transaction()
-        copied += len(messages)
-    seconds, worked = time.monotonic() - began, time.process_time() - worked
-    gc.unfreeze()
-    consumer.close()
-    return replace(Result.of(plan, plan.events, seconds), cpu_seconds=worked)
-
-
-def _raw_clients(cluster: BenchCluster, source: str) -> tuple[Consumer, Producer]:
-    consumer = Consumer(
-        {
-            **cluster.properties,
-            "group.id": f"{cluster.settings.cluster.app_id}-raw",
-            "enable.auto.commit": False,
-            "queued.max.messages.kbytes": 65_536,
-        }
-    )
-    count = cluster.settings.cluster.partitions
-    consumer.assign([TopicPartition(source, number, 0) for number in range(count)])
-    producer = Producer(
-        {
-            **cluster.properties,
-            "transactional.id": f"{cluster.settings.cluster.app_id}-raw",
-            "linger.ms": 5,
-            "batch.size": 1_000_000,
-            "compression.type": "lz4",
-            "queue.buffering.max.messages": 1_000_000,
-        }
-    )
-    producer.init_transactions()
-    return consumer, producer
+    return copied(cluster, plan)
 
 
 def lateness(cluster: BenchCluster, plan: BenchPlan) -> Result:

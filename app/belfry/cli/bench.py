@@ -71,6 +71,9 @@ CommonTopic = Annotated[
     bool,
     typer.Option("--common-topic", help="fire, lateness: one output topic for all tenants."),
 ]
+Pipelined = Annotated[
+    bool, typer.Option("--pipelined", help="raw: two producers in turn, one fills, one commits.")
+]
 Sweep = Annotated[
     str, typer.Option("--sweep", help="curve: pending, payload, partitions or tenants.")
 ]
@@ -106,6 +109,7 @@ def bench(
     outcomes: Outcomes = False,
     guarantee: Promised = "EXACTLY_ONCE",
     common_topic: CommonTopic = False,
+    pipelined: Pipelined = False,
     sweep: Sweep = "pending",
     steps: Steps = "",
     broker_pid: BrokerPid = None,
@@ -131,6 +135,7 @@ def bench(
         kind=str(kind),
         guarantee=guarantee,
         common_topic=common_topic,
+        pipelined=pipelined,
     )
     session.admin()
     if which is Bench.CALIBRATE:

@@ -1,0 +1,106 @@
+"""The yardstick: a transactional copy by plain clients, over the same bytes.
+
+One process, 10 000 records a transaction, offsets within it.  The plain way waits for each commit
+before it goes on.  The pipelined way has two producers in turn, which is the best that a plain
+client can do: while one commits, the other is given the next records.
+
+    plain       fetch produce commit······ fetch produce commit······
+    pipelined   fetch produce commit······
+                              fetch produce commit······       commits follow one another
+
+A commit still waits for the one before it, so offsets never go back.
+"""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
+from itertools import cycle
+from typing import Any, Final
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from belfry.bench.cluster import BenchCluster
+from belfry.bench.plan import BenchPlan
+from belfry.bench.result import Result
+
+RAW_RECORDS: Final = 10_000
+
+
+def copied(cluster: BenchCluster, plan: BenchPlan) -> Result:
+    """Copy the requests that lie in the log: from the first record to the last commit."""
+    source, target = map(cluster.settings.topic, ("schedules", "deliveries"))
+    # What the benchmark itself has imported is not to be looked through for cycles meanwhile.
+    gc.freeze()
+    # What is fetched before the first record is asked for is work too.
+    worked = time.process_time()
+    consumer = _consumer(cluster, source)
+    producers = [_producer(cluster, number) for number in range(2 if plan.pipelined else 1)]
+    ways, committing = cycle(producers), Future[None]()
+    committing.set_result(None)
+    began = 0.0
+    with ThreadPoolExecutor(1) as committer:
+        for messages in _batches(consumer, plan.events):
+            began = began or time.monotonic()
+            producer = next(ways)
+            producer.begin_transaction()
+            for message in messages:
+                producer.produce(target, message.value(), message.key(), message.partition() or 0)
+            position = consumer.position(consumer.assignment())
+            committing.result()
+            committing = committer.submit(_commit, producer, position, consumer)
+            if not plan.pipelined:
+                committing.result()
+        committing.result()
+    seconds, worked = time.monotonic() - began, time.process_time() - worked
+    gc.unfreeze()
+    consumer.close()
+    name = "raw-pipelined" if plan.pipelined else "raw"
+    return replace(Result.of(plan, plan.events, seconds), bench=name, cpu_seconds=worked)
+
+
+def _batches(consumer: Consumer, events: int) -> Iterator[list[Any]]:
+    """What lies in the log, in batches; the first one may be awaited."""
+    seen = 0
+    while seen < events:
+        messages = consumer.consume(RAW_RECORDS, 1.0)
+        if messages:
+            yield messages
+        seen += len(messages)
+
+
+def _commit(producer: Producer, position: list[TopicPartition], consumer: Consumer) -> None:
+    producer.send_offsets_to_transaction(position, consumer.consumer_group_metadata())
+    producer.commit_transaction()
+
+
+def _consumer(cluster: BenchCluster, source: str) -> Consumer:
+    consumer = Consumer(
+        {
+            **cluster.properties,
+            "group.id": f"{cluster.settings.cluster.app_id}-raw",
+            "enable.auto.commit": False,
+            "queued.max.messages.kbytes": 65_536,
+        }
+    )
+    count = cluster.settings.cluster.partitions
+    consumer.assign([TopicPartition(source, number, 0) for number in range(count)])
+    return consumer
+
+
+def _producer(cluster: BenchCluster, number: int) -> Producer:
+    producer = Producer(
+        {
+            **cluster.properties,
+            "transactional.id": f"{cluster.settings.cluster.app_id}-raw-{number}",
+            "linger.ms": 5,
+            "batch.size": 1_000_000,
+            "compression.type": "lz4",
+            "queue.buffering.max.messages": 1_000_000,
+        }
+    )
+    producer.init_transactions()
+    return producer
