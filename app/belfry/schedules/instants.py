@@ -17,8 +17,6 @@ from fractions import Fraction
 from math import ceil
 from typing import Final
 
-from belfry.schedules.request import instant_problem
-
 MAX_TEXT: Final = 64
 INSTANT_EXAMPLES: Final = (
     "an RFC 3339 date and time with its offset, such as 2026-12-01T09:00:00Z or"
@@ -50,7 +48,7 @@ _CALENDAR: Final = re.compile(r"P[0-9.]+[YM].*|[0-9.]+(?:y|mo|years?|months?)\b.
 def parse_instant(text: str) -> int:
     """Epoch milliseconds of an instant; ValueError when `text` is none.
 
-    Whether belfry takes such an instant is another question: see `check_instant`.
+    Whether belfry takes such an instant is another question: see `request.instant_problem`.
     """
     given = text.strip()
     if _DIGITS.fullmatch(given):
@@ -131,9 +129,3 @@ def format_duration(ms: int) -> str:
         if count:
             parts.append(f"{count}{unit}")
     return "".join(parts) or "0s"
-
-
-def check_instant(ms: int, now_ms: int) -> str | None:
-    """Code of the rejection that an instant gets, or None when it is allowed."""
-    problem = instant_problem(ms, now_ms)
-    return None if problem is None else problem.code

@@ -25,7 +25,6 @@ from belfry.schedules.triggers.encoding import (
 from belfry.schedules.triggers.registry import ONE_SHOT, RECURRING, ZONED
 from belfry.schedules.triggers.rule import (
     DEFAULT_LATENESS_MS,
-    DEFAULT_MISFIRE,
     OVERLAPS,
     POLICIES,
     Rule,
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
 __all__ = [
     "DEFAULT_ACK_TIMEOUT_MS",
     "DEFAULT_LATENESS_MS",
-    "DEFAULT_MISFIRE",
     "FORMAT",
     "KINDS",
     "ONE_SHOT",

@@ -74,11 +74,8 @@ def test_a_rule_takes_what_belongs_to_its_kind() -> None:
     )
 
 
-def test_lateness_and_misfire_defaults() -> None:
+def test_lateness_defaults() -> None:
     assert Rule("AT").lateness_limit_ms is None
     assert Rule("AT", max_lateness_ms=5).lateness_limit_ms == 5
     assert Rule("EVERY", when=1).lateness_limit_ms == 60_000
     assert Rule("CRON", when="@daily", max_lateness_ms=0).lateness_limit_ms == 0
-    assert Rule("AT").misfire_policy() == "FIRE_ONCE"
-    assert Rule("AT").misfire_policy("SKIP") == "SKIP"
-    assert Rule("AT", misfire="FIRE_ALL").misfire_policy("SKIP") == "FIRE_ALL"

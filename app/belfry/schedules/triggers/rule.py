@@ -8,7 +8,6 @@ from typing import Final
 # What a code of the record stands for; 0 is free, so that a zeroed byte is seen as damage.
 POLICIES: Final = ("", "FIRE_ONCE", "FIRE_ALL", "SKIP")
 OVERLAPS: Final = ("", "ALLOW", "SKIP", "QUEUE_ONE")
-DEFAULT_MISFIRE: Final = "FIRE_ONCE"
 DEFAULT_LATENESS_MS: Final = 60_000
 
 
@@ -49,7 +48,3 @@ class Rule:
         if self.max_lateness_ms is not None:
             return self.max_lateness_ms
         return DEFAULT_LATENESS_MS if self.recurs else None
-
-    def misfire_policy(self, tenant_default: str | None = None) -> str:
-        """What becomes of what is later than that: the rule's word, the tenant's, the default."""
-        return self.misfire or tenant_default or DEFAULT_MISFIRE
