@@ -27,7 +27,8 @@ VIEWS: Final = (
     "/console/timeline?tenant=t", "/console/create", "/console/tenants?tenant=t",
     "/console/cluster", "/console/rejections", "/console/rejections?tenant=t",
     "/console/deliveries?tenant=t", "/console/edit?tenant=t&id=a",
-    f"/console/bulk?tenant=t&group={quote(HOSTILE)}",
+    f"/console/bulk?tenant=t&group={quote(HOSTILE)}", "/console/job?tenant=t&job=j",
+    f"/console/bulk?tenant=t&action=CANCEL&group={quote(HOSTILE)}",
 )  # fmt: skip
 SCHEDULE: Final[dict[str, Any]] = {
     "tenant": "t", "schedule_id": HOSTILE, "state": "PENDING", "version": 3, "generation": 7,
@@ -70,6 +71,12 @@ LETTER = {
     "fired_at": FIRED["at"], "state": "given_up", "code": "http_status", "reason": HOSTILE,
     "attempt": 3, "attempts": 3, "targets": [HOSTILE],
 }  # fmt: skip
+JOB = {
+    "tenant": "t", "job": "j", "state": "RUNNING", "action": "MOVE", "filter": {"group": HOSTILE},
+    "move_ms": -5_000, "per_second": 500, "reason": HOSTILE, "begun_at": FIRED["at"],
+    "ended_at": None, "partitions": 4, "ended_partitions": 1, "examined": 9, "matched": 6,
+    "done": 3, "unchanged": 2, "refused": 1, "refusals": {HOSTILE: 1},
+}  # fmt: skip
 
 
 class FakeApi:
@@ -97,10 +104,19 @@ class FakeApi:
             return Response("# TYPE belfry_fire_lateness_seconds histogram\n" + "\n".join(lines))
         if request.method == self.refused:
             return Response(orjson.dumps({"outcome": "CONFLICT"}), 412)
+        if request.method == "POST" and path.endswith("/jobs"):
+            return Response(orjson.dumps(self.job_answer(request)), 201)
         if path.endswith("/pause"):
             return Response(orjson.dumps({"outcome": "PAUSED"}), self.verdict)
         status = self.verdict if request.method != "GET" and path != "/v1/preview" else 200
         return Response(orjson.dumps(self.found(path)), status, {"etag": '"7.3"'})
+
+    def job_answer(self, request: Request) -> Any:
+        """What a count tells on each of two pages, or the verdict on a job."""
+        if "dry" not in request.query_params:
+            return {"outcome": "ACCEPTED", "schedule_id": "j"}
+        more = None if "cursor" in request.query_params else "more"
+        return {"matched": 2, "sample": [HOSTILE], "examined": 9, "cursor": more}
 
     def found(self, path: str) -> Any:
         ends: dict[str, Any] = {
@@ -118,6 +134,8 @@ class FakeApi:
                 "drained": [{"minute": "2030-01-01T08:59:00.000Z", "late_ms": 7,
                              "drained_at": "2030-01-01T08:59:59.007Z"}],
                 "examined": 1, "cursor": None},
+            "/v1/tenants/t/jobs": {"jobs": [JOB]},
+            "/v1/tenants/t/jobs/j": JOB,
             "/v1/tenants/t/statistics": {"lifecycle": "ALL"},
             "/v1/rejections": {"rejections": [REJECTED, {**REJECTED, "request": {"a": HOSTILE}}],
                                "examined": 9, "cursor": "more"},

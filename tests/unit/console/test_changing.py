@@ -80,59 +80,53 @@ def test_a_new_rule_is_previewed_before_it_is_saved(client: TestClient, api: Fak
     assert body == {"cron": "0 9 * * *", "timezone": "Europe/Paris", **names}
 
 
-BULK: Final = {"tenant": "t", "group": "g", "action": "pause", "found_pause": "3", "reason": "why"}
+BULK: Final = {
+    "tenant": "t", "group": "g", "action": "PAUSE", "found": "4", "confirmed": "4", "reason": "why",
+}  # fmt: skip
 
 
 def test_what_is_counted_is_what_an_action_is_for(client: TestClient, api: FakeApi) -> None:
-    api.listed = [
-        {**SCHEDULE, "state": state} for state in ("PENDING", "PENDING", "PAUSED", "FIRED")
-    ]
-    page = client.get("/console/bulk?tenant=t&group=g").text
-    found = dict(re.findall(r'name="found_(\w+)" value="(\d+)"', page))
-    # The list of the fake never ends; it is read so often and no more.
-    assert found == {"pause": "40", "resume": "20", "cancel": "60"}
-    assert "There are more than could be counted" in page
-    asked = [told for _, path, _, told in api.asked if path.endswith("/schedules")]
-    assert len(asked) == 20
-    assert {(each["group"], each["limit"]) for each in asked} == {("g", "1000")}
+    page = client.get("/console/bulk?tenant=t&group=g&action=PAUSE").text
+    assert re.findall(r'name="found" value="(\d+)"', page) == ["4"]
+    counted = [told for method, path, _, told in api.asked if method == "POST"]
+    assert counted == 2 * [{"action": "PAUSE", "group": "g", "state": "PENDING"}]
 
 
-def test_each_schedule_of_a_page_has_an_outcome(client: TestClient, api: FakeApi) -> None:
-    states = ("PENDING", "PAUSED", "PENDING", "PENDING", "PENDING")
-    api.listed = [
-        {**SCHEDULE, "schedule_id": f"s{n}", "state": state} for n, state in enumerate(states)
-    ]
-    page = client.post("/console/bulk", data={**BULK, "confirmed": "3"}, headers=FORM).text
-    asked = [each for each in api.asked if each[0] == "POST"]
-    # No more than were confirmed, and only those in the state that the action is for.
-    assert {path for _, path, _, _ in asked} == {
-        f"/v1/tenants/t/schedules/s{n}/pause" for n in (0, 2, 3)
-    }
-    assert {headers["if-match"] for _, _, headers, _ in asked} == {'"7.3"'}
-    assert [told for *_, told in asked] == 3 * [{"reason": "why"}]
-    assert page.count("<td>PAUSED</td>") == 3
-    assert "This is the end." in page
-    assert 'hx-trigger="load"' not in page
+def test_a_confirmed_number_begins_a_job_and_leads_to_it(client: TestClient, api: FakeApi) -> None:
+    answer = client.post("/console/bulk", data=BULK, headers=FORM)
+    assert json.loads(answer.headers["hx-location"])["path"] == "/console/job?tenant=t&job=j"
+    (asked,) = api.asked
+    assert asked[:2] == ("POST", "/v1/tenants/t/jobs")
+    assert asked[3] == {"action": "PAUSE", "group": "g", "state": "PENDING", "reason": "why"}
 
 
-def test_a_page_leads_to_the_next_and_carries_what_became(client: TestClient, api: FakeApi) -> None:
-    api.listed = [{**SCHEDULE, "schedule_id": "s"}]
-    api.refused = "POST"
-    page = client.post("/console/bulk", data={**BULK, "confirmed": "3"}, headers=FORM).text
-    carried = dict(re.findall(r'name="(\w+)" value="([^"]*)"', page))
-    assert carried["cursor"] == "more"
-    assert json.loads(carried.pop("done").replace("&#34;", '"')) == {"CONFLICT": 1}
-    assert carried == {**BULK, "confirmed": "3", "cursor": "more"}
-    client.post("/console/bulk", data={**carried, "done": '{"CONFLICT":1}'}, headers=FORM)
-    told = [told for _, path, _, told in api.asked if path == "/v1/tenants/t/schedules"]
-    assert [each.get("cursor") for each in told] == [None, "more"]
-    assert [each["limit"] for each in told] == ["3", "2"]
+@pytest.mark.parametrize(("by", "move_ms"), [("1h30m", 5_400_000), ("-5m", -300_000)])
+def test_a_move_is_by_a_duration(client: TestClient, api: FakeApi, by: str, move_ms: int) -> None:
+    moved = {**BULK, "action": "MOVE", "move": by}
+    assert client.post("/console/bulk", data=moved, headers=FORM).status_code == 204
+    assert api.asked[-1][3] == {
+        "action": "MOVE", "group": "g", "move_ms": move_ms, "reason": "why",
+    }  # fmt: skip
 
 
-@pytest.mark.parametrize("confirmed", ["", "2", "4", "x", "-3"])
-def test_nothing_is_done_that_was_not_confirmed(
-    client: TestClient, api: FakeApi, confirmed: str
+def test_a_job_is_stopped_with_a_reason(client: TestClient, api: FakeApi) -> None:
+    fields = {"tenant": "t", "job": "j", "reason": "enough"}
+    answer = client.post("/console/job-stop", data=fields, headers=FORM)
+    assert json.loads(answer.headers["hx-location"])["path"] == "/console/job?tenant=t&job=j"
+    method, path, _, told = api.asked[-1]
+    assert (method, path, told) == ("DELETE", "/v1/tenants/t/jobs/j", {"reason": "enough"})
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"confirmed": ""}, {"confirmed": "3"}, {"confirmed": "x"}, {"found": ""},
+        {"action": "EXPLODE"}, {"action": "MOVE"}, {"action": "MOVE", "move": "soon"},
+    ],
+)  # fmt: skip
+def test_nothing_is_done_that_was_not_confirmed_or_is_not_understood(
+    client: TestClient, api: FakeApi, wrong: dict[str, str]
 ) -> None:
-    answer = client.post("/console/bulk", data={**BULK, "confirmed": confirmed}, headers=FORM)
+    answer = client.post("/console/bulk", data={**BULK, **wrong}, headers=FORM)
     assert answer.status_code == 422
     assert not api.asked

@@ -112,7 +112,9 @@ def test_who_was_too_slow_is_told(client: TestClient, api: FakeApi) -> None:
         {"origin": "http://127.0.0.1:8701", "hx-request": "true"},
     ],
 )
-@pytest.mark.parametrize("path", ["act", "create", "preview", "first", "replay", "edit", "bulk"])
+@pytest.mark.parametrize(
+    "path", ["act", "create", "preview", "first", "replay", "edit", "bulk", "job-stop"]
+)
 def test_forms_of_other_pages_are_refused(
     client: TestClient, api: FakeApi, path: str, headers: dict[str, str]
 ) -> None:
