@@ -11,10 +11,10 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from confluent_kafka import KafkaError
+from confluent_kafka import KafkaError, KafkaException
 
 from belfry.client.errors import Unavailable
-from belfry.client.kafka import Cluster
+from belfry.client.kafka import Cluster, flush
 from belfry.schedules.identity import partition_of
 from belfry.wire.policy_signatures import RecordLocation, policy_signature
 
@@ -61,9 +61,12 @@ class _Writer:
             start = self._end(partition) if self._key else 0
             for offset, name in enumerate(names, start):
                 self._send(RecordLocation(self._topic, partition, offset), name, values[name])
-        left = self._producer.flush(WRITE_S)
+        try:
+            left = flush(self._producer, WRITE_S)
+        except KafkaException as error:
+            raise self._cluster.unavailable(error.args[0], self._topic, operation="Write") from None
         if self._errors:
-            raise self._cluster.unavailable(self._errors[0])
+            raise self._cluster.unavailable(self._errors[0], self._topic, operation="Write")
         if left:
             raise Unavailable(f"Kafka has not confirmed {left} policies in {WRITE_S:.0f} s.")
         return self._misplaced
