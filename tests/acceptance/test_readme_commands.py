@@ -87,6 +87,7 @@ SHAPES: Final = {"docs/dev-stack.md": "tests/integration/test_devstack_kafka.py"
 ELSEWHERE: Final = {
     "docs/apply.md": "tests/integration/test_promise_declared.py",
     "docs/audit.md": "tests/integration/test_promise_audit.py",
+    "docs/mcp.md": "tests/integration/test_promise_mcp.py",
     "docs/metering.md": "tests/integration/test_promise_metering.py",
     "docs/recovery.md": "tests/integration/test_promise_identity.py",
     "docs/scale.md": "tests/integration/test_promise_calibrated.py",

@@ -11,6 +11,7 @@ from confluent_kafka import KafkaError
 from confluent_kafka.admin import AclOperation  # type: ignore[attr-defined]
 
 from belfry.kafka.broker_features import Features
+from belfry.kafka.lacking import Lacking
 from belfry.kafka.open_transactions import OpenTransaction, Untold
 from tests.simulation.broker import T0
 from tests.simulation.clients import failure, metadata
@@ -137,6 +138,11 @@ class SimAdmin:
 def ask_brokers(_properties: dict[str, Any]) -> dict[str, Features | str]:
     """What the broker can do: it is of no version, so it does not tell."""
     raise ConnectionError("no answer")
+
+
+def nothing_lacks(_admin: Any, _settings: Any) -> list[Lacking]:
+    """Rights that are missing: its broker has no authorizer but for topics that it refuses."""
+    return []
 
 
 def open_transactions(

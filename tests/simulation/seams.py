@@ -20,7 +20,7 @@ from confluent_kafka.admin import AdminClient
 
 import belfry.assembly  # noqa: F401  # with it comes the whole shell
 from belfry.host import rocks
-from belfry.kafka import broker_features, fetcher, open_transactions
+from belfry.kafka import broker_features, fetcher, lacking, open_transactions
 from belfry.store.ordered_map import Damaged
 from belfry.transactions import brokers, loop
 from tests.simulation import admin, clients, direct, disk, fetching, primitives, readers
@@ -43,6 +43,7 @@ REPLACED: Final[list[tuple[Any, Any]]] = [
     (fetcher.Fetcher, fetching.SimFetcher),
     (open_transactions.open_transactions, admin.open_transactions),
     (broker_features.ask_brokers, admin.ask_brokers),
+    (lacking.lacking, admin.nothing_lacks),
     (brokers.Cluster, direct.SimCluster),
     (loop.WriterLoop, direct.SimWriterLoop),
     (rocks.RocksMap, disk.SimRocks),

@@ -17,6 +17,7 @@ from belfry.cli.check import Check, Status
 from belfry.cli.doctor_changelog import changelog_checks
 from belfry.cli.doctor_group import group_checks
 from belfry.cli.doctor_kept import identity_checks, settings_checks
+from belfry.cli.doctor_rights import rights_checks
 from belfry.cli.doctor_tenants import tenant_checks
 from belfry.cli.doctor_transactions import transaction_checks
 from belfry.cli.failures import Exit
@@ -41,7 +42,7 @@ def register(app: typer.Typer) -> None:
 def doctor(session: Session) -> int:
     """Check all that belfry needs, and say what to do.
 
-    Looks at broker, topics and their ids, settings that workers share, signatures of the
+    Looks at broker, rights, topics and their ids, settings that workers share, signatures of the
     changelog, the group of workers, transactions that stay open, schema registry, worker, clock,
     and tenants whose events wait. Nothing is changed and nothing is written. Exit code 1 on
     problems.
@@ -71,6 +72,7 @@ def checks(session: Session) -> Iterator[Check]:
 
 def _kafka(session: Session) -> Iterator[Check]:
     from belfry.client.errors import BelfryError
+    from belfry.kafka.lacking import lacking
 
     began = monotonic()
     try:
@@ -86,8 +88,10 @@ def _kafka(session: Session) -> Iterator[Check]:
         f" answers at {cluster.servers} in {took_ms:.0f} ms."
     )
     yield Check("kafka", Status.OK, detail)
+    lacks = [*lacking(admin, session.settings)]
+    yield from rights_checks(lacks, session.settings)
     yield from _brokers(session, admin)
-    yield from _topics(session, admin)
+    yield from _topics(session, admin, {topic for each in lacks for topic in each.hides})
     yield from identity_checks(admin, brokers, session.settings)
     yield from settings_checks(admin, brokers, session.settings)
     yield from changelog_checks(admin, brokers, session.settings)
@@ -95,22 +99,26 @@ def _kafka(session: Session) -> Iterator[Check]:
     yield from transaction_checks(admin, session.settings)
 
 
-def _topics(session: Session, admin: Any) -> Iterator[Check]:
+def _topics(session: Session, admin: Any, hidden: set[str]) -> Iterator[Check]:
     from confluent_kafka import KafkaException
 
     from belfry.kafka import topics
 
     try:
-        missing = topics.missing(admin, session.settings)
+        absent = topics.missing(admin, session.settings)
         problems = topics.problems(admin, session.settings)
     except KafkaException as error:
         yield Check("topics", Status.PROBLEM, f"Kafka refuses to tell: {error.args[0].str()}.")
         return
+    if hidden:
+        names = ", ".join(sorted(hidden))
+        yield Check("topics", Status.SKIPPED, f"Hidden from this user (see rights): {names}.")
+    missing = [spec.name for spec in absent if spec.name not in hidden]
     if missing:
-        names = ", ".join(spec.name for spec in missing)
-        yield Check("topics", Status.PROBLEM, f"Missing: {names}.", "belfry topics create")
+        detail = f"Missing: {', '.join(missing)}."
+        yield Check("topics", Status.PROBLEM, detail, "belfry topics create")
     yield from map(_finding, problems)
-    if not missing and not any(each.checked for each in problems):
+    if not absent and not any(each.checked for each in problems):
         found = topics.wanted_topics(session.settings, 1)
         yield Check("topics", Status.OK, f"All {len(found)} topics are as they should be.")
 

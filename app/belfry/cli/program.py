@@ -19,6 +19,7 @@ from belfry.cli import (
     dev,
     doctor,
     events,
+    mcp,
     plan,
     recover,
     schedule,
@@ -44,7 +45,7 @@ def program() -> typer.Typer:
     app.callback()(root_options(belfry))
     for commands in (
         *(dev, worker, schedule, bulk, events, deliveries, tenant, apply, topics),
-        *(doctor, audit, slo, top, backup, recover, api_key, acls, bench, plan),
+        *(doctor, audit, slo, top, backup, recover, api_key, acls, bench, plan, mcp),
     ):
         commands.register(app)
     return app

@@ -15,6 +15,15 @@ TIMEOUT_S: Final = 30.0
 _EXITS: Final = {404: Exit.NOT_FOUND, 409: Exit.CONFLICT, 412: Exit.CONFLICT}
 
 
+class WorkerRefusal(CommandError):
+    """A worker refuses what it was asked; `code` is that of its problem document."""
+
+    def __init__(self, detail: str, status: int, code: str) -> None:
+        super().__init__(detail, _EXITS.get(status, Exit.ERROR))
+        self.status = status
+        self.code = code
+
+
 class Remote:
     """One worker's HTTP port, as the settings name it."""
 
@@ -63,14 +72,15 @@ class Remote:
             ) from None
 
 
-def _refused(status: int, raw: bytes) -> CommandError:
+def _refused(status: int, raw: bytes) -> WorkerRefusal:
     import orjson
 
     try:
-        detail = str(orjson.loads(raw)["detail"])
-    except (orjson.JSONDecodeError, KeyError, TypeError):
-        detail = f"The worker answers with HTTP status {status}."
-    return CommandError(detail, _EXITS.get(status, Exit.ERROR))
+        problem = orjson.loads(raw)
+        detail, code = str(problem["detail"]), str(problem.get("code", "unknown"))
+    except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError):
+        detail, code = f"The worker answers with HTTP status {status}.", "unknown"
+    return WorkerRefusal(detail, status, code)
 
 
 def tenant_path(tenant: str) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from belfry.cli.failures import Exit, WrongUse
+from belfry.cli.failures import CommandError, Exit, WrongUse
 from belfry.cli.help import Program
 from belfry.cli.session import Session, with_session
 from belfry.schedules.request import tenant_problem
@@ -46,7 +46,10 @@ def create(
     A worker does the same when it starts, unless told not to.  Input topics of tenants' own are
     only created here: workers find them within seconds.
     """
+    from confluent_kafka import KafkaException
+
     from belfry.kafka import topics
+    from belfry.kafka.lacking import NOT_LET, may_not_create
 
     for name in tenant or ():
         problem = tenant_problem(name)
@@ -56,7 +59,12 @@ def create(
     wanted = topics.missing(admin, session.settings)
     wanted += topics.missing_of_tenants(admin, session.settings, tenant or [])
     specs = {spec.name: spec for spec in wanted}
-    created = topics.create_topics(admin, wanted)
+    try:
+        created = topics.create_topics(admin, wanted)
+    except KafkaException as error:
+        if error.args[0].code() not in NOT_LET:
+            raise
+        raise CommandError(may_not_create(session.settings)) from None
     if not created:
         session.printer.note(f"Nothing to create: all topics exist at {cluster.servers}.")
     session.printer.many(_created(specs[name]) for name in created if name in specs)

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 from time import time
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from belfry.cli.failures import CommandError, Exit
 from belfry.cli.looking import pages
@@ -42,16 +42,33 @@ def why(session: Session, tenant: Tenant, schedule_id: ScheduleId) -> None:
 
     belfry schedule why demo order/4711
     """
-    remote, path = Remote(session), schedule_path(tenant, schedule_id)
-    found = _standing(remote, path)
-    last, newest, count = _read(pages(remote, f"{path}/history", "events", {}, None))
-    name = f"{tenant}/{schedule_id}"
-    told = answer(name, found, last, int(time() * 1000))
+    told, found, newest, count = explained(Remote(session), tenant, schedule_id, int(time() * 1000))
     lines = [told, *(f"  {event_line(each)}" for each in newest)]
     if count > len(newest):
         all_of_them = f"belfry schedule history {tenant} {schedule_id}"
         lines.insert(1, f"  … {count - len(newest):,} events before these: {all_of_them}")
     session.printer.one({"answer": told, "schedule": found, "events": newest}, "\n".join(lines))
+
+
+class Explanation(NamedTuple):
+    """Why a schedule is as it is, and what says so."""
+
+    answer: str
+    schedule: Event | None
+    events: list[Event]
+    of_all: int
+
+
+def explained(remote: Remote, tenant: str, schedule_id: str, now_ms: int) -> Explanation:
+    """Why a schedule is as it is, with its newest events, and how many there are in all.
+
+    Raises `CommandError` if nothing is known, or no worker answers.
+    """
+    path = schedule_path(tenant, schedule_id)
+    found = _standing(remote, path)
+    last, newest, count = _read(pages(remote, f"{path}/history", "events", {}, None))
+    told = answer(f"{tenant}/{schedule_id}", found, last, now_ms)
+    return Explanation(told, found, newest, count)
 
 
 def answer(name: str, found: Event | None, last: Event | None, now_ms: int) -> str:

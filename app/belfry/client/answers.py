@@ -153,7 +153,7 @@ class Answers:
         value = message.value()
         if error is not None:
             if permanent(error):
-                self._give_all(self._cluster.unavailable(error))
+                self._give_all(self._cluster.unavailable(error, self._topic))
         elif value is not None:
             with self._changed:
                 ids = [each for each in self._waiting if each.encode() in value]

@@ -23,6 +23,8 @@ from confluent_kafka import (
 from confluent_kafka.admin import AdminClient
 
 from belfry.client.errors import BadProperty, MissingTopic, Unavailable
+from belfry.kafka.denials import sentence, user_of
+from belfry.kafka.rights import GROUP, TOPIC
 from belfry.wire.record import Headers
 
 # The group of consumers that read without one; they never commit.
@@ -171,7 +173,8 @@ class Cluster:
         if found.error is not None and found.error.code() in ABSENT:
             raise missing(topic, self.servers)
         if found.error is not None:
-            raise self.unavailable(found.error)
+            operation = "Write" if isinstance(client, Producer) else "Read"
+            raise self.unavailable(found.error, topic, operation=operation)
         return sorted(found.partitions)
 
     def ends(self, consumer: Consumer, topic: str) -> list[TopicPartition]:
@@ -184,11 +187,29 @@ class Cluster:
             except KafkaException as error:
                 # A topic that was created this moment has leaders that do not know it yet.
                 if error.args[0].code() not in MOVING or monotonic() > deadline:
-                    raise self.unavailable(error.args[0]) from None
+                    raise self.unavailable(error.args[0], topic) from None
             sleep(RETRY_S)
 
-    def unavailable(self, error: KafkaError) -> Unavailable:
-        """An error of librdkafka in words: what failed, where, why, what to do."""
+    def denied(self, operation: str, kind: str, name: str) -> str:
+        """That this user may not do something, and the command by which it may."""
+        return sentence(user_of(self._properties), operation, kind, name, self.servers)
+
+    def unavailable(
+        self, error: KafkaError, topic: str = "", group: str = "", operation: str = "Read"
+    ) -> Unavailable:
+        """An error of librdkafka in words: what failed, where, why, what to do.
+
+        `operation` is what was tried with the topic; a group is always read.
+        """
+        told = ""
+        # A producer of idempotent writes is denied the cluster where it may write to no topic.
+        written = error.code() == KafkaError.CLUSTER_AUTHORIZATION_FAILED and operation == "Write"
+        if topic and (written or error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED):
+            told = self.denied(operation, TOPIC, topic)
+        elif error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED and group:
+            told = self.denied("Read", GROUP, group)
+        if told:
+            return Unavailable(f"Kafka at {self.servers} does not let this user in: {told}")
         if error.code() in _DENIED:
             return Unavailable(
                 f"Kafka at {self.servers} does not let this user in: {error.str()}. Check the"
@@ -231,9 +252,28 @@ def headers_of(message: Message) -> Headers:
         return [("belfry-unreadable", b"a header name of this record is no UTF-8")]
 
 
-def permanent(error: KafkaError) -> bool:
-    """Whether an error that a consumer reports will not pass by itself."""
+def permanent(error: KafkaError, group: str | None = None) -> bool:
+    """Whether an error that a consumer reports will not pass by itself.
+
+    Who commits nothing needs no right to a group, and reads on where it is denied.
+    """
+    if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
+        return group is not None
     return error.fatal() or error.code() in _PERMANENT
+
+
+def flush(producer: Producer, timeout_s: float) -> int:
+    """Wait for records to be delivered; how many are not.  Raises KafkaException where none can be.
+
+    The client raises such an error amid a callback, whose next call then fails for no reason of its
+    own.
+    """
+    try:
+        return producer.flush(timeout_s)
+    except SystemError as error:
+        if isinstance(error.__cause__, KafkaException):
+            raise error.__cause__ from None
+        raise
 
 
 def missing(topic: str, servers: str) -> MissingTopic:

@@ -16,7 +16,7 @@ from typing import Any, Final
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 from belfry.client.errors import Unavailable
-from belfry.client.kafka import MOVING, NO_GROUP, REACH_S, RETRY_S, Cluster
+from belfry.client.kafka import MOVING, NO_GROUP, REACH_S, RETRY_S, Cluster, flush
 from belfry.schedules.identity import partition_of
 from belfry.wire.policy_signatures import RecordLocation, policy_signature
 
@@ -90,9 +90,12 @@ class _Writing:
         for partition, names in by_partition.items():
             for offset, name in enumerate(names, starts[partition]):
                 self._send(RecordLocation(self._topic, partition, offset), name, values[name])
-        left = self._producer.flush(WRITE_S)
+        try:
+            left = flush(self._producer, WRITE_S)
+        except KafkaException as error:
+            raise self._cluster.unavailable(error.args[0], self._topic, operation="Write") from None
         if self._errors:
-            raise self._cluster.unavailable(self._errors[0])
+            raise self._cluster.unavailable(self._errors[0], self._topic, operation="Write")
         if left:
             raise Unavailable(f"Kafka has not confirmed {left} policies in {WRITE_S:.0f} s.")
         return self._misplaced

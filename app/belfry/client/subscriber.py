@@ -106,8 +106,9 @@ class Subscriber(Closing):
         self._consumer: Consumer = self._cluster.consumer(
             group, commits=True, from_beginning=from_beginning
         )
-        topics = [f"{prefix}fired.{name}" for name in names]
-        self._consumer.subscribe(topics, on_revoke=self._forget, on_lost=self._forget)
+        self._group = group
+        self._topics = [f"{prefix}fired.{name}" for name in names]
+        self._consumer.subscribe(self._topics, on_revoke=self._forget, on_lost=self._forget)
 
     def close(self) -> None:
         """Commit what was handled, leave the group, close the memory of what was seen."""
@@ -178,8 +179,9 @@ class Subscriber(Closing):
         error = message.error()
         if error is not None:
             # A tenant's topic appears with its first accepted schedule.
-            if error.code() not in ABSENT and permanent(error):
-                raise self._cluster.unavailable(error)
+            if error.code() not in ABSENT and permanent(error, self._group):
+                topic = message.topic() or self._topics[0]
+                raise self._cluster.unavailable(error, topic, self._group)
             return None
         event = fired_record(message, self._decoder)
         if event.fire_id is not None and self._handling.seen.knows(event.fire_id):

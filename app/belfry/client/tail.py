@@ -115,8 +115,8 @@ class Events(Closing):
             return True
         if error.code() in ABSENT:
             raise missing(self.topic, self._cluster.servers)
-        if permanent(error):
-            raise self._cluster.unavailable(error)
+        if permanent(error, self._start.group):
+            raise self._cluster.unavailable(error, self.topic, self._start.group or "")
         return False
 
     def _mark_read(self) -> None:

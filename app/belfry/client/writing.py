@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypedDict, Unpack
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from belfry.client.errors import BelfryError, Rejected, Unavailable
-from belfry.client.kafka import Cluster
+from belfry.client.kafka import Cluster, flush
 from belfry.client.verdict import Verdict
 from belfry.schedules.outcomes import Outcome
 from belfry.wire import catalogue, framing
@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 # Longer than the producer's own limit, so that it is the one to say what became of a record.
 WRITE_S: Final = 12.0
 NAME: Final = "ScheduleRequest"
+_MAY_NOT_WRITE: Final = (
+    KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+)
 
 
 class How(TypedDict, total=False):
@@ -87,6 +91,8 @@ class RequestWriter:
 
     def write_all(self, requests: Sequence[tuple[dict[str, Any], Verdict]]) -> list[Verdict]:
         """Write some requests, in their order; returns where they lie."""
+        if not requests:
+            return []
         producer, frame = self._open({self._topic_of(sent) for _, sent in requests})
         under_way = []
         for fields, sent in requests:
@@ -98,8 +104,18 @@ class RequestWriter:
                 producer.produce(topic, value, key, on_delivery=delivery, **signed)
             except (KafkaException, BufferError) as error:
                 raise self._failure(error.args[0], sent, len(value)) from None
-        producer.flush(WRITE_S)
+        self._flush(producer, under_way)
         return [self._placed(*each) for each in under_way]
+
+    def _flush(self, producer: Producer, under_way: list[tuple[Verdict, int, _Delivery]]) -> None:
+        """Wait until all is delivered, or is not; a producer that can write nothing is given up."""
+        try:
+            flush(producer, WRITE_S)
+        except KafkaException as error:
+            with self._lock:
+                self._made = None
+            sent, size, _ = under_way[0]
+            raise self._failure(error.args[0], sent, size) from None
 
     def _placed(self, sent: Verdict, size: int, delivery: _Delivery) -> Verdict:
         try:
@@ -148,6 +164,8 @@ class RequestWriter:
             )
             refused = replace(sent, outcome=Outcome.REJECTED, code=code, reason=reason)
             return Rejected(f"REJECTED ({code}) {sent.name}: {reason}", refused)
+        if isinstance(error, KafkaError) and error.code() in _MAY_NOT_WRITE:
+            return self._cluster.unavailable(error, self._topic_of(sent), operation="Write")
         why = error.str() if isinstance(error, KafkaError) else str(error)
         cause = f"; {self._cluster.faults.last}" if self._cluster.faults.last else ""
         return Unavailable(

@@ -17,6 +17,7 @@ from belfry.client.kafka import CHECK_SECURITY, Faults
 from belfry.kafka import topics
 from belfry.kafka.agreement import compare_at_start
 from belfry.kafka.cluster_checks import check_at_start
+from belfry.kafka.lacking import NOT_LET, lacking, may_not_create
 from belfry.process.data_folder import RefusedToStart
 from belfry.registry import startup
 from belfry.registry.client import Registry
@@ -41,6 +42,7 @@ def find(settings: DeliverySettings) -> ClusterState:
     reporting: dict[str, Any] = {**settings.kafka_properties(), "error_cb": faults}
     admin = AdminClient(reporting)
     cluster_id = _await_cluster(admin, faults)
+    _rights(admin, settings)
     _topics(admin, settings)
     registry = open_registry(settings)
     frames = startup.WITHOUT
@@ -68,9 +70,31 @@ def _await_cluster(admin: AdminClient, faults: Faults) -> str:
             time.sleep(1)
 
 
+def _rights(admin: AdminClient, settings: DeliverySettings) -> None:
+    """Tell of each right that is missing; RefusedToStart where topics cannot be seen without it.
+
+    Less may do for less work, so it is tried with what there is.
+    """
+    for each in lacking(admin, settings):
+        if each.hides:
+            raise RefusedToStart(
+                f"{each.problem}: whether these topics are there cannot be told. Grant it:"
+                f" {each.cure}"
+            )
+        log.error("a right is missing", problem=each.problem, cure=each.cure)
+
+
 def _topics(admin: AdminClient, settings: DeliverySettings) -> None:
     if settings.create_topics:
-        created = topics.create(admin, settings)
+        try:
+            created = topics.create(admin, settings)
+        except KafkaException as error:
+            if error.args[0].code() not in NOT_LET:
+                raise
+            raise RefusedToStart(
+                f"topics are missing, and {may_not_create(settings)}. Or let somebody who may run"
+                " `belfry topics create`."
+            ) from None
         if created:
             log.info("topics created", topics=created)
     absent = [spec.name for spec in topics.missing(admin, settings)]

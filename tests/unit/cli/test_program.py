@@ -34,6 +34,7 @@ COMMANDS = [
     ["topics", "check"],
     ["schema", "register"],
     ["schema", "check"],
+    ["mcp"],
 ]
 EVERYWHERE = (
     "--output",

@@ -18,6 +18,7 @@ from starlette.responses import Response
 
 from belfry.api.auth.access import Principal, Role
 from belfry.api.json.document import problems, with_answer
+from belfry.api.json.events import EventAnswer, HistoryAnswer
 from belfry.api.json.names import ScheduleName, TenantName
 from belfry.api.json.shapes import moment
 from belfry.api.json.spans import HistoryQuery, HistorySpan, SpanQuery, cursor_to
@@ -37,33 +38,6 @@ from belfry.schedules.outcomes import Outcome
 from belfry.store.layout.keys import schedule_key
 from belfry.tenants.effective import WRITTEN, Level
 from belfry.wire.lifecycle import LifecycleEvent, decode_lifecycle
-
-
-class EventAnswer(BaseModel):
-    """One lifecycle event, in the names of its schema."""
-
-    tenant: str
-    schedule_id: str
-    outcome: str
-    request_id: str | None
-    fire_id: str | None
-    version: int | None
-    at: str
-    due_at: str | None
-    code: str | None
-    reason: str | None
-    target: str | None
-    attempt: int | None
-    source_topic: str | None
-    source_partition: int | None
-    source_offset: int | None
-
-
-class HistoryAnswer(BaseModel):
-    """Some events, oldest first; a page that has looked at 10 000 rows may hold fewer, or none."""
-
-    events: list[EventAnswer]
-    cursor: str | None = Field(description="Give it back for the next page; null at the end.")
 
 
 class CountersAnswer(BaseModel):

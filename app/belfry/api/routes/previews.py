@@ -10,14 +10,13 @@ from typing import Any, Final
 
 import orjson
 from fastapi import APIRouter, Request
-from pydantic import BaseModel, Field
 from starlette.responses import Response
 
 from belfry.api.auth.access import Principal, Role
-from belfry.api.json.bodies import TRIGGER_FIELDS, Text, TriggerBody
+from belfry.api.json.bodies import TRIGGER_FIELDS
 from belfry.api.json.document import body_of, problems, with_answer
 from belfry.api.json.parsing import parsed
-from belfry.api.json.shapes import moment
+from belfry.api.json.previews import PreviewAnswer, PreviewBody, shown
 from belfry.api.problems import Problem
 from belfry.api.routes.callers import Callers
 from belfry.api.server.threads import Threads
@@ -30,41 +29,6 @@ from belfry.schedules.rejections import Rejection
 MOST: Final = 2
 LONGEST_S: Final = 2.0
 LOOK_S: Final = 0.1
-
-
-class PreviewBody(TriggerBody):
-    """A rule, and how much of it to show."""
-
-    tenant: Text | None = Field(None, description="Whose schedule it is to be: H depends on it.")
-    schedule_id: Text | None = Field(None, description="Which one: H depends on it.")
-    count: int = Field(10, ge=1, le=1000, description="Instants to show.")
-    shown_in: Text | None = Field(
-        None, description="IANA zone of the local times; that of `cron` where it has one; UTC."
-    )
-
-
-class OccurrenceAnswer(BaseModel):
-    """One instant of a rule."""
-
-    occurrence: int
-    scheduled_at: str
-    local: str
-
-
-class WarningAnswer(BaseModel):
-    """Something to know before asking for the rule."""
-
-    code: str
-    text: str
-
-
-class PreviewAnswer(BaseModel):
-    """A rule in words, its next instants, and what to know about them."""
-
-    words: str
-    timezone: str
-    occurrences: list[OccurrenceAnswer]
-    warnings: list[WarningAnswer]
 
 
 def preview_routes(parts: ApiDependencies, callers: Callers) -> APIRouter:
@@ -94,7 +58,7 @@ def preview_routes(parts: ApiDependencies, callers: Callers) -> APIRouter:
         found = await _found(request, threads, fields, (int(parts.now_ms()), body))
         if isinstance(found, Rejection):
             raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, found.reason, found.code)
-        return Response(orjson.dumps(_shown(found)), HTTPStatus.OK, None, "application/json")
+        return Response(orjson.dumps(shown(found)), HTTPStatus.OK, None, "application/json")
 
     return routes
 
@@ -121,19 +85,3 @@ async def _found(
     finally:
         # Whoever waited may have been told meanwhile that there is no answer in time.
         gone.set()
-
-
-def _shown(found: Preview) -> dict[str, Any]:
-    return {
-        "words": found.words,
-        "timezone": found.timezone,
-        "occurrences": [
-            {
-                "occurrence": each.number,
-                "scheduled_at": moment(each.scheduled_ms),
-                "local": each.local,
-            }
-            for each in found.occurrences
-        ],
-        "warnings": [{"code": each.code, "text": each.text} for each in found.warnings],
-    }

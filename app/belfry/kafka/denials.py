@@ -1,0 +1,67 @@
+"""What a principal may not do, in a sentence that names the command by which it may.
+
+    User:payments may not Read topic belfry.fired.payments. Grant it: kafka-acls.sh … --add …
+
+Brokers tell that something is denied, and to nobody whom they take him for.  With a password that
+is the user's name, with a certificate alone its subject; whoever brings a token has to look.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from belfry.kafka.rights import CLUSTER, Right, commands
+
+ANONYMOUS: Final = "ANONYMOUS"
+# What a name is when only the brokers know it, by what is shown to them.
+SUBJECT: Final = "<the subject of its token>"
+_OF_A_CERTIFICATE: Final = "<the subject of its certificate>"
+_OF_A_TICKET: Final = "<its Kerberos name>"
+
+
+def user_of(properties: Mapping[str, Any]) -> str:
+    """Whom brokers take a client for, by librdkafka's properties, without `User:` before it."""
+    protocol = str(properties.get("security.protocol", "PLAINTEXT")).upper()
+    if "SASL" in protocol:
+        given = properties.get("sasl.mechanism", properties.get("sasl.mechanisms", "GSSAPI"))
+        mechanism = str(given).upper()
+        if mechanism == "OAUTHBEARER":
+            return SUBJECT
+        return _OF_A_TICKET if mechanism == "GSSAPI" else str(properties.get("sasl.username", ""))
+    if "SSL" in protocol:
+        return _subject(properties)
+    return ANONYMOUS
+
+
+def _subject(properties: Mapping[str, Any]) -> str:
+    """The subject of the certificate that is shown; where none is, nobody is known."""
+    pem, path = properties.get("ssl.certificate.pem"), properties.get("ssl.certificate.location")
+    if not pem and not path:
+        return _OF_A_CERTIFICATE if properties.get("ssl.keystore.location") else ANONYMOUS
+    from cryptography.x509 import load_pem_x509_certificate
+
+    try:
+        shown = str(pem).encode() if pem else Path(str(path)).read_bytes()
+        return load_pem_x509_certificate(shown).subject.rfc4514_string()
+    except (OSError, ValueError, TypeError):
+        return _OF_A_CERTIFICATE
+
+
+def denial(user: str, right: Right, names: Sequence[str], servers: str) -> tuple[str, str]:
+    """What may not be done with which resources, and the command that grants it.
+
+    `right` has the operations that are missing, and the resource as the command is to name it.
+    """
+    kind = right.kind.replace("-", " ")
+    first = "the cluster" if right.kind == CLUSTER else f"{kind} {names[0]}"
+    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    operations = ", ".join(right.operations)
+    return f"User:{user} may not {operations} {first}{more}", next(commands([right], user, servers))
+
+
+def sentence(user: str, operation: str, kind: str, name: str, servers: str) -> str:
+    """The same of one operation on one resource, as one sentence."""
+    told, command = denial(user, Right(kind, name, False, (operation,), ""), [name], servers)
+    return f"{told}. Grant it: {command}"
