@@ -11,6 +11,7 @@ from belfry.recovery.local_state import ASIDE
 from belfry.store.ordered_map import MemoryMap
 from belfry.store.replay import Replay
 from belfry.store.schedules import ScheduleStore
+from belfry.store.signatures import FILLER
 from tests.simulation.broker import Broker, Log
 from tests.simulation.disk import Disk
 
@@ -47,6 +48,7 @@ def fold(log: Log, upto: int) -> dict[bytes, bytes]:
             not entry.committed
             or entry.txn is None
             or entry.key is None
+            or entry.key == FILLER
             or entry.key.startswith(b"\0m")
         ):
             continue
@@ -150,7 +152,11 @@ def check_stores(world: World) -> list[str]:
         rows = MemoryMap()
         replay = Replay(ScheduleStore(rows))
         # Workers write in transactions, and strangers of this world do not.
-        entries = [entry for entry in log.entries if entry.committed and entry.txn is not None]
+        entries = [
+            entry
+            for entry in log.entries
+            if entry.committed and entry.txn is not None and entry.key != FILLER
+        ]
         changes = [
             (entry.key or b"", None if entry.value is None else bare(entry.value))
             for entry in entries
