@@ -6,9 +6,10 @@ It neither stops an owner, whichever writer that has, nor does anything count th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from itertools import pairwise
 from threading import Event, Thread
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -21,8 +22,17 @@ from belfry.kafka.outcome import Aborted
 from belfry.kafka.partition_log import PartitionLog
 from belfry.kafka.row_signing import BATCH_RECORDS, RowSigner
 from belfry.kafka.transactions import PartitionProducer, StepProducer
+from belfry.recovery.recovery_plan import NOTHING, RecoveryPlan
+from belfry.recovery.recovery_write import RecoveryWriter
+from belfry.recovery.rewind import CannotRecover
+from belfry.settings import Settings
+from belfry.store.identity import Identity
 from belfry.store.layout import keys
+from belfry.store.layout.records import Manifest
+from belfry.store.ordered_map import MemoryMap
+from belfry.store.schedules import ScheduleStore
 from belfry.store.signatures import FILLER, NEAR, Judge, RowKeys
+from belfry.wire.worker_keys import Purpose, first
 from tests.integration.test_direct_writer import Place
 
 pytestmark = pytest.mark.slow
@@ -112,9 +122,9 @@ def test_who_copies_all_the_time_stops_nobody_and_adds_nothing(
     log = PartitionLog({"bootstrap.servers": kafka}, topic, 0)
     log.sieve = Sieve(Judge([BY], required=True))
     producer = owner(place, writer)
-    first = Producer({"bootstrap.servers": kafka})
-    first.produce(topic, b"the partition has a leader", b"order/0", partition=0)
-    first.flush(20)
+    stranger = Producer({"bootstrap.servers": kafka})
+    stranger.produce(topic, b"the partition has a leader", b"order/0", partition=0)
+    stranger.flush(20)
     producer.signer = RowSigner(BY, log.log_end(), log.log_end)
     tries = 0
     with copying(kafka, topic) as copied:
@@ -171,3 +181,41 @@ def _runs(offsets: list[int]) -> list[list[int]]:
         else:
             runs.append([after])
     return runs
+
+
+@pytest.mark.parametrize("copies", [False, True], ids=["alone", "beside a stranger"])
+def test_a_recovery_counts_in_its_place_or_is_not_committed(
+    kafka: str, unique: Callable[[str], str], monkeypatch: pytest.MonkeyPatch, copies: bool
+) -> None:
+    place = Place(kafka, unique("recovered"), "lz4")
+    topic = place.topic("changelog")
+    monkeypatch.setenv("BELFRY_CLUSTER__TOPIC_PREFIX", f"{place.name}.")
+    monkeypatch.setenv("BELFRY_CLUSTER__APP_ID", place.name)
+    settings = Settings(bootstrap_servers=kafka, changelog="required", http_worker_secret="s" * 32)
+    here = Identity("cluster", "log-1", "in-1", 1)
+    rows = MemoryMap()
+    rows.write({keys.named_key(b"t/%d" % each): b"\x01\x06row" for each in range(3_000)})
+    before = Manifest(60, 1, 50, 0, 7, 0, bytes(16))
+    found: Any = SimpleNamespace(logged=before, store=ScheduleStore(rows), here=here)
+    plan = RecoveryPlan(
+        0, NOTHING, None, before, 50, here, rewrites=True, earlier_input=False, lines=[]
+    )
+    writer = RecoveryWriter(settings, 0)
+    with copying(kafka, topic) if copies else nullcontext():
+        if copies:
+            with pytest.raises(CannotRecover, match="somebody else writes there"):
+                writer.write(found, plan)
+        else:
+            writer.write(found, plan)
+    writer.close()
+    by = RowKeys(first(settings.worker_keys(Purpose.CHANGELOG)), here.changelog, 0)
+    log = PartitionLog({"bootstrap.servers": kafka}, topic, 0)
+    log.sieve = Sieve(Judge([by], required=True))
+    log.seek(0)
+    changes = [
+        change
+        for messages in log.read_until(log.ends()[1], 5_000)
+        for change in log.changes(messages)[0]
+    ]
+    log.close()
+    assert len(changes) == (0 if copies else 3_003)
