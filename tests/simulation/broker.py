@@ -20,6 +20,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from belfry.store.signatures import FILLER
 from tests.simulation.stage import Stage, Task
 
 T0: Final = 1_800_000_000_000  # 2027-01-15T08:00:00Z, on a minute's edge
@@ -147,6 +148,8 @@ class Broker:
         self.anchors: dict[tuple[str, str, int], str] = {}
         self.made: dict[str, int] = {}
         self.own_epochs = False
+        # Until then a stranger copies what is written to the changelog, as soon as it lies there.
+        self.copied_until_ms = 0.0
         self.order = 0
         self.decided = 0
 
@@ -233,7 +236,12 @@ class Broker:
     def append_all(self, txn: Txn, log: Log, records: Sequence[Record]) -> list[Entry]:
         """Append records of a transaction, undecided."""
         log.open.setdefault(txn, log.end)
-        return [self.append(log, record, txn) for record in records]
+        appended = [self.append(log, record, txn) for record in records]
+        if self.copied_until_ms > self.stage.now_ms and log.topic == "belfry.changelog":
+            for record in records:
+                if record[0] != FILLER:
+                    self.append(log, record)
+        return appended
 
     def busy(self, name: str) -> bool:
         """Whether markers of this id's last transaction are still to be written."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from itertools import groupby
 from types import SimpleNamespace
 from typing import Any, Final
 
@@ -25,6 +26,8 @@ _CODES: Final = {
     "unknown_topic": KafkaError.UNKNOWN_TOPIC_OR_PART,
     "refused": KafkaError.TOPIC_AUTHORIZATION_FAILED,
 }
+# As long as this, and all that is queued for a partition meanwhile leaves in one batch.
+LINGERS_MS: Final = 5_000
 Record = tuple[bytes | None, bytes | None, Headers | None]
 
 
@@ -104,6 +107,9 @@ class SimProducer:
         self._broker = self._machine.broker
         self._name = str(properties["transactional.id"])
         self._timeout_ms = float(properties["transaction.timeout.ms"])
+        # A producer that lingers keeps a batch that is not full until it is flushed.
+        lingers = properties.get("linger.ms", 5) > LINGERS_MS
+        self._keeps = "belfry.changelog" if lingers else ""
         self._epoch = -1
         self._queue: list[tuple[str, int, Record, Callable[[Any, Any], None] | None]] = []
         self._reports: list[tuple[Callable[[Any, Any], None], Any, Any]] = []
@@ -145,7 +151,7 @@ class SimProducer:
         self._queue.append((topic, partition, (key, value, listed), on_delivery))
         eager = self._machine.weather.strikes(self._machine.weather.eager)
         if eager and not self._broker.busy(self._name):
-            self._send(here().random.randint(1, len(self._queue)))
+            self._send_some(here().random.randint(1, len(self._queue)))
 
     def produce_batch(
         self, topic: str, messages: Sequence[dict[str, Any]], partition: int = -1, **_: Any
@@ -164,25 +170,43 @@ class SimProducer:
         if self._fenced:
             raise failure(_CODES["fenced"], "this producer was fenced", fatal=True)
 
+    def _send_some(self, count: int) -> None:
+        """Send the first records, but none of a partition before all of a batch is there.
+
+        Batches of outputs are taken for full.  Those of the changelog are told where to end.
+        """
+        kept = [each for each in self._queue[:count] if each[0] == self._keeps]
+        self._queue[:count] = [each for each in self._queue[:count] if each[0] != self._keeps]
+        sent, behind = self._queue[: count - len(kept)], self._queue[count - len(kept) :]
+        self._queue = [*sent, *kept, *behind]
+        self._send(len(sent))
+
     def _send(self, count: int) -> None:
         """Send the first records of the queue; a failure is told by the commit."""
         sent, self._queue = self._queue[:count], self._queue[count:]
-        for topic, partition, record, report in sent:
+        for (topic, partition), queued in groupby(sent, key=lambda each: each[:2]):
             if self._machine.cut:
                 self._error = self._error or _timed_out("a record")
                 return
-            try:
-                place, producer = (topic, partition), (self._name, self._epoch)
-                entry = self._broker.produce(producer, place, [record], self._timeout_ms)[0]
-                log = self._broker.log(topic, partition)
-                message, error = SimMessage(log, entry, None, entry.offset), None
-            except Refused as refused:
-                error = KafkaError(_CODES[refused.kind], str(refused))
-                message = SimMessage(Log(topic, partition), None, error, -1)
-                self._fenced = self._fenced or refused.kind == "fenced"
-                self._error = self._error or failure(
-                    error.code(), error.str(), fatal=self._fenced, abort=not self._fenced
-                )
+            self._send_batch(topic, partition, [each[2:] for each in queued])
+
+    def _send_batch(self, topic: str, partition: int, queued: Sequence[Any]) -> None:
+        """Records of one partition, which nothing comes between."""
+        log = Log(topic, partition)
+        try:
+            place, producer = (topic, partition), (self._name, self._epoch)
+            records = [record for record, _ in queued]
+            entries = self._broker.produce(producer, place, records, self._timeout_ms)
+            log, error = self._broker.log(topic, partition), None
+            messages = [SimMessage(log, entry, None, entry.offset) for entry in entries]
+        except Refused as refused:
+            error = KafkaError(_CODES[refused.kind], str(refused))
+            messages = [SimMessage(log, None, error, -1)] * len(queued)
+            self._fenced = self._fenced or refused.kind == "fenced"
+            self._error = self._error or failure(
+                error.code(), error.str(), fatal=self._fenced, abort=not self._fenced
+            )
+        for (_, report), message in zip(queued, messages, strict=True):
             if report is not None:
                 self._reports.append((report, error, message))
 

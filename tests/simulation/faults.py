@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from tests.simulation.broker import Entry
+from belfry.store.signatures import FILLER
 from tests.simulation.load import TENANTS
 from tests.simulation.machine import Machine, Strike
 from tests.simulation.worker import SimWorker
@@ -172,12 +172,9 @@ def _stranger(world: World, topic: str, lasts_ms: float) -> None:
 
 
 def write_in_changelog(world: World) -> None:
-    """A stranger writes into the changelog: rubbish, and copies of rows, the newest included.
-
-    The manifest of a step that was rolled back is not copied: see `copy_lost_step`.
-    """
+    """A stranger writes into the changelog: rubbish, and copies of rows, the newest included."""
     log = world.random.choice(world.broker.topics["belfry.changelog"])
-    rows = [entry for entry in log.entries if entry.key is not None and not _undone(entry)]
+    rows = [entry for entry in log.entries if entry.key not in (None, FILLER)]
     copied = [*world.random.sample(rows, min(len(rows), 6)), *rows[-2:]]
     records = [(entry.key, entry.value, entry.headers) for entry in copied]
     rubbish = [(b"a/1", b"\1\1", None), (b"order", b"{}", None), (b"\0m\0\0", None, None)]
@@ -197,9 +194,10 @@ def copy_lost_step(world: World) -> None:
             return
 
 
-def _undone(entry: Entry) -> bool:
-    decided = entry.txn is None or entry.txn.outcome == "commit"
-    return not decided and (entry.key or b"").startswith(b"\0m")
+def copy_at_once(world: World) -> None:
+    """For a while a stranger copies all batches of the changelog as soon as they lie there."""
+    until_ms = world.stage.now_ms + world.random.choice((20.0, 300.0, 1_500.0))
+    world.broker.copied_until_ms = until_ms
 
 
 def compact(world: World) -> None:
@@ -234,7 +232,7 @@ KINDS: Final[dict[str, Callable[[World], None]]] = {
     for each in (
         crash, crash_at, pause_at, stop, all_down, cut, step_clock, skew, rebalance, lose_disk,
         old_disk, copy_disk, damage_disk, refuse_topic, compact, night,
-        write_in_changelog, copy_lost_step, stranger_in_changelog, stranger_in_input,
+        write_in_changelog, copy_lost_step, copy_at_once, stranger_in_changelog, stranger_in_input,
         stranger_in_policies, silent_registry,
     )
 }  # fmt: skip

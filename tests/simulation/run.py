@@ -14,6 +14,7 @@ from tests.simulation.checker import check
 from tests.simulation.scenario import Scenario
 from tests.simulation.seams import replaced
 from tests.simulation.stage import enter, leave
+from tests.simulation.stores import check_believed
 from tests.simulation.world import World
 
 # What a partition may start over from; anything else is a bug.
@@ -45,6 +46,7 @@ def simulate(scenario: Scenario, seed: int) -> Report:
             _play(world)
             healed = world.drain()
             world.close()
+            believed = check_believed(world)
     finally:
         leave()
     problems = [f"I20 a task ended: {each}" for each in world.stage.failures]
@@ -52,7 +54,7 @@ def simulate(scenario: Scenario, seed: int) -> Report:
     problems += [f"I20 refused: {each}" for life in world.lives for each in life.refusals]
     if not healed:
         problems.append("I15 the backlog does not drain")
-    problems += world.problems + check(world)
+    problems += world.problems + check(world) + believed
     return Report(
         scenario.name,
         seed,

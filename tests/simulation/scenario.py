@@ -9,7 +9,6 @@ rhythms = 0.0          share of requests that recur
 bulk = 0.0             share of requests that begin a bulk job
 schema_ids = 0.0       share of requests that name a schema of the registry
 in_time_ms = 0         a cancel this long before its due instant counts; 0: not looked at
-gap = ""               what belfry does not withstand yet: played only where it is named
 [settings]             of the worker, over those of `worker.settings_of`
 [weather]              chances and durations (`machine.Weather`)
 [faults]               how many of each kind (`faults.KINDS`), at instants that the seed draws
@@ -43,7 +42,6 @@ class Scenario:
     rhythms: float = 0.0
     bulk: float = 0.0
     schema_ids: float = 0.0
-    gap: str = ""
 
 
 def read(path: Path) -> Scenario:

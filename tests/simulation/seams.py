@@ -1,8 +1,9 @@
 """Where the simulator takes the place of threads, clocks, RocksDB and Kafka's clients.
 
 The shell imports these by name, so every such name in its modules is replaced, found by identity:
-a module that joins the shell later is covered without being named here.  Nothing else is replaced:
-take-over, loop, transactions, outputs, readers and the pure rooms run as shipped.
+a module that joins the shell later is covered without being named here.  Of constants one is less:
+the number of fillers.  Nothing else is replaced: take-over, loop, transactions, outputs, readers
+and the pure rooms run as shipped.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from confluent_kafka.admin import AdminClient
 
 import belfry.assembly  # noqa: F401  # with it comes the whole shell
 from belfry.host import rocks
-from belfry.kafka import broker_features, fetcher, lacking, open_transactions
+from belfry.kafka import broker_features, fetcher, lacking, open_transactions, row_signing
+from belfry.store import signatures
 from belfry.store.ordered_map import Damaged
 from belfry.transactions import brokers, loop
 from tests.simulation import admin, clients, direct, disk, fetching, primitives, readers
@@ -62,6 +64,8 @@ ROOMS: Final = (
     "belfry.transactions.",
     "belfry.assembly",
 )
+# Records that say nothing slow the stage down: there are fewer, for writers and readers alike.
+FILLERS: Final = 32
 # Faust lives on an event loop of its own; the simulator has its own group.
 SPARED: Final = ("belfry.group.membership", "belfry.process.worker")
 
@@ -78,6 +82,13 @@ def replaced() -> Iterator[None]:
                     if value is original and module is not rocks:
                         before.append((module, attribute, value))
                         setattr(module, attribute, stand_in)
+    for module, attribute, fewer in (
+        (signatures, "NEAR", FILLERS),
+        (row_signing, "NEAR", FILLERS),
+        (row_signing, "_FILLERS", row_signing._FILLERS[:FILLERS]),
+    ):
+        before.append((module, attribute, getattr(module, attribute)))
+        setattr(module, attribute, fewer)
     try:
         yield
     finally:

@@ -4,6 +4,7 @@ and a rebuild from nothing gives the same (I13)."""
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 from struct import Struct
 from typing import TYPE_CHECKING, Final
 
@@ -11,6 +12,8 @@ from belfry.recovery.local_state import ASIDE
 from belfry.store.ordered_map import MemoryMap
 from belfry.store.replay import Replay
 from belfry.store.schedules import ScheduleStore
+from belfry.store.signatures import FILLER, SIGNATURE, Judge, RowKeys
+from belfry.wire.worker_keys import Purpose, keys_of
 from tests.simulation.broker import Broker, Log
 from tests.simulation.disk import Disk
 
@@ -47,6 +50,7 @@ def fold(log: Log, upto: int) -> dict[bytes, bytes]:
             not entry.committed
             or entry.txn is None
             or entry.key is None
+            or entry.key == FILLER
             or entry.key.startswith(b"\0m")
         ):
             continue
@@ -141,6 +145,28 @@ def check_disk(disk: Disk, broker: Broker, where: str) -> list[str]:
     return problems
 
 
+def check_believed(world: World) -> list[str]:
+    """What a reader from nothing takes for a worker's and is not, or the other way round (I13).
+
+    Where signatures are required; asked while there are as many fillers as in this world.
+    """
+    settings = world.scenario.settings
+    if settings.get("changelog") != "required":
+        return []
+    secret = str(settings["http_worker_secret"]).encode()
+    (key,) = keys_of([secret], Purpose.CHANGELOG)
+    topic_id = f"id-of-{CHANGELOG}-{world.broker.made[CHANGELOG]}"
+    problems: list[str] = []
+    for log in world.broker.topics[CHANGELOG]:
+        judge = Judge([RowKeys(key, topic_id, log.partition)], required=True)
+        for entry in (each for each in log.history if each.committed):
+            proof = partial(dict(entry.headers or ()).get, SIGNATURE)
+            believed, _ = judge.row(entry.offset, entry.key or b"", entry.value, proof)
+            if believed != (entry.txn is not None and entry.key != FILLER):
+                problems.append(f"I13 partition {log.partition}: believed {believed}: {entry}")
+    return problems
+
+
 def check_stores(world: World) -> list[str]:
     """Problems of all stores on all disks, and of a rebuild of each partition."""
     problems: list[str] = []
@@ -150,7 +176,11 @@ def check_stores(world: World) -> list[str]:
         rows = MemoryMap()
         replay = Replay(ScheduleStore(rows))
         # Workers write in transactions, and strangers of this world do not.
-        entries = [entry for entry in log.entries if entry.committed and entry.txn is not None]
+        entries = [
+            entry
+            for entry in log.entries
+            if entry.committed and entry.txn is not None and entry.key != FILLER
+        ]
         changes = [
             (entry.key or b"", None if entry.value is None else bare(entry.value))
             for entry in entries

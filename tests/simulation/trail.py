@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 
 import fastavro
 
+from belfry.store.signatures import FILLER
 from tests.simulation.broker import Entry, Txn
 from tests.simulation.load import schema
 from tests.simulation.stores import bare
@@ -73,7 +74,7 @@ def steps_of(world: World) -> list[list[Step]]:
     for log in world.broker.topics["belfry.changelog"]:
         mine: list[Step] = []
         for entry in log.history:
-            if not entry.committed or entry.txn is None:
+            if not entry.committed or entry.txn is None or entry.key == FILLER:
                 continue
             if entry.txn not in steps:
                 steps[entry.txn] = Step(log.partition, len(mine), entry.txn)

@@ -32,9 +32,9 @@ def judges(session: Session) -> Callable[[int], Judge]:
 
     def judge(partition: int) -> Judge:
         try:
-            trust.known(partition)
+            mark = trust.known(partition)
         except NotTrusted as error:
             raise CommandError(str(error)) from None
-        return trust.judge(partition, str(described.topic_id))
+        return trust.judge(partition, str(described.topic_id), mark)
 
     return judge

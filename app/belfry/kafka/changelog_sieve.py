@@ -2,7 +2,7 @@
 
 What lies in the changelog is state.  A record that somebody else has written there is skipped,
 counted, and told of: it neither becomes state nor stops the partition.  What may be a row is never
-skipped for a guess (`store/signatures.py`, `Judge`).
+skipped for a guess (`store/signatures.py`, `Judge`).  Fillers are skipped without a word.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import structlog
 from confluent_kafka import Message
 
 from belfry.kafka.record_headers import proof_of
-from belfry.store.signatures import Judge
+from belfry.store.signatures import FILLER, NOWHERE, Judge
 from belfry.telemetry.limited import LimitedLogger
 
 log = structlog.get_logger(__name__)
@@ -41,6 +41,11 @@ class Sieve:
         """Records come from another offset on; the last manifest before it, -1 where unknown."""
         self._judge.restart(manifest_at)
 
+    def believe_near(self, told: Callable[[], int]) -> None:
+        """Ask from which offset on all owners write fillers, where one did not when this began."""
+        if self._judge.near_from == NOWHERE:
+            self._judge.believe_near(told())
+
     @property
     def manifest_at(self) -> int:
         """Offset of the last manifest that was met; -1 for none."""
@@ -63,7 +68,7 @@ class Sieve:
             if known:
                 changes.append((key, value))
                 offsets.append(offset)
-            else:
+            elif key != FILLER or message.value() is not None:
                 skipped.append(message)
         if skipped:
             self._report(skipped)

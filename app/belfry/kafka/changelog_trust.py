@@ -16,6 +16,7 @@ not signed yet, or would write rows that others take for a stranger's, does not 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
@@ -77,38 +78,49 @@ class ChangelogTrust:
             )
         return mark
 
-    def judge(self, partition: int, topic_id: str) -> Judge:
-        """What tells a worker's records."""
+    def judge(self, partition: int, topic_id: str, mark: Mark) -> Judge:
+        """What tells a worker's records, by what is said of the partition."""
         believed = [RowKeys(key, topic_id, partition) for key in self._keys]
-        return Judge(believed, required=self.required)
+        return Judge(believed, required=self.required, near_from=mark.near_from)
 
-    def sieve(self, partition: int, topic_id: str) -> Sieve:
+    def sieve(self, partition: int, topic_id: str, mark: Mark) -> Sieve:
         """What lets a worker's records through."""
-        return Sieve(self.judge(partition, topic_id), self._counted)
+        return Sieve(self.judge(partition, topic_id, mark), self._counted)
 
-    def signer(self, partition: int, topic_id: str, least: int) -> RowSigner | None:
-        """What signs rows, none of which can lie before offset `least`; None where none does."""
+    def signer(
+        self, partition: int, topic_id: str, least: int, log_end: Callable[[], int]
+    ) -> RowSigner | None:
+        """What signs rows, the first of which lies at offset `least`; None where none does.
+
+        `log_end` tells where the log ends, or raises ConnectionError.
+        """
         if not self.signs:
             return None
-        return RowSigner(RowKeys(self._keys[0], topic_id, partition), least)
+        return RowSigner(RowKeys(self._keys[0], topic_id, partition), least, log_end)
 
-    def begins(self, partition: int, before: Mark) -> bool:
-        """Say what an owner signs with, before it does; whether older rows are to be signed."""
+    def begins(self, partition: int, before: Mark, least: int) -> bool:
+        """Say what an owner signs with, before it does; whether older rows are to be signed.
+
+        Nothing of this owner lies before offset `least`.
+        """
         if not self.signs:
             if before.whole:
                 self.marks.owned(partition, replace(before, whole=False))
             return False
+        near_from = min(before.near_from, least)
         mine = self._names[0]
         keys = (mine, *(each for each in before.keys if each != mine))
         whole = before.whole and keys == (mine,)
-        self.marks.owned(partition, Mark(keys, whole, before.required or self.required))
+        required = before.required or self.required
+        self.marks.owned(partition, Mark(keys, whole, required, near_from))
         return not whole
 
     def all_signed(self, partition: int) -> bool:
         """Say that every row of a partition is signed with the first secret; False if in vain."""
         try:
-            required = self.required or self.marks.read(partition).required
-            self.marks.owned(partition, Mark((self._names[0],), True, required))
+            said = self.marks.read(partition)
+            required = self.required or said.required
+            self.marks.owned(partition, Mark((self._names[0],), True, required, said.near_from))
         except ConnectionError as error:
             log.warning("that all rows are signed is not said yet", reason=str(error))
             return False

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from belfry.kafka.row_signing import BATCH_BYTES, BATCH_RECORDS
 from belfry.settings import Settings
 
 MESSAGE_TIMEOUT_MS: Final = 8_000
+# The longest that librdkafka takes: shorter than the time-out of a message.
+LINGER_MS: Final = 7_900
 PROPAGATION_MS: Final = 400
 
 
 def producer_properties(settings: Settings, role: str) -> dict[str, Any]:
     """Of a transactional producer; `role` ends its transactional id."""
     return {
-        # A commit sends at once what is left.  What leaves before it leaves in many requests:
-        # each of them holds the records of one partition.
-        "linger.ms": 1_000,
-        "batch.size": 1_000_000,
         "compression.type": "lz4",
         **settings.kafka_properties(),
+        # A commit sends at once what is left.  What leaves before it leaves in many requests: each
+        # of them holds the records of one partition.  And rows that are signed by content have to
+        # leave in one batch with their fillers (`row_signing.py`), so these are no operator's.
+        "linger.ms": LINGER_MS,
+        "batch.size": BATCH_BYTES,
+        "batch.num.messages": BATCH_RECORDS,
         "transactional.id": f"{settings.cluster.app_id}.{role}",
         "transaction.timeout.ms": settings.transaction_timeout_ms,
         # Shorter than a commit waits: a record that cannot be sent rolls its step back.

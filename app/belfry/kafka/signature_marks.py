@@ -7,6 +7,8 @@ does, as the metadata of an offset of a group without members, as anchors are (`
     keys       fingerprints of the keys that rows may be signed with, the newest first
     whole      every row is signed with the first of them
     required   an owner has taken unsigned rows for a stranger's
+    near_from  from this offset on, what is signed by content lies in front of fillers: no owner
+               was of a release that writes none.  One that is does not say it
 
 Kafka forgets an offset some days after its last commit, so owners say theirs again every hour.
 """
@@ -24,6 +26,7 @@ from confluent_kafka.admin import AdminClient
 
 from belfry.kafka.causes import cause_of
 from belfry.settings import SharedSettings
+from belfry.store.signatures import NOWHERE
 
 ANSWER_S: Final = 5.0
 RENEW_EVERY_MS: Final = 3_600_000.0
@@ -38,6 +41,7 @@ class Mark:
     keys: tuple[str, ...] = ()
     whole: bool = False
     required: bool = False
+    near_from: int = 0
 
     def text(self) -> str:
         """As it is kept."""
@@ -50,7 +54,9 @@ NOTHING: Final = Mark()
 def mark_of(text: str) -> Mark:
     """A mark as it was kept."""
     told = orjson.loads(text)
-    return Mark(tuple(map(str, told["keys"])), bool(told["whole"]), bool(told["required"]))
+    keys = tuple(map(str, told["keys"]))
+    near_from = int(told.get("near_from", NOWHERE))
+    return Mark(keys, bool(told["whole"]), bool(told["required"]), near_from)
 
 
 class Marks:

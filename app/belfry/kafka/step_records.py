@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from belfry.engine.effects import Effects, Fired
-from belfry.kafka.row_signing import RowSigner, Signed
+from belfry.kafka.row_signing import BATCH_BYTES, RowSigner, Signed
 from belfry.schedules.identity import partition_of
 from belfry.wire.lifecycle import encode_lifecycle, headers_of
 from belfry.wire.record import Headers
@@ -76,10 +76,15 @@ def outcome_records(effects: Effects, output_topics: OutputTopics) -> Iterator[S
         yield output_topics.metering, None, tenant, used, []
 
 
-def changelog_rows(rows: Mapping[bytes, bytes | None], signer: RowSigner | None) -> Signed:
-    """Rows of the changelog in the order in which they are to lie; the manifest is the last."""
+def changelog_rows(
+    rows: Mapping[bytes, bytes | None], signer: RowSigner | None, batch_bytes: int = BATCH_BYTES
+) -> Signed:
+    """Rows of the changelog in the order in which they are to lie; the manifest is the last.
+
+    A batch of the changelog may have `batch_bytes`.
+    """
     if signer is not None:
-        return signer.sign(rows)
+        return signer.sign(rows, batch_bytes)
     plain = [{"key": key, "value": value} for key, value in rows.items()]
     manifest = plain.pop()
     return Signed(plain, [], manifest)

@@ -21,7 +21,7 @@ from belfry.kafka.full_queue import produce_in_time, produce_rows
 from belfry.kafka.giving_up import PURGED, give_up
 from belfry.kafka.non_transactional import NonTransactionalProducer
 from belfry.kafka.outcome import Aborted, Fenced, Misplaced, TopicGone, Unknown
-from belfry.kafka.row_signing import RowSigner
+from belfry.kafka.row_signing import Record, RowSigner
 from belfry.kafka.step_records import (
     OutputTopics,
     changelog_rows,
@@ -29,6 +29,7 @@ from belfry.kafka.step_records import (
     fired_records,
     outcome_records,
 )
+from belfry.store.layout import keys
 
 COMMIT_S: Final = 9.5
 INIT_S: Final = 30.0
@@ -183,14 +184,14 @@ class PartitionProducer:
         """Put into the transaction what makes this step the partition's next state."""
         # The manifest was added last, and its acknowledgement gives offset and append time.
         topic = self._output_topics.changelog
-        rows, tombstones, manifest = changelog_rows(effects.rows, self.signer)
+        rows, tombstones, manifest, parts = changelog_rows(effects.rows, self.signer)
+        if parts:
+            return self._record_parts(parts)
         if rows and not produce_rows(self._producer, topic, self._partition, rows):
             self._out_of_order()
         for key, headers in tombstones:
             self._produce(topic, None, key, partition=self._partition, headers=headers)
-        self.lease.serves()
-        self.lease.sent(self._clock.monotonic_ms())
-        sent_ms = self._clock.wall_ms()
+        sent_ms = self._sends_manifest()
         self._produce(
             topic,
             manifest["value"],
@@ -201,18 +202,44 @@ class PartitionProducer:
         self._failpoint("S4")
         return sent_ms
 
+    def _sends_manifest(self) -> float:
+        self.lease.serves()
+        self.lease.sent(self._clock.monotonic_ms())
+        return self._clock.wall_ms()
+
+    def _record_parts(self, parts: list[list[Record]]) -> float:
+        """Put rows and fillers into the transaction, each part as one batch.
+
+        What is queued leaves by `flush`: a part is smaller than a batch, and is queued before it
+        could leave for its age.
+        """
+        topic, sent_ms = self._output_topics.changelog, 0.0
+        produce: Any = self._producer.produce
+        for part in parts:
+            if self._producer.flush(COMMIT_S):
+                raise BufferError("records were not acknowledged in time")
+            if part is parts[-1]:
+                sent_ms = self._sends_manifest()
+            for key, value, headers in part:
+                told: dict[str, Any] = {"partition": self._partition, "headers": headers}
+                if key.startswith(keys.MANIFEST_PREFIX):
+                    told["on_delivery"] = self._on_manifest
+                produce(topic, value, key, **told)
+        self._failpoint("S4")
+        return sent_ms
+
     def _out_of_order(self) -> None:
         """Rows came into the queue in several parts, so nobody knows which lies where."""
-        if self.signer is not None and self.signer.by_place:
+        if self.signer is not None:
             self.signer.lies_as_signed(None)
             raise Misplaced("the queue was full: rows are not in order")
 
     def _see_places(self) -> None:
-        """See that rows which are signed by their place have come to lie there, before the commit.
+        """See that signed rows have come to lie where they are believed, before the commit.
 
         What the broker has refused is the commit's to tell.
         """
-        if self.signer is None or not self.signer.by_place:
+        if self.signer is None:
             return
         self._producer.flush(COMMIT_S)
         if self._refusal is not None:

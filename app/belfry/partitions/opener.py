@@ -14,6 +14,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
+from typing import Final
 
 from belfry.engine.options import EngineOptions
 from belfry.engine.ownership import Event
@@ -63,6 +64,9 @@ from belfry.tenants.directory import Tenants
 from belfry.transactions.choosing import MakeProducer
 from belfry.wire.requests import RequestReader
 from belfry.wire.worker_keys import Purpose
+
+# How long an owner waits for where the changelog ends, amid a step.
+LOG_END_S: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,8 +155,10 @@ class PartitionOpener:
         """Sign what this owner writes, where workers sign; and what is to be signed anew."""
         trust = self.trust
         topic_id = recovered.identity.changelog
-        producer.signer = trust.signer(partition, topic_id, recovered.end)
-        if not trust.begins(partition, self._trusted(partition)):
+        changelog, end = self.output_topics.changelog, recovered.end
+        log_end = partial(self.log_ends.end, changelog, partition, LOG_END_S)
+        producer.signer = trust.signer(partition, topic_id, end, log_end)
+        if not trust.begins(partition, self._trusted(partition), end):
             return None
         return Resigning(recovered.store, lambda: trust.all_signed(partition))
 
@@ -241,9 +247,9 @@ class PartitionOpener:
             undo.callback(changelog.close)
             if warm is not None:
                 unused.callback(warm.rows.close)
-            self._trusted(term.partition)
+            mark = self._trusted(term.partition)
             here = self.identities.now()
-            changelog.sieve = self.trust.sieve(term.partition, here.changelog)
+            changelog.sieve = self.trust.sieve(term.partition, here.changelog, mark)
             local = self._local(term.partition, here)
             known = self.identities
             evidence = Evidence(term.partition, here, known.anchors, source, known.recoveries)
@@ -269,12 +275,17 @@ class PartitionOpener:
             producer = self._producer(partition)
             undo.callback(producer.close)
             producer.connect()
-            self.trust.check(partition)
+            mark = self.trust.check(partition)
             here = self.identities.now()
-            changelog.sieve = self.trust.sieve(partition, here.changelog)
+            changelog.sieve = self.trust.sieve(partition, here.changelog, mark)
             rows = self._local(partition, here).open(changelog.holds_records)
             undo.pop_all()
         return Warm(rows, Replay(ScheduleStore(rows)), changelog, producer)
+
+    def look_at_signatures(self, partition: int, warm: Warm) -> None:
+        """Follow what owners have said of signatures since a standby was opened."""
+        marks = self.trust.marks
+        warm.changelog.sieve.believe_near(lambda: marks.read(partition).near_from)
 
     def given_up(self, partition: int) -> None:
         """A partition is not owned here any more: its open transactions are not looked at."""

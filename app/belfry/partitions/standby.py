@@ -198,6 +198,7 @@ class Standby:
             self._flushed_ms = now_ms
             reading.end = max(reading.end, warm.changelog.ends()[1])
             warm.rows.flush()
+            self._opener.look_at_signatures(self.partition, warm)
             if not warm.replay.unreadable:
                 self._opener.leaves(self.partition, False)
 

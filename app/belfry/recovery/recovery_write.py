@@ -7,10 +7,10 @@ recovery.  A commit has three ends: done, nothing committed for certain, and not
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import Any, Final
 
-from confluent_kafka import KafkaException, Producer
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from belfry.kafka.giving_up import give_up
 from belfry.recovery.recovery_plan import NOTHING, RecoveryPlan
@@ -22,7 +22,8 @@ from belfry.store.layout.pending import is_pending
 from belfry.store.layout.records import Manifest, encode_manifest
 from belfry.store.recovery import changelog_rows, manifest_after, of_earlier_input
 from belfry.store.schedules import ScheduleStore
-from belfry.store.signatures import SIGNATURE, RowKeys, bound
+from belfry.store.signatures import FILLER, PLACE, SIGNATURE, RowKeys
+from belfry.wire.record import Headers
 from belfry.wire.worker_keys import Purpose, first
 
 ANSWER_S: Final = 60.0
@@ -41,7 +42,10 @@ class RecoveryWriter:
         self._topic = settings.topic("changelog")
         self._partition = partition
         self._failed = ""
-        self._signs: tuple[RowKeys, int] | None = None
+        self._signs: RowKeys | None = None
+        # Where the next row comes to lie, and where the last one that was acknowledged lies.
+        self._next = 0
+        self._lies_at = -1
         self._producer = Producer(
             {
                 "linger.ms": 100,
@@ -79,6 +83,8 @@ class RecoveryWriter:
         try:
             self._producer.begin_transaction()
             self._signs = self._signing(found)
+            if self._signs is not None:
+                self._find_place()
             pending = 0
             for key, row in self._rows(found, plan):
                 pending += row is not None and key[:1] != b"\0" and is_pending(row)
@@ -86,6 +92,8 @@ class RecoveryWriter:
             manifest = self._manifest(found, plan, pending)
             self._produce(keys.IDENTITY_KEY, encode_identity(plan.identity))
             self._produce(keys.manifest_key(manifest.txn_seq), encode_manifest(manifest))
+            if self._signs is not None:
+                self._see_place()
         except (KafkaException, BufferError) as error:
             raise _nothing_committed(error) from error
         self._commit()
@@ -142,8 +150,8 @@ class RecoveryWriter:
             if key != keys.SETTINGS_KEY and store.named(key) is None:
                 yield key, None
 
-    def _signing(self, found: PartitionEvidence) -> tuple[RowKeys, int] | None:
-        """What signs the rows, and an offset before which none of them can lie."""
+    def _signing(self, found: PartitionEvidence) -> RowKeys | None:
+        """What signs the rows."""
         if self._settings.changelog == "trusted":
             return None
         key = first(self._settings.worker_keys(Purpose.CHANGELOG))
@@ -152,28 +160,54 @@ class RecoveryWriter:
                 "rows have to be signed (BELFRY_CHANGELOG), and BELFRY_HTTP_WORKER_SECRET is not"
                 " set: give the one that the workers have."
             )
-        return RowKeys(key, found.here.changelog, self._partition), found.log_end
+        return RowKeys(key, found.here.changelog, self._partition)
+
+    def _find_place(self) -> None:
+        """Learn where rows come to lie: behind a record that says nothing."""
+        self._send(FILLER, None, [])
+        self._producer.flush(ANSWER_S)
+        if self._lies_at < 0:
+            raise BufferError("the first record was not acknowledged in time")
+        self._next = self._lies_at + 1
+
+    def _see_place(self) -> None:
+        """See that all rows lie where they are believed, which the last one tells."""
+        self._producer.flush(COMMIT_S)
+        if self._lies_at == self._next - 1:
+            return
+        with suppress(KafkaException):
+            self._producer.abort_transaction(ANSWER_S)
+        raise CannotRecover(
+            f"nothing was committed: the last row lies at offset {self._lies_at} of partition"
+            f" {self._partition} of {self._topic}, and was signed for {self._next - 1}; somebody"
+            " else writes there: take the right away, then try again"
+        )
 
     def _produce(self, key: bytes, value: bytes | None) -> None:
-        headers: Any = []
+        headers: Headers = []
         if self._signs is not None:
-            # Rows follow one another, so the next one cannot lie before one more.
-            by, least = self._signs
-            proof = bound(by, least, key, value)
-            self._signs = by, least + 1
+            proof = PLACE + self._signs.token(self._next)
+            self._next += 1
             if value is None:
                 headers = [(SIGNATURE, proof)]
             else:
                 value = proof + value
+        self._send(key, value, headers)
+
+    def _send(self, key: bytes, value: bytes | None, headers: Headers) -> None:
+        given: Any = {"partition": self._partition, "headers": headers}
         while True:
             try:
-                self._producer.produce(
-                    self._topic, value, key, partition=self._partition, headers=headers
-                )
+                self._producer.produce(self._topic, value, key, on_delivery=self._told, **given)
             except BufferError:
                 self._producer.poll(0.1)
             else:
                 return
+
+    def _told(self, error: KafkaError | None, message: Message) -> None:
+        offset = message.offset()
+        if error is None and offset is not None:
+            self._lies_at = offset
 
 
 def _nothing_committed(error: KafkaException | BufferError) -> CannotRecover:

@@ -19,6 +19,7 @@ from rocksdict import AccessType, Options, Rdict
 from belfry.host.rocks import RocksMap
 from belfry.kafka.changelog_trust import ChangelogTrust, NotTrusted
 from belfry.kafka.partition_log import LogBounds, PartitionLog
+from belfry.kafka.signature_marks import Mark
 from belfry.recovery.evidence import Evidence
 from belfry.recovery.identities import Identities
 from belfry.recovery.local_state import stamp_of
@@ -164,8 +165,8 @@ class Looker:
         log.seek(low)
         hole = None
         if self._trust is not None:
-            _check(self._trust, partition)
-            log.sieve = self._trust.sieve(partition, evidence.here.changelog)
+            mark = _check(self._trust, partition)
+            log.sieve = self._trust.sieve(partition, evidence.here.changelog, mark)
         try:
             for messages in log.read_until(stable, READ_RECORDS):
                 replay.apply(*log.changes(messages), 0)
@@ -187,7 +188,7 @@ class Looker:
         )
 
 
-def _check(trust: ChangelogTrust, partition: int) -> None:
+def _check(trust: ChangelogTrust, partition: int) -> Mark:
     try:
         mark = trust.check(partition)
     except NotTrusted as error:
@@ -197,6 +198,7 @@ def _check(trust: ChangelogTrust, partition: int) -> None:
             "workers sign their rows, and a recovery has to: give this command the same"
             " BELFRY_CHANGELOG and BELFRY_HTTP_WORKER_SECRET as they have"
         )
+    return mark
 
 
 def _hole(what: str) -> Contradiction:

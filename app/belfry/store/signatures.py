@@ -15,10 +15,21 @@ and commits only where the row came to lie there.  Others see a token when its o
 what lies at an offset is never changed.  So a row is hashed by nobody, and copies of it are worth
 nothing elsewhere.
 
-**By content** is for a writer who does not know its offsets in advance: the first transaction of an
-owner, and one after others have written in between.  `base` is an offset before which the row
-cannot lie.  It is not believed further than `NEAR` behind that, nor behind a later manifest,
-so a copy of an old row does not come back to life.
+**By content** is for a writer that does not know its offsets: after a transaction that was rolled
+back, and where others write in between.  `base` is the first offset at which the row can lie, and
+it is believed up to `NEAR` offsets behind that.  What was rolled back can be read and copied as
+well, so no copy may lie as near.  So rows lie in front of `NEAR` fillers in one record batch, which
+brokers append as a whole: whatever is copied of it lies behind the fillers.
+
+    base                          base + NEAR     a copy lies behind here
+     | row 0 | row 1 | filler x NEAR ......| … |
+       believed from `base` on     up to here
+
+A filler is no row.  All of them have one key, so compaction removes them.
+
+Releases before wrote no fillers, and believed such rows up to `FAR` behind their base, though not
+behind a later manifest.  Theirs are still believed so: before the offset from which on all owners
+write fillers, which the partition's mark tells (`kafka/signature_marks.py`).
 
 All keys are derived for one topic, by its id, and one partition.
 """
@@ -36,7 +47,12 @@ from belfry.store.layout.records import UnknownFormat
 PLACED: Final = 2
 BOUND: Final = 3
 SIGNATURE: Final = "belfry-signature"
-NEAR: Final = 1_000_000
+NEAR: Final = 1_024
+FAR: Final = 1_000_000
+# The key of records that only take up offsets; they have no value.
+FILLER: Final = b"filler"
+# Behind every offset: all rows are judged as releases before did.
+NOWHERE: Final = 2**63
 
 _TOKEN: Final = 8
 # A row that is signed by place begins with this, then come its token and the row.
@@ -124,8 +140,10 @@ def row_of(value: bytes) -> bytes:
 class Verifier:
     """Which signed records of one partition are a worker's, read in the order of their offsets."""
 
-    def __init__(self, believed: Sequence[RowKeys]) -> None:
+    def __init__(self, believed: Sequence[RowKeys], near_from: int = 0) -> None:
+        """From offset `near_from` on, what is signed by content lies in front of fillers."""
         self._keys = believed
+        self.near_from = near_from
         # The offset of the last manifest: what was bound before it has come before it.
         self.manifest_at = -1
         # Offsets behind it of what is signed by content.
@@ -142,7 +160,8 @@ class Verifier:
         if proof[:1] != _SIGNED[1] or len(proof) < _BOUND_SIZE:
             return False
         _, base = _BOUND_HEAD.unpack_from(proof)
-        if not (self.manifest_at < base <= offset <= base + NEAR):
+        most = NEAR if offset >= self.near_from else FAR
+        if not (self.manifest_at < base <= offset <= base + most):
             return False
         tag = proof[_BOUND_HEAD.size : _BOUND_SIZE]
         if not any(tag == each.tag(base, key, row) for each in self._keys):
@@ -167,8 +186,10 @@ class Judge:
     Without keys no signature can be judged, so a signed row is an error that says so.
     """
 
-    def __init__(self, believed: Sequence[RowKeys] = (), *, required: bool = False) -> None:
-        self._verifier = Verifier(believed) if believed else None
+    def __init__(
+        self, believed: Sequence[RowKeys] = (), *, required: bool = False, near_from: int = 0
+    ) -> None:
+        self._verifier = Verifier(believed, near_from) if believed else None
         self._required = required
 
     def restart(self, manifest_at: int) -> None:
@@ -182,10 +203,20 @@ class Judge:
     def may_be_copies(self, offsets: Iterable[int]) -> bool:
         """Whether rows behind the last manifest may be a stranger's copies of a transaction.
 
-        That was rolled back, and who may read what is not committed can copy what it held.  A row
-        that is signed by place cannot be copied: without a manifest, it tells of one that is lost.
+        Those of a release before can, where it was rolled back.  A row that is signed by place
+        cannot be copied: without a manifest, it tells of one that is lost.
         """
         return self._verifier is not None and self._verifier.bound.issuperset(offsets)
+
+    @property
+    def near_from(self) -> int:
+        """From which offset on what is signed by content lies in front of fillers."""
+        return 0 if self._verifier is None else self._verifier.near_from
+
+    def believe_near(self, near_from: int) -> None:
+        """That offset is known, or another one, by now."""
+        if self._verifier is not None:
+            self._verifier.near_from = near_from
 
     @property
     def manifest_at(self) -> int:

@@ -19,14 +19,13 @@ from typing import Any, Final, NamedTuple
 
 from aiokafka.record._crecords.default_records import DefaultRecordBatchBuilder
 
+from belfry.kafka.row_signing import BATCH_BYTES
 from belfry.transactions.errors import LOST
 from belfry.transactions.packing import NONE, packed
 from belfry.wire.record import Headers
 
 Where = tuple[str, int]
 
-# Below the limit that Kafka's brokers have unless told otherwise; librdkafka fills as much.
-BATCH_BYTES: Final = 1_000_000
 # A broker takes 100 MB in a request by default, and answers a small one sooner.
 REQUEST_BYTES: Final = 8_000_000
 _MAGIC: Final = 2
@@ -103,9 +102,25 @@ class StepBatches:
                 count += 1
         filling.count = count
 
+    def add_apart(
+        self, where: Where, records: Iterable[tuple[bytes, bytes | None, Headers]]
+    ) -> None:
+        """Put records into a batch of their own; BufferError where they do not fit into one."""
+        before = self._open.get(where)
+        if before is not None and before.count:
+            self._filled.setdefault(where, []).append(before)
+        filling = self._next(where)
+        for key, value, headers in records:
+            if filling.append(filling.count, self._now_ms, key, value, headers) is None:
+                raise BufferError(f"what has to lie in one batch of {where[0]} does not fit")
+            filling.count += 1
+
+    def most(self, topic: str) -> int:
+        """Bytes of a batch that a topic takes."""
+        return min(self._limits.get(topic, BATCH_BYTES), BATCH_BYTES)
+
     def _next(self, where: Where) -> _Filling:
-        most = min(self._limits.get(where[0], BATCH_BYTES), BATCH_BYTES)
-        builder = DefaultRecordBatchBuilder(_MAGIC, NONE, 1, -1, -1, 0, most)
+        builder = DefaultRecordBatchBuilder(_MAGIC, NONE, 1, -1, -1, 0, self.most(where[0]))
         filling = self._open[where] = _Filling(builder)
         return filling
 

@@ -6,9 +6,9 @@ that all writers of a worker share.
 
     begin ─► batches of all partitions ─► Produce, to each leader ─► acknowledged ─► EndTxn
 
-The manifest is the last record of the changelog's last batch.  Its acknowledgement comes before
-EndTxn is sent, so rows that are signed by place are looked at without a flush of their own.  All of
-a step's requests leave in one turn of the loop: each hand-over waits for the interpreter's lock.
+The manifest lies in the changelog's last batch; behind it are fillers at most.  It is acknowledged
+before EndTxn is sent, so where signed rows lie is looked at without a flush of their own.  All of a
+step's requests leave in one turn of the loop: each hand-over waits for the interpreter's lock.
 """
 
 from __future__ import annotations
@@ -199,22 +199,30 @@ class DirectProducer:
 
     def _add_rows(self, step: StepBatches, effects: Effects) -> None:
         where = self._output_topics.changelog, self._partition
-        rows, tombstones, manifest = changelog_rows(effects.rows, self.signer)
+        most = step.most(where[0])
+        rows, tombstones, manifest, parts = changelog_rows(effects.rows, self.signer, most)
+        if parts:
+            for part in parts:
+                step.add_apart(where, part)
+            return
         step.add_rows(where, rows)
         for key, headers in tombstones:
             step.add(where, key, None, headers)
         step.add(where, manifest["key"], manifest["value"], [])
 
-    def _see_places(self, manifest: Batch) -> None:
-        """See that rows which are signed by their place lie there, before the commit."""
-        signer = self.signer
-        if signer is not None and not signer.lies_as_signed(manifest.last_offset):
-            at = manifest.last_offset
+    def _manifest_at(self, last: Batch) -> int:
+        """Where the manifest lies, in the last batch of the changelog."""
+        return last.last_offset - (0 if self.signer is None else self.signer.fillers)
+
+    def _see_places(self, last: Batch) -> None:
+        """See that signed rows lie where they are believed, before the commit."""
+        at = self._manifest_at(last)
+        if self.signer is not None and not self.signer.lies_as_signed(at):
             raise Misplaced(f"the manifest lies at offset {at}, where it was not expected")
 
     def _receipt(self, acknowledged: _Acknowledged, sent_ms: float) -> Receipt:
         manifest = acknowledged.manifest
-        offset = manifest.last_offset
+        offset = self._manifest_at(manifest)
         if self.signer is not None:
             self.signer.committed(offset)
         appended_ms = manifest.appended_ms if manifest.appended_ms >= 0 else int(sent_ms)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest.mock import MagicMock
 
+import orjson
 import pytest
 
 from belfry.kafka.changelog_trust import ChangelogTrust, NotTrusted
 from belfry.kafka.signature_marks import NOTHING, RENEW_EVERY_MS, Mark, mark_of
 from belfry.settings import Settings
-from belfry.store.signatures import bound, fingerprint
+from belfry.store.signatures import FILLER, NEAR, NOWHERE, bound, fingerprint
 from belfry.wire.worker_keys import Purpose, keys_of
 from tests.unit.kafka.offset_notes import OffsetNotes
 
@@ -40,7 +42,7 @@ def notes() -> OffsetNotes:
 
 def begun(notes: OffsetNotes, worker: ChangelogTrust) -> bool:
     """Let a worker own partition 2; whether it signs older rows anew."""
-    return worker.begins(2, worker.check(2))
+    return worker.begins(2, worker.check(2), 7)
 
 
 # -- marks ---------------------------------------------------------------------------------------
@@ -90,7 +92,7 @@ def test_a_cluster_that_does_not_answer_is_no_answer_that_nothing_was_said(
 def test_who_trusts_says_nothing_and_signs_nothing(notes: OffsetNotes) -> None:
     worker = trust(notes, "trusted")
     assert not begun(notes, worker)
-    assert worker.signer(2, "topic", 7) is None
+    assert worker.signer(2, "topic", 7, int) is None
     assert not notes.kept
 
 
@@ -98,7 +100,7 @@ def test_who_signs_says_so_first_and_once_more_when_all_is_signed(notes: OffsetN
     worker = trust(notes, "signed")
     assert begun(notes, worker)
     assert worker.marks.read(2) == Mark((ONE,))
-    assert worker.signer(2, "topic", 7) is not None
+    assert worker.signer(2, "topic", 7, int) is not None
     assert worker.all_signed(2)
     assert worker.marks.read(2) == Mark((ONE,), whole=True)
     assert not begun(notes, trust(notes, "signed"))
@@ -166,19 +168,59 @@ def test_a_secret_is_changed_in_steps(notes: OffsetNotes) -> None:
     assert not begun(notes, trust(notes, "required", SECOND))
 
 
+def test_from_which_offset_on_all_owners_write_fillers_is_kept(notes: OffsetNotes) -> None:
+    """A release that writes none does not say it: its rows are judged as they were before."""
+    old = orjson.dumps({"keys": [ONE], "whole": True, "required": True}).decode()
+    assert mark_of(old).near_from == NOWHERE
+    worker = trust(notes, "required")
+    worker.marks.owned(2, mark_of(old))
+    assert not worker.begins(2, worker.check(2), 7_000)
+    assert worker.marks.read(2).near_from == 7_000
+    assert not worker.begins(2, worker.check(2), 9_000)
+    assert worker.all_signed(2)
+    assert worker.marks.read(2).near_from == 7_000
+    by = worker.signer(2, "topic", 0, int)
+    assert by is not None
+    for base, believed in ((6_999 - NEAR - 1, True), (7_000 - NEAR - 1, False)):
+        row = bound(by._by, base, b"t/a", ROW) + ROW
+        judge = worker.judge(2, "topic", worker.marks.read(2))
+        assert judge.row(base + NEAR + 1, b"t/a", row, lambda: None)[0] is believed
+
+
+def test_a_reader_that_began_before_learns_that_owners_write_fillers(notes: OffsetNotes) -> None:
+    sieve = trust(notes, "required").sieve(2, "topic", Mark(near_from=NOWHERE))
+    sieve.believe_near(lambda: NOWHERE)
+    assert sieve._judge.near_from == NOWHERE
+    sieve.believe_near(lambda: 7_000)
+    assert sieve._judge.near_from == 7_000
+    sieve.believe_near(lambda: pytest.fail("it is known by now"))
+
+
+def test_fillers_are_skipped_without_a_word(notes: OffsetNotes) -> None:
+    told: list[tuple[str, int]] = []
+    sieve = trust(notes, "required").sieve(2, "topic", NOTHING)
+    sieve._counted = lambda *counted: told.append(counted)
+    records = [MagicMock(key=lambda: FILLER, value=lambda: None, offset=lambda: 7)] * 3
+    assert sieve.ours(records) == ([], [])
+    assert told == []
+    loud = MagicMock(key=lambda: FILLER, value=lambda: b"said", offset=lambda: 10)
+    assert sieve.ours([*records, loud]) == ([], [])
+    assert told == [(loud.topic(), 1)]
+
+
 @pytest.mark.parametrize(
     ("changelog", "plain"), [("trusted", True), ("signed", True), ("required", False)]
 )
 def test_who_believes_what(notes: OffsetNotes, changelog: str, plain: bool) -> None:
     writer = trust(notes, "signed", SECOND)
-    by = writer.signer(2, "topic", 5)
+    by = writer.signer(2, "topic", 5, int)
     assert by is not None
     row = bound(by._by, 5, b"t/a", ROW) + ROW
     for worker, believes in (
         (trust(notes, changelog, FIRST, SECOND), True),
         (trust(notes, changelog, FIRST), False),
     ):
-        judge = worker.judge(2, "topic")
+        judge = worker.judge(2, "topic", NOTHING)
         assert judge.row(6, b"t/a", row, lambda: None)[0] is believes
         assert judge.row(7, b"t/a", ROW, lambda: None)[0] is plain
         assert judge.row(8, b"t/a", None, lambda: None)[0] is plain

@@ -11,8 +11,11 @@ from confluent_kafka import KafkaError, KafkaException
 from belfry.engine.effects import Effects
 from belfry.kafka import non_transactional, transactions
 from belfry.kafka.outcome import Aborted, TopicGone, Unknown
+from belfry.kafka.row_signing import RowSigner
 from belfry.kafka.step_records import OutputTopics
 from belfry.kafka.transactions import PartitionProducer, ProducerSurroundings
+from belfry.store.layout import keys
+from belfry.store.signatures import FILLER, NEAR, RowKeys
 
 
 def failure(code: int, *, fatal: bool = False, abort: bool = False) -> KafkaException:
@@ -95,3 +98,39 @@ def test_a_topic_that_goes_while_a_step_writes_to_it_rolls_the_step_back(
         producer.commit(effects)
     assert raised.value.topics == {"doomed": "doomed is not there any more"}
     assert client.abort_transaction.called
+
+
+@pytest.mark.parametrize("left", [0, 1], ids=["all acknowledged", "something is left in the queue"])
+def test_rows_and_their_fillers_are_queued_where_nothing_else_is(
+    monkeypatch: pytest.MonkeyPatch, left: int
+) -> None:
+    """A batch could end amid them otherwise, and a stranger's copy lie before the fillers."""
+    client, queued, sent = MagicMock(), list[bytes](), list[list[bytes]]()
+    message = MagicMock(offset=lambda: 1, timestamp=lambda: (1, 0))
+
+    def produce(_topic: str, _value: Any, key: bytes, **given: Any) -> None:
+        queued.append(key)
+        if "on_delivery" in given:
+            given["on_delivery"](None, message)
+
+    def flush(_seconds: float) -> int:
+        sent.append(list(queued))
+        queued.clear()
+        return left
+
+    client.produce, client.flush = produce, flush
+    monkeypatch.setattr(transactions, "Producer", lambda _properties: client)
+    output_topics = OutputTopics("c", "s", "r", "l", b"", "d", b"", lambda _topic: 1)
+    clock = MagicMock(both_ms=lambda: (0.0, 0.0))
+    producer = PartitionProducer({}, 0, ProducerSurroundings(output_topics, clock, MagicMock()))
+    producer.signer = RowSigner(RowKeys(b"k" * 32, "log", 0), 0, int)
+    producer.signer.aborted()
+    rows: dict[bytes, bytes | None] = {b"t/a": b"row", keys.manifest_key(1): b"manifest"}
+    effects: Any = Effects(rows=rows, fired=[("f", b"fired", None, b"", [])])
+    if left:
+        with pytest.raises(Aborted, match="not acknowledged in time"):
+            producer.commit(effects)
+        return
+    assert producer.commit(effects).next_offset == 2
+    part = [b"t/a", keys.manifest_key(1), *[FILLER] * NEAR]
+    assert sent == [[b"fired"], part]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
@@ -20,7 +21,7 @@ from belfry.store.layout import keys
 from belfry.store.layout.records import Manifest
 from belfry.store.ordered_map import MemoryMap
 from belfry.store.schedules import ScheduleStore
-from belfry.store.signatures import SIGNATURE, Judge, RowKeys, is_signed
+from belfry.store.signatures import FILLER, SIGNATURE, Judge, RowKeys, is_signed
 from belfry.wire.worker_keys import Purpose
 
 HERE = Identity("cluster-a", "log-1", "in-1", 1)
@@ -89,30 +90,60 @@ def test_what_is_known_not_to_be_committed_is_said(
 
 
 class Kept(Producer):
-    """A producer that keeps what is produced."""
+    """A producer that keeps what is produced, and tells where it lies; a stranger may write too."""
+
+    stranger_at = -1
 
     def __init__(self, _properties: dict[str, Any]) -> None:
         self.records: list[tuple[bytes, bytes | None, Any]] = []
+        self.called: list[str] = []
+        self._told: list[Any] = []
+        self._end = LOG_END - 1
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *_: self.called.append(name)
 
     def produce(
-        self, _topic: str, value: bytes | None, key: bytes, *, partition: int, headers: Any
+        self,
+        _topic: str,
+        value: bytes | None,
+        key: bytes,
+        *,
+        partition: int,
+        headers: Any,
+        on_delivery: Any,
     ) -> None:
         assert partition == 3
-        self.records.append((key, value, headers))
+        if key != FILLER:
+            self.records.append((key, value, headers))
+        at, self._end = self._end, self._end + 1 + (len(self.records) == self.stranger_at)
+        self._told.append(partial(on_delivery, None, SimpleNamespace(offset=lambda: at)))
+
+    def flush(self, _seconds: float) -> None:
+        told, self._told = self._told, []
+        for each in told:
+            each()
+
+
+def recovering(
+    monkeypatch: pytest.MonkeyPatch, settings: Settings
+) -> tuple[RecoveryWriter, Callable[[], Manifest]]:
+    """A recovery that writes tombstones of all that the log holds, identity and manifest."""
+    monkeypatch.setattr(recovery_write, "Producer", Kept)
+    rows = MemoryMap()
+    rows.write({keys.named_key(name): b"\x01\x06row" for name in (b"t/a", b"t/b")})
+    found: Any = SimpleNamespace(logged=MANIFEST, store=ScheduleStore(rows), here=HERE)
+    writer = RecoveryWriter(settings, 3)
+    plan = replace(PLAN, base=NOTHING, rewrites=True)
+    return writer, lambda: writer.write(found, plan)
 
 
 def recovered(
     monkeypatch: pytest.MonkeyPatch, settings: Settings
 ) -> list[tuple[bytes, bytes | None, Any]]:
-    """What a recovery writes: tombstones of all that the log holds, identity and manifest."""
-    monkeypatch.setattr(recovery_write, "Producer", Kept)
-    rows = MemoryMap()
-    rows.write({keys.named_key(name): b"\x01\x06row" for name in (b"t/a", b"t/b")})
-    found: Any = SimpleNamespace(
-        logged=MANIFEST, store=ScheduleStore(rows), here=HERE, log_end=LOG_END
-    )
-    writer = RecoveryWriter(settings, 3)
-    writer.write(found, replace(PLAN, base=NOTHING, rewrites=True))
+    """What a recovery writes."""
+    writer, write = recovering(monkeypatch, settings)
+    write()
     kept: Any = writer._producer
     return list(kept.records)
 
@@ -137,10 +168,24 @@ def test_all_that_a_recovery_writes_is_signed_where_workers_sign(
     assert [key for key, row, _ in written if row is None] == [b"t/a", b"t/b"]
     assert told[keys.IDENTITY_KEY][1] == encode_identity(HERE)
     assert list(told)[-1].startswith(keys.MANIFEST_PREFIX)
-    earlier = Judge([by], required=True)
+    elsewhere = Judge([by], required=True)
     for at, (key, value, headers) in enumerate(written):
         proof = partial(dict(headers).get, SIGNATURE)
-        assert earlier.row(LOG_END + at - 1, key, value, proof)[0] is False
+        assert elsewhere.row(LOG_END + at + 1, key, value, proof)[0] is False
+
+
+@pytest.mark.parametrize("stranger_at", [0, 1, 4])
+def test_a_recovery_is_rolled_back_where_a_stranger_writes_in_between(
+    monkeypatch: pytest.MonkeyPatch, stranger_at: int
+) -> None:
+    monkeypatch.setattr(Kept, "stranger_at", stranger_at)
+    settings = Settings(changelog="required", http_worker_secret=SECRET)
+    writer, write = recovering(monkeypatch, settings)
+    with pytest.raises(CannotRecover, match=r"nothing was committed: .* was signed for .*"):
+        write()
+    kept: Any = writer._producer
+    assert "abort_transaction" in kept.called
+    assert "commit_transaction" not in kept.called
 
 
 def test_nothing_is_signed_where_workers_do_not(monkeypatch: pytest.MonkeyPatch) -> None:

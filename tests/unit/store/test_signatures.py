@@ -7,7 +7,10 @@ import pytest
 from belfry.store.layout import keys
 from belfry.store.layout.records import FORMAT, UnknownFormat
 from belfry.store.signatures import (
+    FAR,
+    FILLER,
     NEAR,
+    NOWHERE,
     PLACE,
     Judge,
     RowKeys,
@@ -73,12 +76,29 @@ def test_a_row_bound_by_content_is_what_was_signed(offset: int, key: bytes, row:
     assert not Verifier([BY]).holds(offset, key, proof, row)
 
 
-def test_a_copy_of_a_bound_row_counts_neither_behind_a_manifest_nor_far_away() -> None:
+def test_a_row_bound_by_content_counts_near_its_base_alone() -> None:
+    judge, value = Judge([BY]), bound(BY, 9, NAME, ROW) + ROW
+    assert judged(8, NAME, value, judge) == "a stranger's"
+    assert judged(9, NAME, value, judge) == ROW
+    assert judged(9 + NEAR, NAME, value, judge) == ROW
+    assert judged(10 + NEAR, NAME, value, judge) == "a stranger's"
+
+
+def test_it_counts_further_away_where_a_release_before_may_have_written_it() -> None:
+    """That wrote no fillers.  From a certain offset on nobody does without."""
+    value, from_ = bound(BY, 9, NAME, ROW) + ROW, 20 + NEAR
+    judge = Judge([BY], near_from=from_)
+    assert judged(from_ - 1, NAME, value, judge) == ROW
+    assert judged(from_, NAME, value, judge) == "a stranger's"
+    old = Judge([BY], near_from=NOWHERE)
+    assert judged(9 + FAR, NAME, value, old) == ROW
+    assert judged(10 + FAR, NAME, value, old) == "a stranger's"
+
+
+def test_a_copy_of_a_bound_row_does_not_count_behind_a_manifest() -> None:
     judge = Judge([BY])
     value = bound(BY, 9, NAME, ROW) + ROW
     assert judged(10, NAME, value, judge) == ROW
-    assert judged(9 + NEAR, NAME, value, judge) == ROW
-    assert judged(10 + NEAR, NAME, value, judge) == "a stranger's"
     assert judged(11, MANIFEST, placed(11) + ROW, judge) == ROW
     assert judged(12, NAME, value, judge) == "a stranger's"
     judge.restart(-1)
@@ -143,6 +163,7 @@ def test_without_a_secret_a_signed_row_is_neither_believed_nor_skipped() -> None
     [
         (b"", b"\1\1x"), (b"order-1", b"\1\1x"), (b"order-1", None), (b"order/1", b"\0\0\0\0\7x"),
         (b"order/1", b'{"paid":true}'), (b"order/1", b""), (b"order/1", b"\1"), (b"a/b", b"hello"),
+        (FILLER, None),
     ],
 )  # fmt: skip
 def test_what_no_release_writes_is_a_strangers(key: bytes, value: bytes | None) -> None:

@@ -56,6 +56,20 @@ def test_a_full_batch_is_followed_by_another_with_the_next_sequence() -> None:
     assert sum(batch.where[0] == "large" for batch in found) == 1
 
 
+def test_what_lies_apart_is_a_batch_of_its_own() -> None:
+    step, records = StepBatches(0, {"small": 1_000}, NOW_MS), [(b"k", b"v", list[Any]())] * 3
+    step.add(("t", 0), b"before", b"v", [])
+    step.add_apart(("t", 0), records)
+    step.add_apart(("t", 0), [*records, (b"ended", None, [("h", b"1")])])
+    found = step.finish(Writer(7, 0), {})
+    assert [[r.key for r in read(batch)] for batch in found] == [
+        [b"before"], [b"k"] * 3, [b"k", b"k", b"k", b"ended"],
+    ]  # fmt: skip
+    assert [read(batch).base_sequence for batch in found] == [0, 1, 4]
+    with pytest.raises(BufferError, match="one batch of small"):
+        step.add_apart(("small", 0), [(b"k", b"v" * 400, [])] * 3)
+
+
 def test_rows_lie_as_if_they_had_been_added_one_by_one() -> None:
     rows = [{"key": b"%d" % n, "value": None if n % 7 == 0 else b"v" * n} for n in range(90)]
     steps = [StepBatches(0, {"c": 500}, NOW_MS) for _ in range(2)]
