@@ -56,6 +56,7 @@ PENDING: Final[dict[str, tuple[Pending, int]]] = {
     "queues one while awaited": (
         _pending(Rule("EVERY", when=1, misfire="FIRE_ALL", overlap="QUEUE_ONE")), 0,
     ),
+    "debounced": (_pending(Rule("AFTER", max_wait_ms=900_000), when=300_000), 0),
     "leaves out the night": (
         _pending(Rule("EVERY", 900_000, "Asia/Tokyo", except_cron="* 0-5 * * *")), 0,
     ),

@@ -19,13 +19,17 @@ Name = tuple[str, str]
 
 
 class Waiting(NamedTuple):
-    """An accepted schedule; `order` is its place among those of one due instant."""
+    """An accepted schedule; `order` is its place among those of one due instant.
+
+    `first_ms` is when the first of the requests arrived that slide its instant.
+    """
 
     due_ms: int
     order: int
     version: int
     definition: tuple[Any, ...]
     paused: bool = False
+    first_ms: int = 0
 
 
 class Over(NamedTuple):
@@ -121,18 +125,26 @@ class Model:
         offset, timestamp_ms = record
         jitter = asked["jitter_ms"] or 0
         definition = (jitter, *(asked[each] for each in DEFINITION))
-        if before is not None and before.definition == definition:
+        longest_ms, first_ms = asked["max_wait_ms"], timestamp_ms
+        if before is not None and before.definition == definition and longest_ms is None:
             return "UNCHANGED"
         nominal_ms = asked["at"] if asked["kind"] == "AT" else timestamp_ms + asked["delay_ms"]
+        if longest_ms is not None:
+            if before is not None and before.definition[-1] is not None:
+                first_ms = before.first_ms
+            nominal_ms = min(nominal_ms, first_ms + longest_ms)
         schedule = "/".join(name).encode()
         due_ms = nominal_ms + (jitter_ms(schedule, nominal_ms, jitter) if jitter else 0)
         version = 1 if before is None else before.version + 1
-        if before is not None and before.definition[:4] == definition[:4]:
+        if longest_ms is not None and before is not None:
+            if (before.due_ms, before.definition) == (due_ms, definition):
+                return "UNCHANGED"
+        elif before is not None and before.definition[:4] == definition[:4]:
             # The same trigger: a delay that runs goes on, whatever else changes.
             due_ms = before.due_ms
         # A paused schedule that is due by the same rule stays paused, whatever else changes.
         stays = before is not None and before.paused and before.definition[:4] == definition[:4]
-        self.waiting[name] = Waiting(due_ms, offset, version, definition, stays)
+        self.waiting[name] = Waiting(due_ms, offset, version, definition, stays, first_ms)
         self.over.pop(name, None)
         return "ACCEPTED" if before is None else "UPDATED"
 
@@ -144,4 +156,4 @@ def meant(asked: dict[str, Any]) -> dict[str, Any]:
     return {name: asked[name] for name in ("action", "schedule_id", "expected_version")}
 
 
-DEFINITION: Final = ("kind", "at", "delay_ms", "group", "payload", "key")
+DEFINITION: Final = ("kind", "at", "delay_ms", "group", "payload", "key", "max_wait_ms")

@@ -50,6 +50,7 @@ def requests(draw: st.DrawFn) -> dict[str, Any]:
     """A request whose instants are relative to the moment it is sent."""
     kind = draw(st.sampled_from(["AT", "AT", "AT", "AFTER"]))
     delay_ms = draw(DELAYS)
+    longest_ms = delay_ms + draw(SOON) if kind == "AFTER" and draw(st.booleans()) else None
     late_ms = draw(st.sampled_from([0, 0, 0, 0, 1, 5, 90_000]))
     return {
         "tenant": draw(st.sampled_from(TENANTS)),
@@ -58,6 +59,7 @@ def requests(draw: st.DrawFn) -> dict[str, Any]:
         "kind": kind,
         "at": delay_ms - late_ms if kind == "AT" else None,
         "delay_ms": delay_ms if kind == "AFTER" else None,
+        "max_wait_ms": longest_ms,
         "jitter_ms": draw(st.sampled_from([None, None, None, None, 0, 7])),
         "group": draw(st.sampled_from([None, None, "g"])),
         "payload": draw(st.sampled_from([None, b"", b"x"])),

@@ -165,6 +165,7 @@ class Checker:
             waiting.must_fire, standing.waiting, standing.fired = False, None, False
         if outcome in ("ACCEPTED", "UPDATED"):
             standing.waiting = self._definitions[sent.name] = Definition(sent, step, seq)
+            standing.waiting.follow(waiting if outcome == "UPDATED" else None)
             standing.fired = False
         if outcome == "TRIGGERED" and waiting is not None:
             waiting.extras += 1
@@ -172,7 +173,7 @@ class Checker:
     def _in_time(self, sent: Sent, waiting: Definition) -> None:
         """What was in the log in good time must not come too late."""
         margin_ms = self._world.scenario.in_time_ms
-        early_ms = waiting.sent.due_ms - sent.appended_ms
+        early_ms = waiting.due_ms - sent.appended_ms
         strays = sent.stray or waiting.sent.stray
         if margin_ms and early_ms >= margin_ms and sent.action == "CANCEL" and not strays:
             self._wrong("in time", f"{sent.name} came {early_ms} ms before {waiting.sent.name}")

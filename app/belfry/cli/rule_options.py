@@ -81,6 +81,17 @@ Jitter = Annotated[
         rich_help_panel=RULE,
     ),
 ]
+MaxWait = Annotated[
+    int | None,
+    typer.Option(
+        "--max-wait",
+        parser=parse_duration,
+        metavar="DURATION",
+        help="Debounce: each further request slides --in, at the latest to so long after the first"
+        " one.",
+        rich_help_panel=RULE,
+    ),
+]
 Misfire = Annotated[
     str | None,
     typer.Option(
@@ -142,6 +153,7 @@ class BoundOptions:
     max_fires: MaxFires = None
     except_cron: ExceptCron = None
     jitter: Jitter = None
+    max_wait: MaxWait = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,6 +92,9 @@ class Definition(Change, total=False):
     """A recurring schedule is complete after so many fires."""
     jitter: Duration
     """Each occurrence comes up to this much later, by a share of its own."""
+    max_wait: Duration
+    """Debounce: each further request while the schedule waits slides `in_`, at the latest to so
+    long after the first one."""
     misfire: str
     """What becomes of late occurrences: ``FIRE_ONCE``, ``FIRE_ALL`` or ``SKIP``."""
     max_lateness: Duration

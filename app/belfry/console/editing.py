@@ -34,6 +34,8 @@ _OF_REQUESTS: Final = frozenset(
 _BYTES: Final = frozenset({"key_text", "key_base64", "payload_text", "payload_base64"})
 DEFINES: Final = (frozenset(FIELDS) - _OF_REQUESTS) | _BYTES
 _OF_FORM: Final = (*TEXTS, "max_fires")
+# An edit fixes the instant of a delay, so it slides no more.
+_ENDS: Final = frozenset({*WHENS, *_OF_FORM, "max_wait_ms"})
 
 
 async def view(api: Api, request: Request) -> Shown:
@@ -80,7 +82,7 @@ async def save(api: Api, request: Request) -> Response:
     etag = needed(fields, "etag")
     _, found = await _found(api, tenant, schedule_id)
     body = {name: found[name] for name in DEFINES if found.get(name) is not None}
-    body = {name: value for name, value in body.items() if name not in (*WHENS, *_OF_FORM)}
+    body = {name: value for name, value in body.items() if name not in _ENDS}
     body |= _rule(fields, found)
     for name in ("event_type", "group"):
         body.pop(name, None)

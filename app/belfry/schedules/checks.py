@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from belfry.schedules.bulk import BULK, bulk_problem
+from belfry.schedules.debounce import max_wait_problem
 from belfry.schedules.rejections import Rejection
 from belfry.schedules.request import (
     KEEPING,
@@ -28,6 +29,7 @@ def trigger_problem(request: Request, now_ms: int) -> Rejection | None:
     return (
         jitter_problem(request)
         or when_problem(request, now_ms)
+        or max_wait_problem(request)
         or lateness_problem(request)
         or acknowledgement_problem(request)
         or targets_problem(request)

@@ -19,6 +19,7 @@ from dataclasses import fields
 from typing import Any, Final
 
 from belfry.schedules.bulk import bulk_problem
+from belfry.schedules.debounce import max_wait_problem
 from belfry.schedules.field import Field, Form
 from belfry.schedules.request import (
     ACTIONS,
@@ -314,6 +315,17 @@ _LATEST: Final = (
         flag="--except-cron",
         argument="except_cron",
         check=left_out_problem,
+    ),
+    Field(
+        name="max_wait_ms",
+        form=Form.DURATION,
+        doc="AFTER: debounces. Each further request while the schedule waits moves its instant to"
+        " that request's own delay, at the latest to so many milliseconds after the first one.",
+        header="belfry-max-wait",
+        also=("debounce",),
+        flag="--max-wait",
+        argument="max_wait",
+        check=max_wait_problem,
     ),
 )
 

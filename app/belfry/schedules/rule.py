@@ -85,6 +85,7 @@ def rule_of(request: Request) -> Rule:
         ack_timeout_ms=request["ack_timeout_ms"],
         except_cron=except_cron,
         seed=_seed(request),
+        max_wait_ms=request["max_wait_ms"],
         targets=encode_targets(map(target_of, targets)) if targets else None,
     )
 

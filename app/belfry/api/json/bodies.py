@@ -170,6 +170,7 @@ class TriggerBody(WhenBody):
     end_at: Instant | None = Field(None, description="The last instant that may be due.")
     max_fires: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = None
     jitter_ms: Milliseconds | None = None
+    max_wait_ms: Milliseconds | None = Field(None, description=FIELDS["max_wait_ms"].doc)
 
     @model_validator(mode="after")
     def _says_when_once(self) -> Self:

@@ -80,6 +80,7 @@ class SummaryAnswer(_SaysWhen):
     serial: bool | None = None
     ack_timeout_ms: int | None = None
     jitter_ms: int | None = None
+    max_wait_ms: int | None = Field(None, description="From accepted_at, of the first request.")
     event_type: str | None = None
     group: str | None = None
     payload_bytes: int | None = None

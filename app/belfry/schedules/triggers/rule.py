@@ -36,6 +36,8 @@ class Rule:
     except_cron: str | None = None
     # What the numbers of H in an expression follow from; see `cron_text.seed_of`.
     seed: int | None = None
+    # How long after the first of the requests that slide it a delay ends at the latest.
+    max_wait_ms: int | None = None
     targets: bytes | None = None
 
     @property
