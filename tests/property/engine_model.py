@@ -104,20 +104,24 @@ class Model:
             return "NOT_FOUND"
         if asked["expected_version"] not in (None, version):
             return "CONFLICT"
-        if action not in ("UPSERT", "CREATE") and waits is None:
-            return "TOO_LATE"
+        if action in ("UPSERT", "CREATE"):
+            window_ms = asked["throttle_ms"]
+            if window_ms and (waits or (over and record[1] - over.ended_ms < window_ms)):
+                return "UNCHANGED"
+            if waits is not None and action == "CREATE":
+                return "CONFLICT"
+            return self._keep(name, asked, record, waits)
+        return "TOO_LATE" if waits is None else self._change(name, action, waits)
+
+    def _change(self, name: Name, action: str, waits: Waiting) -> str:
         if action in ("PAUSE", "RESUME"):
-            assert waits is not None
             self.waiting[name] = waits._replace(paused=action == "PAUSE")
             return "UNCHANGED" if waits.paused is (action == "PAUSE") else f"{action}D"
         if action == "TRIGGER":
             return "REJECTED" if name[0] in self.held else "TRIGGERED"
-        if action == "CANCEL":
-            del self.waiting[name]
-            return "CANCELLED"
-        if waits is not None and action == "CREATE":
-            return "CONFLICT"
-        return self._keep(name, asked, record, waits)
+        assert action == "CANCEL"
+        del self.waiting[name]
+        return "CANCELLED"
 
     def _keep(
         self, name: Name, asked: dict[str, Any], record: tuple[int, int], before: Waiting | None

@@ -62,10 +62,14 @@ class Definition:
 
 @dataclass(slots=True)
 class Standing:
-    """What a schedule's name holds while the verdicts are folded."""
+    """What a schedule's name holds while the verdicts are folded.
+
+    `last` is what fired last under the name, unless something else ended there since.
+    """
 
     waiting: Definition | None = None
     fired: bool = False
+    last: Definition | None = None
 
 
 @dataclass(slots=True)

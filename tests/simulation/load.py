@@ -182,8 +182,15 @@ class Load:
         return {"kind": "AFTER", "delay_ms": delay_ms, "max_wait_ms": longest_ms}
 
     def _key(self) -> None:
-        """One of many requests for few schedules, each of which slides what waits."""
+        """One of many requests for few schedules, which slides what waits, or may be dropped."""
         number = len(self.sent)
+        if self.random.random() < 0.4:
+            window_ms = self.random.choice((500, 2_000, 2_000))
+            at_ms = self.broker.now_ms() + self.random.randint(0, 1_200)
+            fields: dict[str, Any] = {"at": at_ms, "throttle_ms": window_ms}
+            tenant, schedule_id = self.random.choice(TENANTS[:2]), self.random.choice("tu")
+            self._send(Sent(f"t{number}", tenant, schedule_id, "UPSERT", fields, f"id-{number}"))
+            return
         delay_ms = self.random.choice((800, 1_500, 1_500))
         longest_ms = delay_ms + self.random.choice((0, 700, 2_500))
         fields = {"kind": "AFTER", "delay_ms": delay_ms, "max_wait_ms": longest_ms}
@@ -221,7 +228,7 @@ class Load:
             sent.stray = False
         home = partition_of(sent.tenant.encode(), self.partitions)
         partition = (home + sent.stray) % self.partitions
-        plain_headers = "kind" not in sent.fields and "expected_version" not in sent.fields
+        plain_headers = not {"kind", "expected_version", "throttle_ms"} & sent.fields.keys()
         if plain_headers and not sent.schema_id and self.random.random() < 0.3:
             self._append(sent, partition, sent.name.encode(), _headers(sent))
             return

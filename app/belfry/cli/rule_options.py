@@ -8,6 +8,7 @@ from typing import Annotated, Final
 import typer
 
 from belfry.cli.failures import WrongUse
+from belfry.cli.options import ASKING
 from belfry.schedules.instants import parse_duration, parse_instant
 from belfry.schedules.rule import OVERLAPS, POLICIES, RECURRING
 from belfry.schedules.triggers.registry import listed
@@ -143,6 +144,17 @@ AckTimeout = Annotated[
     ),
 ]
 
+Throttle = Annotated[
+    int | None,
+    typer.Option(
+        "--throttle",
+        parser=parse_duration,
+        metavar="DURATION",
+        help="Change nothing while the schedule waits, nor within so long after its last fire.",
+        rich_help_panel=ASKING,
+    ),
+]
+
 
 @dataclass(frozen=True, slots=True)
 class BoundOptions:
@@ -165,6 +177,7 @@ class RuleOptions(BoundOptions):
     overlap: Overlap = None
     serial: Serial = False
     ack_timeout: AckTimeout = None
+    throttle: Throttle = None
 
 
 ONLY_RECURRING: Final = ("start_at", "end_at", "max_fires", "except_cron", "overlap")

@@ -95,6 +95,9 @@ class Definition(Change, total=False):
     max_wait: Duration
     """Debounce: each further request while the schedule waits slides `in_`, at the latest to so
     long after the first one."""
+    throttle: Duration
+    """Change nothing (UNCHANGED, code `throttled`) while the schedule waits, nor within so long
+    after its last fire; at most a day."""
     misfire: str
     """What becomes of late occurrences: ``FIRE_ONCE``, ``FIRE_ALL`` or ``SKIP``."""
     max_lateness: Duration

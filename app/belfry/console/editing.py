@@ -29,7 +29,7 @@ WHENS: Final = frozenset(field.name for field in WHEN)
 # What a definition says, and no request about it.
 _OF_REQUESTS: Final = frozenset(
     {"tenant", "schedule_id", "action", "kind", "request_id", "expected_version", "reason",
-     "fire_id", "key", "payload"}
+     "fire_id", "throttle_ms", "key", "payload"}
 )  # fmt: skip
 _BYTES: Final = frozenset({"key_text", "key_base64", "payload_text", "payload_base64"})
 DEFINES: Final = (frozenset(FIELDS) - _OF_REQUESTS) | _BYTES

@@ -22,6 +22,7 @@ from belfry.schedules.rule_checks import (
     targets_problem,
     when_problem,
 )
+from belfry.schedules.throttle import throttle_problem
 
 
 def trigger_problem(request: Request, now_ms: int) -> Rejection | None:
@@ -30,6 +31,7 @@ def trigger_problem(request: Request, now_ms: int) -> Rejection | None:
         jitter_problem(request)
         or when_problem(request, now_ms)
         or max_wait_problem(request)
+        or throttle_problem(request)
         or lateness_problem(request)
         or acknowledgement_problem(request)
         or targets_problem(request)

@@ -38,6 +38,7 @@ from belfry.schedules.rule_checks import (
     when_problem,
     window_problem,
 )
+from belfry.schedules.throttle import throttle_problem
 from belfry.schedules.triggers.left_out import left_out_problem
 from belfry.schedules.triggers.registry import KINDS, RECURRING, ZONED, listed
 from belfry.schedules.triggers.rule import OVERLAPS, POLICIES, Rule
@@ -327,6 +328,16 @@ _LATEST: Final = (
         argument="max_wait",
         check=max_wait_problem,
     ),
+    Field(
+        name="throttle_ms",
+        form=Form.DURATION,
+        doc="AT and AFTER: the request changes nothing while the schedule waits, nor within so many"
+        " milliseconds after its last fire; at most a day.",
+        header="belfry-throttle",
+        flag="--throttle",
+        argument="throttle",
+        check=throttle_problem,
+    ),
 )
 
 FIELDS: Final = {
@@ -354,7 +365,7 @@ KIND_OF: Final = {kind.field.name: name for name, kind in KINDS.items()}
 OF_A_RULE: Final = tuple(name for name in FIELDS if name in {each.name for each in fields(Rule)})
 # What is about one request and not about a schedule; an export does not hold it.
 OF_ONE_REQUEST: Final = frozenset(
-    {"action", "expected_version", "request_id", "reason", "fire_id", "bulk"}
+    {"action", "expected_version", "request_id", "reason", "fire_id", "bulk", "throttle_ms"}
 )
 # What does not define a schedule: its name, what follows from its fields, where it stands.
 NOT_DEFINING: Final = OF_ONE_REQUEST | {"tenant", "schedule_id", "kind", "standing"}

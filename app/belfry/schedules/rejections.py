@@ -34,6 +34,7 @@ CODES: Final = {
     "bad_jitter": "The jitter is negative or longer than a year.",
     "bad_delay": "The delay is negative or longer than 100 years.",
     "bad_max_wait": "The longest wait is shorter than the delay, or belongs to another kind.",
+    "bad_throttle": "The window is not positive, longer than a day, or belongs to another kind.",
     "bad_interval": "The interval is not positive, or longer than 100 years.",
     "bad_cron": "The cron expression cannot be read.",
     "bad_rule": "What says when cannot be read.",

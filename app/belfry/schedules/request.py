@@ -81,6 +81,7 @@ class Request(TypedDict):
     fire_id: str | None
     bulk: str | None
     max_wait_ms: int | None
+    throttle_ms: int | None
 
 
 # A one-shot UPSERT with nothing special, still as bytes: tenant, schedule id, at (epoch ms), event

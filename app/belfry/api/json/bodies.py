@@ -219,6 +219,7 @@ class DefinitionBody(TriggerBody):
     http_targets: Annotated[list[TargetBody], Field(max_length=MAX_TARGETS)] = Field(
         default_factory=list, description="Where the event is posted to besides the topic."
     )
+    throttle_ms: Milliseconds | None = Field(None, description=FIELDS["throttle_ms"].doc)
     expected_version: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = None
     request_id: RequestId = None
     reason: Annotated[str, StringConstraints(max_length=2000)] | None = None
