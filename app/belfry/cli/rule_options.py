@@ -133,6 +133,17 @@ Serial = Annotated[
         rich_help_panel=RULE,
     ),
 ]
+Concurrency = Annotated[
+    int | None,
+    typer.Option(
+        "--concurrency",
+        min=1,
+        max=255,
+        metavar="N",
+        help="The group waits while N of its fires are to be acknowledged; --serial is 1.",
+        rich_help_panel=RULE,
+    ),
+]
 AckTimeout = Annotated[
     int | None,
     typer.Option(
@@ -176,6 +187,7 @@ class RuleOptions(BoundOptions):
     max_lateness: MaxLateness = None
     overlap: Overlap = None
     serial: Serial = False
+    concurrency: Concurrency = None
     ack_timeout: AckTimeout = None
     throttle: Throttle = None
 

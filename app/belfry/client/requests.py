@@ -106,6 +106,8 @@ class Definition(Change, total=False):
     """While the last occurrence is not acknowledged: ``ALLOW``, ``SKIP`` or ``QUEUE_ONE``."""
     serial: bool
     """The group waits until this event is acknowledged."""
+    concurrency: int
+    """The group waits while so many of its fires are to be acknowledged; `serial` is 1."""
     ack_timeout: Duration
     """How long an acknowledgement is waited for."""
     payload: str | bytes | None

@@ -338,6 +338,15 @@ _LATEST: Final = (
         argument="throttle",
         check=throttle_problem,
     ),
+    Field(
+        name="concurrency",
+        form=Form.NUMBER,
+        doc="The event's group waits while so many of its fires are to be acknowledged, 1 to 255;"
+        " serial is 1.",
+        flag="--concurrency",
+        argument="concurrency",
+        check=acknowledgement_problem,
+    ),
 )
 
 FIELDS: Final = {

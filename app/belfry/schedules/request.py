@@ -82,6 +82,7 @@ class Request(TypedDict):
     bulk: str | None
     max_wait_ms: int | None
     throttle_ms: int | None
+    concurrency: int | None
 
 
 # A one-shot UPSERT with nothing special, still as bytes: tenant, schedule id, at (epoch ms), event

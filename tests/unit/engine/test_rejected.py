@@ -66,6 +66,7 @@ REACHED: dict[str, Given] = {
     "bad_delay": avro(kind="AFTER", delay_ms=-1),
     "bad_max_wait": avro(kind="AFTER", delay_ms=7, max_wait_ms=6),
     "bad_throttle": avro(at=T0, throttle_ms=0),
+    "bad_concurrency": avro(at=T0, group="g", concurrency=0),
     "bad_jitter": avro(at=T0, jitter_ms=-1),
     "bad_interval": avro(kind="EVERY", interval_ms=0),
     "bad_cron": avro(kind="CRON", cron="61 * * * *"),

@@ -35,6 +35,7 @@ FROZEN = {
     "01 02 18 01 00 00 00 00 00 0d bb a0 0b 2a 20 30 2d 35 20 2a 20 2a 20 2a 0a 41 73 69 61 2f 54"
     " 6f 6b 79 6f": Rule("EVERY", when=900_000, timezone="Asia/Tokyo", except_cron="* 0-5 * * *"),
     "01 01 00 80 00 01 00 00 00 00 00 0d bb a0": Rule("AFTER", max_wait_ms=900_000),
+    "01 00 00 80 00 02 00 00 00 00 00 00 00 03": Rule("AT", concurrency=3),
     "01 01 81 90 00 01 00 00 00 00 00 00 00 00 03 00 00 00 00 00 0d bb a0 5b 7b 7d 5d 00 04": Rule(
         "AFTER", max_wait_ms=900_000, misfire="SKIP", max_lateness_ms=0, targets=b"[{}]"
     ),

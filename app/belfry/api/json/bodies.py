@@ -28,6 +28,7 @@ from belfry.api.json.parsing import json_bytes
 from belfry.schedules.field import Form
 from belfry.schedules.fields import EMPTY, FIELDS, KIND_OF, WHEN, named
 from belfry.schedules.instants import parse_instant
+from belfry.schedules.rule_checks import MOST_AT_ONCE
 from belfry.schedules.targets import (
     MAX_ATTEMPTS,
     MAX_HEADERS,
@@ -207,6 +208,7 @@ class DefinitionBody(TriggerBody):
     max_lateness_ms: Milliseconds | None = None
     overlap: Literal["ALLOW", "SKIP", "QUEUE_ONE"] | None = None
     serial: bool = False
+    concurrency: Annotated[int, Field(ge=1, le=MOST_AT_ONCE)] | None = None
     ack_timeout_ms: Milliseconds | None = None
     event_type: Text | None = None
     group: Text | None = Field(None, description="Events of one group keep their due order.")

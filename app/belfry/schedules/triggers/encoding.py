@@ -44,7 +44,7 @@ _NUMBERS: Final = {
     "ack_timeout_ms": 1 << 5,
     "seed": 1 << 6,
 }
-_MORE_NUMBERS: Final = {"max_wait_ms": 1 << 16}
+_MORE_NUMBERS: Final = {"max_wait_ms": 1 << 16, "concurrency": 1 << 17}
 _CODES: Final = {"misfire": 1 << 8, "overlap": 1 << 9, "serial": 1 << 10}
 _SYMBOLS: Final[dict[str, tuple[object, ...]]] = {
     "misfire": POLICIES,
