@@ -35,6 +35,7 @@ NOT_IN_A_BODY: Final = {
 }
 NOT_IN_AN_ANSWER: Final = {
     **dict.fromkeys(("action", "expected_version", "request_id"), "It is about one request."),
+    "throttle_ms": "It is about one request.",
     **dict.fromkeys(("reason", "fire_id", "standing", "bulk"), "It is about one request."),
 }
 # Names that the command line has for other things than options of `schedule create`.

@@ -19,13 +19,17 @@ Name = tuple[str, str]
 
 
 class Waiting(NamedTuple):
-    """An accepted schedule; `order` is its place among those of one due instant."""
+    """An accepted schedule; `order` is its place among those of one due instant.
+
+    `first_ms` is when the first of the requests arrived that slide its instant.
+    """
 
     due_ms: int
     order: int
     version: int
     definition: tuple[Any, ...]
     paused: bool = False
+    first_ms: int = 0
 
 
 class Over(NamedTuple):
@@ -100,20 +104,24 @@ class Model:
             return "NOT_FOUND"
         if asked["expected_version"] not in (None, version):
             return "CONFLICT"
-        if action not in ("UPSERT", "CREATE") and waits is None:
-            return "TOO_LATE"
+        if action in ("UPSERT", "CREATE"):
+            window_ms = asked["throttle_ms"]
+            if window_ms and (waits or (over and record[1] - over.ended_ms < window_ms)):
+                return "UNCHANGED"
+            if waits is not None and action == "CREATE":
+                return "CONFLICT"
+            return self._keep(name, asked, record, waits)
+        return "TOO_LATE" if waits is None else self._change(name, action, waits)
+
+    def _change(self, name: Name, action: str, waits: Waiting) -> str:
         if action in ("PAUSE", "RESUME"):
-            assert waits is not None
             self.waiting[name] = waits._replace(paused=action == "PAUSE")
             return "UNCHANGED" if waits.paused is (action == "PAUSE") else f"{action}D"
         if action == "TRIGGER":
             return "REJECTED" if name[0] in self.held else "TRIGGERED"
-        if action == "CANCEL":
-            del self.waiting[name]
-            return "CANCELLED"
-        if waits is not None and action == "CREATE":
-            return "CONFLICT"
-        return self._keep(name, asked, record, waits)
+        assert action == "CANCEL"
+        del self.waiting[name]
+        return "CANCELLED"
 
     def _keep(
         self, name: Name, asked: dict[str, Any], record: tuple[int, int], before: Waiting | None
@@ -121,18 +129,26 @@ class Model:
         offset, timestamp_ms = record
         jitter = asked["jitter_ms"] or 0
         definition = (jitter, *(asked[each] for each in DEFINITION))
-        if before is not None and before.definition == definition:
+        longest_ms, first_ms = asked["max_wait_ms"], timestamp_ms
+        if before is not None and before.definition == definition and longest_ms is None:
             return "UNCHANGED"
         nominal_ms = asked["at"] if asked["kind"] == "AT" else timestamp_ms + asked["delay_ms"]
+        if longest_ms is not None:
+            if before is not None and before.definition[-1] is not None:
+                first_ms = before.first_ms
+            nominal_ms = min(nominal_ms, first_ms + longest_ms)
         schedule = "/".join(name).encode()
         due_ms = nominal_ms + (jitter_ms(schedule, nominal_ms, jitter) if jitter else 0)
         version = 1 if before is None else before.version + 1
-        if before is not None and before.definition[:4] == definition[:4]:
+        if longest_ms is not None and before is not None:
+            if (before.due_ms, before.definition) == (due_ms, definition):
+                return "UNCHANGED"
+        elif before is not None and before.definition[:4] == definition[:4]:
             # The same trigger: a delay that runs goes on, whatever else changes.
             due_ms = before.due_ms
         # A paused schedule that is due by the same rule stays paused, whatever else changes.
         stays = before is not None and before.paused and before.definition[:4] == definition[:4]
-        self.waiting[name] = Waiting(due_ms, offset, version, definition, stays)
+        self.waiting[name] = Waiting(due_ms, offset, version, definition, stays, first_ms)
         self.over.pop(name, None)
         return "ACCEPTED" if before is None else "UPDATED"
 
@@ -144,4 +160,4 @@ def meant(asked: dict[str, Any]) -> dict[str, Any]:
     return {name: asked[name] for name in ("action", "schedule_id", "expected_version")}
 
 
-DEFINITION: Final = ("kind", "at", "delay_ms", "group", "payload", "key")
+DEFINITION: Final = ("kind", "at", "delay_ms", "group", "payload", "key", "max_wait_ms")

@@ -42,6 +42,7 @@ AWAY: Final = frozenset({Outcome.CANCELLED, Outcome.UPDATED, Outcome.PAUSED})
 SOON: Final = st.integers(0, 4)
 ADVANCES: Final = st.one_of(SOON, SOON, SOON, SOON, st.sampled_from([100, 61_000, HOUR, 25 * HOUR]))
 DELAYS: Final = st.one_of(SOON, SOON, SOON, SOON, st.sampled_from([60_000, 2 * HOUR, 30 * HOUR]))
+WINDOWS: Final = st.sampled_from([None, None, None, None, 1, 3, 60_000, 24 * HOUR])
 RESUMING: Final = {"action": "RESUME", "at": None, "request_id": None, "expected_version": None}
 
 
@@ -50,6 +51,7 @@ def requests(draw: st.DrawFn) -> dict[str, Any]:
     """A request whose instants are relative to the moment it is sent."""
     kind = draw(st.sampled_from(["AT", "AT", "AT", "AFTER"]))
     delay_ms = draw(DELAYS)
+    longest_ms = delay_ms + draw(SOON) if kind == "AFTER" and draw(st.booleans()) else None
     late_ms = draw(st.sampled_from([0, 0, 0, 0, 1, 5, 90_000]))
     return {
         "tenant": draw(st.sampled_from(TENANTS)),
@@ -58,6 +60,8 @@ def requests(draw: st.DrawFn) -> dict[str, Any]:
         "kind": kind,
         "at": delay_ms - late_ms if kind == "AT" else None,
         "delay_ms": delay_ms if kind == "AFTER" else None,
+        "max_wait_ms": longest_ms,
+        "throttle_ms": draw(WINDOWS) if longest_ms is None else None,
         "jitter_ms": draw(st.sampled_from([None, None, None, None, 0, 7])),
         "group": draw(st.sampled_from([None, None, "g"])),
         "payload": draw(st.sampled_from([None, b"", b"x"])),

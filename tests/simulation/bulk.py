@@ -27,7 +27,10 @@ OUTCOMES: Final = {"CANCEL": "CANCELLED", "MOVE": "UPDATED", "TRIGGER": "TRIGGER
 
 @dataclass(slots=True)
 class Definition:
-    """An accepted definition: where it was accepted, and whether it has to fire."""
+    """An accepted definition: where it was accepted, and whether it has to fire.
+
+    `first_ms` is when the first of the requests arrived that slide one instant.
+    """
 
     sent: Sent
     accepted_in: Step
@@ -35,20 +38,38 @@ class Definition:
     must_fire: bool | None = None
     extras: int = 0
     moved_ms: int = 0
+    first_ms: int = 0
     fired_in: list[tuple[Step, Entry]] = field(default_factory=list)
 
     @property
     def due_ms(self) -> int:
-        """When it is due, by the request and by what bulk jobs have moved."""
-        return self.sent.due_ms + self.moved_ms
+        """When it is due, by the request, its run, and by what bulk jobs have moved."""
+        longest_ms = self.longest_ms
+        last_ms = self.sent.due_ms if longest_ms is None else self.first_ms + longest_ms
+        return min(self.sent.due_ms, last_ms) + self.moved_ms
+
+    @property
+    def longest_ms(self) -> int | None:
+        """How long after the first request of its run it fires at the latest."""
+        longest_ms: int | None = self.sent.fields.get("max_wait_ms")
+        return longest_ms
+
+    def follow(self, before: Definition | None) -> None:
+        """Begin a run, or go on with that of the definition which this one replaces."""
+        goes_on = before is not None and None not in (before.longest_ms, self.longest_ms)
+        self.first_ms = before.first_ms if before and goes_on else self.sent.appended_ms
 
 
 @dataclass(slots=True)
 class Standing:
-    """What a schedule's name holds while the verdicts are folded."""
+    """What a schedule's name holds while the verdicts are folded.
+
+    `last` is what fired last under the name, unless something else ended there since.
+    """
 
     waiting: Definition | None = None
     fired: bool = False
+    last: Definition | None = None
 
 
 @dataclass(slots=True)

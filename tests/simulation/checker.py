@@ -52,6 +52,7 @@ class Checker:
         self._definitions: dict[str, Definition] = {}
         self._standing: defaultdict[tuple[str, str], Standing] = defaultdict(Standing)
         self.jobs = JobsSeen(self._standing)
+        self._throttled: list[tuple[Sent, Definition, bool]] = []
         self._sent = {(each.partition, each.offset): each for each in world.load.sent}
 
     def _wrong(self, invariant: str, what: str) -> None:
@@ -142,6 +143,21 @@ class Checker:
     def _apply(self, sent: Sent, outcome: str, step: Step, seq: int) -> None:
         standing = self._standing[sent.tenant, sent.schedule_id]
         waiting = standing.waiting
+        if not self._fits(sent, standing).get(outcome):
+            self._wrong("I5", f"{sent.name} ({sent.action}) ended in {outcome}, which cannot be")
+        if outcome == "TOO_LATE" and waiting is not None:
+            self._in_time(sent, waiting)
+        self._follow(sent, outcome, standing)
+        if outcome in ("ACCEPTED", "UPDATED"):
+            standing.waiting = self._definitions[sent.name] = Definition(sent, step, seq)
+            standing.waiting.follow(waiting if outcome == "UPDATED" else None)
+            standing.fired = False
+        if outcome == "TRIGGERED" and waiting is not None:
+            waiting.extras += 1
+
+    def _fits(self, sent: Sent, standing: Standing) -> dict[str, bool]:
+        """Which outcomes a request may have, for all that the requests before it tell."""
+        waiting = standing.waiting
         fits = {
             "ACCEPTED": not standing.fired if waiting is None else True,
             "UPDATED": waiting is not None,
@@ -152,27 +168,51 @@ class Checker:
             "CONFLICT": "expected_version" in sent.fields or sent.action == "CREATE",
             "DUPLICATE": True,
             "REJECTED": sent.action == "TRIGGER",
+            "UNCHANGED": "throttle_ms" in sent.fields,
         }
-        if standing.fired and outcome == "ACCEPTED":
+        if "throttle_ms" in sent.fields:
+            fits["UPDATED"] = False
+        if standing.fired:
             fits["ACCEPTED"] = True
-        if not fits.get(outcome):
-            self._wrong("I5", f"{sent.name} ({sent.action}) ended in {outcome}, which cannot be")
-        if outcome == "TOO_LATE" and waiting is not None:
-            self._in_time(sent, waiting)
+        if "throttle_ms" in sent.fields:
+            fits["UPDATED"] = False
+        return fits
+
+    def _follow(self, sent: Sent, outcome: str, standing: Standing) -> None:
+        """What ended under the name by now, as the outcome tells; then what was throttled."""
+        waiting = standing.waiting
         if outcome in ("ACCEPTED", "TOO_LATE", "NOT_FOUND") and waiting is not None:
             waiting.must_fire, standing.waiting, standing.fired = True, None, True
+            standing.last = waiting
+        if "throttle_ms" in sent.fields and outcome in ("ACCEPTED", "UNCHANGED"):
+            self._note_throttled(sent, standing, dropped=outcome == "UNCHANGED")
         if outcome in ("UPDATED", "CANCELLED") and waiting is not None:
             waiting.must_fire, standing.waiting, standing.fired = False, None, False
-        if outcome in ("ACCEPTED", "UPDATED"):
-            standing.waiting = self._definitions[sent.name] = Definition(sent, step, seq)
-            standing.fired = False
-        if outcome == "TRIGGERED" and waiting is not None:
-            waiting.extras += 1
+            standing.last = None
+
+    def _note_throttled(self, sent: Sent, standing: Standing, *, dropped: bool) -> None:
+        """Remember what a request met that is throttled, until it is known when that fired."""
+        met = standing.waiting or standing.last
+        if met is not None:
+            self._throttled.append((sent, met, dropped))
+        elif dropped:
+            self._wrong("I25", f"{sent.name} was throttled, and nothing was there")
+
+    def _windows(self) -> None:
+        """What was throttled met what waited, or fired just before; what was not did not."""
+        for sent, met, dropped in self._throttled:
+            if not met.fired_in:
+                continue
+            fired_ms, window_ms = met.fired_in[0][1].timestamp_ms, sent.fields["throttle_ms"]
+            if dropped and sent.appended_ms >= fired_ms + window_ms:
+                self._wrong("I25", f"{sent.name} was throttled, long after {met.sent.name} fired")
+            if not dropped and sent.appended_ms < met.due_ms + window_ms:
+                self._wrong("I25", f"{sent.name} was taken in soon after {met.sent.name} fired")
 
     def _in_time(self, sent: Sent, waiting: Definition) -> None:
         """What was in the log in good time must not come too late."""
         margin_ms = self._world.scenario.in_time_ms
-        early_ms = waiting.sent.due_ms - sent.appended_ms
+        early_ms = waiting.due_ms - sent.appended_ms
         strays = sent.stray or waiting.sent.stray
         if margin_ms and early_ms >= margin_ms and sent.action == "CANCEL" and not strays:
             self._wrong("in time", f"{sent.name} came {early_ms} ms before {waiting.sent.name}")
@@ -203,6 +243,7 @@ class Checker:
         for identity, times in identities.items():
             if times != 1:
                 self._wrong("I1", f"fire id {identity!r} stands on {times} records")
+        self._windows()
         for name, definition in self._definitions.items():
             self._fires(name, definition, extras[name])
 

@@ -91,6 +91,7 @@ class Load:
     rhythms: float = 0.0
     schema_ids: float = 0.0
     bulk: float = 0.0
+    keys: float = 0.0
     sent: list[Sent] = field(default_factory=list)
     last_due_ms: int = 0
 
@@ -101,6 +102,9 @@ class Load:
             return
         if self.bulk and self.random.random() < self.bulk:
             self._bulk()
+            return
+        if self.keys and self.random.random() < self.keys:
+            self._key()
             return
         draw = self.random.random()
         if draw < 0.03:
@@ -162,10 +166,7 @@ class Load:
         )
         fields: dict[str, Any] = {}
         if action in ("UPSERT", "CREATE"):
-            if self.random.random() < 0.2:
-                fields = {"kind": "AFTER", "delay_ms": self.random.randint(0, 9_000)}
-            else:
-                fields = {"at": self._due(-3_000)}
+            fields = self._delay() if self.random.random() < 0.2 else {"at": self._due(-3_000)}
             fields["group"] = self._group()
         if self.random.random() < 0.05:
             fields["expected_version"] = self.random.randint(0, 2)
@@ -173,6 +174,28 @@ class Load:
         sent = Sent(f"r{number}", tenant, schedule_id, action, fields, f"id-{number}")
         sent.stray = self.random.random() < 0.06
         self._send(sent)
+
+    def _delay(self) -> dict[str, Any]:
+        """A delay; more than half of them slide what waits.  All follows from one draw."""
+        delay_ms = self.random.randint(0, 9_000)
+        longest_ms = delay_ms + delay_ms * 7_919 % 3_000 if delay_ms % 5 < 3 else None
+        return {"kind": "AFTER", "delay_ms": delay_ms, "max_wait_ms": longest_ms}
+
+    def _key(self) -> None:
+        """One of many requests for few schedules, which slides what waits, or may be dropped."""
+        number = len(self.sent)
+        if self.random.random() < 0.4:
+            window_ms = self.random.choice((500, 2_000, 2_000))
+            at_ms = self.broker.now_ms() + self.random.randint(0, 1_200)
+            fields: dict[str, Any] = {"at": at_ms, "throttle_ms": window_ms}
+            tenant, schedule_id = self.random.choice(TENANTS[:2]), self.random.choice("tu")
+            self._send(Sent(f"t{number}", tenant, schedule_id, "UPSERT", fields, f"id-{number}"))
+            return
+        delay_ms = self.random.choice((800, 1_500, 1_500))
+        longest_ms = delay_ms + self.random.choice((0, 700, 2_500))
+        fields = {"kind": "AFTER", "delay_ms": delay_ms, "max_wait_ms": longest_ms}
+        tenant, schedule_id = self.random.choice(TENANTS[:2]), self.random.choice("abc")
+        self._send(Sent(f"k{number}", tenant, schedule_id, "UPSERT", fields, f"id-{number}"))
 
     def _again(self, first: Sent) -> None:
         """A producer that sends the same record once more."""
@@ -205,7 +228,7 @@ class Load:
             sent.stray = False
         home = partition_of(sent.tenant.encode(), self.partitions)
         partition = (home + sent.stray) % self.partitions
-        plain_headers = "kind" not in sent.fields and "expected_version" not in sent.fields
+        plain_headers = not {"kind", "expected_version", "throttle_ms"} & sent.fields.keys()
         if plain_headers and not sent.schema_id and self.random.random() < 0.3:
             self._append(sent, partition, sent.name.encode(), _headers(sent))
             return

@@ -7,6 +7,7 @@ requests = 60
 early_ms = 0           by how much an event may be early: what the weather's latencies differ
 rhythms = 0.0          share of requests that recur
 bulk = 0.0             share of requests that begin a bulk job
+keys = 0.0             share of requests that slide what waits, or are throttled
 schema_ids = 0.0       share of requests that name a schema of the registry
 in_time_ms = 0         a cancel this long before its due instant counts; 0: not looked at
 [settings]             of the worker, over those of `worker.settings_of`
@@ -41,6 +42,7 @@ class Scenario:
     in_time_ms: int = 0
     rhythms: float = 0.0
     bulk: float = 0.0
+    keys: float = 0.0
     schema_ids: float = 0.0
 
 

@@ -35,6 +35,7 @@ class World:
             scenario.rhythms,
             scenario.schema_ids,
             bulk=scenario.bulk,
+            keys=scenario.keys,
         )
         self.registry = SimRegistry(Random(f"{seed}/registry"), scenario.seconds * 1000.0)
         self.weather = Weather(Random(f"{seed}/weather"), **scenario.weather)

@@ -177,10 +177,14 @@ def update(
 
 
 def definition(found: dict[str, Any]) -> dict[str, Any]:
-    """What asks for a schedule as it stands; a delay that runs already is its instant by now."""
+    """What asks for a schedule as it stands; a delay that runs already is its instant by now.
+
+    So it slides no more.
+    """
     body = {name: found[name] for name in DEFINING if found.get(name) is not None}
     if body.pop("delay_ms", None) is not None:
         body["at"] = found["scheduled_at"]
+        body.pop("max_wait_ms", None)
     return body
 
 

@@ -76,6 +76,7 @@ def _request(when: When, bounds: BoundOptions) -> dict[str, Any]:
         "max_fires": bounds.max_fires,
         "except_cron": bounds.except_cron,
         "jitter_ms": bounds.jitter,
+        "max_wait_ms": bounds.max_wait,
     }
 
 

@@ -8,6 +8,7 @@ from typing import Annotated, Final
 import typer
 
 from belfry.cli.failures import WrongUse
+from belfry.cli.options import ASKING
 from belfry.schedules.instants import parse_duration, parse_instant
 from belfry.schedules.rule import OVERLAPS, POLICIES, RECURRING
 from belfry.schedules.triggers.registry import listed
@@ -81,6 +82,17 @@ Jitter = Annotated[
         rich_help_panel=RULE,
     ),
 ]
+MaxWait = Annotated[
+    int | None,
+    typer.Option(
+        "--max-wait",
+        parser=parse_duration,
+        metavar="DURATION",
+        help="Debounce: each further request slides --in, at the latest to so long after the first"
+        " one.",
+        rich_help_panel=RULE,
+    ),
+]
 Misfire = Annotated[
     str | None,
     typer.Option(
@@ -121,6 +133,17 @@ Serial = Annotated[
         rich_help_panel=RULE,
     ),
 ]
+Concurrency = Annotated[
+    int | None,
+    typer.Option(
+        "--concurrency",
+        min=1,
+        max=255,
+        metavar="N",
+        help="The group waits while N of its fires are to be acknowledged; --serial is 1.",
+        rich_help_panel=RULE,
+    ),
+]
 AckTimeout = Annotated[
     int | None,
     typer.Option(
@@ -129,6 +152,17 @@ AckTimeout = Annotated[
         metavar="DURATION",
         help="How long an acknowledgement is waited for.  [default: 5m]",
         rich_help_panel=RULE,
+    ),
+]
+
+Throttle = Annotated[
+    int | None,
+    typer.Option(
+        "--throttle",
+        parser=parse_duration,
+        metavar="DURATION",
+        help="Change nothing while the schedule waits, nor within so long after its last fire.",
+        rich_help_panel=ASKING,
     ),
 ]
 
@@ -142,6 +176,7 @@ class BoundOptions:
     max_fires: MaxFires = None
     except_cron: ExceptCron = None
     jitter: Jitter = None
+    max_wait: MaxWait = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +187,9 @@ class RuleOptions(BoundOptions):
     max_lateness: MaxLateness = None
     overlap: Overlap = None
     serial: Serial = False
+    concurrency: Concurrency = None
     ack_timeout: AckTimeout = None
+    throttle: Throttle = None
 
 
 ONLY_RECURRING: Final = ("start_at", "end_at", "max_fires", "except_cron", "overlap")

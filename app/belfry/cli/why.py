@@ -25,7 +25,7 @@ from belfry.cli.past import event_line, lateness
 from belfry.cli.remote import Remote, schedule_path
 from belfry.cli.session import Session
 from belfry.cli.shown import from_now, plain
-from belfry.schedules.instants import parse_instant
+from belfry.schedules.instants import format_instant, parse_instant
 
 # The newest events that are shown; the answer needs the last one.
 SHOWN: Final = 20
@@ -139,8 +139,17 @@ def _waits(found: Event, last: Event | None, now_ms: int) -> str:
         return f"waits{since}: {reason.rstrip('.')}. It is due {when}."
     if due_ms > now_ms:
         before = f" Occurrences before: {found['occurrence']}." if found["occurrence"] else ""
-        return f"waits for its due instant, {when}.{before}"
+        return f"waits for its due instant, {when}.{before}{_slides(found)}"
     return f"is due since {when} and fires with one of the next steps of its partition."
+
+
+def _slides(found: Event) -> str:
+    """Until when further requests slide a schedule that is debounced."""
+    longest_ms = found.get("max_wait_ms")
+    if longest_ms is None:
+        return ""
+    last = format_instant(parse_instant(found["accepted_at"]) + longest_ms)
+    return f" Each further request slides it, at the latest to {last}."
 
 
 def _over(last: Event, now_ms: int) -> str:

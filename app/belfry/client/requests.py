@@ -92,6 +92,12 @@ class Definition(Change, total=False):
     """A recurring schedule is complete after so many fires."""
     jitter: Duration
     """Each occurrence comes up to this much later, by a share of its own."""
+    max_wait: Duration
+    """Debounce: each further request while the schedule waits slides `in_`, at the latest to so
+    long after the first one."""
+    throttle: Duration
+    """Change nothing (UNCHANGED, code `throttled`) while the schedule waits, nor within so long
+    after its last fire; at most a day."""
     misfire: str
     """What becomes of late occurrences: ``FIRE_ONCE``, ``FIRE_ALL`` or ``SKIP``."""
     max_lateness: Duration
@@ -100,6 +106,8 @@ class Definition(Change, total=False):
     """While the last occurrence is not acknowledged: ``ALLOW``, ``SKIP`` or ``QUEUE_ONE``."""
     serial: bool
     """The group waits until this event is acknowledged."""
+    concurrency: int
+    """The group waits while so many of its fires are to be acknowledged; `serial` is 1."""
     ack_timeout: Duration
     """How long an acknowledgement is waited for."""
     payload: str | bytes | None

@@ -26,7 +26,7 @@ KINDS: Final = {
     "cron": "By a cron expression, such as 30 2 * * SUN",
     "rrule": "By an RFC 5545 rule, such as FREQ=MONTHLY;BYDAY=-1FR",
 }
-NUMBERS: Final = frozenset({"delay_ms", "interval_ms", "max_fires"})
+NUMBERS: Final = frozenset({"delay_ms", "interval_ms", "max_fires", "max_wait_ms"})
 TEXTS: Final = ("timezone", "start_at", "end_at", "except_cron")
 FIRST: Final = {"schedule_id": "first", "delay_ms": 5000, "payload_text": "hello, belfry"}
 FIRST_TENANT: Final = "demo"
@@ -88,8 +88,9 @@ def rule_of(fields: dict[str, str]) -> dict[str, Any]:
         raise ApiRefusal(HTTPStatus.UNPROCESSABLE_ENTITY, "bad_kind", detail)
     rule: dict[str, Any] = {kind: number_of(kind, needed(fields, "when"))}
     rule |= {name: fields[name] for name in TEXTS if name in fields}
-    if "max_fires" in fields:
-        rule["max_fires"] = number_of("max_fires", fields["max_fires"])
+    for name in ("max_fires", "max_wait_ms"):
+        if name in fields:
+            rule[name] = number_of(name, fields[name])
     return rule
 
 

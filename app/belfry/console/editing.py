@@ -29,11 +29,13 @@ WHENS: Final = frozenset(field.name for field in WHEN)
 # What a definition says, and no request about it.
 _OF_REQUESTS: Final = frozenset(
     {"tenant", "schedule_id", "action", "kind", "request_id", "expected_version", "reason",
-     "fire_id", "key", "payload"}
+     "fire_id", "throttle_ms", "key", "payload"}
 )  # fmt: skip
 _BYTES: Final = frozenset({"key_text", "key_base64", "payload_text", "payload_base64"})
 DEFINES: Final = (frozenset(FIELDS) - _OF_REQUESTS) | _BYTES
 _OF_FORM: Final = (*TEXTS, "max_fires")
+# An edit fixes the instant of a delay, so it slides no more.
+_ENDS: Final = frozenset({*WHENS, *_OF_FORM, "max_wait_ms"})
 
 
 async def view(api: Api, request: Request) -> Shown:
@@ -80,7 +82,7 @@ async def save(api: Api, request: Request) -> Response:
     etag = needed(fields, "etag")
     _, found = await _found(api, tenant, schedule_id)
     body = {name: found[name] for name in DEFINES if found.get(name) is not None}
-    body = {name: value for name, value in body.items() if name not in (*WHENS, *_OF_FORM)}
+    body = {name: value for name, value in body.items() if name not in _ENDS}
     body |= _rule(fields, found)
     for name in ("event_type", "group"):
         body.pop(name, None)

@@ -1,6 +1,7 @@
 """Ack locks: what waits until a fire is acknowledged.
 
     serial fire      locks its group            others of the group are held behind the lock
+    fire of N        locks its group while N of its fires are awaited; serial is N = 1
     overlap SKIP     locks the schedule itself  what comes due meanwhile is given up
     overlap QUEUE    locks the schedule itself  the schedule is held behind the lock
 
@@ -19,8 +20,14 @@ An example, of a group whose `s` are serial and whose `n` are not:
                                                                        s4 locks again
 
 While a lock is releasing, what it holds back moves to its tenant's backlog in due order, up to the
-next serial one; what comes due meanwhile is held behind it, unless it is due before all that is
-held.  So nothing overtakes, and a step moves no more than it fires.
+next one that may lock it again; what comes due meanwhile is held behind it, unless it is due before
+all that is held.  So nothing overtakes, and a step moves no more than it fires.
+
+Three at once, where each `c` allows three (the strictest of those that are awaited counts):
+
+    c1 c2 c3   c4 c5                 ack of c2     ack of c1, c3
+    ●──●──●────┬──┬──────────────────●─────────────●───────────►
+    fire       held behind the lock  c4 fires      c5 fires, and there is room for one more
 
 A fire that is awaited is a record of the changelog.  Which locks are closed, and what they hold
 back, follows from these records: it is counted here, and a roll-back undoes the step's part.
@@ -56,6 +63,8 @@ NOWHERE: Final = (-(2**62), 0)
 UNREADABLE_LOCK: Final = b"u"
 
 Held = tuple[Pending, bytes]
+# Fires of a group that are awaited: the changelog key of each, and how many it allows at once.
+Places = tuple[tuple[bytes, int], ...]
 
 
 class Lock(NamedTuple):
@@ -98,6 +107,7 @@ class AckLocks:
         self._store = store
         self._locked: Tracked[Lock, bytes] = Tracked(undo)
         self._releasing: Tracked[Lock, Release] = Tracked(undo)
+        self._places: Tracked[Lock, Places] = Tracked(undo)
         self.tenants: Tracked[bytes, int] = Tracked(undo)
         # Where what joined behind a lock in this step begins: a scan does not see it yet.
         self._joined: dict[Lock, keys.SortKey] = {}
@@ -108,9 +118,11 @@ class AckLocks:
     def _count(self) -> None:
         """Find out by what is stored what is locked, and what has to be released."""
         for key, record in self._store.awaited():
-            for lock in _locks_of(key, decode_awaited(record)):
-                self._shut(lock)
-                self._locked[lock] = key
+            awaited = decode_awaited(record)
+            for lock in _locks_of(key, awaited):
+                if self._fills(lock, key, awaited.at_once) and lock not in self._locked:
+                    self._shut(lock)
+                    self._locked[lock] = key
         for each in self._store.locks():
             lock = Lock(*each)
             if lock not in self._locked:
@@ -163,18 +175,22 @@ class AckLocks:
 
     # -- closing, holding and releasing ----------------------------------------------------------
 
-    def close(self, row: Pending, fire: tuple[bytes, int], terms: tuple[int, int]) -> None:
+    def close(self, row: Pending, fire: tuple[bytes, int], terms: tuple[int, int, int]) -> None:
         """Await the acknowledgement of a fire (its id, its instant), and lock what waits for it.
 
-        The terms are what it locks, and how long it is awaited (ms).
+        The terms are what it locks, how long it is awaited (ms), and with how many others of its
+        group at most.
         """
-        (identity, now_ms), (locks, wait_ms) = fire, terms
+        (identity, now_ms), (locks, wait_ms, at_once) = fire, terms
+        until_ms, name, group = now_ms + wait_ms, row.schedule_id, row.group
         awaited = Awaited(
-            locks, now_ms, now_ms + wait_ms, row.due_ms, row.version, row.schedule_id, row.group
+            locks, now_ms, until_ms, row.due_ms, row.version, name, group, at_once or 1
         )
         key = keys.awaited_key(row.tenant, identity)
         self._store.await_ack(key, encode_awaited(awaited))
         for lock in _locks_of(key, awaited):
+            if not self._fills(lock, key, awaited.at_once):
+                continue
             if lock in self._releasing:
                 del self._releasing[lock]
             elif lock not in self._locked:
@@ -193,7 +209,9 @@ class AckLocks:
         self._store.acked(key, record)
         let_go: list[Held] = []
         for lock in _locks_of(key, decode_awaited(record)):
-            if self._locked.get(lock) == key:
+            if not self._leaves_room(lock, key):
+                continue
+            if lock in self._locked:
                 del self._locked[lock]
                 self._releasing[lock] = Release(NOWHERE)
                 let_go += self._release(lock)
@@ -214,7 +232,7 @@ class AckLocks:
         joined = None if unreadable else self._joined.get(lock)
         let_go: list[Held] = []
         last: tuple[bytes, bytes] = b"", b""
-        ends = False
+        ends, places = False, self._places.get(lock, ())
         for key, record in self._store.locked(*lock):
             if unreadable and why_unreadable(record):
                 continue
@@ -228,7 +246,10 @@ class AckLocks:
             # Its place is where it was held: a record for a run of late ones waits for its own.
             let_go.append((row.at(held_at[0], row.nominal_ms), record))
             last = row.name, encode_location(Location(IN_BACKLOG, *held_at))
-            ends = not why_unreadable(record) and bool(trigger_of(row.extra).rule.serial)
+            at_once = 0 if why_unreadable(record) else trigger_of(row.extra).rule.at_once
+            if at_once:
+                places = (*places, (row.name, at_once))
+                ends = _is_full(places)
         if joined is not None:
             self._releasing[lock] = Release(joined, *last)
             return let_go
@@ -242,6 +263,29 @@ class AckLocks:
             not release.last_name or self._store.named(release.last_name) != release.last_location
         )
 
+    def _fills(self, lock: Lock, key: bytes, at_once: int) -> bool:
+        """Whether a fire that is awaited from now on closes a lock."""
+        if lock.name[:1] != b"g":
+            return True
+        self._places[lock] = places = (*self._places.get(lock, ()), (key, at_once))
+        return _is_full(places)
+
+    def _leaves_room(self, lock: Lock, key: bytes) -> bool:
+        """Whether a fire that is awaited no longer opens the lock that was closed by it."""
+        if lock.name[:1] != b"g":
+            return self._locked.get(lock) == key
+        left = tuple(place for place in self._places.get(lock, ()) if place[0] != key)
+        if left:
+            self._places[lock] = left
+        else:
+            del self._places[lock]
+        if lock not in self._locked:
+            return False
+        if _is_full(left):
+            self._locked[lock] = left[-1][0]
+            return False
+        return True
+
     def _shut(self, lock: Lock) -> None:
         if lock.name[:1] == b"g":
             self.tenants[lock.tenant] = self.tenants.get(lock.tenant, 0) + 1
@@ -251,6 +295,11 @@ class AckLocks:
             self.tenants[lock.tenant] -= 1
             if not self.tenants[lock.tenant]:
                 del self.tenants[lock.tenant]
+
+
+def _is_full(places: Places) -> bool:
+    """Whether a group has as many fires awaited as the strictest of them allows."""
+    return bool(places) and len(places) >= min([at_once for _, at_once in places])
 
 
 def _locks_of(key: bytes, awaited: Awaited) -> list[Lock]:

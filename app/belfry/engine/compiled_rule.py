@@ -24,8 +24,9 @@ class CompiledRule:
 
     `max_fires` also ends what fires without a limit, when the number of its next fire has no room
     at rest.  `overlap` is what becomes of what is due while the last fire is awaited; empty where
-    that is no matter.  `awaits` is what a fire locks, and how long it is awaited (ms); None where
-    it is not.  `simple` rules ask for nothing but the next occurrence, of a fire in time.
+    that is no matter.  `awaits` is what a fire locks, how long it is awaited (ms), and how
+    many of its group may be at once; None where it is not.  `simple` rules ask for nothing but the
+    next occurrence, of a fire in time.
     """
 
     __slots__ = (
@@ -42,9 +43,9 @@ class CompiledRule:
         self.limit_ms = NEVER if limit_ms is None else limit_ms
         self.max_fires = self.rule.max_fires or MOST_NUMBER
         self.overlap = self.rule.overlap if self.rule.overlap in (SKIP, QUEUE_ONE) else ""
-        locks = LOCKS_GROUP * bool(self.rule.serial) | LOCKS_OWN * bool(self.overlap)
+        locks = LOCKS_GROUP * bool(self.rule.at_once) | LOCKS_OWN * bool(self.overlap)
         wait_ms = self.rule.ack_timeout_ms or DEFAULT_ACK_TIMEOUT_MS
-        self.awaits = (locks, wait_ms) if locks else None
+        self.awaits = (locks, wait_ms, self.rule.at_once) if locks else None
         self.simple = self.recurs and not locks
 
     def why_over(self, nominal_ms: int, fires: int) -> str | None:

@@ -20,6 +20,7 @@ from belfry.engine.jobs import Begun, Jobs
 from belfry.engine.limits import Limits, collision, crowded_out
 from belfry.engine.reports import Reply, Reports, SourcePartition
 from belfry.engine.step import Step
+from belfry.engine.throttling import throttled
 from belfry.engine.transitions import Asked, Transitions
 from belfry.engine.waiting import Waiting
 from belfry.schedules.bulk import BULK, BULK_ACTIONS
@@ -293,6 +294,8 @@ class Intake:
         exists = state is not State.ABSENT or request["action"] in KEEPING
         if expected is not None and exists and (wrong := _unexpected(expected, asked)):
             reply = wrong
+        elif (kept := throttled(asked, self.accepted_ms, self._store)) is not None:
+            reply = kept
         elif begins and tenant.limited and (full := self._full(tenant)):
             reply = full
         else:

@@ -14,6 +14,7 @@ from typing import Final
 from belfry.engine.compiled_rule import compiled
 from belfry.engine.emit import fire_extra
 from belfry.engine.reports import Reply, SourcePartition
+from belfry.engine.sliding import slid
 from belfry.engine.step import Step
 from belfry.engine.waiting import Waiting
 from belfry.schedules.identity import generation_at
@@ -134,14 +135,17 @@ class Transitions:
         version = min(old.version + 1, MOST_NUMBER)
         row = self._pending(asked, old.life, version, _passed_ms(old) if readable else 0)
         goes_on = readable and _goes_on(old, row)
-        if goes_on:
+        longest_ms = asked.request["max_wait_ms"]
+        if longest_ms is not None:
+            row = slid(row, old if readable else None, longest_ms)
+        elif goes_on:
             if row.extra and old.occurrence >= compiled(row.extra).max_fires:
                 return _used_up(asked, old.occurrence)
             # The instant stays, of a delay that runs too, and so does the number of the next fire.
             due_ms = old.nominal_ms + self._jitter(asked, old.nominal_ms)
             row = row.following(due_ms, old.nominal_ms, old.occurrence)
         record = encode_pending(row)
-        if same_definition(before, record):
+        if same_definition(before, record) and not (longest_ms and row.due_ms != old.due_ms):
             return Reply(Outcome.UNCHANGED, old.version, old.due_ms)
         if old.version == MOST_NUMBER:
             return _changed_too_often(old.version)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from belfry.schedules.bulk import BULK, bulk_problem
+from belfry.schedules.debounce import max_wait_problem
 from belfry.schedules.rejections import Rejection
 from belfry.schedules.request import (
     KEEPING,
@@ -21,6 +22,7 @@ from belfry.schedules.rule_checks import (
     targets_problem,
     when_problem,
 )
+from belfry.schedules.throttle import throttle_problem
 
 
 def trigger_problem(request: Request, now_ms: int) -> Rejection | None:
@@ -28,6 +30,8 @@ def trigger_problem(request: Request, now_ms: int) -> Rejection | None:
     return (
         jitter_problem(request)
         or when_problem(request, now_ms)
+        or max_wait_problem(request)
+        or throttle_problem(request)
         or lateness_problem(request)
         or acknowledgement_problem(request)
         or targets_problem(request)

@@ -19,6 +19,7 @@ from dataclasses import fields
 from typing import Any, Final
 
 from belfry.schedules.bulk import bulk_problem
+from belfry.schedules.debounce import max_wait_problem
 from belfry.schedules.field import Field, Form
 from belfry.schedules.request import (
     ACTIONS,
@@ -37,6 +38,7 @@ from belfry.schedules.rule_checks import (
     when_problem,
     window_problem,
 )
+from belfry.schedules.throttle import throttle_problem
 from belfry.schedules.triggers.left_out import left_out_problem
 from belfry.schedules.triggers.registry import KINDS, RECURRING, ZONED, listed
 from belfry.schedules.triggers.rule import OVERLAPS, POLICIES, Rule
@@ -315,6 +317,36 @@ _LATEST: Final = (
         argument="except_cron",
         check=left_out_problem,
     ),
+    Field(
+        name="max_wait_ms",
+        form=Form.DURATION,
+        doc="AFTER: debounces. Each further request while the schedule waits moves its instant to"
+        " that request's own delay, at the latest to so many milliseconds after the first one.",
+        header="belfry-max-wait",
+        also=("debounce",),
+        flag="--max-wait",
+        argument="max_wait",
+        check=max_wait_problem,
+    ),
+    Field(
+        name="throttle_ms",
+        form=Form.DURATION,
+        doc="AT and AFTER: the request changes nothing while the schedule waits, nor within so many"
+        " milliseconds after its last fire; at most a day.",
+        header="belfry-throttle",
+        flag="--throttle",
+        argument="throttle",
+        check=throttle_problem,
+    ),
+    Field(
+        name="concurrency",
+        form=Form.NUMBER,
+        doc="The event's group waits while so many of its fires are to be acknowledged, 1 to 255;"
+        " serial is 1.",
+        flag="--concurrency",
+        argument="concurrency",
+        check=acknowledgement_problem,
+    ),
 )
 
 FIELDS: Final = {
@@ -342,7 +374,7 @@ KIND_OF: Final = {kind.field.name: name for name, kind in KINDS.items()}
 OF_A_RULE: Final = tuple(name for name in FIELDS if name in {each.name for each in fields(Rule)})
 # What is about one request and not about a schedule; an export does not hold it.
 OF_ONE_REQUEST: Final = frozenset(
-    {"action", "expected_version", "request_id", "reason", "fire_id", "bulk"}
+    {"action", "expected_version", "request_id", "reason", "fire_id", "bulk", "throttle_ms"}
 )
 # What does not define a schedule: its name, what follows from its fields, where it stands.
 NOT_DEFINING: Final = OF_ONE_REQUEST | {"tenant", "schedule_id", "kind", "standing"}

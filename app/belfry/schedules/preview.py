@@ -147,6 +147,9 @@ def _bounds(request: Request) -> Iterator[str]:
         yield f", {max_fires} times" if max_fires > 1 else ", once"
     if request["jitter_ms"]:
         yield f", up to {format_duration(request['jitter_ms'])} later each time"
+    if request["max_wait_ms"] is not None:
+        longest = format_duration(request["max_wait_ms"])
+        yield f"; each further request slides it, at the latest to {longest} after the first one"
 
 
 def _warnings(

@@ -80,6 +80,9 @@ class Request(TypedDict):
     reason: str | None
     fire_id: str | None
     bulk: str | None
+    max_wait_ms: int | None
+    throttle_ms: int | None
+    concurrency: int | None
 
 
 # A one-shot UPSERT with nothing special, still as bytes: tenant, schedule id, at (epoch ms), event

@@ -83,6 +83,8 @@ def rule_of(request: Request) -> Rule:
         ack_timeout_ms=request["ack_timeout_ms"],
         except_cron=except_cron,
         seed=_seed(request),
+        max_wait_ms=request["max_wait_ms"],
+        concurrency=request["concurrency"],
         targets=encode_targets(map(target_of, targets)) if targets else None,
     )
 
@@ -100,4 +102,4 @@ def _seed(request: Request) -> int | None:
 def awaits(encoded: bytes) -> bool:
     """Whether something waits until a fire of this rule is acknowledged."""
     rule = decode_rule(encoded)
-    return bool(rule.serial) or rule.overlap in WAITING_OVERLAPS
+    return bool(rule.at_once) or rule.overlap in WAITING_OVERLAPS

@@ -15,6 +15,8 @@ from belfry.schedules.triggers.left_out import left_out_problem
 from belfry.schedules.triggers.registry import KINDS, listed
 
 MAX_SHOWN: Final = 200
+# What has room in the row of a fire that is awaited.
+MOST_AT_ONCE: Final = 255
 MAX_NUMBER: Final = (1 << 31) - 1
 _OF_RECURRING: Final = ("start_at", "end_at", "max_fires", "except_cron")
 
@@ -94,16 +96,32 @@ def acknowledgement_problem(request: Request) -> Rejection | None:
         )
     if overlap is not None and request["kind"] not in RECURRING:
         return _only_recurring("overlap", request)
-    if request["serial"] and not request["group"]:
-        return Rejection(
-            "no_group", "serial lets a group wait, and the request has none: set the field `group`."
-        )
+    found = _at_once_problem(request)
+    if found is not None:
+        return found
     if timeout_ms is not None and not 1 <= timeout_ms <= YEAR_MS:
         return Rejection(
             "bad_ack_timeout",
             f"ack_timeout_ms {timeout_ms} is not allowed: 1 to {YEAR_MS} (one year).",
         )
     return None
+
+
+def _at_once_problem(request: Request) -> Rejection | None:
+    serial, most = request["serial"], request["concurrency"]
+    if (serial or most is not None) and not request["group"]:
+        name = "serial" if serial else "concurrency"
+        return Rejection(
+            "no_group",
+            f"{name} lets a group wait, and the request has none: set the field `group`.",
+        )
+    if most is None or (1 <= most <= MOST_AT_ONCE and not (serial and most > 1)):
+        return None
+    return Rejection(
+        "bad_concurrency",
+        f"concurrency {most} is not allowed{' with serial, which is 1' * bool(serial)}: 1 to"
+        f" {MOST_AT_ONCE} fires of the group that are awaited at once.",
+    )
 
 
 def targets_problem(request: Request) -> Rejection | None:

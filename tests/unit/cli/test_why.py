@@ -43,6 +43,11 @@ def event(outcome: str, **fields: Any) -> dict[str, Any]:
     ("found", "last", "said"),
     [
         (standing(), None, f"waits for its due instant, {at(90_000)} (in 1m30s)."),
+        (
+            standing(max_wait_ms=120_000, accepted_at=at(-10_000)),
+            None,
+            f"(in 1m30s). Each further request slides it, at the latest to {at(110_000)}.",
+        ),
         (standing(occurrence=3), event("FIRED"), "Occurrences before: 3."),
         (standing(due_at=at(-2_000)), None, "fires with one of the next steps"),
         (

@@ -100,7 +100,7 @@ def counted(engine: PartitionEngine) -> tuple[list[dict[Any, Any]], int]:
     waiting = engine._waiting
     locks = waiting.locks
     found: list[dict[Any, Any]] = [waiting.backlog, waiting.catch_up, waiting.hints]
-    found += [locks._locked, locks._releasing, locks.tenants]
+    found += [locks._locked, locks._releasing, locks._places, locks.tenants]
     return [each.copy() for each in found], waiting.held_up_to_ms
 
 

@@ -23,10 +23,10 @@ KNOWN = (
 
 
 def newer_rule() -> bytes:
-    """A rule with a field that a later release has added: a number in bit 7."""
+    """A rule with a field that a later release has added: a number in bit 31."""
     rule = encode_rule(Rule("EVERY", when=60_000))
     bits = int.from_bytes(rule[2:4], "big") | 1 << 7
-    return rule[:2] + bits.to_bytes(2, "big") + rule[4:] + bytes(8)
+    return rule[:2] + bits.to_bytes(2, "big") + b"\x80\0" + rule[4:] + bytes(8)
 
 
 def zoned_rule() -> bytes:

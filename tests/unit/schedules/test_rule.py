@@ -34,6 +34,11 @@ FROZEN = {
     " 0b 30 20 39 20 2a 20 2a 20 4d 4f 4e": FULL,
     "01 02 18 01 00 00 00 00 00 0d bb a0 0b 2a 20 30 2d 35 20 2a 20 2a 20 2a 0a 41 73 69 61 2f 54"
     " 6f 6b 79 6f": Rule("EVERY", when=900_000, timezone="Asia/Tokyo", except_cron="* 0-5 * * *"),
+    "01 01 00 80 00 01 00 00 00 00 00 0d bb a0": Rule("AFTER", max_wait_ms=900_000),
+    "01 00 00 80 00 02 00 00 00 00 00 00 00 03": Rule("AT", concurrency=3),
+    "01 01 81 90 00 01 00 00 00 00 00 00 00 00 03 00 00 00 00 00 0d bb a0 5b 7b 7d 5d 00 04": Rule(
+        "AFTER", max_wait_ms=900_000, misfire="SKIP", max_lateness_ms=0, targets=b"[{}]"
+    ),
 }
 
 
@@ -54,7 +59,7 @@ def test_a_plain_one_shot_has_no_rule(kind: str) -> None:
     assert decode_rule(b"") == Rule("AT")
 
 
-@pytest.mark.parametrize("damaged", ["02 02 00 01", "01 05 00 00", "01 02 00 80"])
+@pytest.mark.parametrize("damaged", ["02 02 00 01", "01 05 00 00", "01 02 00 80 80 00"])
 def test_another_format_is_never_guessed(damaged: str) -> None:
     with pytest.raises(ValueError, match="format 1"):
         decode_rule(bytes.fromhex(damaged))

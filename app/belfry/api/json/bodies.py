@@ -28,6 +28,7 @@ from belfry.api.json.parsing import json_bytes
 from belfry.schedules.field import Form
 from belfry.schedules.fields import EMPTY, FIELDS, KIND_OF, WHEN, named
 from belfry.schedules.instants import parse_instant
+from belfry.schedules.rule_checks import MOST_AT_ONCE
 from belfry.schedules.targets import (
     MAX_ATTEMPTS,
     MAX_HEADERS,
@@ -170,6 +171,7 @@ class TriggerBody(WhenBody):
     end_at: Instant | None = Field(None, description="The last instant that may be due.")
     max_fires: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = None
     jitter_ms: Milliseconds | None = None
+    max_wait_ms: Milliseconds | None = Field(None, description=FIELDS["max_wait_ms"].doc)
 
     @model_validator(mode="after")
     def _says_when_once(self) -> Self:
@@ -206,6 +208,7 @@ class DefinitionBody(TriggerBody):
     max_lateness_ms: Milliseconds | None = None
     overlap: Literal["ALLOW", "SKIP", "QUEUE_ONE"] | None = None
     serial: bool = False
+    concurrency: Annotated[int, Field(ge=1, le=MOST_AT_ONCE)] | None = None
     ack_timeout_ms: Milliseconds | None = None
     event_type: Text | None = None
     group: Text | None = Field(None, description="Events of one group keep their due order.")
@@ -218,6 +221,7 @@ class DefinitionBody(TriggerBody):
     http_targets: Annotated[list[TargetBody], Field(max_length=MAX_TARGETS)] = Field(
         default_factory=list, description="Where the event is posted to besides the topic."
     )
+    throttle_ms: Milliseconds | None = Field(None, description=FIELDS["throttle_ms"].doc)
     expected_version: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = None
     request_id: RequestId = None
     reason: Annotated[str, StringConstraints(max_length=2000)] | None = None

@@ -78,8 +78,10 @@ class SummaryAnswer(_SaysWhen):
     max_lateness_ms: int | None = None
     overlap: str | None = None
     serial: bool | None = None
+    concurrency: int | None = None
     ack_timeout_ms: int | None = None
     jitter_ms: int | None = None
+    max_wait_ms: int | None = Field(None, description="From accepted_at, of the first request.")
     event_type: str | None = None
     group: str | None = None
     payload_bytes: int | None = None
@@ -233,11 +235,7 @@ def bytes_json(name: str, value: bytes | None) -> dict[str, Any]:
 def summary(standing: ScheduleStatus) -> dict[str, Any]:
     """A schedule in a list."""
     tenant, _, schedule_id = standing.name.decode().partition("/")
-    found: dict[str, Any] = {
-        "tenant": tenant,
-        "schedule_id": schedule_id,
-        "state": standing.state,
-    }
+    found: dict[str, Any] = {"tenant": tenant, "schedule_id": schedule_id, "state": standing.state}
     row, marker = standing.pending, standing.marker
     if marker is not None:
         found["version"], found["occurrence"] = marker.version, marker.occurrence

@@ -13,9 +13,11 @@ what H in an expression of cron follows from.  The text of bit 11 is the express
 out.
 
 Frozen numbers: the format, the bits, the codes, also those of the kinds.  Fields lie in the order
-of their bits; a new one takes a free bit: 0-7 are numbers, 8-10 codes, 11-14 texts.  Bit 15 is for
-HTTP targets: JSON at the end, followed by its size (u16), so that it can be cut off without reading
-the rest.
+of their bits: 0-6 are numbers, 8-10 codes, 11-14 texts.  Bit 15 is for HTTP targets: JSON at the
+end, followed by its size (u16), so that it can be cut off without reading the rest.
+
+All of these are taken.  Bit 7 says that 16 more bits follow the first ones (u16), and a new field
+takes one of those: the first four are numbers, the rest is free.  They lie before the targets.
 """
 
 from __future__ import annotations
@@ -28,6 +30,8 @@ from belfry.schedules.triggers.rule import OVERLAPS, POLICIES, Rule
 
 FORMAT: Final = 1
 _HEAD: Final = Struct(">BBH")
+_MORE_BITS: Final = Struct(">H")
+_MORE: Final = 1 << 7
 _NUMBER: Final = 1 << 0
 _TEXT: Final = 1 << 13
 _LONG_TEXT: Final = 1 << 14
@@ -40,6 +44,7 @@ _NUMBERS: Final = {
     "ack_timeout_ms": 1 << 5,
     "seed": 1 << 6,
 }
+_MORE_NUMBERS: Final = {"max_wait_ms": 1 << 16, "concurrency": 1 << 17}
 _CODES: Final = {"misfire": 1 << 8, "overlap": 1 << 9, "serial": 1 << 10}
 _SYMBOLS: Final[dict[str, tuple[object, ...]]] = {
     "misfire": POLICIES,
@@ -58,9 +63,11 @@ _FIELDS: Final = {
     _TIMEZONE: "timezone",
     _TEXT: "when",
     _LONG_TEXT: "when",
+    **{bit: name for name, bit in _MORE_NUMBERS.items()},
     TARGETS_BIT: "targets",
 }
-_KNOWN_BITS: Final = sum(_FIELDS)
+_KNOWN_BITS: Final = sum(_FIELDS) | _MORE
+_ARE_NUMBERS: Final = frozenset({_NUMBER, *_NUMBERS.values(), *_MORE_NUMBERS.values()})
 # What this version can read of rules; another version has another text.
 READS: Final = f"{FORMAT} {_KNOWN_BITS:04x} {len(KINDS)} {len(POLICIES)} {len(OVERLAPS)}"
 
@@ -70,7 +77,9 @@ def encode_rule(rule: Rule) -> bytes:
     given = [(bit, value) for bit in _FIELDS if (value := _said(rule, bit)) is not None]
     if not given and not rule.recurs:
         return b""
-    head = _HEAD.pack(FORMAT, KINDS[rule.kind].code, sum(bit for bit, _ in given))
+    bits = sum(bit for bit, _ in given)
+    more = _MORE_BITS.pack(bits >> 16) if bits >> 16 else b""
+    head = _HEAD.pack(FORMAT, KINDS[rule.kind].code, bits & 0xFFFF | _MORE * bool(more)) + more
     return head + b"".join(_encoded(bit, value) for bit, value in given)
 
 
@@ -87,7 +96,7 @@ def _said(rule: Rule, bit: int) -> Any:
 
 def _encoded(bit: int, value: Any) -> bytes:
     name = _FIELDS[bit]
-    if bit == _NUMBER or name in _NUMBERS:
+    if bit in _ARE_NUMBERS:
         return int(value).to_bytes(8, "big", signed=True)
     if name in _SYMBOLS:
         return _SYMBOLS[name].index(value).to_bytes(1, "big")
@@ -109,13 +118,16 @@ def decode_rule(encoded: bytes) -> Rule:
     if not encoded:
         return Rule("AT")
     version, code, bits = _HEAD.unpack_from(encoded)
+    at = _HEAD.size
+    if bits & _MORE:
+        bits |= _MORE_BITS.unpack_from(encoded, at)[0] << 16
+        at += _MORE_BITS.size
     if version != FORMAT or bits & ~_KNOWN_BITS or code not in BY_CODE:
         raise ValueError(
             f"A rule starts with {encoded[:4].hex()}: this version reads format {FORMAT} with"
             f" fields {_KNOWN_BITS:04x}. Run the version that wrote it, or a newer one."
         )
     found: dict[str, Any] = {}
-    at = _HEAD.size
     for bit, name in _FIELDS.items():
         if bits & bit:
             found[name], at = _decoded(bit, encoded, at)
@@ -125,7 +137,7 @@ def decode_rule(encoded: bytes) -> Rule:
 def _decoded(bit: int, encoded: bytes, at: int) -> tuple[object, int]:
     """A field's value, and where the next one begins."""
     name = _FIELDS[bit]
-    if bit == _NUMBER or name in _NUMBERS:
+    if bit in _ARE_NUMBERS:
         return int.from_bytes(encoded[at : at + 8], "big", signed=True), at + 8
     if name in _SYMBOLS:
         return _SYMBOLS[name][encoded[at]], at + 1

@@ -35,12 +35,21 @@ class Rule:
     except_cron: str | None = None
     # What the numbers of H in an expression follow from; see `cron_text.seed_of`.
     seed: int | None = None
+    # How long after the first of the requests that slide it a delay ends at the latest.
+    max_wait_ms: int | None = None
+    # How many fires of the group may be awaited at once; serial is one.
+    concurrency: int | None = None
     targets: bytes | None = None
 
     @property
     def recurs(self) -> bool:
         """Whether more than one occurrence may follow."""
         return self.when is not None
+
+    @property
+    def at_once(self) -> int:
+        """How many fires may be awaited before the group waits; 0 where it never does."""
+        return 1 if self.serial else self.concurrency or 0
 
     @property
     def lateness_limit_ms(self) -> int | None:

@@ -142,7 +142,7 @@ class VerdictRow(NamedTuple):
 
 
 class Awaited(NamedTuple):
-    """A fire that is to be acknowledged: what it locks, when it fired, and until when."""
+    """A fire to be acknowledged: what it locks, when, until when, with how many of its group."""
 
     locks: int
     fired_ms: int
@@ -151,6 +151,7 @@ class Awaited(NamedTuple):
     version: int
     schedule_id: bytes
     group: bytes
+    at_once: int = 1
 
 
 class Manifest(NamedTuple):
@@ -320,20 +321,20 @@ def timeline_location(row: bytes) -> tuple[int, int]:
 
 def encode_awaited(row: Awaited) -> bytes:
     """The record of a fire that is to be acknowledged."""
-    locks, fired_ms, until_ms, due_ms, version, schedule_id, group = row
+    locks, fired_ms, until_ms, due_ms, version, schedule_id, group, most = row
     head = _AWAITED.pack(
-        FORMAT, AWAITED, locks, 0, fired_ms, until_ms, due_ms, version, len(schedule_id),
-        len(group),
+        FORMAT, AWAITED, locks, most if most > 1 else 0, fired_ms, until_ms, due_ms, version,
+        len(schedule_id), len(group),
     )  # fmt: skip
     return head + schedule_id + group
 
 
 def decode_awaited(record: bytes) -> Awaited:
     """The fire in a record that is to be acknowledged."""
-    _, _, locks, _, fired_ms, until_ms, due_ms, version, size, _ = _AWAITED.unpack_from(record)
+    _, _, locks, most, fired_ms, until_ms, due_ms, version, size, _ = _AWAITED.unpack_from(record)
     end = _AWAITED.size + size
     schedule_id, group = record[_AWAITED.size : end], record[end:]
-    return Awaited(locks, fired_ms, until_ms, due_ms, version, schedule_id, group)
+    return Awaited(locks, fired_ms, until_ms, due_ms, version, schedule_id, group, most or 1)
 
 
 def encode_zones(version: str) -> bytes:

@@ -1,0 +1,52 @@
+"""Debounce: requests of one schedule that slide its instant, but never beyond a longest wait.
+
+A request of kind AFTER with `max_wait_ms` begins a run.  Each further one that comes while the
+schedule waits replaces what it says, and moves its instant:
+
+    instant = the earlier of   arrival of this request + delay_ms
+                               arrival of the first one + max_wait_ms
+
+    delay 5 min, max wait 12 min; minutes after the first request
+    0        3        6        9        12
+    ├────────┼────────┼────────┼────────┤
+    a        b        c        d        fires d         would be 5, 8, 11, 14: the last is cut
+    └──5     └──8     └──11    └─ ─ ─ ─ ┤── ─ 14
+
+The first arrival is the `accepted_ms` of the waiting row, which the run keeps.
+"""
+
+from __future__ import annotations
+
+from belfry.schedules.rejections import Rejection
+from belfry.schedules.request import YEARS_100_MS, Request
+
+
+def max_wait_problem(request: Request) -> Rejection | None:
+    """Why the longest wait of a request, whose delay was checked, is not allowed, or None."""
+    longest_ms, delay_ms = request["max_wait_ms"], request["delay_ms"]
+    if longest_ms is None:
+        return None
+    if request["kind"] != "AFTER" or delay_ms is None:
+        return Rejection(
+            "bad_max_wait",
+            f"max_wait_ms is set, and kind {request['kind']} has no delay that could slide: use"
+            " kind AFTER, or leave it empty.",
+        )
+    if request["standing"] is not None:
+        # What is imported has its instant, and a bulk job may have moved its delay.
+        delay_ms = 0
+    if delay_ms <= longest_ms <= YEARS_100_MS:
+        return None
+    return Rejection(
+        "bad_max_wait",
+        f"max_wait_ms {longest_ms} is not allowed: delay_ms ({delay_ms}) to {YEARS_100_MS} (100"
+        " years).",
+    )
+
+
+def slid_ms(arrived_ms: int, delay_ms: int, first_ms: int, longest_ms: int) -> int:
+    """The instant of a run whose first request arrived at `first_ms` and this one at `arrived_ms`.
+
+    Epoch milliseconds; it may be over already where `longest_ms` was made shorter.
+    """
+    return min(arrived_ms + delay_ms, first_ms + longest_ms)
