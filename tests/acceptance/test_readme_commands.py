@@ -68,6 +68,7 @@ SEEN: Final = {
         ],
         {"season/1", "season/2"},
     ),
+    "docs/redrive.md": (["0 requests would be sent", "0 to send"], set[str]()),
     "docs/cli.md": (["ACCEPTED demo/hello"], {"hello"}),
     "docs/webhooks.md": (["verified order/4711 {'paid': False}"], {"order/4711"}),
     "docs/tenants.md": (["payments  delivery=ENVELOPE", "removed  payments"], set[str]()),

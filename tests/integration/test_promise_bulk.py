@@ -4,11 +4,19 @@ TRIGGER  ──fires──fires──┬─ kill -9 ─┬──fires──DONE 
 CANCEL   ──ends──────────┘           └──ends───DONE     each that matched is gone, told of once
 
 The tenant is spread, so a job works in several partitions, of two workers.
+
+What was refused is sent again while its command is killed:
+
+redrive  ──sent──sent──┬─ kill -9 ─┬─ the same command ──sent──     each request was sent again once
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,6 +30,7 @@ from tests.acceptance.harness.http import Http
 from tests.acceptance.harness.reading import lifecycle_of
 from tests.acceptance.harness.site import Site, now_ms, wait_for
 from tests.acceptance.harness.worker import Worker
+from tests.architecture.tree import ROOT
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 TENANT: Final = "wide"
@@ -169,3 +178,54 @@ def test_a_job_that_is_stopped_leaves_the_rest(site: Site) -> None:
     stopped = answered(http, "GET", f"{JOBS}/slow")
     assert 5 < stopped["done"] < COUNT // 2
     assert counted(http, state="PAUSED") == stopped["done"]
+
+
+def redriving(site: Site, *more: str) -> subprocess.Popen[str]:
+    """`belfry redrive rejected` of the tenant `full`, for the hour around now."""
+    hour = [
+        f"--{name}={now_ms() + by}" for name, by in (("from", -3_600_000), ("until", 3_600_000))
+    ]
+    command = [sys.executable, "-m", "belfry.cli", "redrive", "rejected", "full", *hour, *more]
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(ROOT / "app"),
+        "BELFRY_BOOTSTRAP_SERVERS": site.bootstrap,
+        "BELFRY_CLUSTER__TOPIC_PREFIX": site.prefix,
+    }
+    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+
+
+def sent_again(site: Site) -> Counter[bytes]:
+    """How often each refusal was sent again, by its place."""
+    places = [each.header("belfry-origin-redriven") for each in site.read(site.topic("schedules"))]
+    return Counter(place for place in places if place is not None)
+
+
+def test_what_was_refused_is_sent_again_once_though_the_command_is_killed(site: Site) -> None:
+    http, count = Http(site.workers[0]), 40
+    assert http("PUT", "/v1/tenants/full", {"max_pending": 1})[0] == 200
+    sleep(3)  # Until both workers go by it.
+    for number in range(count + 1):
+        site.ask_soon("full", f"{number}", at=FAR)
+    site.producer.flush(60)
+    wait_for("refusals", lambda: len(site.rejected()) == count)
+    assert http("PUT", "/v1/tenants/full", {"max_pending": 1_000})[0] == 200
+    sleep(3)
+    dry, _ = redriving(site, "--dry").communicate(timeout=60)
+    assert dry == f"{count} requests would be sent (too_many_pending: {count})\n"
+    assert not sent_again(site)
+    first = redriving(site, "--yes", "--per-second=5")
+    wait_for("some that were sent again", lambda: 5 <= sent_again(site).total() < count - 5)
+    first.send_signal(signal.SIGKILL)
+    first.communicate(timeout=60)
+    redriving(site, "--yes", "--per-second=1000").communicate(timeout=60)
+    dry, _ = redriving(site, "--dry", "-o", "json").communicate(timeout=60)
+    assert f'"redriven":{count}' in dry.replace(" ", "")
+    assert sorted(sent_again(site).values()) == [1] * count
+    wait_for("schedules", lambda: len(listed(http)) == count + 1)
+
+
+def listed(http: Http) -> list[Any]:
+    """The schedules of the tenant `full`."""
+    found: list[Any] = answered(http, "GET", "/v1/tenants/full/schedules?limit=1000")["schedules"]
+    return found

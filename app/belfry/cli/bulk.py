@@ -9,7 +9,7 @@ from urllib.parse import quote, urlencode
 
 import typer
 
-from belfry.cli.failures import CommandError, Exit, WrongUse, confirmed
+from belfry.cli.failures import Exit, WrongUse, ask_to_begin
 from belfry.cli.help import Program
 from belfry.cli.looking import DueFrom, DueUntil, EventType, Group, Prefix
 from belfry.cli.options import Reason, RequestId, Tenant
@@ -171,7 +171,7 @@ def _run(
         return Exit.OK
     session.printer.note(_counted(tenant, counted))
     if not options.yes:
-        _ask(f"{action} {matched} schedules of {tenant}?")
+        ask_to_begin(f"{action} {matched} schedules of {tenant}?")
     verdict = remote.ask("POST", _path(tenant), body)
     job = verdict["schedule_id"]
     if options.no_wait:
@@ -193,13 +193,6 @@ def _count(remote: Remote, tenant: str, body: dict[str, Any]) -> dict[str, Any]:
         if page["cursor"] is None:
             return {"matched": matched, "sample": sample[:SHOWN]}
         query["cursor"] = page["cursor"]
-
-
-def _ask(question: str) -> None:
-    """Go on where somebody says yes; nobody does where nobody can be asked."""
-    unasked = "Nobody can be asked here: say --yes to begin, or --dry to count alone."
-    if not confirmed(question, unasked):
-        raise CommandError("Nothing was begun.")
 
 
 def _followed(session: Session, remote: Remote, path: str, expected: int) -> dict[str, Any]:

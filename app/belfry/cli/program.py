@@ -21,6 +21,7 @@ from belfry.cli import (
     events,
     plan,
     recover,
+    redrive,
     schedule,
     slo,
     tenant,
@@ -43,7 +44,7 @@ def program() -> typer.Typer:
     app = Program(name="belfry", epilog=EPILOG)
     app.callback()(root_options(belfry))
     for commands in (
-        *(dev, worker, schedule, bulk, events, deliveries, tenant, apply, topics),
+        *(dev, worker, schedule, bulk, redrive, events, deliveries, tenant, apply, topics),
         *(doctor, audit, slo, top, backup, recover, api_key, acls, bench, plan),
     ):
         commands.register(app)

@@ -29,7 +29,9 @@ from belfry.client.decoding import Decoder
 from belfry.client.errors import NoVerdict, refusal
 from belfry.client.kafka import Cluster
 from belfry.client.listing import AckLock, Filters, Http, Scheduled
-from belfry.client.requests import Change
+from belfry.client.redrive import Redrive, RedriveCount, RedriveOptions
+from belfry.client.refusals import RedriveRange
+from belfry.client.requests import Change, Instant, instant_ms
 from belfry.client.requests import problem as request_problem
 from belfry.client.requests import request as request_fields
 from belfry.client.tail import Events, Start
@@ -208,6 +210,34 @@ class Client(Asking, Closing):
         decoder = Decoder("LifecycleEvent", self._look, only=True)
         topic = self._prefix + "lifecycle"
         return cancelled_since(self.cluster, topic, self._group, decoder, since_ms)
+
+    def redrive_preview(
+        self, tenant: str, from_: Instant, until: Instant, *, code: str | None = None
+    ) -> RedriveCount:
+        """What `redrive` would send again now; nothing changes."""
+        return self._redrive().count(
+            RedriveRange(tenant, instant_ms(from_), instant_ms(until), code)
+        )
+
+    def redrive(
+        self,
+        tenant: str,
+        from_: Instant,
+        until: Instant,
+        *,
+        code: str | None = None,
+        **how: Unpack[RedriveOptions],
+    ) -> RedriveCount:
+        """Send requests again that were refused in a range: of a tenant, or ``*`` for all.
+
+        Each is sent once, however often this is asked for.  It takes the rights to read and write
+        `belfry.rejected` and to write requests.
+        """
+        asked = RedriveRange(tenant, instant_ms(from_), instant_ms(until), code)
+        return self._redrive().send(asked, **how)
+
+    def _redrive(self) -> Redrive:
+        return Redrive(self.cluster, self._prefix, self._group)
 
     def _get(self, tenant: str, schedule_id: str) -> Scheduled | None:
         return self._http.get(tenant, schedule_id)
