@@ -2,6 +2,7 @@
 
 TRIGGER  ──fires──fires──┬─ kill -9 ─┬──fires──DONE     each schedule fired once, told of once
 CANCEL   ──ends──────────┘           └──ends───DONE     each that matched is gone, told of once
+BACKFILL ──fires──fires──┘           └──fires──DONE     each occurrence of the range fired once
 
 The tenant is spread, so a job works in several partitions, of two workers.
 
@@ -26,6 +27,7 @@ from typing import Any, Final
 import pytest
 
 from belfry.client import AsyncClient, Client
+from belfry.wire.fired import rfc3339
 from tests.acceptance.harness.http import Http
 from tests.acceptance.harness.reading import lifecycle_of
 from tests.acceptance.harness.site import Site, now_ms, wait_for
@@ -82,13 +84,18 @@ def counted(http: Http, **said: Any) -> int:
     return matched
 
 
-def killed_amid(site: Site, victim: Worker, job: str, least: int) -> dict[str, Any]:
-    """Kill a worker while a job is at work, and start it again; the job once it has ended."""
+def killed_amid(
+    site: Site, victim: Worker, job: str, least: int, what: str = "matched"
+) -> dict[str, Any]:
+    """Kill a worker while a job is at work, and start it again; the job once it has ended.
+
+    `what` of the job is between `least` and half of all when it is killed.
+    """
     survivor = next(each for each in site.workers if each is not victim)
     http = Http(survivor)
     wait_for(
         "a job at work",
-        lambda: least <= answered(http, "GET", f"{JOBS}/{job}")["matched"] < COUNT // 2,
+        lambda: least <= answered(http, "GET", f"{JOBS}/{job}")[what] < COUNT // 2,
         60,
     )
     victim.kill()
@@ -178,6 +185,42 @@ def test_a_job_that_is_stopped_leaves_the_rest(site: Site) -> None:
     stopped = answered(http, "GET", f"{JOBS}/slow")
     assert 5 < stopped["done"] < COUNT // 2
     assert counted(http, state="PAUSED") == stopped["done"]
+
+
+def test_a_backfill_fires_each_occurrence_of_the_range_once(site: Site) -> None:
+    http, minutes = Http(site.workers[0]), 10 * 60_000
+    names = [f"past/{number}" for number in range(5)]
+    # The next one is nine minutes away, so that none fires by itself meanwhile.
+    next_ms = now_ms() + 9 * 60_000
+    for name in names:
+        rule = {"kind": "EVERY", "interval_ms": minutes, "start_at": next_ms - 1_000 * minutes}
+        site.ask_soon(TENANT, name, **rule)
+    site.producer.flush(60)
+    span = {"range_from": next_ms - 300 * minutes, "range_until": next_ms}
+    body = {"action": "BACKFILL", "prefix": "past/", **span, "per_second": 200, "job": "past"}
+
+    def count() -> list[int]:
+        pages = [0, 0]
+        cursor: str | None = ""
+        while cursor is not None:
+            path = f"{JOBS}?dry=true" + (f"&cursor={cursor}" if cursor else "")
+            page = answered(http, "POST", path, body)
+            pages = [pages[0] + page["matched"], pages[1] + page["occurrences"]]
+            cursor = page["cursor"]
+        return pages
+
+    wait_for("schedules", lambda: count() == [5, 1_500])
+    answered(http, "POST", JOBS, body)
+    done = killed_amid(site, site.workers[1], "past", 200, "fired")
+    assert (done["matched"], done["done"], done["fired"]) == (5, 5, 1_500)
+    assert outcomes(site, "past") == Counter((name, "TRIGGERED") for name in names)
+    fired = [each for each in site.fired(TENANT) if each.header("belfry-backfill") == b"past"]
+    met = Counter(
+        (each.header("belfry-schedule-id"), each.header("belfry-scheduled-at")) for each in fired
+    )
+    instants = [rfc3339(next_ms - number * minutes) for number in range(1, 301)]
+    assert met == Counter((name.encode(), instant) for name in names for instant in instants)
+    assert len({each.header("belfry-fire-id") for each in fired}) == 1_500
 
 
 def redriving(site: Site, *more: str) -> subprocess.Popen[str]:

@@ -12,6 +12,7 @@ from belfry.cli import (
     api_key,
     apply,
     audit,
+    backfill,
     backup,
     bench,
     bulk,
@@ -44,7 +45,19 @@ def program() -> typer.Typer:
     app = Program(name="belfry", epilog=EPILOG)
     app.callback()(root_options(belfry))
     for commands in (
-        *(dev, worker, schedule, bulk, redrive, events, deliveries, tenant, apply, topics),
+        *(
+            dev,
+            worker,
+            schedule,
+            bulk,
+            backfill,
+            redrive,
+            events,
+            deliveries,
+            tenant,
+            apply,
+            topics,
+        ),
         *(doctor, audit, slo, top, backup, recover, api_key, acls, bench, plan),
     ):
         commands.register(app)

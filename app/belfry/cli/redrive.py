@@ -51,7 +51,9 @@ PerSecond = Annotated[
     int, typer.Option("--per-second", min=1, max=10_000, metavar="N", help="Requests a second.")
 ]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask whether to begin.")]
-Dry = Annotated[bool, typer.Option("--dry", help="Show the count, and change nothing.")]
+Dry = Annotated[
+    bool, typer.Option("--dry", "--dry-run", help="Show the count, and change nothing.")
+]
 
 
 def register(app: typer.Typer) -> None:

@@ -112,14 +112,13 @@ class Client(Asking, Closing):
         """How many schedules `bulk` would match now; nothing changes."""
         spec = spec_of(action, options)
         asked = {name: value for name, value in asdict(spec).items() if value is not None}
-        matched, sample = 0, list[str]()
+        found = BulkCount(0, [])
         for page in self._http.bulk_pages(tenant, asked):
-            matched += page["matched"]
-            sample += page["sample"]
-        return BulkCount(matched, sample[:SHOWN])
+            found = found.with_page(page, SHOWN)
+        return found
 
     def bulk(self, tenant: str, action: str, **options: Unpack[BulkStart]) -> Verdict:
-        """Begin a job: CANCEL, PAUSE, RESUME, MOVE or TRIGGER all schedules of a filter.
+        """Begin a job: CANCEL, PAUSE, RESUME, MOVE, TRIGGER or BACKFILL schedules of a filter.
 
         ACCEPTED says that it has begun; the verdict's `schedule_id` is its id.  Without a filter it
         is about all schedules of the tenant that wait.

@@ -69,9 +69,14 @@ class FiredRecord:
 
     @property
     def occurrence(self) -> int | None:
-        """0, 1, 2 … within one life of the schedule; -1 for one that TRIGGER asked for."""
+        """0, 1, 2 … within one life of the schedule; -1 for a TRIGGER or a backfill."""
         text = self.header("belfry-occurrence")
         return int(text) if text is not None and text.lstrip("-").isdecimal() else None
+
+    @property
+    def backfill(self) -> str | None:
+        """The id of the job, for what a backfill fires of the past."""
+        return self.header("belfry-backfill")
 
     def header(self, name: str) -> str | None:
         """The last header of this name as text: belfry puts its own after the user's."""
