@@ -79,7 +79,10 @@ SEEN: Final = {
         ],
         {"sales/hourly"},
     ),
-    "docs/redrive.md": (["0 requests would be sent", "0 to send"], set[str]()),
+    "docs/redrive.md": (
+        ["0 requests would be sent", "0 to send", "schedules would be sent", "0 were sent before"],
+        {"again/1"},
+    ),
     "docs/cli.md": (["ACCEPTED demo/hello"], {"hello"}),
     "docs/webhooks.md": (["verified order/4711 {'paid': False}"], {"order/4711"}),
     "docs/tenants.md": (["payments  delivery=ENVELOPE", "removed  payments"], set[str]()),

@@ -27,6 +27,7 @@ from typing import Any, Final
 import pytest
 
 from belfry.client import AsyncClient, Client
+from belfry.client.refired import RefireRange
 from belfry.wire.fired import rfc3339
 from tests.acceptance.harness.http import Http
 from tests.acceptance.harness.reading import lifecycle_of
@@ -272,3 +273,30 @@ def listed(http: Http) -> list[Any]:
     """The schedules of the tenant `full`."""
     found: list[Any] = answered(http, "GET", "/v1/tenants/full/schedules?limit=1000")["schedules"]
     return found
+
+
+def test_events_are_sent_again_once_under_one_name(site: Site) -> None:
+    names = [f"{number}" for number in range(40)]
+    for name in names:
+        site.ask_soon("again", name, at=now_ms(), payload=name.encode())
+    site.producer.flush(60)
+    originals = {each.header("belfry-fire-id"): each for each in site.wait_fired("again", 40)}
+    asked, topic = RefireRange(0, now_ms() + 60_000), site.topic("fired.again")
+
+    def interrupt(_sent: int) -> None:
+        raise InterruptedError
+
+    with Client(site.bootstrap, topic_prefix=site.prefix) as client:
+        with pytest.raises(InterruptedError):
+            client.refire(topic, asked, per_second=10, told=interrupt)
+        assert client.refire_preview(topic, asked).redriven == 10
+        assert len(client.refire(topic, asked, per_second=1_000).places) == 30
+        assert not client.refire(topic, asked).places
+        assert len(client.refire_preview(topic, asked._replace(name="other")).places) == 40
+    copies = [each for each in site.fired("again") if each.header("belfry-redriven") is not None]
+    assert Counter(each.header("belfry-fire-id") for each in copies) == Counter(list(originals))
+    for copy in copies:
+        first = originals[copy.header("belfry-fire-id")]
+        place = f"redrive@{first.offset}".encode()
+        assert (copy.partition, copy.key, copy.value) == (first.partition, first.key, first.value)
+        assert copy.header("belfry-redriven") == place

@@ -23,7 +23,8 @@ from belfry.client.bulk import BulkCount, BulkJob, BulkOptions, BulkStart
 from belfry.client.calls import Client
 from belfry.client.fired_record import FiredRecord
 from belfry.client.listing import AckLock, Filters, Scheduled
-from belfry.client.redrive import RedriveCount
+from belfry.client.redrive import RedriveCount, RedriveOptions
+from belfry.client.refired import RefireRange
 from belfry.client.requests import Change, Definition, Instant
 from belfry.client.verdict import Verdict
 
@@ -134,6 +135,16 @@ class AsyncClient:
     ) -> RedriveCount:
         """Send requests again that were refused in a range, each once."""
         return await self._in_thread(self._client.redrive, tenant, from_, until, **how)
+
+    async def refire_preview(self, topic: str, asked: RefireRange) -> RedriveCount:
+        """What `refire` would send again now; nothing changes."""
+        return await self._in_thread(self._client.refire_preview, topic, asked)
+
+    async def refire(
+        self, topic: str, asked: RefireRange, **how: Unpack[RedriveOptions]
+    ) -> RedriveCount:
+        """Send events of an output topic again, each once under one name."""
+        return await self._in_thread(self._client.refire, topic, asked, **how)
 
     async def events(
         self, tenant: str, *, from_beginning: bool = False, group: str | None = None

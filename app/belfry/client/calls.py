@@ -29,8 +29,9 @@ from belfry.client.decoding import Decoder
 from belfry.client.errors import NoVerdict, refusal
 from belfry.client.kafka import Cluster
 from belfry.client.listing import AckLock, Filters, Http, Scheduled
-from belfry.client.redrive import Redrive, RedriveCount, RedriveOptions
-from belfry.client.refusals import RedriveRange
+from belfry.client.redrive import Redrive, RedriveCount, RedriveOptions, RedriveSource
+from belfry.client.refired import FiredSource, RefireRange
+from belfry.client.refusals import RedriveRange, RefusedSource
 from belfry.client.requests import Change, Instant, instant_ms
 from belfry.client.requests import problem as request_problem
 from belfry.client.requests import request as request_fields
@@ -214,9 +215,8 @@ class Client(Asking, Closing):
         self, tenant: str, from_: Instant, until: Instant, *, code: str | None = None
     ) -> RedriveCount:
         """What `redrive` would send again now; nothing changes."""
-        return self._redrive().count(
-            RedriveRange(tenant, instant_ms(from_), instant_ms(until), code)
-        )
+        asked = RedriveRange(tenant, instant_ms(from_), instant_ms(until), code)
+        return self._redrive(RefusedSource(self._prefix, asked)).count()
 
     def redrive(
         self,
@@ -225,18 +225,30 @@ class Client(Asking, Closing):
         until: Instant,
         *,
         code: str | None = None,
+        reason: str | None = None,
         **how: Unpack[RedriveOptions],
     ) -> RedriveCount:
         """Send requests again that were refused in a range: of a tenant, or ``*`` for all.
 
-        Each is sent once, however often this is asked for.  It takes the rights to read and write
-        `belfry.rejected` and to write requests.
+        Each is sent once, however often this is asked for; `reason` stands in its mark.  It takes
+        the rights to read and write `belfry.rejected` and to write requests.
         """
         asked = RedriveRange(tenant, instant_ms(from_), instant_ms(until), code)
-        return self._redrive().send(asked, **how)
+        return self._redrive(RefusedSource(self._prefix, asked, reason)).send(**how)
 
-    def _redrive(self) -> Redrive:
-        return Redrive(self.cluster, self._prefix, self._group)
+    def refire_preview(self, topic: str, asked: RefireRange) -> RedriveCount:
+        """What `refire` would send again now; nothing changes."""
+        return self._redrive(FiredSource(topic, asked)).count()
+
+    def refire(self, topic: str, asked: RefireRange, **how: Unpack[RedriveOptions]) -> RedriveCount:
+        """Send events of an output topic again, with their fire ids and the header that marks them.
+
+        Under one name each is sent once, however often this is asked for.
+        """
+        return self._redrive(FiredSource(topic, asked)).send(**how)
+
+    def _redrive(self, source: RedriveSource) -> Redrive:
+        return Redrive(self.cluster, (f"{self._prefix}redrive", self._group), source)
 
     def _get(self, tenant: str, schedule_id: str) -> Scheduled | None:
         return self._http.get(tenant, schedule_id)

@@ -78,6 +78,11 @@ class FiredRecord:
         """The id of the job, for what a backfill fires of the past."""
         return self.header("belfry-backfill")
 
+    @property
+    def redriven(self) -> str | None:
+        """For an event that was sent again: the name of the redrive, ``@`` and its first offset."""
+        return self.header("belfry-redriven")
+
     def header(self, name: str) -> str | None:
         """The last header of this name as text: belfry puts its own after the user's."""
         found = [value for header, value in self.headers if header == name and value is not None]

@@ -1,4 +1,4 @@
-"""Redrive: requests that were refused are sent again, each once, as they were received.
+"""Redrive: records of a range are sent again, each once: refused requests, or fired events.
 
     belfry.rejected/0   41 other tenant   42   43                    57 mark of 42   58 mark of 43
                                           │    │                        ▲               ▲
@@ -12,6 +12,9 @@ Signatures leave such headers out, so a signed request still proves whose it is.
 The mark of a refusal lies in the same partition, behind it.  Who redrives reads all marks first, up
 to the end of the log.  So a range may be asked for again after a crash, or together with another
 range.  All redrives have one transactional id, so one that begins ends the one before.
+
+An event that has fired goes to the partition in which it lies, behind it (`refired.py`), and so is
+a mark itself.
 """
 
 from __future__ import annotations
@@ -21,16 +24,18 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 from time import monotonic, sleep
-from typing import Any, Final, TypedDict
+from typing import Any, Final, NamedTuple, Protocol, TypedDict
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from belfry.client.errors import Unavailable
 from belfry.client.kafka import Cluster, headers_of
-from belfry.client.refusals import RedriveRange, refused_request
+from belfry.wire.record import Headers
 
 PER_SECOND: Final = 100
-# Requests of one transaction.
+# The partition that the key says.
+BY_KEY: Final = -1
+# Records of one transaction.
 TOGETHER: Final = 100
 _BATCH: Final = 500
 _POLL_S: Final = 0.2
@@ -44,13 +49,37 @@ _FENCED: Final = {
 Place = tuple[int, int]
 
 
+class Again(NamedTuple):
+    """A record to be written: `partition` is None where its key says which."""
+
+    topic: str
+    key: Any
+    value: Any
+    headers: Headers
+    partition: int | None = None
+
+
+class RedriveSource(Protocol):
+    """What is sent again: the topic in which it lies, and what is made of its records."""
+
+    topic: str
+    from_ms: int
+
+    def marked(self, headers: Headers) -> int | None:
+        """The offset, in the same partition, of what this record is the mark of."""
+
+    def wanted(self, at_ms: int, headers: Headers) -> tuple[str, str | None] | None:
+        """By what a record counts, and why it cannot be sent again; None for one not asked for."""
+
+    def again(self, message: Message, headers: Headers) -> list[Again]:
+        """What is written in one transaction to send a record again and to mark it."""
+
+
 class RedriveOptions(TypedDict, total=False):
-    """How refused requests are sent again."""
+    """How records are sent again."""
 
     per_second: int
-    """Requests a second (100)."""
-    reason: str | None
-    """Why, in words of your own; it stands in the marks."""
+    """Records a second (100)."""
     told: Callable[[int], None]
     """Called with the number that has been sent so far."""
 
@@ -59,8 +88,9 @@ class RedriveOptions(TypedDict, total=False):
 class RedriveCount:
     """What a range holds: `codes` of what is to be sent, what was `redriven`, and what cannot be.
 
-    `stuck` counts by reason: ``cut`` (belfry.rejected has not all of it), ``elsewhere`` (it came
-    from no topic of requests).  `places` are partition and offset of what is to be sent.
+    For events `codes` has the ids of their schedules.  `stuck` counts by reason: ``cut``
+    (belfry.rejected has not all of it), ``elsewhere`` (it came from no topic of requests).
+    `places` are partition and offset of what is to be sent.
     """
 
     codes: Counter[str] = field(default_factory=Counter)
@@ -70,22 +100,21 @@ class RedriveCount:
 
 
 class Redrive:
-    """Sends requests again that were refused; belongs to one thread."""
+    """Sends the records of a source again; belongs to one thread."""
 
-    def __init__(self, cluster: Cluster, prefix: str, group: str) -> None:
-        """Topics and the transactional id begin with `prefix`."""
+    def __init__(self, cluster: Cluster, names: tuple[str, str], source: RedriveSource) -> None:
+        """`names` are the transactional id, and the group that readers name."""
         self._cluster = cluster
-        self._prefix = prefix
-        self._group = group
-        self._rejected = f"{prefix}rejected"
+        self._id, self._group = names
+        self._source = source
 
-    def count(self, asked: RedriveRange) -> RedriveCount:
+    def count(self) -> RedriveCount:
         """What `send` would do now; nothing changes.  Raises `Unavailable`."""
         found = RedriveCount()
         consumer = self._cluster.consumer(self._group, from_beginning=True, tells_ends=True)
         try:
-            for partition in self._cluster.partitions(consumer, self._rejected):
-                self._look(consumer, partition, asked, found)
+            for partition in self._cluster.partitions(consumer, self._source.topic):
+                self._look(consumer, partition, found)
         except KafkaException as error:
             raise self._cluster.unavailable(error.args[0]) from None
         finally:
@@ -94,26 +123,24 @@ class Redrive:
 
     def send(
         self,
-        asked: RedriveRange,
         *,
         per_second: int = PER_SECOND,
-        reason: str | None = None,
         told: Callable[[int], None] = lambda _sent: None,
     ) -> RedriveCount:
         """Send what the range holds; `codes` of the answer counts what was sent.
 
         Raises `Unavailable`: ask again then, for what was sent is marked.
         """
-        producer = self._cluster.transactional(f"{self._prefix}redrive")
+        producer = self._cluster.transactional(self._id)
         consumer = self._cluster.consumer(self._group, from_beginning=True, tells_ends=True)
         try:
             # This ends an earlier redrive and its transaction, so all marks are there to be seen.
             producer.init_transactions(_TIMEOUT_S)
-            found, sent = self.count(asked), 0
-            todo = self._requests(consumer, found.places)
+            found, sent = self.count(), 0
+            todo = self._records(consumer, found.places)
             while some := list(islice(todo, min(TOGETHER, per_second))):
                 began = monotonic()
-                self._send(producer, some, reason)
+                self._send(producer, some)
                 sent += len(some)
                 told(sent)
                 if sent < len(found.places):
@@ -124,20 +151,16 @@ class Redrive:
             consumer.close()
         return found
 
-    def _look(
-        self, consumer: Consumer, partition: int, asked: RedriveRange, found: RedriveCount
-    ) -> None:
+    def _look(self, consumer: Consumer, partition: int, found: RedriveCount) -> None:
         """Add what a partition holds; marks lie behind what they mark."""
         wanted: dict[int, tuple[str, str | None]] = {}
-        for message in self._read(consumer, partition, asked.from_ms):
-            refused = refused_request(headers_of(message))
-            if refused is None:
-                continue
-            if refused.marked is not None:
-                found.redriven += wanted.pop(refused.marked, None) is not None
-            elif message.timestamp()[1] < asked.until_ms and refused.wanted(asked):
-                hindrance = refused.hindrance(f"{self._prefix}schedules")
-                wanted[message.offset() or 0] = refused.text("code"), hindrance
+        for message in self._read(consumer, partition):
+            headers = headers_of(message)
+            marked = self._source.marked(headers)
+            if marked is not None:
+                found.redriven += wanted.pop(marked, None) is not None
+            elif each := self._source.wanted(message.timestamp()[1], headers):
+                wanted[message.offset() or 0] = each
         for offset, (code, hindrance) in wanted.items():
             if hindrance is None:
                 found.codes[code] += 1
@@ -145,9 +168,9 @@ class Redrive:
             else:
                 found.stuck[hindrance] += 1
 
-    def _read(self, consumer: Consumer, partition: int, from_ms: int) -> Iterator[Message]:
-        """Committed records from an instant on, up to where the log ends now."""
-        since = TopicPartition(self._rejected, partition, from_ms)
+    def _read(self, consumer: Consumer, partition: int) -> Iterator[Message]:
+        """Committed records of the range, and what lies behind it, up to where the log ends now."""
+        since = TopicPartition(self._source.topic, partition, self._source.from_ms)
         (start,) = consumer.offsets_for_times([since], _TIMEOUT_S)
         if start.offset < 0:
             return
@@ -159,48 +182,37 @@ class Redrive:
         """Where the log ends, behind transactions that are open: a mark may lie behind them."""
         looks = self._cluster.consumer(self._group, uncommitted=True)
         try:
-            place = TopicPartition(self._rejected, partition)
+            place = TopicPartition(self._source.topic, partition)
             end: int = looks.get_watermark_offsets(place, _TIMEOUT_S, cached=False)[1]
             return end
         finally:
             looks.close()
 
-    def _requests(self, consumer: Consumer, places: list[Place]) -> Iterator[Message]:
+    def _records(self, consumer: Consumer, places: list[Place]) -> Iterator[Message]:
         """The records at these places, in their order."""
         by_partition: dict[int, set[int]] = {}
         for partition, offset in places:
             by_partition.setdefault(partition, set()).add(offset)
         for partition, offsets in by_partition.items():
             first, end = min(offsets), max(offsets) + 1
-            consumer.assign([TopicPartition(self._rejected, partition, first)])
+            consumer.assign([TopicPartition(self._source.topic, partition, first)])
             for message in _up_to(consumer, first, end):
                 if message.offset() in offsets:
                     yield message
 
-    def _send(self, producer: Producer, some: list[Message], reason: str | None) -> None:
-        """Send requests and their marks as one transaction."""
+    def _send(self, producer: Producer, some: list[Message]) -> None:
+        """Send records again, with their marks, as one transaction."""
         producer.begin_transaction()
         try:
             for message in some:
-                self._write(producer, message, reason)
+                for each in self._source.again(message, headers_of(message)):
+                    _write(producer, each)
             producer.commit_transaction(_TIMEOUT_S)
         except (KafkaException, BufferError) as error:
             _undo(producer)
             if isinstance(error, BufferError):
                 raise KafkaException(KafkaError(KafkaError._QUEUE_FULL)) from None
             raise
-
-    def _write(self, producer: Producer, message: Message, reason: str | None) -> None:
-        refused = refused_request(headers_of(message))
-        assert refused is not None, "it was looked at before"
-        partition, offset = message.partition() or 0, message.offset() or 0
-        place = f"{self._rejected}/{partition}@{offset}"
-        # Kafka's client takes null values of headers, and key and value of a message as they are.
-        key: Any = message.key()
-        again: Any = refused.again(place)
-        mark: Any = refused.mark(place, offset, reason)
-        producer.produce(refused.text("topic"), message.value(), key, headers=again)
-        producer.produce(self._rejected, None, key, partition, headers=mark)
 
     def _failure(self, error: KafkaError) -> Unavailable:
         if error.code() in _FENCED:
@@ -209,6 +221,13 @@ class Redrive:
                 " is marked. Ask again when the other has ended."
             )
         return self._cluster.unavailable(error)
+
+
+def _write(producer: Producer, each: Again) -> None:
+    # Kafka's client takes null values of headers, whatever its types say.
+    headers: Any = each.headers
+    partition = BY_KEY if each.partition is None else each.partition
+    producer.produce(each.topic, each.value, each.key, partition, headers=headers)
 
 
 def _up_to(consumer: Consumer, reached: int, end: int) -> Iterator[Message]:

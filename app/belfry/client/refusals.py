@@ -11,6 +11,9 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from confluent_kafka import Message
+
+from belfry.client.redrive import Again
 from belfry.wire.headers import CUT, NO_TEXT
 from belfry.wire.record import REDRIVEN_FROM, Headers, without_origin
 
@@ -81,6 +84,42 @@ class RefusedRequest(NamedTuple):
             _MARKED: b"%d" % offset,
         }
         return list(said.items())
+
+
+class RefusedSource:
+    """The refusals of a range, for `Redrive`."""
+
+    def __init__(self, prefix: str, asked: RedriveRange, reason: str | None = None) -> None:
+        """Topics begin with `prefix`; `reason` stands in the marks."""
+        self.topic = f"{prefix}rejected"
+        self.from_ms = asked.from_ms
+        self._schedules = f"{prefix}schedules"
+        self._asked = asked
+        self._reason = reason
+
+    def marked(self, headers: Headers) -> int | None:
+        """The offset of the refusal that a record is the mark of."""
+        refused = refused_request(headers)
+        return None if refused is None else refused.marked
+
+    def wanted(self, at_ms: int, headers: Headers) -> tuple[str, str | None] | None:
+        """Code and hindrance of a refusal of the range."""
+        refused = refused_request(headers)
+        if refused is None or at_ms >= self._asked.until_ms or not refused.wanted(self._asked):
+            return None
+        return refused.text("code"), refused.hindrance(self._schedules)
+
+    def again(self, message: Message, headers: Headers) -> list[Again]:
+        """The request as it was received, and the mark of its refusal."""
+        refused = refused_request(headers)
+        assert refused is not None, "it was looked at before"
+        partition, offset = message.partition() or 0, message.offset() or 0
+        place, key = f"{self.topic}/{partition}@{offset}", message.key()
+        mark = refused.mark(place, offset, self._reason)
+        return [
+            Again(refused.text("topic"), key, message.value(), refused.again(place)),
+            Again(self.topic, key, None, mark, partition),
+        ]
 
 
 def refused_request(headers: Headers) -> RefusedRequest | None:

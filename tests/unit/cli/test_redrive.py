@@ -23,6 +23,7 @@ class Sender:
         stuck = Counter(cut=2)
         self.found = RedriveCount(codes, 4, stuck, [(0, n) for n in range(places)])
         self.asked: list[Any] = []
+        self.looked: Any = None
 
     def __enter__(self) -> Self:
         return self
@@ -31,6 +32,14 @@ class Sender:
         return None
 
     def redrive_preview(self, *_: Any, **__: Any) -> RedriveCount:
+        return self.found
+
+    def refire_preview(self, *given: Any) -> RedriveCount:
+        self.looked = given
+        return self.found
+
+    def refire(self, *given: Any, **how: Any) -> RedriveCount:
+        self.asked.append((given, how))
         return self.found
 
     def redrive(self, *given: Any, **how: Any) -> RedriveCount:
@@ -81,3 +90,20 @@ def test_where_there_is_nothing_nobody_is_asked(
     assert main(["redrive", "rejected", "demo", *RANGE]) == 0
     assert "0 requests would be sent" in capsys.readouterr().err
     assert not none.asked
+
+
+def test_events_are_counted_and_sent(sender: Sender, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["redrive", "fires", "demo", *RANGE, "--prefix", "a/", "--dry-run"]) == 0
+    told = "3 events of 2 schedules would be sent, 4 were redriven before"
+    assert capsys.readouterr().out == f"{told}\n"
+    day = (1_796_083_200_000, 1_796_169_600_000)
+    assert sender.looked == ("belfry.fired.demo", (*day, None, "a/", "redrive"))
+    more = ("--id", "a", "--topic", "out", "--name", "monday", "--yes")
+    assert main(["redrive", "fires", "demo", *RANGE, *more]) == 0
+    asked = (*day, "a", "", "monday")
+    assert sender.asked == [(("out", asked), {"per_second": 100})]
+
+
+def test_no_event_is_sent_where_nobody_can_be_asked(sender: Sender) -> None:
+    assert main(["redrive", "fires", "demo", *RANGE]) == 2
+    assert not sender.asked
