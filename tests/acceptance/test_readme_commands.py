@@ -68,6 +68,21 @@ SEEN: Final = {
         ],
         {"season/1", "season/2"},
     ),
+    "docs/backfill.md": (
+        [
+            "36 occurrences of 1 schedule, from 2026-01-01T06:00:00.000Z",
+            *(
+                "1 done, 0 unchanged, 0 refused, 36 fired",
+                "1 done, 0 unchanged, 0 refused, 2 fired",
+            ),
+            *("DONE    BACKFILL new-year", "18 occurrences"),
+        ],
+        {"sales/hourly"},
+    ),
+    "docs/redrive.md": (
+        ["0 requests would be sent", "0 to send", "schedules would be sent", "0 were sent before"],
+        {"again/1"},
+    ),
     "docs/cli.md": (["ACCEPTED demo/hello"], {"hello"}),
     "docs/webhooks.md": (["verified order/4711 {'paid': False}"], {"order/4711"}),
     "docs/tenants.md": (["payments  delivery=ENVELOPE", "removed  payments"], set[str]()),

@@ -2,13 +2,22 @@
 
 TRIGGER  ──fires──fires──┬─ kill -9 ─┬──fires──DONE     each schedule fired once, told of once
 CANCEL   ──ends──────────┘           └──ends───DONE     each that matched is gone, told of once
+BACKFILL ──fires──fires──┘           └──fires──DONE     each occurrence of the range fired once
 
 The tenant is spread, so a job works in several partitions, of two workers.
+
+What was refused is sent again while its command is killed:
+
+redrive  ──sent──sent──┬─ kill -9 ─┬─ the same command ──sent──     each request was sent again once
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,10 +27,13 @@ from typing import Any, Final
 import pytest
 
 from belfry.client import AsyncClient, Client
+from belfry.client.refired import RefireRange
+from belfry.wire.fired import rfc3339
 from tests.acceptance.harness.http import Http
 from tests.acceptance.harness.reading import lifecycle_of
 from tests.acceptance.harness.site import Site, now_ms, wait_for
 from tests.acceptance.harness.worker import Worker
+from tests.architecture.tree import ROOT
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 TENANT: Final = "wide"
@@ -73,13 +85,18 @@ def counted(http: Http, **said: Any) -> int:
     return matched
 
 
-def killed_amid(site: Site, victim: Worker, job: str, least: int) -> dict[str, Any]:
-    """Kill a worker while a job is at work, and start it again; the job once it has ended."""
+def killed_amid(
+    site: Site, victim: Worker, job: str, least: int, what: str = "matched"
+) -> dict[str, Any]:
+    """Kill a worker while a job is at work, and start it again; the job once it has ended.
+
+    `what` of the job is between `least` and half of all when it is killed.
+    """
     survivor = next(each for each in site.workers if each is not victim)
     http = Http(survivor)
     wait_for(
         "a job at work",
-        lambda: least <= answered(http, "GET", f"{JOBS}/{job}")["matched"] < COUNT // 2,
+        lambda: least <= answered(http, "GET", f"{JOBS}/{job}")[what] < COUNT // 2,
         60,
     )
     victim.kill()
@@ -169,3 +186,117 @@ def test_a_job_that_is_stopped_leaves_the_rest(site: Site) -> None:
     stopped = answered(http, "GET", f"{JOBS}/slow")
     assert 5 < stopped["done"] < COUNT // 2
     assert counted(http, state="PAUSED") == stopped["done"]
+
+
+def test_a_backfill_fires_each_occurrence_of_the_range_once(site: Site) -> None:
+    http, minutes = Http(site.workers[0]), 10 * 60_000
+    names = [f"past/{number}" for number in range(5)]
+    # The next one is nine minutes away, so that none fires by itself meanwhile.
+    next_ms = now_ms() + 9 * 60_000
+    for name in names:
+        rule = {"kind": "EVERY", "interval_ms": minutes, "start_at": next_ms - 1_000 * minutes}
+        site.ask_soon(TENANT, name, **rule)
+    site.producer.flush(60)
+    span = {"range_from": next_ms - 300 * minutes, "range_until": next_ms}
+    body = {"action": "BACKFILL", "prefix": "past/", **span, "per_second": 200, "job": "past"}
+
+    def count() -> list[int]:
+        pages = [0, 0]
+        cursor: str | None = ""
+        while cursor is not None:
+            path = f"{JOBS}?dry=true" + (f"&cursor={cursor}" if cursor else "")
+            page = answered(http, "POST", path, body)
+            pages = [pages[0] + page["matched"], pages[1] + page["occurrences"]]
+            cursor = page["cursor"]
+        return pages
+
+    wait_for("schedules", lambda: count() == [5, 1_500])
+    answered(http, "POST", JOBS, body)
+    done = killed_amid(site, site.workers[1], "past", 200, "fired")
+    assert (done["matched"], done["done"], done["fired"]) == (5, 5, 1_500)
+    assert outcomes(site, "past") == Counter((name, "TRIGGERED") for name in names)
+    fired = [each for each in site.fired(TENANT) if each.header("belfry-backfill") == b"past"]
+    met = Counter(
+        (each.header("belfry-schedule-id"), each.header("belfry-scheduled-at")) for each in fired
+    )
+    instants = [rfc3339(next_ms - number * minutes) for number in range(1, 301)]
+    assert met == Counter((name.encode(), instant) for name in names for instant in instants)
+    assert len({each.header("belfry-fire-id") for each in fired}) == 1_500
+
+
+def redriving(site: Site, *more: str) -> subprocess.Popen[str]:
+    """`belfry redrive rejected` of the tenant `full`, for the hour around now."""
+    hour = [
+        f"--{name}={now_ms() + by}" for name, by in (("from", -3_600_000), ("until", 3_600_000))
+    ]
+    command = [sys.executable, "-m", "belfry.cli", "redrive", "rejected", "full", *hour, *more]
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(ROOT / "app"),
+        "BELFRY_BOOTSTRAP_SERVERS": site.bootstrap,
+        "BELFRY_CLUSTER__TOPIC_PREFIX": site.prefix,
+    }
+    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+
+
+def sent_again(site: Site) -> Counter[bytes]:
+    """How often each refusal was sent again, by its place."""
+    places = [each.header("belfry-origin-redriven") for each in site.read(site.topic("schedules"))]
+    return Counter(place for place in places if place is not None)
+
+
+def test_what_was_refused_is_sent_again_once_though_the_command_is_killed(site: Site) -> None:
+    http, count = Http(site.workers[0]), 40
+    assert http("PUT", "/v1/tenants/full", {"max_pending": 1})[0] == 200
+    sleep(3)  # Until both workers go by it.
+    for number in range(count + 1):
+        site.ask_soon("full", f"{number}", at=FAR)
+    site.producer.flush(60)
+    wait_for("refusals", lambda: len(site.rejected()) == count)
+    assert http("PUT", "/v1/tenants/full", {"max_pending": 1_000})[0] == 200
+    sleep(3)
+    dry, _ = redriving(site, "--dry").communicate(timeout=60)
+    assert dry == f"{count} requests would be sent (too_many_pending: {count})\n"
+    assert not sent_again(site)
+    first = redriving(site, "--yes", "--per-second=5")
+    wait_for("some that were sent again", lambda: 5 <= sent_again(site).total() < count - 5)
+    first.send_signal(signal.SIGKILL)
+    first.communicate(timeout=60)
+    redriving(site, "--yes", "--per-second=1000").communicate(timeout=60)
+    dry, _ = redriving(site, "--dry", "-o", "json").communicate(timeout=60)
+    assert f'"redriven":{count}' in dry.replace(" ", "")
+    assert sorted(sent_again(site).values()) == [1] * count
+    wait_for("schedules", lambda: len(listed(http)) == count + 1)
+
+
+def listed(http: Http) -> list[Any]:
+    """The schedules of the tenant `full`."""
+    found: list[Any] = answered(http, "GET", "/v1/tenants/full/schedules?limit=1000")["schedules"]
+    return found
+
+
+def test_events_are_sent_again_once_under_one_name(site: Site) -> None:
+    names = [f"{number}" for number in range(40)]
+    for name in names:
+        site.ask_soon("again", name, at=now_ms(), payload=name.encode())
+    site.producer.flush(60)
+    originals = {each.header("belfry-fire-id"): each for each in site.wait_fired("again", 40)}
+    asked, topic = RefireRange(0, now_ms() + 60_000), site.topic("fired.again")
+
+    def interrupt(_sent: int) -> None:
+        raise InterruptedError
+
+    with Client(site.bootstrap, topic_prefix=site.prefix) as client:
+        with pytest.raises(InterruptedError):
+            client.refire(topic, asked, per_second=10, told=interrupt)
+        assert client.refire_preview(topic, asked).redriven == 10
+        assert len(client.refire(topic, asked, per_second=1_000).places) == 30
+        assert not client.refire(topic, asked).places
+        assert len(client.refire_preview(topic, asked._replace(name="other")).places) == 40
+    copies = [each for each in site.fired("again") if each.header("belfry-redriven") is not None]
+    assert Counter(each.header("belfry-fire-id") for each in copies) == Counter(list(originals))
+    for copy in copies:
+        first = originals[copy.header("belfry-fire-id")]
+        place = f"redrive@{first.offset}".encode()
+        assert (copy.partition, copy.key, copy.value) == (first.partition, first.key, first.value)
+        assert copy.header("belfry-redriven") == place

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from belfry.engine.jobs import Budget
+from belfry.engine.job_counts import Budget
 from belfry.schedules.bulk import BulkSpec, read_bulk
 from belfry.schedules.rejections import Rejection
 from belfry.store import job_lookup

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from time import sleep
 from typing import Annotated, Any, Final
@@ -9,14 +10,14 @@ from urllib.parse import quote, urlencode
 
 import typer
 
-from belfry.cli.failures import CommandError, Exit, WrongUse, confirmed
+from belfry.cli.failures import Exit, WrongUse, ask_to_begin
 from belfry.cli.help import Program
 from belfry.cli.looking import DueFrom, DueUntil, EventType, Group, Prefix
 from belfry.cli.options import Reason, RequestId, Tenant
 from belfry.cli.remote import Remote, tenant_path
 from belfry.cli.session import Session, with_session
 from belfry.cli.shown import plain
-from belfry.schedules.bulk import JOB_STATES, MOST_PER_SECOND, PER_SECOND
+from belfry.schedules.bulk import BACKFILL, JOB_STATES, MOST_PER_SECOND, PER_SECOND
 from belfry.schedules.instants import parse_duration
 
 LOOK_S: Final = 0.25
@@ -67,7 +68,9 @@ class JobOptions:
         str | None, typer.Option("--job", metavar="TEXT", help="Id of the job.  [default: new]")
     ] = None
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask whether to begin.")] = False
-    dry: Annotated[bool, typer.Option("--dry", help="Show the count, and change nothing.")] = False
+    dry: Annotated[
+        bool, typer.Option("--dry", "--dry-run", help="Show the count, and change nothing.")
+    ] = False
     no_wait: Annotated[bool, typer.Option("--no-wait", help="Return once the job has begun.")] = (
         False
     )
@@ -142,20 +145,20 @@ def trigger(session: Session, tenant: Tenant, *, options: JobOptions) -> int:
 
 def list_(session: Session, tenant: Tenant) -> None:
     """List the jobs of a tenant, the newest first; those that ended for a week."""
-    found = Remote(session).get(_path(tenant))["jobs"]
-    session.printer.many((each, _text(each)) for each in found)
+    found = Remote(session).get(jobs_path(tenant))["jobs"]
+    session.printer.many((each, job_text(each)) for each in found)
 
 
 def get(session: Session, tenant: Tenant, job: JobId) -> None:
     """Show a job and its progress; exit code 3 when there is none."""
-    found = Remote(session).get(_path(tenant, job))
-    session.printer.one(found, _text(found))
+    found = Remote(session).get(jobs_path(tenant, job))
+    session.printer.one(found, job_text(found))
 
 
 def stop(session: Session, tenant: Tenant, job: JobId, *, reason: Reason = None) -> None:
     """Stop a job; what it has done stays."""
     query = "" if reason is None else f"?{urlencode({'reason': reason})}"
-    verdict = Remote(session).ask("DELETE", _path(tenant, job) + query)
+    verdict = Remote(session).ask("DELETE", jobs_path(tenant, job) + query)
     session.printer.one(verdict, f"{verdict['outcome']} {plain(job)}")
 
 
@@ -171,39 +174,44 @@ def _run(
         return Exit.OK
     session.printer.note(_counted(tenant, counted))
     if not options.yes:
-        _ask(f"{action} {matched} schedules of {tenant}?")
-    verdict = remote.ask("POST", _path(tenant), body)
+        ask_to_begin(f"{action} {matched} schedules of {tenant}?")
+    verdict = remote.ask("POST", jobs_path(tenant), body)
     job = verdict["schedule_id"]
     if options.no_wait:
         session.printer.one(verdict, f"{verdict['outcome']} job {plain(job)}")
         return Exit.OK
-    found = _followed(session, remote, _path(tenant, job), matched)
-    session.printer.one(found, _text(found))
+    found = followed(session, remote, jobs_path(tenant, job), ("matched", matched))
+    session.printer.one(found, job_text(found))
     return Exit.ERROR if found["refused"] else Exit.OK
 
 
 def _count(remote: Remote, tenant: str, body: dict[str, Any]) -> dict[str, Any]:
-    """How many schedules match now, page after page."""
+    """How many schedules match now."""
     matched, sample = 0, list[str]()
-    query: dict[str, Any] = {"dry": "true"}
-    while True:
-        page = remote.ask("POST", f"{_path(tenant)}?{urlencode(query)}", body)
+    for page in counted_pages(remote, tenant, body):
         matched += page["matched"]
         sample += page["sample"]
+    return {"matched": matched, "sample": sample[:SHOWN]}
+
+
+def counted_pages(remote: Remote, tenant: str, body: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """What a job would match now, page after page."""
+    query: dict[str, Any] = {"dry": "true"}
+    while True:
+        page = remote.ask("POST", f"{jobs_path(tenant)}?{urlencode(query)}", body)
+        yield page
         if page["cursor"] is None:
-            return {"matched": matched, "sample": sample[:SHOWN]}
+            return
         query["cursor"] = page["cursor"]
 
 
-def _ask(question: str) -> None:
-    """Go on where somebody says yes; nobody does where nobody can be asked."""
-    unasked = "Nobody can be asked here: say --yes to begin, or --dry to count alone."
-    if not confirmed(question, unasked):
-        raise CommandError("Nothing was begun.")
+def followed(
+    session: Session, remote: Remote, path: str, expected: tuple[str, int]
+) -> dict[str, Any]:
+    """The job once it has ended; its progress is shown where somebody looks.
 
-
-def _followed(session: Session, remote: Remote, path: str, expected: int) -> dict[str, Any]:
-    """The job once it has ended; its progress is shown where somebody looks."""
+    `expected` is what of the job counts, and how far that will go.
+    """
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 
@@ -211,17 +219,17 @@ def _followed(session: Session, remote: Remote, path: str, expected: int) -> dic
     shown = session.printer.for_people and console.is_terminal
     columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, disable=not shown, transient=True) as progress:
-        task = progress.add_task("", total=expected)
+        what, most = expected
+        task = progress.add_task("", total=most)
         while True:
             found: dict[str, Any] = remote.get(path)
-            matched = found["matched"]
-            progress.update(task, completed=matched, total=max(expected, matched))
+            progress.update(task, completed=found[what], total=max(most, found[what]))
             if found["state"] != RUNNING:
                 return found
             sleep(LOOK_S)
 
 
-def _path(tenant: str, job: str | None = None) -> str:
+def jobs_path(tenant: str, job: str | None = None) -> str:
     jobs = f"{tenant_path(tenant)}/jobs"
     return jobs if job is None else f"{jobs}/{quote(job, safe='')}"
 
@@ -234,11 +242,13 @@ def _counted(tenant: str, counted: dict[str, Any]) -> str:
     )
 
 
-def _text(found: dict[str, Any]) -> str:
+def job_text(found: dict[str, Any]) -> str:
     filters = " ".join(f"{name}={plain(str(value))}" for name, value in found["filter"].items())
     counts = f"{found['done']} done, {found['unchanged']} unchanged, {found['refused']} refused"
     codes = ", ".join(f"{code}: {count}" for code, count in found["refusals"].items())
     named = f"{found['state']:7} {found['action']:7} {plain(found['job'])}"
+    if found["action"] == BACKFILL:
+        counts += f", {found['fired']} fired"
     return (
         f"{named}  {filters or 'all'}  {counts}"
         + (f" ({codes})" * bool(codes))

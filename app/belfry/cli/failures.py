@@ -169,3 +169,10 @@ def confirmed(question: str, unasked: str) -> bool:
     if not sys.stdin.isatty():
         raise WrongUse(unasked)
     return typer.confirm(question, err=True)
+
+
+def ask_to_begin(question: str) -> None:
+    """Go on where somebody says yes; nobody does where nobody can be asked."""
+    unasked = "Nobody can be asked here: say --yes to begin, or --dry to count alone."
+    if not confirmed(question, unasked):
+        raise CommandError("Nothing was begun.")

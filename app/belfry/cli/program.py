@@ -12,6 +12,7 @@ from belfry.cli import (
     api_key,
     apply,
     audit,
+    backfill,
     backup,
     bench,
     bulk,
@@ -22,6 +23,7 @@ from belfry.cli import (
     mcp,
     plan,
     recover,
+    redrive,
     schedule,
     slo,
     tenant,
@@ -44,8 +46,8 @@ def program() -> typer.Typer:
     app = Program(name="belfry", epilog=EPILOG)
     app.callback()(root_options(belfry))
     for commands in (
-        *(dev, worker, schedule, bulk, events, deliveries, tenant, apply, topics),
-        *(doctor, audit, slo, top, backup, recover, api_key, acls, bench, plan, mcp),
+        *(dev, worker, schedule, bulk, backfill, redrive, events, deliveries, tenant, apply),
+        *(topics, doctor, audit, slo, top, backup, recover, api_key, acls, bench, plan, mcp),
     ):
         commands.register(app)
     return app

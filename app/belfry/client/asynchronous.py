@@ -23,7 +23,9 @@ from belfry.client.bulk import BulkCount, BulkJob, BulkOptions, BulkStart
 from belfry.client.calls import Client
 from belfry.client.fired_record import FiredRecord
 from belfry.client.listing import AckLock, Filters, Scheduled
-from belfry.client.requests import Change, Definition
+from belfry.client.redrive import RedriveCount, RedriveOptions
+from belfry.client.refired import RefireRange
+from belfry.client.requests import Change, Definition, Instant
 from belfry.client.verdict import Verdict
 
 AT_ONCE: Final = 64
@@ -120,6 +122,29 @@ class AsyncClient:
     async def jobs(self, tenant: str) -> builtins.list[BulkJob]:
         """The jobs of a tenant, the newest first."""
         return await self._in_thread(self._client.jobs, tenant)
+
+    async def redrive_preview(
+        self, tenant: str, from_: Instant, until: Instant, *, code: str | None = None
+    ) -> RedriveCount:
+        """What `redrive` would send again now; nothing changes."""
+        look = self._client.redrive_preview
+        return await self._in_thread(look, tenant, from_, until, code=code)
+
+    async def redrive(
+        self, tenant: str, from_: Instant, until: Instant, **how: Any
+    ) -> RedriveCount:
+        """Send requests again that were refused in a range, each once."""
+        return await self._in_thread(self._client.redrive, tenant, from_, until, **how)
+
+    async def refire_preview(self, topic: str, asked: RefireRange) -> RedriveCount:
+        """What `refire` would send again now; nothing changes."""
+        return await self._in_thread(self._client.refire_preview, topic, asked)
+
+    async def refire(
+        self, topic: str, asked: RefireRange, **how: Unpack[RedriveOptions]
+    ) -> RedriveCount:
+        """Send events of an output topic again, each once under one name."""
+        return await self._in_thread(self._client.refire, topic, asked, **how)
 
     async def events(
         self, tenant: str, *, from_beginning: bool = False, group: str | None = None

@@ -13,20 +13,26 @@ from datetime import timedelta
 from typing import Any, Self
 
 from belfry.client.listing import Filters
-from belfry.client.requests import Change, Duration, duration_ms, instant_ms
+from belfry.client.requests import Change, Duration, Instant, duration_ms, instant_ms
 from belfry.schedules.bulk import PER_SECOND, BulkSpec
 from belfry.schedules.instants import parse_instant
 
-_INSTANTS = ("due_from", "due_until")
+_INSTANTS = ("due_from", "due_until", "range_from", "range_until")
 
 
 class BulkOptions(Filters, total=False):
     """Which schedules a job is about, and how it goes about them."""
 
+    schedule_id: str
+    """This schedule alone."""
+    range_from: Instant
+    """BACKFILL: occurrences then or later."""
+    range_until: Instant
+    """BACKFILL: occurrences before then."""
     move: Duration
     """MOVE: by how much later; earlier where it is negative, as ``-5m``."""
     per_second: int
-    """Schedules a second, of all partitions together (500)."""
+    """Schedules a second (BACKFILL: occurrences), of all partitions together (500)."""
 
 
 class BulkStart(BulkOptions, Change, total=False):
@@ -38,10 +44,33 @@ class BulkStart(BulkOptions, Change, total=False):
 
 @dataclass(frozen=True, slots=True)
 class BulkCount:
-    """How many schedules a job would match now, and the ids of the first of them."""
+    """How many schedules a job would match now, and the ids of the first of them.
+
+    For a BACKFILL also how many occurrences it would fire, and the first and last of all (epoch
+    milliseconds).
+    """
 
     matched: int
     sample: list[str]
+    occurrences: int = 0
+    first_ms: int | None = None
+    last_ms: int | None = None
+
+    def with_page(self, page: Mapping[str, Any], shown: int) -> BulkCount:
+        """The count with one more page of the API's JSON; `shown` ids at most."""
+        first, last = (
+            None if page.get(name) is None else parse_instant(page[name])
+            for name in ("first", "last")
+        )
+        firsts = [each for each in (self.first_ms, first) if each is not None]
+        lasts = [each for each in (self.last_ms, last) if each is not None]
+        return BulkCount(
+            self.matched + page["matched"],
+            [*self.sample, *page["sample"]][:shown],
+            self.occurrences + (page.get("occurrences") or 0),
+            min(firsts, default=None),
+            max(lasts, default=None),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +78,7 @@ class BulkJob:
     """A job and its progress; instants in epoch milliseconds, `fields` is all that was answered.
 
     Of the `matched` schedules `done` were changed, `unchanged` were so already, and `refused` could
-    not be; `refusals` has their codes.
+    not be; `refusals` has their codes.  A BACKFILL has `fired` so many occurrences.
     """
 
     tenant: str
@@ -62,6 +91,7 @@ class BulkJob:
     unchanged: int
     refused: int
     begun_ms: int
+    fired: int = 0
     ended_ms: int | None = None
     refusals: Mapping[str, int] = field(default_factory=dict)
     fields: Mapping[str, Any] = field(default_factory=dict, repr=False)
@@ -79,6 +109,7 @@ class BulkJob:
         return cls(
             **{name: found[name] for name in same},
             refused=found["refused"],
+            fired=found.get("fired", 0),
             begun_ms=parse_instant(found["begun_at"]),
             ended_ms=None if ended is None else parse_instant(ended),
             refusals=found["refusals"],
@@ -90,7 +121,7 @@ def spec_of(action: str, options: Mapping[str, Any]) -> BulkSpec:
     """What a job is asked for, by an action in any case and the options of `BulkOptions`."""
     said: dict[str, Any] = {
         name: value
-        for name in ("prefix", "group", "event_type", "state", *_INSTANTS)
+        for name in ("schedule_id", "prefix", "group", "event_type", "state", *_INSTANTS)
         if (value := options.get(name)) is not None
     }
     for name in _INSTANTS:

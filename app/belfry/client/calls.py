@@ -29,7 +29,10 @@ from belfry.client.decoding import Decoder
 from belfry.client.errors import NoVerdict, refusal
 from belfry.client.kafka import Cluster
 from belfry.client.listing import AckLock, Filters, Http, Scheduled
-from belfry.client.requests import Change
+from belfry.client.redrive import Redrive, RedriveCount, RedriveOptions, RedriveSource
+from belfry.client.refired import FiredSource, RefireRange
+from belfry.client.refusals import RedriveRange, RefusedSource
+from belfry.client.requests import Change, Instant, instant_ms
 from belfry.client.requests import problem as request_problem
 from belfry.client.requests import request as request_fields
 from belfry.client.tail import Events, Start
@@ -110,14 +113,13 @@ class Client(Asking, Closing):
         """How many schedules `bulk` would match now; nothing changes."""
         spec = spec_of(action, options)
         asked = {name: value for name, value in asdict(spec).items() if value is not None}
-        matched, sample = 0, list[str]()
+        found = BulkCount(0, [])
         for page in self._http.bulk_pages(tenant, asked):
-            matched += page["matched"]
-            sample += page["sample"]
-        return BulkCount(matched, sample[:SHOWN])
+            found = found.with_page(page, SHOWN)
+        return found
 
     def bulk(self, tenant: str, action: str, **options: Unpack[BulkStart]) -> Verdict:
-        """Begin a job: CANCEL, PAUSE, RESUME, MOVE or TRIGGER all schedules of a filter.
+        """Begin a job: CANCEL, PAUSE, RESUME, MOVE, TRIGGER or BACKFILL schedules of a filter.
 
         ACCEPTED says that it has begun; the verdict's `schedule_id` is its id.  Without a filter it
         is about all schedules of the tenant that wait.
@@ -208,6 +210,45 @@ class Client(Asking, Closing):
         decoder = Decoder("LifecycleEvent", self._look, only=True)
         topic = self._prefix + "lifecycle"
         return cancelled_since(self.cluster, topic, self._group, decoder, since_ms)
+
+    def redrive_preview(
+        self, tenant: str, from_: Instant, until: Instant, *, code: str | None = None
+    ) -> RedriveCount:
+        """What `redrive` would send again now; nothing changes."""
+        asked = RedriveRange(tenant, instant_ms(from_), instant_ms(until), code)
+        return self._redrive(RefusedSource(self._prefix, asked)).count()
+
+    def redrive(
+        self,
+        tenant: str,
+        from_: Instant,
+        until: Instant,
+        *,
+        code: str | None = None,
+        reason: str | None = None,
+        **how: Unpack[RedriveOptions],
+    ) -> RedriveCount:
+        """Send requests again that were refused in a range: of a tenant, or ``*`` for all.
+
+        Each is sent once, however often this is asked for; `reason` stands in its mark.  It takes
+        the rights to read and write `belfry.rejected` and to write requests.
+        """
+        asked = RedriveRange(tenant, instant_ms(from_), instant_ms(until), code)
+        return self._redrive(RefusedSource(self._prefix, asked, reason)).send(**how)
+
+    def refire_preview(self, topic: str, asked: RefireRange) -> RedriveCount:
+        """What `refire` would send again now; nothing changes."""
+        return self._redrive(FiredSource(topic, asked)).count()
+
+    def refire(self, topic: str, asked: RefireRange, **how: Unpack[RedriveOptions]) -> RedriveCount:
+        """Send events of an output topic again, with their fire ids and the header that marks them.
+
+        Under one name each is sent once, however often this is asked for.
+        """
+        return self._redrive(FiredSource(topic, asked)).send(**how)
+
+    def _redrive(self, source: RedriveSource) -> Redrive:
+        return Redrive(self.cluster, (f"{self._prefix}redrive", self._group), source)
 
     def _get(self, tenant: str, schedule_id: str) -> Scheduled | None:
         return self._http.get(tenant, schedule_id)

@@ -69,9 +69,19 @@ class FiredRecord:
 
     @property
     def occurrence(self) -> int | None:
-        """0, 1, 2 … within one life of the schedule; -1 for one that TRIGGER asked for."""
+        """0, 1, 2 … within one life of the schedule; -1 for a TRIGGER or a backfill."""
         text = self.header("belfry-occurrence")
         return int(text) if text is not None and text.lstrip("-").isdecimal() else None
+
+    @property
+    def backfill(self) -> str | None:
+        """The id of the job, for what a backfill fires of the past."""
+        return self.header("belfry-backfill")
+
+    @property
+    def redriven(self) -> str | None:
+        """For an event that was sent again: the name of the redrive, ``@`` and its first offset."""
+        return self.header("belfry-redriven")
 
     def header(self, name: str) -> str | None:
         """The last header of this name as text: belfry puts its own after the user's."""

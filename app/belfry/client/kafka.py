@@ -110,6 +110,17 @@ class Cluster:
             },
         )
 
+    def transactional(self, transactional_id: str) -> Producer:
+        """A producer of transactions; it ends those that an earlier one of this id left open."""
+        return self._made(
+            Producer,
+            {
+                "partitioner": "murmur2_random",
+                **self._properties,
+                "transactional.id": transactional_id,
+            },
+        )
+
     def consumer(
         self,
         group: str,

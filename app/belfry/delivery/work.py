@@ -25,6 +25,7 @@ from belfry.tenants.deliveries import (
 from belfry.wire import catalogue
 from belfry.wire.claims import signature
 from belfry.wire.fired import FiredEvent
+from belfry.wire.headers import BACKFILL
 from belfry.wire.lifecycle import LifecycleEvent, encode_lifecycle
 from belfry.wire.metering import Usage, encode_usage, period_of
 from belfry.wire.record import SIGNATURE, Headers
@@ -120,7 +121,9 @@ def work_of(key: bytes | None, value: bytes | None, headers: Headers, decoder: D
         state = decode_state(states[-1])
     except UnknownDelivery as error:
         raise NotADelivery(str(error)) from None
-    kept = [(name, given) for name, given in headers if not name.startswith(OURS)]
+    kept = [
+        (name, given) for name, given in headers if name == BACKFILL or not name.startswith(OURS)
+    ]
     keys = [given for name, given in headers if name == KEY_HEADER]
     given_key = keys[-1] if keys else None
     return Work(key or b"", value, FiredEvent(**record), kept, state, given_key=given_key)

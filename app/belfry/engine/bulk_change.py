@@ -72,26 +72,40 @@ class BulkChange:
 
     def apply(self, name: bytes, work: JobAtWork, step: Step) -> Outcome | str | None:
         """The outcome for a schedule, or the code of a refusal; None where it is left alone."""
-        location = self._store.named(name)
-        if not is_location(location):
+        found = self.matched(name, work)
+        if found is None:
             return None
-        where, due_ms, seq, _ = decode_location(location)
-        if age_of(seq) >= age_of(work.row.offset) or not work.wanted.in_range(due_ms):
-            return None
-        if not in_state(work.wanted, is_paused=where == IN_PAUSED):
-            return None
-        record = self._store.pending_at(name, location)
-        row = decode_pending(record)
-        if not fits(row, work.wanted):
-            return None
+        location, row, record = found
         asked = _asked(name, location, row, work)
         if work.spec.action == MOVE:
             reply = self._move(asked, (row, record), work.spec, step)
         else:
             state = State.PAUSED if paused(record) else State.PENDING
             reply = self._transitions.carry_out[TABLE[state, work.spec.action]](asked, step)
-        self._tell(row, reply, work, step)
+        self.tell(row, reply, work, step)
         return reply.code or "" if reply.outcome is Outcome.REJECTED else reply.outcome
+
+    def matched(
+        self, name: bytes, work: JobAtWork, *, amid: bool = False
+    ) -> tuple[bytes, Pending, bytes] | None:
+        """Location, row and record of a schedule that is the job's business, or None.
+
+        One that a job is amid has fitted the filter before, and need not do so again.
+        """
+        location = self._store.named(name)
+        if not is_location(location):
+            return None
+        where, due_ms, seq, _ = decode_location(location)
+        if age_of(seq) >= age_of(work.row.offset):
+            return None
+        placed = work.wanted.in_range(due_ms) and in_state(
+            work.wanted, is_paused=where == IN_PAUSED
+        )
+        if not (amid or placed):
+            return None
+        record = self._store.pending_at(name, location)
+        row = decode_pending(record)
+        return (location, row, record) if amid or fits(row, work.wanted) else None
 
     def _move(
         self, asked: Asked, found: tuple[Pending, bytes], spec: BulkSpec, step: Step
@@ -121,18 +135,34 @@ class BulkChange:
             self._waiting.put(moved, kept, step)
         return Reply(Outcome.UPDATED, moved.version, due_ms)
 
-    def _tell(self, row: Pending, reply: Reply, work: JobAtWork, step: Step) -> None:
+    def tell(self, row: Pending, reply: Reply, work: JobAtWork, step: Step) -> None:
         """Each schedule that a job touches has one outcome, whatever its tenant's level is."""
+        life = generation_of(row.life)
+        self._told(row.schedule_id, reply, work, step, (reply.version or row.version, life))
+
+    def tell_gone(self, name: bytes, reply: Reply, work: JobAtWork, step: Step) -> None:
+        """The outcome for a schedule that was replaced, or ended, amid what a job did with it."""
+        _, _, schedule_id = name.partition(b"/")
+        self._told(schedule_id, reply, work, step, (None, None))
+
+    def _told(
+        self,
+        schedule_id: bytes,
+        reply: Reply,
+        work: JobAtWork,
+        step: Step,
+        which: tuple[int | None, int | None],
+    ) -> None:
         said = f"bulk job {work.job}" + (f": {work.row.reason}" if work.row.reason else "")
         partition, offset = work.row.origin
         step.effects.room -= OUTCOME_BYTES
         step.effects.lifecycle.append(
             LifecycleEvent(
                 tenant=work.tenant.name,
-                schedule_id=row.schedule_id.decode(),
+                schedule_id=schedule_id.decode(),
                 outcome=reply.outcome,
                 fire_id=reply.fire_id,
-                version=reply.version or row.version,
+                version=which[0],
                 at=step.now_ms,
                 due_at=reply.due_ms,
                 code=reply.code,
@@ -140,7 +170,7 @@ class BulkChange:
                 source_topic=self._place.topic,
                 source_partition=partition,
                 source_offset=offset,
-                generation=generation_of(row.life),
+                generation=which[1],
             )
         )
 

@@ -25,6 +25,7 @@ from belfry.store.layout.pending import Pending, PendingRow, as_pending, decode_
 from belfry.tenants.deliveries import RETRIES
 from belfry.tenants.effective import Delivery, Tenant
 from belfry.wire.fired import FiredEvent, encode_fired, rfc3339
+from belfry.wire.headers import BACKFILL
 from belfry.wire.headers import PREFIX as OURS
 from belfry.wire.lifecycle import LifecycleEvent
 from belfry.wire.record import Headers
@@ -72,8 +73,13 @@ def route_to(tenant: Tenant, step: Step, *, waits: bool = False) -> Route:
     )
 
 
-def emit(row: PendingRow, route: Route, identity: bytes, step: Step, missed: int = 0) -> None:
-    """Fire an occurrence under this id; it may stand for others that were missed."""
+def emit(
+    row: PendingRow, route: Route, identity: bytes, step: Step, missed: int = 0, job: bytes = b""
+) -> None:
+    """Fire an occurrence under this id; it may stand for others that were missed.
+
+    `job` is the backfill that it fires for.
+    """
     (due_ms, nominal_ms, _, _, _, _, occurrence, _, _, _,
      _, schedule_id, group, _, key, given, rule, value) = row  # fmt: skip
     effects = step.effects
@@ -85,6 +91,8 @@ def emit(row: PendingRow, route: Route, identity: bytes, step: Step, missed: int
     ]
     if missed:
         headers.append(("belfry-missed", b"%d" % missed))
+    if job:
+        headers.append((BACKFILL, job))
     if given:
         headers = _users(given, route.tenant) + headers
         effects.room -= len(given)
@@ -119,6 +127,21 @@ def fire_extra(row: Pending, tenant: Tenant, position: int, step: Step) -> bytes
     extra = row._replace(nominal_ms=now_ms, due_ms=now_ms, occurrence=EXTRA)
     emit(extra, route_to(tenant, step), identity, step)
     return identity
+
+
+def fire_past(row: Pending, route: Route, fire: tuple[bytes, int], job: str, step: Step) -> None:
+    """Fire the occurrence of an instant of the past, under the id of `fire`, for a backfill.
+
+    It is due now, by the job: its lateness says nothing of belfry.
+    """
+    identity, nominal_ms = fire
+    past = row._replace(nominal_ms=nominal_ms, due_ms=step.now_ms, occurrence=EXTRA)
+    emit(past, route, identity, step, job=job.encode())
+    if route.told:
+        event = told(past, route.tenant, Outcome.FIRED, step.now_ms)
+        event.fire_id, event.code = identity.decode(), "backfill"
+        event.reason = f"bulk job {job}: the occurrence of {format_instant(nominal_ms)}"
+        step.effects.lifecycle.append(event)
 
 
 def told(row: Pending, tenant: Tenant, outcome: Outcome, now_ms: int) -> LifecycleEvent:

@@ -45,12 +45,12 @@ from belfry.wire.record import (
     Origin,
     SourceRecord,
     asked_of,
+    carried_on,
     has_hopped,
     origin_headers,
     retries_of,
     size_of,
     stamp_of,
-    without_origin,
 )
 
 MAX_MISROUTED_BYTES: Final = 1_000_000
@@ -347,7 +347,7 @@ class Intake:
             rejection = Rejection("request_too_large", reason)
             return self._reports.reject(record, request, rejection, step)
         _, _, key, value, _ = record
-        carried = without_origin(headers)
+        carried = carried_on(headers)
         carried += origin_headers(origin, asked if asked or stamp is not None else None)
         if stamp is not None:
             carried.append((ORIGIN_TENANT, stamp.encode()))

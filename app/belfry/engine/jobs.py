@@ -26,17 +26,19 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Final, NamedTuple
 
+from belfry.engine.backfill import Backfill
 from belfry.engine.bulk_change import BulkChange, JobAtWork
+from belfry.engine.job_counts import Budget, Counts
+from belfry.engine.queues import Queues
 from belfry.engine.reports import MOST_REASON, Reply, SourcePartition
 from belfry.engine.step import Step, Tracked, UndoLog
 from belfry.engine.waiting import Waiting
 from belfry.firing.rates import Rate
-from belfry.schedules.bulk import BulkSpec, read_bulk
+from belfry.schedules.bulk import BACKFILL, FIRING, BulkSpec, read_bulk
 from belfry.schedules.outcomes import Outcome
 from belfry.schedules.rejections import Rejection
 from belfry.schedules.request import Request
 from belfry.store.job_lookup import wanted_by
-from belfry.store.layout import keys
 from belfry.store.layout.jobs import (
     DONE,
     JOB_END,
@@ -63,22 +65,6 @@ MOST_ENDED: Final = 200
 CODE: Final = "bulk_job"
 
 
-class Budget(NamedTuple):
-    """How many names a step may look at, and how many schedules it may change."""
-
-    names: int
-    changes: int
-
-    @property
-    def used_up(self) -> bool:
-        """Whether nothing is left of it."""
-        return self.names <= 0 or self.changes <= 0
-
-    def less(self, names: int, changes: int) -> Budget:
-        """What is left of it."""
-        return Budget(self.names - names, self.changes - changes)
-
-
 class Begun(NamedTuple):
     """What a request for a job says besides itself: where it came in, and where it goes."""
 
@@ -96,11 +82,14 @@ class Jobs:
         store: ScheduleStore,
         tenants: StepTenants,
         waiting: Waiting,
+        queues: Queues,
         undo: UndoLog,
     ) -> None:
         self._store = store
         self._tenants = tenants
+        self._queues = queues
         self._change = BulkChange(place, store, waiting)
+        self._backfill = Backfill(store, self._change)
         rows = ((key, decode_job(row)) for key, row in store.between(JOB_PREFIX, JOB_END))
         self._running = Tracked(undo, {key: row for key, row in rows if row.state == RUNNING})
         self._rate = Rate(BURST_MS, Tracked(undo))
@@ -216,16 +205,22 @@ class Jobs:
             # Nobody is there for whom it could be done.
             self._end(key, row, STOPPED, step)
             return budget
-        if isinstance(spec, Rejection) or (spec.action == "TRIGGER" and tenant.stopped):
+        if isinstance(spec, Rejection) or (spec.action in FIRING and tenant.stopped):
             # A later release began it, or nothing fires of the tenant: it waits, as events do.
             return budget
         per_second = spec.per_second / row.homes
         changes = min(budget.changes, self._rate.room(key, per_second, step.now_ms))
+        if spec.action == BACKFILL:
+            changes = min(changes, self._queues.extra_room(tenant, step))
         if changes <= 0:
             return budget
         work = JobAtWork(tenant, job, row, spec, wanted_by(name, spec))
-        now, ended = self._walk(work, Budget(budget.names, changes), step)
+        walk = self._backfill.walk if spec.action == BACKFILL else self._walk
+        now, ended = walk(work, Budget(budget.names, changes), step)
         touched = now.matched - row.matched
+        if spec.action == BACKFILL:
+            touched = now.fired - row.fired
+            self._queues.took_extra(tenant, touched, step)
         if touched:
             self._rate.take(key, per_second, step.now_ms, touched)
         if ended:
@@ -237,11 +232,10 @@ class Jobs:
 
     def _walk(self, work: JobAtWork, budget: Budget, step: Step) -> tuple[JobRow, bool]:
         """Walk on through the names; the row that follows, and whether the end was reached."""
-        counts = _Counts(work.row)
-        start = work.wanted.tenant + b"/" + work.wanted.prefix
-        first = work.row.cursor.encode() + b"\0" if work.row.cursor else start
+        counts = Counts(work.row)
+        first, end = work.wanted.names
         cursor = work.row.cursor.encode()
-        for name, _ in self._store.between(first, keys.following(start)):
+        for name, _ in self._store.between(cursor + b"\0" if cursor else first, end):
             if counts.examined >= budget.names or counts.matched >= budget.changes:
                 break
             if step.effects.room <= 0:
@@ -251,45 +245,6 @@ class Jobs:
         else:
             return counts.of(work.row, cursor), True
         return counts.of(work.row, cursor), False
-
-
-class _Counts:
-    """What one step has met on a walk."""
-
-    def __init__(self, row: JobRow) -> None:
-        self.examined = self.done = self.unchanged = self.refused = 0
-        self._refusals = dict(row.refusals)
-
-    @property
-    def matched(self) -> int:
-        """How many schedules the filter has matched."""
-        return self.done + self.unchanged + self.refused
-
-    def add(self, found: Outcome | str | None, action: str, step: Step) -> None:
-        """Count one name, by the outcome, or the code of the refusal, of its schedule."""
-        self.examined += 1
-        if found is None:
-            return
-        outcome = found if isinstance(found, Outcome) else Outcome.REJECTED
-        step.effects.bulk[action, outcome] += 1
-        if outcome is Outcome.REJECTED:
-            self.refused += 1
-            self._refusals[found] = self._refusals.get(found, 0) + 1
-        elif outcome is Outcome.UNCHANGED:
-            self.unchanged += 1
-        else:
-            self.done += 1
-
-    def of(self, row: JobRow, cursor: bytes) -> JobRow:
-        """The row of the job with what the step has met."""
-        return row._replace(
-            cursor=cursor.decode(),
-            examined=row.examined + self.examined,
-            done=row.done + self.done,
-            unchanged=row.unchanged + self.unchanged,
-            refused=row.refused + self.refused,
-            refusals=self._refusals,
-        )
 
 
 @lru_cache(maxsize=256)

@@ -26,7 +26,8 @@ from belfry.engine.emit import emit
 from belfry.engine.fast_path import FastPath
 from belfry.engine.firing import Firing
 from belfry.engine.intake import Intake, IntakeParts
-from belfry.engine.jobs import Budget, Jobs
+from belfry.engine.job_counts import Budget
+from belfry.engine.jobs import Jobs
 from belfry.engine.limits import Limits
 from belfry.engine.maintenance import Maintenance
 from belfry.engine.metering import Metering
@@ -96,7 +97,7 @@ class PartitionEngine:
         self._catch_up = CatchUp(store, of_step, self._waiting, occurrences)
         reports = Reports(place, store)
         self._limits = Limits(store, undo)
-        self.jobs = Jobs(place, store, of_step, self._waiting, undo)
+        self.jobs = Jobs(place, store, of_step, self._waiting, self._queues, undo)
         means = IntakeParts(reports, self._limits, self.jobs)
         self._intake = Intake(place, store, of_step, self._waiting, means)
         self._taker = TracedIntake(self._intake, reports) if options.traces else self._intake

@@ -128,6 +128,17 @@ class Queues:
         if limit is not None and fired:
             self._rate.take(turn.name, limit, step.now_ms, fired)
 
+    def extra_room(self, tenant: Tenant, step: Step) -> int:
+        """How many events more of a tenant its rate allows, besides those of its schedules."""
+        limit = tenant.effective.policy.max_fires_per_second
+        return ALL if limit is None else self._rate.room(tenant.name_bytes, limit, step.now_ms)
+
+    def took_extra(self, tenant: Tenant, fired: int, step: Step) -> None:
+        """So many of these have fired."""
+        limit = tenant.effective.policy.max_fires_per_second
+        if limit is not None and fired:
+            self._rate.take(tenant.name_bytes, limit, step.now_ms, fired)
+
     def _turn(self, name: bytes, step: Step) -> Turn | None:
         tenant = self._tenants.of_bytes(name)
         if tenant.stopped:

@@ -33,7 +33,7 @@ from belfry.tenants.effective import Tenant
 from belfry.wire.headers import UNREAD
 from belfry.wire.lifecycle import LifecycleEvent
 from belfry.wire.origins import believed_origin
-from belfry.wire.record import Headers, Origin, SourceRecord, size_of
+from belfry.wire.record import Headers, Origin, SourceRecord, is_redriven, size_of
 from belfry.wire.worker_keys import Keys
 
 MAX_REJECTED_BYTES: Final = 900_000
@@ -96,12 +96,16 @@ class Reports:
         """The reply to a request that was asked then, if its id was answered in the hour before.
 
         The same request once more is a DUPLICATE, another one a CONFLICT.  The hour is between the
-        arrivals of the two, however late they are read.
+        arrivals of the two, however late they are read.  What was refused and is redriven is judged
+        anew.
         """
         name = keys.request_key(request["tenant"], request["request_id"] or "")
         row = self._store.named(name)
         first = None if row is None else decode_verdict(row)
         if first is None or asked_ms - first.at_ms >= REQUEST_ID_MS:
+            return None
+        if first.outcome == Outcome.REJECTED and is_redriven(record):
+            # It changed nothing then, and is sent again to be judged anew.
             return None
         reply = Reply(Outcome.DUPLICATE, first.version, first.due_ms, first.outcome)
         if first.digest and first.digest != digest_of(request):

@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from belfry.engine.jobs import Budget
+from belfry.engine.job_counts import Budget
 
 MANY_TOPICS: Final = 1_000
 FIRST: Final = 500

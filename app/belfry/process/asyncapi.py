@@ -260,7 +260,9 @@ _FIRED_HEADERS: Final = {
     "belfry-fire-id": "The same for every attempt: deduplicate by it.",
     "belfry-schedule-id": "The schedule.",
     "belfry-scheduled-at": "Nominal instant, RFC 3339 in milliseconds.",
-    "belfry-occurrence": "0, 1, 2 …; -1 for one that TRIGGER asked for.",
+    "belfry-occurrence": "0, 1, 2 …; -1 for one that TRIGGER or a backfill asked for.",
+    "belfry-backfill": "On what a backfill fires: the id of its job.",
+    "belfry-redriven": "On an event that was sent again: name of the redrive, offset of the event.",
 }
 
 

@@ -7,12 +7,14 @@ The field `bulk` says what is to be done, as a JSON object:
 
 | name | meaning |
 |---|---|
-| `action` | one of `CANCEL`, `PAUSE`, `RESUME`, `MOVE`, `TRIGGER` |
+| `action` | one of `CANCEL`, `PAUSE`, `RESUME`, `MOVE`, `TRIGGER`, `BACKFILL` |
+| `schedule_id` | this schedule alone |
 | `prefix`, `group`, `event_type` | how the ids begin; the group; the type |
 | `due_from`, `due_until` | due then or later; due before then (epoch ms) |
 | `state` | `PENDING` or `PAUSED`; none: both |
 | `move_ms` | MOVE: by how much later, or earlier where it is negative |
-| `per_second` | how many schedules a second, of all partitions together |
+| `range_from`, `range_until` | BACKFILL: occurrences then or later; before then (epoch ms) |
+| `per_second` | how many schedules a second (BACKFILL: occurrences), of all partitions together |
 
 ``BULK_STOP`` ends a job: what it has done stays.  A filter that says nothing matches all schedules
 of the tenant that wait.
@@ -25,20 +27,24 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, Final
 
 from belfry.schedules.rejections import Rejection
-from belfry.schedules.request import MAX_TEXT_BYTES, YEARS_100_MS, Request
+from belfry.schedules.request import MAX_TEXT_BYTES, SECONDS_LIMIT, YEARS_100_MS, Request
 
 BULK: Final = "BULK"
 BULK_STOP: Final = "BULK_STOP"
 BULK_ACTIONS: Final = frozenset({BULK, BULK_STOP})
 MOVE: Final = "MOVE"
-JOB_ACTIONS: Final = ("CANCEL", "PAUSE", "RESUME", MOVE, "TRIGGER")
+BACKFILL: Final = "BACKFILL"
+JOB_ACTIONS: Final = ("CANCEL", "PAUSE", "RESUME", MOVE, "TRIGGER", BACKFILL)
+# Actions that fire events: they wait while nothing of the tenant can fire.
+FIRING: Final = frozenset({"TRIGGER", BACKFILL})
 JOB_STATES: Final = ("PENDING", "PAUSED")
 PER_SECOND: Final = 500
 MOST_PER_SECOND: Final = 10_000
 MOST_BYTES: Final = 4_000
 _EXAMPLE: Final = '{"action": "CANCEL", "prefix": "order/"}'
-_TEXTS: Final = ("group", "event_type")
-_NUMBERS: Final = ("due_from", "due_until", "move_ms")
+_TEXTS: Final = ("schedule_id", "group", "event_type")
+_RANGE: Final = ("range_from", "range_until")
+_NUMBERS: Final = ("due_from", "due_until", "move_ms", *_RANGE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +52,7 @@ class BulkSpec:
     """What a job does with which schedules; instants in epoch milliseconds."""
 
     action: str
+    schedule_id: str | None = None
     prefix: str = ""
     group: str | None = None
     event_type: str | None = None
@@ -53,6 +60,8 @@ class BulkSpec:
     due_until: int | None = None
     state: str | None = None
     move_ms: int | None = None
+    range_from: int | None = None
+    range_until: int | None = None
     per_second: int = PER_SECOND
 
     def text(self) -> str:
@@ -106,7 +115,9 @@ def _wrong(said: dict[str, Any]) -> str:
     for name in _TEXTS:
         if name in said and not _is_text(said[name], least=1):
             return f"has the {name} {_shown(said[name])}: give 1-{MAX_TEXT_BYTES} bytes of UTF-8"
-    return _wrong_numbers(said)
+    if prefix and "schedule_id" in said:
+        return "has a prefix and a schedule_id: keep one"
+    return _wrong_numbers(said) or _wrong_range(said)
 
 
 def _wrong_numbers(said: dict[str, Any]) -> str:
@@ -121,6 +132,19 @@ def _wrong_numbers(said: dict[str, Any]) -> str:
         return "has a move_ms, and its action is not MOVE" if moves else "lacks move_ms, for a MOVE"
     if moves and (not said["move_ms"] or abs(said["move_ms"]) > YEARS_100_MS):
         return "has a move_ms that is 0, or more than 100 years"
+    return ""
+
+
+def _wrong_range(said: dict[str, Any]) -> str:
+    given = [name for name in _RANGE if name in said]
+    if said["action"] != BACKFILL:
+        return f"has a {given[0]}, and its action is not BACKFILL" if given else ""
+    if len(given) < len(_RANGE):
+        return "lacks range_from or range_until, for a BACKFILL"
+    if said["range_from"] < SECONDS_LIMIT:
+        return f"has the range_from {said['range_from']}: give epoch milliseconds, 2001 or later"
+    if said["range_from"] >= said["range_until"]:
+        return "has a range_from that is not before its range_until"
     return ""
 
 

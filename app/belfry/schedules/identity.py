@@ -158,3 +158,14 @@ def extra_fire_id(schedule: bytes, life: int, version: int, position: int) -> by
     """Id of a fire that a TRIGGER at source offset `position` asked for."""
     identity = schedule + _FIRE.pack(life, version, position) + b"trigger"
     return blake2b(identity, digest_size=16).hexdigest().encode()
+
+
+def backfill_fire_id(schedule: bytes, life: int, job: tuple[int, int], nominal_ms: int) -> bytes:
+    """Id of a fire that a backfill makes of the occurrence at `nominal_ms`.
+
+    `job` is where the job was first received (partition, offset), so another job has other ids, and
+    none is that of the fire in its time.
+    """
+    place = _FIRE.pack(life, job[0], job[1]) + nominal_ms.to_bytes(8, "big", signed=True)
+    identity = schedule + place + b"backfill"
+    return blake2b(identity, digest_size=16).hexdigest().encode()

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 from belfry.schedules.bulk import BulkSpec
 from belfry.store.layout import keys
 from belfry.store.layout.jobs import JobRow, decode_job, jobs_range, names_of_job
-from belfry.store.layout.keys import following, record_key
+from belfry.store.layout.keys import record_key
 from belfry.store.layout.pending import decode_pending
 from belfry.store.layout.records import IN_PAUSED, decode_location, is_location
 from belfry.store.lookup import Wanted, fits, in_state
@@ -40,20 +40,27 @@ def wanted_by(tenant: bytes, spec: BulkSpec) -> Wanted:
     """The filter of a job, as the store reads it."""
     return Wanted(
         tenant,
-        spec.prefix.encode(),
+        (spec.schedule_id or spec.prefix).encode(),
         spec.due_from,
         spec.due_until,
         spec.state,
         None if spec.group is None else spec.group.encode(),
         None if spec.event_type is None else spec.event_type.encode(),
+        exact=spec.schedule_id is not None,
     )
 
 
-def preview(rows: OrderedMap, wanted: Wanted, after: bytes | None, examine: int) -> BulkPreview:
+def preview(
+    rows: OrderedMap,
+    wanted: Wanted,
+    after: bytes | None,
+    examine: int,
+    sampled: int = MOST_SHOWN,
+) -> BulkPreview:
     """How many schedules that wait are wanted, among the next `examine` names behind a key."""
-    start = keys.NAMED_PREFIX + wanted.tenant + b"/" + wanted.prefix
+    start, end = map(keys.named_key, wanted.names)
     first = start if after is None else max(start, after + b"\0")
-    walk = iter(rows.scan(first, following(start)))
+    walk = iter(rows.scan(first, end))
     matched = examined = 0
     sample: list[str] = []
     last: bytes | None = None
@@ -64,8 +71,20 @@ def preview(rows: OrderedMap, wanted: Wanted, after: bytes | None, examine: int)
         examined, last = examined + len(chunk), chunk[-1][0]
         found = _matching(rows, chunk, wanted)
         matched += len(found)
-        sample += [_id_in(key) for key in found[: MOST_SHOWN - len(sample)]]
+        sample += [_id_in(key) for key in found[: sampled - len(sample)]]
     return BulkPreview(matched, sample, examined, last)
+
+
+def rows_of(rows: OrderedMap, tenant: bytes, ids: Sequence[str]) -> list[bytes]:
+    """The records of these schedules; one that has moved since is left out."""
+    names = [tenant + b"/" + each.encode() for each in ids]
+    places = rows.get_many([keys.named_key(name) for name in names])
+    found = [
+        record_key(name, row)
+        for name, row in zip(names, places, strict=True)
+        if row is not None and is_location(row)
+    ]
+    return [record for record in rows.get_many(found) if record is not None]
 
 
 def _matching(

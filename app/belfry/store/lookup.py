@@ -81,6 +81,14 @@ class Wanted:
     state: str | None = None
     group: bytes | None = None
     event_type: bytes | None = None
+    exact: bool = False
+    """Whether `prefix` is the whole id."""
+
+    @property
+    def names(self) -> tuple[bytes, bytes]:
+        """The changelog keys between which the names lie, by id."""
+        first = self.tenant + b"/" + self.prefix
+        return first, first + b"\0" if self.exact else following(first)
 
     @property
     def by_due(self) -> bool:

@@ -36,6 +36,10 @@ OTHERS: Final = {
 # Who asks, and for which schedule.
 NAMES: Final = {name: OTHERS[name] for name in ("belfry-tenant", "belfry-id", "belfry-request-id")}
 FIRE_ID: Final = "belfry-fire-id"
+# On what a backfill fires: the id of its job.
+BACKFILL: Final = "belfry-backfill"
+# On an event that was sent again: the name of the redrive, and the offset of the event.
+REDRIVEN: Final = "belfry-redriven"
 # Headers of a record that are looked at.  What belfry adds on the way is not counted.
 MOST_READ: Final = 1_024
 MOST_ADDED: Final = 16
@@ -58,6 +62,8 @@ TRAVELLING: Final = frozenset(
         "belfry-scheduled-at",
         "belfry-occurrence",
         "belfry-missed",
+        BACKFILL,
+        REDRIVEN,
         "belfry-dry-run",
         "belfry-delivery",
         "belfry-attempt",

@@ -20,6 +20,8 @@ ORIGIN_TENANT: Final = "belfry-origin-tenant"
 SIGNATURE: Final = "belfry-signature"
 ASKED: Final = "belfry-origin-asked"
 RETRIES: Final = "belfry-origin-retries"
+# On a refused request that is sent again: the place of its refusal.
+REDRIVEN_FROM: Final = "belfry-origin-redriven"
 # Names that begin so are belfry's on the way to an owning partition, also those of later releases.
 ORIGIN_PREFIX: Final = "belfry-origin-"
 ORIGIN: Final = frozenset(
@@ -84,6 +86,16 @@ def without_origin(headers: Headers | None) -> Headers:
     return [each for each in headers or () if not each[0].startswith(ORIGIN_PREFIX)]
 
 
+def carried_on(headers: Headers | None) -> Headers:
+    """Headers that a request keeps where it is sent on: its own, and whether it is sent again."""
+    return without_origin(headers) + [each for each in headers or () if each[0] == REDRIVEN_FROM]
+
+
+def is_redriven(record: SourceRecord) -> bool:
+    """Whether a request was refused before, and is sent again."""
+    return any(name == REDRIVEN_FROM for name, _ in record[4] or ())
+
+
 def origin_headers(origin: Origin, asked: int | None = None) -> Headers:
     """Headers that a re-routed request carries to its home partition.
 
@@ -107,7 +119,7 @@ def handed_over(record: SourceRecord, origin: Origin, tenant: str) -> Headers:
 
     What the record itself says of its origin goes: nobody but belfry stamps.
     """
-    carried = [each for each in without_origin(record[4]) if each[0] != SIGNATURE]
+    carried = [each for each in carried_on(record[4]) if each[0] != SIGNATURE]
     return [*carried, *origin_headers(origin), (ORIGIN_TENANT, tenant.encode())]
 
 

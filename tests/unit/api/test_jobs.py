@@ -28,6 +28,8 @@ KEYS: Final = [
     {"name": "reads", "sha256": "belfry_reads", "tenants": [OWN], "role": "read"},
 ]
 
+PAST: Final = {"range_from": "2026-12-01T00:00:00Z", "range_until": "2026-12-02T00:00:00Z"}
+
 
 @pytest.fixture
 def door() -> Iterator[Door]:
@@ -157,6 +159,12 @@ def test_nobody_reaches_the_jobs_of_others(door: Door, method: str, path: str) -
         ({"action": "CANCEL", "per_second": 0}, "invalid"),
         ({"action": "CANCEL", "prefixes": "a"}, "invalid"),
         ({"action": "CANCEL", "prefix": "\ud800"}, "invalid"),
+        ({"action": "CANCEL", "prefix": "a", "schedule_id": "a"}, "bad_bulk"),
+        ({"action": "CANCEL", **PAST}, "bad_bulk"),
+        ({"action": "BACKFILL"}, "bad_bulk"),
+        ({"action": "BACKFILL", "range_from": "2026-12-01T00:00:00Z"}, "bad_bulk"),
+        ({"action": "BACKFILL", **PAST, "range_until": PAST["range_from"]}, "bad_bulk"),
+        ({"action": "BACKFILL", **PAST, "range_from": 1_700_000_000}, "bad_bulk"),
     ],
 )
 def test_what_cannot_be_done_is_refused(door: Door, body: dict[str, Any], code: str) -> None:
@@ -166,6 +174,22 @@ def test_what_cannot_be_done_is_refused(door: Door, body: dict[str, Any], code: 
         if code == "bad_bulk":
             assert json.loads(answer.body)["code"] == code
     assert not door.desk.asked
+
+
+def test_the_count_of_a_backfill_tells_its_occurrences(door: Door) -> None:
+    said = {"action": "BACKFILL", **PAST}
+    answer = asked(door, "reads", "POST", f"{JOBS}?dry=true", **said)
+    found = json.loads(answer.body)
+    # What waits there fires once, so it has no occurrence of the past.
+    assert (found["matched"], found["occurrences"], found["first"]) == (1, 0, None)
+
+
+def test_a_backfill_shows_its_range_and_what_it_has_fired() -> None:
+    span = '"range_from": 1796083200000, "range_until": 1796169600000'
+    spec = f'{{"action": "BACKFILL", "schedule_id": "a", {span}}}'
+    found = merged("demo", parts_of(*[ROW._replace(spec=spec, fired=2)] * 2), NOW_MS)
+    assert (found["fired"], found["filter"]) == (4, {"schedule_id": "a"})
+    assert found["range_from"] == "2026-12-01T00:00:00.000Z"
 
 
 def test_the_body_and_the_request_say_the_same() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from belfry.engine.jobs import Budget
+from belfry.engine.job_counts import Budget
 from tests.unit.engine.driver import HOUR, T0, Driver
 from tests.unit.engine.test_jobs import MUCH, advance, begin, finish, job, row, with_schedules
 

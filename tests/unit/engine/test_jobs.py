@@ -7,7 +7,8 @@ from typing import Any, Final
 
 import pytest
 
-from belfry.engine.jobs import MOST_ENDED, Budget
+from belfry.engine.job_counts import Budget
+from belfry.engine.jobs import MOST_ENDED
 from belfry.schedules.bulk import BulkSpec
 from belfry.store.layout.jobs import (
     DONE,

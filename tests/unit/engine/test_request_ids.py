@@ -11,7 +11,7 @@ from belfry.store.layout import keys
 from belfry.store.layout.records import VerdictRow, encode_verdict
 from belfry.tenants.effective import EffectivePolicy, Level
 from belfry.tenants.policy import TenantPolicy
-from belfry.wire.record import Headers, Origin, origin_headers
+from belfry.wire.record import REDRIVEN_FROM, Headers, Origin, carried_on, origin_headers
 from tests.unit.engine.driver import HOUR, T0, Driver, request
 
 
@@ -250,6 +250,19 @@ def test_the_repeat_of_a_refused_request_is_a_duplicate_and_what_was_mended_need
     driver.ask(at=1_796_115_600, request_id="r1")
     driver.ask(at=T0 + 5, request_id="r1")
     assert driver.step(T0).outcomes == ["REJECTED", "DUPLICATE", "CONFLICT"]
+
+
+@pytest.mark.parametrize("hops", [0, 1])
+def test_what_was_refused_and_is_redriven_is_judged_anew(hops: int) -> None:
+    driver = Driver()
+    again: Headers = [(REDRIVEN_FROM, b"belfry.rejected/0@7")]
+    if hops:
+        origin = Origin("belfry.schedules", 2, 7, T0, rerouted=False)
+        again = [*carried_on([*again, *origin_headers(origin)]), *origin_headers(origin)]
+    for value in (request(at=1_796_115_600, request_id="r1"), request(at=T0 + 5, request_id="r2")):
+        driver.send(value)
+        driver.send(value, headers=again)
+    assert driver.step(T0).outcomes == ["REJECTED", "REJECTED", "ACCEPTED", "DUPLICATE"]
 
 
 def test_a_repeated_trigger_fires_once() -> None:

@@ -17,8 +17,10 @@ from belfry.schedules.bulk import MOST_PER_SECOND, PER_SECOND, BulkSpec, read_bu
 from belfry.schedules.rejections import Rejection
 from belfry.store.layout.jobs import DONE, KEPT_MS, RUNNING, STOPPED, JobRow
 
-Action = Literal["CANCEL", "PAUSE", "RESUME", "MOVE", "TRIGGER"]
-COUNTS = ("examined", "matched", "done", "unchanged", "refused")
+Action = Literal["CANCEL", "PAUSE", "RESUME", "MOVE", "TRIGGER", "BACKFILL"]
+COUNTS = ("examined", "matched", "done", "unchanged", "refused", "fired")
+
+RANGE = ("range_from", "range_until")
 
 
 class JobBody(Strict):
@@ -26,6 +28,7 @@ class JobBody(Strict):
 
     job: Text | None = Field(None, description="Id of the job; without one it gets a new one.")
     action: Action
+    schedule_id: Text | None = Field(None, description="This schedule alone.")
     prefix: Annotated[str, StringConstraints(max_length=255)] = Field(
         "", description="Beginning of the ids."
     )
@@ -37,8 +40,13 @@ class JobBody(Strict):
     move_ms: Annotated[int, Field(ge=-MOST_MS, le=MOST_MS)] | None = Field(
         None, description="MOVE: by how much later; earlier where it is negative."
     )
+    range_from: Instant | None = Field(None, description="BACKFILL: occurrences then or later.")
+    range_until: Instant | None = Field(None, description="BACKFILL: occurrences before then.")
     per_second: int = Field(
-        PER_SECOND, ge=1, le=MOST_PER_SECOND, description="Schedules a second, of all partitions."
+        PER_SECOND,
+        ge=1,
+        le=MOST_PER_SECOND,
+        description="Schedules a second, of all partitions; occurrences for a BACKFILL.",
     )
     reason: Annotated[str, StringConstraints(max_length=2000)] | None = Field(
         None, description="Why; it stands in each outcome."
@@ -57,6 +65,9 @@ class PreviewJobAnswer(BaseModel):
     sample: list[str] = Field(description="Ids of the first of them.")
     examined: int = Field(description="Rows of the tenant that were looked at.")
     cursor: str | None = Field(description="Give it back for the next page; null at the end.")
+    occurrences: int | None = Field(None, description="BACKFILL: how many would fire.")
+    first: str | None = Field(None, description="The first of them.")
+    last: str | None = Field(None, description="The last of them.")
 
 
 class JobAnswer(BaseModel):
@@ -68,6 +79,8 @@ class JobAnswer(BaseModel):
     action: str
     filter: dict[str, Any]
     move_ms: int | None
+    range_from: str | None
+    range_until: str | None
     per_second: int
     reason: str | None
     begun_at: str
@@ -79,6 +92,7 @@ class JobAnswer(BaseModel):
     done: int
     unchanged: int = Field(description="Those that were as asked for already.")
     refused: int
+    fired: int = Field(description="BACKFILL: occurrences that it has fired.")
     refusals: dict[str, int] = Field(description="The codes of refusals.")
 
 
@@ -128,8 +142,9 @@ def merged(tenant: str, parts: Sequence[dict[str, Any]], now_ms: int) -> dict[st
 def _asked(spec: BulkSpec | Rejection) -> dict[str, Any]:
     """What a job was asked for; a later release may have begun one that is not read here."""
     if isinstance(spec, Rejection):
-        return {"action": "UNKNOWN", "filter": {}, "move_ms": None, "per_second": 0}
-    texts = ("prefix", "group", "event_type", "state")
+        nothing = dict.fromkeys(("move_ms", *RANGE))
+        return {"action": "UNKNOWN", "filter": {}, "per_second": 0, **nothing}
+    texts = ("schedule_id", "prefix", "group", "event_type", "state")
     said: dict[str, Any] = {name: getattr(spec, name) for name in texts if getattr(spec, name)}
     for name in ("due_from", "due_until"):
         if getattr(spec, name) is not None:
@@ -139,4 +154,9 @@ def _asked(spec: BulkSpec | Rejection) -> dict[str, Any]:
         "filter": said,
         "move_ms": spec.move_ms,
         "per_second": spec.per_second,
+        **{name: _moment(getattr(spec, name)) for name in RANGE},
     }
+
+
+def _moment(ms: int | None) -> str | None:
+    return None if ms is None else moment(ms)

@@ -39,20 +39,22 @@ from belfry.api.json.jobs import (
 from belfry.api.json.names import ScheduleName, TenantName
 from belfry.api.json.parsing import parsed
 from belfry.api.json.queries import AskingWhyQuery, ChangeQuery
+from belfry.api.json.shapes import moment
 from belfry.api.notes import note
 from belfry.api.problems import Problem
 from belfry.api.routes.callers import Callers
-from belfry.api.routes.lists import EXAMINE, Lists
+from belfry.api.routes.lists import EXAMINE, Lists, Pages
 from belfry.api.workers import writing
 from belfry.api.workers.parts import ApiDependencies
 from belfry.api.workers.peers import AT, number_told
 from belfry.api.workers.reading import Reads
 from belfry.api.workers.writing import Writes, request_fields
-from belfry.schedules.bulk import BULK, BULK_STOP, bulk_problem
+from belfry.schedules.bulk import BACKFILL, BULK, BULK_STOP, BulkSpec, bulk_problem
 from belfry.schedules.fields import EMPTY
 from belfry.store import job_lookup
-from belfry.store.job_lookup import wanted_by
+from belfry.store.job_lookup import MOST_SHOWN, wanted_by
 from belfry.store.lookup import Wanted
+from belfry.store.past_lookup import past_preview
 
 JOBS: Final = "/tenants/{tenant}/jobs"
 JOB: Final = JOBS + "/{job:path}"
@@ -72,7 +74,7 @@ def job_routes(parts: ApiDependencies, reads: Reads, callers: Callers) -> APIRou
     """Routes of bulk jobs."""
     routes = APIRouter(prefix="/v1", tags=["jobs"])
     writes = Writes(parts, reads)
-    _beginning(routes, writes, Lists(parts, reads), callers)
+    _beginning(routes, writes, Lists(parts, reads), callers, parts)
     _looking(routes, JobParts(parts, reads), callers)
     _stopping(routes, writes, callers)
     return routes
@@ -123,7 +125,9 @@ class JobParts:
         return await self._reads.answer(request, caller, home, look)
 
 
-def _beginning(routes: APIRouter, writes: Writes, lists: Lists, callers: Callers) -> None:
+def _beginning(
+    routes: APIRouter, writes: Writes, lists: Lists, callers: Callers, parts: ApiDependencies
+) -> None:
     @routes.post(
         JOBS,
         status_code=HTTPStatus.CREATED,
@@ -143,13 +147,15 @@ def _beginning(routes: APIRouter, writes: Writes, lists: Lists, callers: Callers
     ) -> Response:
         """Begin a job: one action on all schedules of the tenant that the filter matches.
 
-        With `dry` it tells how many these are, and nothing changes: a page looks at 10 000 rows,
-        and `cursor` goes on.  The count is no promise, for schedules come and go.
+        With `dry` it tells how many these are, and nothing changes: a page looks at 10 000 rows
+        (200 for a BACKFILL, of which it counts the occurrences), and `cursor` goes on.  The count
+        is no promise, for schedules come and go.
         """
         if asking.dry:
             note().changes_nothing = True
             body = await _read(request)
-            return await _previewed(request, caller, lists, wanted_by(tenant.encode(), body.spec()))
+            now_ms = int(parts.now_ms())
+            return await _previewed(request, caller, lists, (tenant, body.spec(), now_ms))
         check(caller, Role.SCHEDULE, tenant)
         body = await _read(request)
         given = {"bulk": body.spec().text(), "reason": body.reason, "request_id": body.request_id}
@@ -171,7 +177,37 @@ async def _read(request: Request) -> JobBody:
     return body
 
 
-async def _previewed(request: Request, caller: Principal, lists: Lists, wanted: Wanted) -> Response:
+async def _previewed(
+    request: Request, caller: Principal, lists: Lists, asked: tuple[str, BulkSpec, int]
+) -> Response:
+    tenant, spec, now_ms = asked
+    wanted = wanted_by(tenant.encode(), spec)
+    pages = _past_pages(lists, wanted, spec, now_ms) if spec.action == BACKFILL else None
+    cursor = request.query_params.get("cursor")
+    return await lists.answer(request, caller, wanted, cursor, pages or _pages(lists, wanted))
+
+
+def _past_pages(lists: Lists, wanted: Wanted, spec: BulkSpec, now_ms: int) -> Pages:
+    """Pages of what a backfill would fire if it began now."""
+    assert spec.range_from is not None
+    assert spec.range_until is not None
+    span = spec.range_from, min(spec.range_until, now_ms)
+
+    def pages(partition: int, after: bytes | None) -> tuple[dict[str, Any], bytes | None]:
+        found = lists.read(partition, partial(past_preview, wanted=wanted, span=span, after=after))
+        matched, sample, examined, last = found.page
+        shown = {"matched": matched, "sample": sample[:MOST_SHOWN], "examined": examined}
+        shown["occurrences"] = found.occurrences
+        for name, ms in (("first", found.first_ms), ("last", found.last_ms)):
+            shown[name] = None if ms is None else moment(ms)
+        return shown, last
+
+    return pages
+
+
+def _pages(lists: Lists, wanted: Wanted) -> Pages:
+    """Pages of what any other job would match now."""
+
     def pages(partition: int, after: bytes | None) -> tuple[dict[str, Any], bytes | None]:
         found = lists.read(
             partition, partial(job_lookup.preview, wanted=wanted, after=after, examine=EXAMINE)
@@ -179,8 +215,7 @@ async def _previewed(request: Request, caller: Principal, lists: Lists, wanted: 
         shown = {"matched": found.matched, "sample": found.sample, "examined": found.examined}
         return shown, found.after
 
-    cursor = request.query_params.get("cursor")
-    return await lists.answer(request, caller, wanted, cursor, pages)
+    return pages
 
 
 def _looking(routes: APIRouter, parts: JobParts, callers: Callers) -> None:

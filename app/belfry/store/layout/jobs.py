@@ -36,6 +36,9 @@ class JobRow(NamedTuple):
     received (partition, offset), and `homes` in how many partitions the job works.  `cursor` is the
     changelog key of the last schedule that was looked at.  Of those that matched, `done` were
     changed, `unchanged` were so already, and `refused` could not be; `refusals` has their codes.
+    A backfill has `fired` so many occurrences.  `amid` is the changelog key of the schedule that it
+    is amid, which lies behind the cursor: the last of its occurrences that were fired was that of
+    `amid_ms`, and they are `amid_fired` so far.
     """
 
     spec: str
@@ -52,6 +55,10 @@ class JobRow(NamedTuple):
     refused: int = 0
     refusals: dict[str, int] = {}  # noqa: RUF012  # never changed: each row has one of its own
     ended_ms: int | None = None
+    fired: int = 0
+    amid: str = ""
+    amid_ms: int = 0
+    amid_fired: int = 0
 
     @property
     def matched(self) -> int:

@@ -1,0 +1,166 @@
+"""``belfry backfill``: the occurrences of a rule in a range of the past fire now, as a job."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from time import time
+from typing import Annotated, Any
+
+import typer
+
+from belfry.cli.bulk import counted_pages, followed, job_text, jobs_path
+from belfry.cli.failures import CommandError, Exit, WrongUse, ask_to_begin
+from belfry.cli.looking import EventType, Group, Prefix
+from belfry.cli.options import Reason, RequestId, Tenant
+from belfry.cli.remote import Remote
+from belfry.cli.session import Session, with_session
+from belfry.cli.shown import plain
+from belfry.schedules.backfill import MOST_OCCURRENCES
+from belfry.schedules.bulk import BACKFILL, MOST_PER_SECOND
+from belfry.schedules.instants import parse_instant
+
+PER_SECOND = 100
+
+OneId = Annotated[
+    str | None,
+    typer.Argument(metavar="[ID]", help="Of this schedule; or give a filter.", show_default=False),
+]
+From = Annotated[
+    int,
+    typer.Option(
+        "--from",
+        parser=parse_instant,
+        metavar="INSTANT",
+        help="Occurrences then or later.",
+        show_default=False,
+    ),
+]
+Until = Annotated[
+    int | None,
+    typer.Option(
+        "--until",
+        parser=parse_instant,
+        metavar="INSTANT",
+        help="Occurrences before then.  [default: now]",
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackfillOptions:
+    """Which schedules a backfill is about, and how it goes about them."""
+
+    prefix: Prefix = None
+    group: Group = None
+    event_type: EventType = None
+    per_second: Annotated[
+        int,
+        typer.Option(
+            "--per-second", min=1, max=MOST_PER_SECOND, metavar="N", help="Occurrences a second."
+        ),
+    ] = PER_SECOND
+    job: Annotated[
+        str | None, typer.Option("--job", metavar="TEXT", help="Id of the job.  [default: new]")
+    ] = None
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask whether to begin.")] = False
+    dry: Annotated[
+        bool, typer.Option("--dry", "--dry-run", help="Show the count, and change nothing.")
+    ] = False
+    no_wait: Annotated[bool, typer.Option("--no-wait", help="Return once the job has begun.")] = (
+        False
+    )
+    request_id: RequestId = None
+    reason: Reason = None
+
+    def body(self, schedule_id: str | None, from_ms: int, until_ms: int | None) -> dict[str, Any]:
+        """The body that asks for the job."""
+        filters = {"prefix": self.prefix, "group": self.group, "event_type": self.event_type}
+        given = [name for name, value in filters.items() if value is not None]
+        if schedule_id is None and not given:
+            raise WrongUse(
+                "Say whose occurrences: give an ID, or a filter (--prefix, --group, --event-type);"
+                " --prefix '' takes all schedules of the tenant."
+            )
+        if schedule_id is not None and given:
+            raise WrongUse(f"ID and --{given[0].replace('_', '-')} contradict: keep one.")
+        said = {
+            "action": BACKFILL,
+            "schedule_id": schedule_id,
+            **filters,
+            "range_from": from_ms,
+            "range_until": int(time() * 1000) if until_ms is None else until_ms,
+            "per_second": self.per_second,
+            "job": self.job,
+            "request_id": self.request_id,
+            "reason": self.reason,
+        }
+        return {name: value for name, value in said.items() if value is not None}
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the program."""
+    app.command("backfill")(with_session(backfill))
+
+
+def backfill(
+    session: Session,
+    tenant: Tenant,
+    schedule_id: OneId = None,
+    *,
+    from_: From,
+    until: Until = None,
+    options: BackfillOptions,
+) -> int:
+    """Fire the occurrences that a rule has in a range of the past, each once, at a rate.
+
+    The count is shown first, with the first and the last of them. Exit code 1 where schedules were
+    refused. `belfry bulk get`, `list` and `stop` know the job. Example:
+
+    belfry backfill demo report --from 2026-11-01T00:00:00Z --until 2026-12-01T00:00:00Z
+    """
+    remote, body = Remote(session), options.body(schedule_id, from_, until)
+    counted = _count(counted_pages(remote, tenant, body))
+    if options.dry:
+        session.printer.one(counted, _counted(counted))
+        return Exit.OK
+    session.printer.note(_counted(counted))
+    number = counted["occurrences"]
+    if schedule_id is not None and not counted["matched"]:
+        raise CommandError(f"No schedule {schedule_id!r} of {tenant} waits.", Exit.NOT_FOUND)
+    if number > MOST_OCCURRENCES:
+        raise CommandError(
+            f"A job fires at most {MOST_OCCURRENCES} occurrences: give a shorter range, or fewer"
+            " schedules. Nothing was begun."
+        )
+    if not options.yes:
+        ask_to_begin(f"Fire {number} occurrences of the past?")
+    verdict = remote.ask("POST", jobs_path(tenant), body)
+    job = verdict["schedule_id"]
+    if options.no_wait:
+        session.printer.one(verdict, f"{verdict['outcome']} job {plain(job)}")
+        return Exit.OK
+    found = followed(session, remote, jobs_path(tenant, job), ("fired", number))
+    session.printer.one(found, job_text(found))
+    return Exit.ERROR if found["refused"] else Exit.OK
+
+
+def _count(pages: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    """How many occurrences there are of how many schedules, the first and the last."""
+    found = list(pages)
+    firsts = [each["first"] for each in found if each["first"] is not None]
+    lasts = [each["last"] for each in found if each["last"] is not None]
+    return {
+        "matched": sum(each["matched"] for each in found),
+        "occurrences": sum(each["occurrences"] for each in found),
+        "first": min(firsts, default=None, key=parse_instant),
+        "last": max(lasts, default=None, key=parse_instant),
+    }
+
+
+def _counted(counted: dict[str, Any]) -> str:
+    number, matched = counted["occurrences"], counted["matched"]
+    schedules = "1 schedule" if matched == 1 else f"{matched} schedules"
+    if not number:
+        return f"0 occurrences of {schedules}"
+    return f"{number} occurrences of {schedules}, from {counted['first']} to {counted['last']}"

@@ -1,0 +1,69 @@
+"""Events that have fired, sent again: what of a tenant's output topic is asked for, and its copies.
+
+    belfry.fired.demo/0   41 order/1   42 order/2         57 order/1, belfry-redriven: redrive@41
+
+A copy has the key, value and headers of the event, its fire id among them, and lies in the same
+partition, behind it.  Its header `belfry-redriven` has the name of the redrive and the offset of
+the event.  So it is its own mark: under one name an event is sent again once.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from confluent_kafka import Message
+
+from belfry.client.redrive import Again
+from belfry.wire.headers import FIRE_ID, REDRIVEN
+from belfry.wire.record import Headers
+
+NAME: Final = "redrive"
+_SCHEDULE_ID: Final = "belfry-schedule-id"
+
+
+class RefireRange(NamedTuple):
+    """Which events: from an instant on and before one (epoch ms, of when they fired).
+
+    Of one schedule, or of those whose ids begin with a prefix; `name` is that of the redrive.
+    """
+
+    from_ms: int
+    until_ms: int
+    schedule_id: str | None = None
+    prefix: str = ""
+    name: str = NAME
+
+
+class FiredSource:
+    """The events of a range in an output topic, for `Redrive`."""
+
+    def __init__(self, topic: str, asked: RefireRange) -> None:
+        self.topic = topic
+        self.from_ms = asked.from_ms
+        self._asked = asked
+
+    def marked(self, headers: Headers) -> int | None:
+        """The offset of the event that a copy of this redrive is one of."""
+        name, _, offset = _last(headers, REDRIVEN).rpartition("@")
+        return int(offset) if name == self._asked.name and offset.isdigit() else None
+
+    def wanted(self, at_ms: int, headers: Headers) -> tuple[str, str | None] | None:
+        """The schedule of an event of the range; None for copies, and for others' records."""
+        asked, schedule_id = self._asked, _last(headers, _SCHEDULE_ID)
+        if at_ms >= asked.until_ms or not _last(headers, FIRE_ID) or _last(headers, REDRIVEN):
+            return None
+        named = asked.schedule_id in (None, schedule_id)
+        return (schedule_id, None) if named and schedule_id.startswith(asked.prefix) else None
+
+    def again(self, message: Message, headers: Headers) -> list[Again]:
+        """The copy of an event."""
+        partition = message.partition() or 0
+        mark = f"{self._asked.name}@{message.offset()}".encode()
+        copied = [*headers, (REDRIVEN, mark)]
+        return [Again(self.topic, message.key(), message.value(), copied, partition)]
+
+
+def _last(headers: Headers, name: str) -> str:
+    """The last header of a name as text: belfry's come behind the user's."""
+    found = [value for header, value in headers if header == name]
+    return (found[-1] or b"").decode(errors="replace") if found else ""

@@ -1,0 +1,186 @@
+"""A backfill at work: it fires the occurrences of a range of the past, schedule after schedule.
+
+    names      a                   b                           c
+    instants   ●  ●  ●             ●  ●  ●  ●                  ●
+    step 7     ──────────────────────────►                          cursor a, amid b: 2 fired
+    step 8     ─ killed, rolled back ─                              cursor a, amid b: 2 fired
+    step 8'                               ────────────────────►     cursor c, DONE
+
+The place within a schedule is the instant of its last occurrence that was fired, and lies in the
+row of the job.  So each occurrence fires once, and with the id that follows from job, schedule and
+instant.  A schedule has its outcome when its range is done: TRIGGERED with the number, UNCHANGED
+where the range holds none.  What ends, or is defined anew, amid its range is left there.
+
+These fires are extra ones, as those of a TRIGGER are: they lock nothing, wait for no lock, and
+count for no `max_fires`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from belfry.engine.bulk_change import BulkChange, JobAtWork
+from belfry.engine.compiled_rule import compiled
+from belfry.engine.emit import fire_past, route_to
+from belfry.engine.job_counts import Budget, Counts
+from belfry.engine.reports import Reply
+from belfry.engine.step import Step
+from belfry.schedules.backfill import MOST_OCCURRENCES, PastRange, past_range
+from belfry.schedules.bulk import BACKFILL
+from belfry.schedules.identity import backfill_fire_id
+from belfry.schedules.instants import format_instant
+from belfry.schedules.outcomes import Outcome
+from belfry.store.layout.jobs import JobRow
+from belfry.store.layout.pending import Pending, is_one_shot
+from belfry.store.readable import why_unreadable
+from belfry.store.schedules import ScheduleStore
+
+# About what a fired record takes besides the user's value and headers.
+FIRED_BYTES: Final = 300
+
+
+class Amid(NamedTuple):
+    """The schedule that a backfill is amid: the instant of its last fire, and how many there are.
+
+    Before the first of them `fired` is 0, and the instant means nothing.
+    """
+
+    name: bytes
+    at_ms: int = 0
+    fired: int = 0
+
+
+class Done(NamedTuple):
+    """Where a schedule stands after a step, and its outcome, if its range is done.
+
+    `found` is None where the schedule is left alone, else as `BulkChange.apply` has it.
+    """
+
+    amid: Amid
+    is_over: bool = True
+    found: Outcome | str | None = None
+
+
+class Backfill:
+    """Walks through the schedules of a job, and through the past of each."""
+
+    def __init__(self, store: ScheduleStore, change: BulkChange) -> None:
+        self._store = store
+        self._change = change
+
+    def walk(self, work: JobAtWork, budget: Budget, step: Step) -> tuple[JobRow, bool]:
+        """Walk on; the row that follows, and whether the end was reached."""
+        counts, row = Counts(work.row), work.row
+        cursor, amid = row.cursor.encode(), _amid(row)
+        fired, most = row.fired, row.fired + budget.changes
+        for name in self._names(work, cursor, amid):
+            if counts.examined >= budget.names or fired >= most or step.effects.room <= 0:
+                return _row(counts.of(row, cursor), fired, amid), False
+            before = amid or Amid(name)
+            done = self._schedule(before, work, (fired, most - fired), step)
+            fired += done.amid.fired - before.fired
+            if not done.is_over:
+                return _row(counts.of(row, cursor), fired, done.amid), False
+            counts.add(done.found, BACKFILL, step)
+            cursor, amid = name, None
+        return _row(counts.of(row, cursor), fired, None), True
+
+    def _names(self, work: JobAtWork, cursor: bytes, amid: Amid | None) -> Iterator[bytes]:
+        """The names to go on with; the one that the job is amid may be gone, and comes first."""
+        first, end = work.wanted.names
+        if amid is not None:
+            yield amid.name
+            cursor = amid.name
+        for name, _ in self._store.between(cursor + b"\0" if cursor else first, end):
+            yield name
+
+    def _schedule(self, amid: Amid, work: JobAtWork, fires: tuple[int, int], step: Step) -> Done:
+        """Go on with a schedule; `fires` are those of the job so far, and how many may follow."""
+        standing = self._change.matched(amid.name, work, amid=amid.fired > 0)
+        if standing is None and not amid.fired:
+            return Done(amid)
+        if standing is None:
+            refusal = _gone(amid)
+            self._change.tell_gone(amid.name, refusal, work, step)
+            return Done(amid, found=refusal.code)
+        _, row, record = standing
+        past = _past(row, record, work)
+        if isinstance(past, PastRange) and not amid.fired:
+            past = _bounded(past, fires[0])
+        if isinstance(past, Reply):
+            self._change.tell(row, past, work, step)
+            return Done(amid, found=past.code)
+        return self._fire(row, past, amid, work, fires[1], step)
+
+    def _fire(
+        self, row: Pending, past: PastRange, amid: Amid, work: JobAtWork, most: int, step: Step
+    ) -> Done:
+        """Fire so many of a range at most, and tell of the schedule behind the last."""
+        route, size = route_to(work.tenant, step), FIRED_BYTES + len(row.name)
+        for nominal_ms in past.instants(amid.at_ms if amid.fired else None):
+            if not most or step.effects.room <= 0:
+                return Done(amid, is_over=False)
+            identity = backfill_fire_id(row.name, row.life, work.row.origin, nominal_ms)
+            fire_past(row, route, (identity, nominal_ms), work.job, step)
+            step.effects.room -= size
+            amid, most = Amid(amid.name, nominal_ms, amid.fired + 1), most - 1
+        reply = _told(amid)
+        self._change.tell(row, reply, work, step)
+        return Done(amid, found=reply.outcome)
+
+
+def _amid(row: JobRow) -> Amid | None:
+    return Amid(row.amid.encode(), row.amid_ms, row.amid_fired) if row.amid else None
+
+
+def _row(row: JobRow, fired: int, amid: Amid | None) -> JobRow:
+    """The row of the job with where it stands; a schedule is begun once it has fired."""
+    at = amid if amid is not None and amid.fired else Amid(b"")
+    return row._replace(fired=fired, amid=at.name.decode(), amid_ms=at.at_ms, amid_fired=at.fired)
+
+
+def _past(row: Pending, record: bytes, work: JobAtWork) -> PastRange | Reply:
+    """The range of a schedule that is over, or why it has none."""
+    if why := why_unreadable(record):
+        reason = f"The schedule cannot be fired by this worker: {why}."
+        return Reply(Outcome.REJECTED, row.version, code="unreadable_schedule", reason=reason)
+    if is_one_shot(record):
+        reason = "It fires once, and waits for that: a range of the past is for what recurs."
+        return Reply(Outcome.REJECTED, row.version, code="not_recurring", reason=reason)
+    spec = work.spec
+    assert spec.range_from is not None
+    assert spec.range_until is not None
+    until_ms = min(spec.range_until, work.row.begun_ms)
+    return past_range(compiled(row.extra).trigger, row.nominal_ms, spec.range_from, until_ms)
+
+
+def _bounded(past: PastRange, fired: int) -> PastRange | Reply:
+    """The range, or the refusal of one that is too long for what the job may still fire."""
+    count = past.number()
+    if fired + count <= MOST_OCCURRENCES:
+        return past
+    before = f" beside the {fired} of schedules before it" if fired else ""
+    reason = (
+        f"The range holds {count} occurrences{before}, and a job fires at most"
+        f" {MOST_OCCURRENCES}: ask for a shorter range. None of them was fired."
+    )
+    return Reply(Outcome.REJECTED, code="too_many_occurrences", reason=reason)
+
+
+def _gone(amid: Amid) -> Reply:
+    reason = (
+        f"It ended, or was defined anew, amid the job: {amid.fired} occurrences were fired, the"
+        f" last that of {format_instant(amid.at_ms)}."
+    )
+    return Reply(Outcome.REJECTED, code="schedule_changed", reason=reason)
+
+
+def _told(amid: Amid) -> Reply:
+    """The reply for a schedule whose range is done."""
+    if not amid.fired:
+        return Reply(Outcome.UNCHANGED, reason="The range holds no occurrence that is over")
+    number = f"{amid.fired} {'occurrence was' if amid.fired == 1 else 'occurrences were'} fired"
+    return Reply(
+        Outcome.TRIGGERED, reason=f"{number}, the last that of {format_instant(amid.at_ms)}"
+    )

@@ -1,0 +1,64 @@
+"""What one step may do for bulk jobs, and what it has met."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from belfry.engine.step import Step
+from belfry.schedules.outcomes import Outcome
+from belfry.store.layout.jobs import JobRow
+
+
+class Budget(NamedTuple):
+    """How many names a step may look at, and how many schedules it may change."""
+
+    names: int
+    changes: int
+
+    @property
+    def used_up(self) -> bool:
+        """Whether nothing is left of it."""
+        return self.names <= 0 or self.changes <= 0
+
+    def less(self, names: int, changes: int) -> Budget:
+        """What is left of it."""
+        return Budget(self.names - names, self.changes - changes)
+
+
+class Counts:
+    """What one step has met on a walk."""
+
+    def __init__(self, row: JobRow) -> None:
+        self.examined = self.done = self.unchanged = self.refused = 0
+        self._refusals = dict(row.refusals)
+
+    @property
+    def matched(self) -> int:
+        """How many schedules the filter has matched."""
+        return self.done + self.unchanged + self.refused
+
+    def add(self, found: Outcome | str | None, action: str, step: Step) -> None:
+        """Count one name, by the outcome, or the code of the refusal, of its schedule."""
+        self.examined += 1
+        if found is None:
+            return
+        outcome = found if isinstance(found, Outcome) else Outcome.REJECTED
+        step.effects.bulk[action, outcome] += 1
+        if outcome is Outcome.REJECTED:
+            self.refused += 1
+            self._refusals[found] = self._refusals.get(found, 0) + 1
+        elif outcome is Outcome.UNCHANGED:
+            self.unchanged += 1
+        else:
+            self.done += 1
+
+    def of(self, row: JobRow, cursor: bytes) -> JobRow:
+        """The row of the job with what the step has met."""
+        return row._replace(
+            cursor=cursor.decode(),
+            examined=row.examined + self.examined,
+            done=row.done + self.done,
+            unchanged=row.unchanged + self.unchanged,
+            refused=row.refused + self.refused,
+            refusals=self._refusals,
+        )

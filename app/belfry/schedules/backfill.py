@@ -1,0 +1,61 @@
+"""Backfill: the occurrences of a rule in a range of the past.
+
+    range       [ from ─────────────────────────── until )
+    rule     ●  ┆  ●      ●      ●      ●      ●   ┆  ●        ◆ what waits
+                   └────────── fire now ───────┘              fires by itself
+
+What a schedule still waits for fires by itself and is no part of it, overdue or not: the next
+occurrence that has not fired bounds the range.  So does `start_at`, for the rule has no occurrence
+before it.  An interval without `start_at` has its rhythm from what it waits for, also backwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from belfry.schedules.triggers import Trigger
+
+# Occurrences that one job fires at most.
+MOST_OCCURRENCES: Final = 100_000
+
+
+class PastRange(NamedTuple):
+    """Occurrences of a rule after `after_ms` and before `end_ms`, both epoch milliseconds.
+
+    `after_ms` is an instant that the trigger can be asked about, not always one of an occurrence.
+    """
+
+    trigger: Trigger
+    after_ms: int
+    end_ms: int
+
+    def number(self) -> int:
+        """How many there are; takes as long as counting days does."""
+        return self.trigger.latest_ms(self.after_ms, self.end_ms - 1)[1] if self.is_some else 0
+
+    def last_ms(self) -> int:
+        """The last one; there has to be one."""
+        return self.trigger.latest_ms(self.after_ms, self.end_ms - 1)[0]
+
+    def instants(self, after_ms: int | None = None) -> Iterator[int]:
+        """The instants in their order, or those behind one of them."""
+        found = self.trigger.after_ms(self.after_ms if after_ms is None else after_ms)
+        while found is not None and found < self.end_ms:
+            yield found
+            found = self.trigger.after_ms(found)
+
+    @property
+    def is_some(self) -> bool:
+        """Whether the range holds any instant."""
+        return self.after_ms < self.end_ms - 1
+
+
+def past_range(trigger: Trigger, nominal_ms: int, from_ms: int, until_ms: int) -> PastRange:
+    """What of the range from `from_ms` to before `until_ms` is over.
+
+    `nominal_ms` is the instant that the schedule waits for.
+    """
+    first_ms = max(from_ms, trigger.rule.start_at or from_ms)
+    after_ms = trigger.whole.anchor_ms(nominal_ms, first_ms - 1)
+    return PastRange(trigger, after_ms, min(until_ms, nominal_ms))

@@ -1,0 +1,234 @@
+"""A backfill fires each occurrence of a range of the past once, in however many steps.
+
+T0 is when the job is asked for; the schedules fire every hour, and wait for T0 + 30 min.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import pytest
+
+from belfry.engine import backfill
+from belfry.engine.job_counts import Budget
+from belfry.schedules.bulk import BulkSpec
+from belfry.store.layout.jobs import DONE, RUNNING
+from belfry.tenants.effective import Level
+from belfry.wire.fired import rfc3339
+from tests.unit.engine.driver import HOUR, T0, Driver
+from tests.unit.engine.test_jobs import MUCH, advance, begin, finish, row
+
+HALF: Final = HOUR // 2
+HOURLY: Final[dict[str, Any]] = {
+    "kind": "EVERY",
+    "interval_ms": HOUR,
+    "start_at": T0 - 1_000 * HOUR + HALF,
+}
+
+
+def with_hourly(*names: str, level: Level = Level.FAILURES, **fields: Any) -> Driver:
+    driver = Driver(level=level)
+    for name in names:
+        driver.ask(schedule_id=name, **{**HOURLY, **fields})
+    driver.step(T0)
+    return driver
+
+
+def spec(**said: Any) -> str:
+    return BulkSpec(action="BACKFILL", per_second=10_000, **said).text()
+
+
+def bulk(hours: int) -> str:
+    return spec(range_from=T0 - hours * HOUR, range_until=T0)
+
+
+def fill(driver: Driver, hours: int, **said: Any) -> list[str]:
+    """Ask for the last so many hours."""
+    span = {"range_from": T0 - hours * HOUR, "range_until": T0}
+    return begin(driver, "BACKFILL", **{**span, **said})
+
+
+def fired_by(driver: Driver, budget: Budget = MUCH, now_ms: int = T0 + 1_000) -> list[int]:
+    """The scheduled instants of what one step fires, in hours before T0 + 30 min."""
+    effects = driver.engine.advance_jobs(now_ms, budget)
+    found = [dict(headers) for *_, headers in effects.fired]
+    if not effects.empty:
+        driver.end(now_ms)
+    hour = {rfc3339(T0 + HALF - each * HOUR): each for each in range(1_001)}
+    return [hour[headers["belfry-scheduled-at"] or b""] for headers in found]
+
+
+def test_each_occurrence_of_the_range_fires_once() -> None:
+    driver = with_hourly("a")
+    driver.ask(action="BULK", schedule_id="job", request_id="r", bulk=bulk(3))
+    assert driver.step(T0, fire=False).outcomes == ["ACCEPTED"]
+    effects = driver.engine.advance_jobs(T0 + 1_000, MUCH)
+    instants = [dict(headers)["belfry-scheduled-at"] for *_, headers in effects.fired]
+    assert instants == [rfc3339(T0 + HALF - each * HOUR) for each in (3, 2, 1)]
+    for *_, headers in effects.fired:
+        said = dict(headers)
+        assert (said["belfry-backfill"], said["belfry-occurrence"]) == (b"job", b"-1")
+    assert len(set(effects.fire_ids)) == 3
+    assert effects.lateness["demo"] == [0, 0, 0]
+    (told,) = effects.lifecycle
+    assert (str(told.outcome), told.schedule_id, told.version) == ("TRIGGERED", "a", 1)
+    assert told.reason is not None
+    assert told.reason.startswith("bulk job job. 3 occurrences were fired, the last that of ")
+    driver.end(T0 + 1_000)
+    done = row(driver)
+    assert (done.state, done.fired, done.done, done.amid) == (DONE, 3, 1, "")
+    # Its own instants and their numbers stay.
+    own = driver.step(T0 + HALF).effects.fired
+    assert [dict(headers)["belfry-occurrence"] for *_, headers in own] == [b"0"]
+
+
+def test_each_step_fires_what_its_budget_allows_and_the_next_goes_on_behind() -> None:
+    driver = with_hourly("a", "b")
+    fill(driver, 5)
+    assert fired_by(driver, Budget(100, 3)) == [5, 4, 3]
+    amid = row(driver)
+    assert (amid.state, amid.cursor, amid.amid, amid.amid_fired) == (RUNNING, "", "demo/a", 3)
+    assert fired_by(driver, Budget(100, 4)) == [2, 1, 5, 4]
+    assert row(driver).cursor == "demo/a"
+    assert fired_by(driver) == [3, 2, 1]
+    done = row(driver)
+    assert (done.state, done.fired, done.done, done.examined) == (DONE, 10, 2, 2)
+
+
+def test_a_step_that_is_rolled_back_is_done_again_with_the_same_ids() -> None:
+    driver = with_hourly("a")
+    fill(driver, 4)
+    fired_by(driver, Budget(10, 1))
+    before = row(driver)
+    first = driver.engine.advance_jobs(T0 + 2_000, Budget(10, 2)).fire_ids.copy()
+    driver.end(T0 + 2_000, commit=False)
+    assert row(driver) == before
+    again = driver.engine.advance_jobs(T0 + 2_000, Budget(10, 2)).fire_ids.copy()
+    driver.end(T0 + 2_000)
+    assert first == again
+    assert fired_by(driver, now_ms=T0 + 3_000) == [1]
+
+
+def test_a_new_owner_goes_on_where_the_last_one_stood() -> None:
+    driver = with_hourly("a", "b")
+    fill(driver, 3)
+    assert fired_by(driver, Budget(10, 2)) == [3, 2]
+    driver.start(driver.rows)
+    assert fired_by(driver) == [1, 3, 2, 1]
+
+
+def test_another_job_fires_again_under_other_ids_and_none_is_that_of_the_fire_in_its_time() -> None:
+    driver = with_hourly("a", level=Level.ALL)
+    ids = set(driver.step(T0 + HALF).effects.fire_ids)
+    for name in ("one", "two"):
+        span = {"range_from": T0, "range_until": T0 + HOUR}
+        driver.ask(T0 + HOUR, action="BULK", schedule_id=name, bulk=spec(**span))
+        driver.step(T0 + HOUR, fire=False)
+        ids |= set(driver.engine.advance_jobs(T0 + HOUR, MUCH).fire_ids)
+        driver.end(T0 + HOUR)
+    assert len(ids) == 3
+
+
+def test_what_a_schedule_waits_for_is_no_part_of_the_range() -> None:
+    driver = with_hourly("late")
+    driver.ask(action="PAUSE", schedule_id="late")
+    driver.step(T0)
+    span = {"range_from": T0 - HOUR, "range_until": T0 + 9 * HOUR}
+    driver.ask(T0 + 3 * HOUR, action="BULK", schedule_id="job", bulk=spec(**span))
+    driver.step(T0 + 3 * HOUR, fire=False)
+    # The three since T0 wait for its pause to end.
+    assert fired_by(driver, now_ms=T0 + 3 * HOUR) == [1]
+
+
+def test_nothing_before_the_start_and_nothing_that_is_left_out_fires() -> None:
+    driver = with_hourly("a", start_at=T0 + HALF - 3 * HOUR)
+    driver.ask(schedule_id="b", **HOURLY, except_cron="30 22 * * *", timezone="UTC")
+    driver.step(T0)
+    fill(driver, 24)
+    found = fired_by(driver)
+    assert found[:3] == [3, 2, 1]
+    assert len(found) == 3 + 23
+
+
+def test_an_interval_without_a_start_keeps_its_rhythm_backwards() -> None:
+    driver = with_hourly("a", start_at=None)
+    driver.ask(action="BULK", schedule_id="job", bulk=bulk(2))
+    driver.step(T0, fire=False)
+    effects = driver.engine.advance_jobs(T0 + 1_000, MUCH)
+    instants = [dict(headers)["belfry-scheduled-at"] for *_, headers in effects.fired]
+    assert instants == [rfc3339(T0 - 2 * HOUR), rfc3339(T0 - HOUR)]
+
+
+def test_what_fires_once_is_refused_and_what_has_no_occurrence_is_unchanged() -> None:
+    driver = with_hourly("every")
+    driver.ask(schedule_id="once", at=T0 + HOUR)
+    driver.step(T0)
+    fill(driver, 1, range_until=T0 - HOUR + 1)
+    assert finish(driver) == ["UNCHANGED every", "REJECTED once"]
+    done = row(driver)
+    assert (done.unchanged, done.refused, done.refusals) == (1, 1, {"not_recurring": 1})
+
+
+@pytest.mark.parametrize("change", ["CANCEL", "UPSERT", "PAUSE"])
+def test_a_schedule_that_ends_or_is_defined_anew_amid_its_range_is_left_there(change: str) -> None:
+    driver = with_hourly("a", "b")
+    fill(driver, 3)
+    assert fired_by(driver, Budget(10, 2)) == [3, 2]
+    fields: dict[str, Any] = {**HOURLY, "payload": b"new"} if change == "UPSERT" else {}
+    driver.ask(action=change, schedule_id="a", **fields)
+    driver.step(T0, fire=False)
+    told = finish(driver)
+    if change == "PAUSE":
+        assert told == ["TRIGGERED a", "TRIGGERED b"]
+        return
+    assert told == ["REJECTED a", "TRIGGERED b"]
+    done = row(driver)
+    assert (done.refusals, done.fired) == ({"schedule_changed": 1}, 5)
+
+
+def test_a_range_of_too_many_is_refused_before_any_fires(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(backfill, "MOST_OCCURRENCES", 5)
+    driver = with_hourly("a", "b")
+    fill(driver, 3)
+    (first, second) = advance(driver)
+    assert (str(first.outcome), second.code) == ("TRIGGERED", "too_many_occurrences")
+    assert "The range holds 3 occurrences beside the 3 of schedules before it" in (
+        second.reason or ""
+    )
+    assert row(driver).fired == 3
+
+
+def test_it_keeps_to_its_rate_and_to_that_of_its_tenant() -> None:
+    driver = with_hourly("a")
+    driver.apply(max_fires_per_second=20)
+    fill(driver, 900)
+    fired = [len(fired_by(driver, now_ms=T0 + 1_000 + 100 * each)) for each in range(11)]
+    assert fired[1:] == [2] * 10
+    driver.apply(max_fires_per_second=None)
+    fired = [len(fired_by(driver, Budget(100, 7), T0 + 60_000 + each)) for each in range(3)]
+    assert fired == [7] * 3
+
+
+def test_it_waits_while_nothing_of_its_tenant_fires() -> None:
+    driver = with_hourly("a")
+    fill(driver, 2)
+    driver.apply(paused=True)
+    assert fired_by(driver) == []
+    driver.apply(paused=False)
+    assert fired_by(driver) == [2, 1]
+
+
+def test_one_schedule_may_be_named() -> None:
+    driver = with_hourly("a", "a/1", "b")
+    fill(driver, 1, schedule_id="a")
+    assert finish(driver) == ["TRIGGERED a"]
+
+
+def test_each_fire_is_told_of_where_the_tenant_wants_it() -> None:
+    driver = with_hourly("a", level=Level.ALL)
+    fill(driver, 2)
+    told = advance(driver)
+    assert [(str(each.outcome), each.code) for each in told] == [
+        *[("FIRED", "backfill")] * 2,
+        ("TRIGGERED", None),
+    ]
