@@ -26,6 +26,7 @@ from belfry.cli import (
     tenant,
     top,
     topics,
+    verify,
     worker,
 )
 from belfry.cli.help import Program
@@ -44,7 +45,7 @@ def program() -> typer.Typer:
     app.callback()(root_options(belfry))
     for commands in (
         *(dev, worker, schedule, bulk, events, deliveries, tenant, apply, topics),
-        *(doctor, audit, slo, top, backup, recover, api_key, acls, bench, plan),
+        *(doctor, audit, verify, slo, top, backup, recover, api_key, acls, bench, plan),
     ):
         commands.register(app)
     return app
