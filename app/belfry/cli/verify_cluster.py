@@ -25,7 +25,7 @@ from belfry.verification.coverage import ALL_OF_IT, Coverage
 from belfry.verification.findings import Breached, Counts, Spot
 from belfry.verification.memory import ToldFire
 from belfry.verification.outputs import INSTANT_HEADER, OutputVerifier, fired_entry, identity_of
-from belfry.verification.partition import NEVER, PartitionVerifier
+from belfry.verification.partition import NEVER, PartitionVerifier, Standing
 from belfry.verification.rows import Logged
 
 if TYPE_CHECKING:
@@ -114,6 +114,7 @@ class ClusterVerifier:
             verifier.end(hidden=partition in hidden)
             self.findings = verifier.findings + self.findings
             verifier.findings = []
+            verifier.standing.read_ms = self._memory.now_ms
             self._memory.put_standing(partition, verifier.standing)
 
     # -- a round -----------------------------------------------------------------------------------
@@ -123,9 +124,9 @@ class ClusterVerifier:
         now_ms = self._memory.now_ms
         for partition in self._reader.topics().get(self._topics.changelog, []):
             standing = self._memory.standing(partition)
-            if standing.next_offset and now_ms - standing.newest_ms > STALE_MS:
+            if standing.next_offset and now_ms - standing.read_ms > STALE_MS:
                 self._memory.forget_partition(partition)
-                standing = type(standing)(blind_until_ms=standing.newest_ms)
+                standing = Standing(told_to=standing.told_to)
             spot = Spot(self._topics.changelog, partition, 0)
             self._partitions[partition] = PartitionVerifier(
                 spot, self._memory, self.counts, standing

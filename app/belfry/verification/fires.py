@@ -25,7 +25,6 @@ from belfry.verification.rows import Sealed, digest_of, id_of_extra, id_of_fire
 MOST_OF_ONE: Final = 4_096
 # Events and rows of one transaction have timestamps that lie no further apart.
 TOGETHER_MS: Final = 120_000
-MOST_POSITIONS: Final = 100_000
 VERSIONS: Final = 64
 # Begin of the names of retries of webhooks, which come out among deliveries.
 RETRIES: Final = b"belfry-deliveries/"
@@ -186,8 +185,6 @@ class FireJudge:
 
         Whether their order is known.
         """
-        if len(ask.positions) > MOST_POSITIONS:
-            return True
         since_ms, until_ms = ask.timestamp_ms - TOGETHER_MS, ask.timestamp_ms + TOGETHER_MS
         extras: list[tuple[int, bytes]] = []
         others: list[bytes] = []

@@ -45,6 +45,8 @@ from belfry.verification.rows import (
 
 # Rows without a manifest that are kept; more are folded, as those of a compacted log.
 MOST_OPEN: Final = 100_000
+# Requests of one transaction; a recovery may leave out more.
+MOST_TAKEN: Final = 100_000
 # Records of one transaction have timestamps that lie no further apart.
 APART_MS: Final = 5_000
 NEVER: Final = -1
@@ -57,6 +59,7 @@ class Standing:
     `whole_from` is the offset behind which nothing is missing (`NEVER`: not known), `older` and
     `newer` are the pair that shows it.  Strangers' records up to `told_to` were told of.
     `unread`: events of schedules here may go to a topic that is not read.
+    It was read last at `read_ms`, which the owner sets.
     `blind_until_ms` is the timestamp of the last transaction that could not be checked.
     """
 
@@ -72,7 +75,7 @@ class Standing:
     told_to: int = NEVER
     unread: bool = False
     blind_until_ms: int = NEVER
-    newest_ms: int = NEVER
+    read_ms: int = NEVER
 
 
 class Cut(NamedTuple):
@@ -109,7 +112,6 @@ class PartitionVerifier:
         self._gaps: list[tuple[int, Breached]] = []
         self._run_from = self._whole_from = NEVER
         self._judge = FireJudge(memory, Coverage("", {}))
-        self._generations: list[int] = []
 
     # -- a round -----------------------------------------------------------------------------------
 
@@ -204,7 +206,6 @@ class PartitionVerifier:
         self._count(cut, whole=whole, recovered=recovered)
         standing.sealed, standing.manifest_at = cut.sealed, cut.last.offset
         standing.next_offset = cut.last.offset + 1
-        standing.newest_ms = cut.last.timestamp_ms
         return True
 
     def _pass_over(self, cut: Cut, *, recovered: bool) -> None:
@@ -256,8 +257,7 @@ class PartitionVerifier:
     def _judged(self, cut: Cut) -> FiresJudged:
         claims: list[Claim | Unfounded] = []
         versions: dict[bytes, list[tuple[int, int]]] = {}
-        before = self.standing.sealed
-        positions = list(range(before.position if before else 0, cut.sealed.position))
+        positions = self._taken_in(cut.sealed)
         for record in cut.rows:
             if record.key.startswith(ASIDE_KEY) and record.value is None:
                 positions.append(aside_offset(record.key))
@@ -281,6 +281,12 @@ class PartitionVerifier:
             self.standing.unread,
         )
         return self._judge.judge(ask, claims)
+
+    def _taken_in(self, sealed: Sealed) -> list[int]:
+        """Offsets of the requests that a transaction took in; none where they are too many."""
+        before = self.standing.sealed
+        first = sealed.position if before is None else before.position
+        return list(range(first, sealed.position)) if sealed.position - first < MOST_TAKEN else []
 
     def _report(self, cut: Cut, judged: FiresJudged) -> None:
         counted = self._counts
