@@ -186,12 +186,17 @@ class ClusterVerifier:
             takes[topics.lifecycle] = self._take_told
         if topics.rejected in all_topics:
             takes[topics.rejected] = self._take_refused
+        self._outputs.begin(self._coverage(outputs))
         self._read_all(takes, self._reader.spans({each: all_topics[each] for each in takes}))
+        # What was read first may lie far behind the beginning of its topic.
+        coverage = self._coverage(outputs)
+        self._outputs.renew(coverage)
+        return coverage
+
+    def _coverage(self, outputs: Iterable[str]) -> Coverage:
         floors = self._memory.floors()
         read = {name: floors.get(name, ALL_OF_IT) for name in outputs}
-        coverage = Coverage(topics.fired, read, topics.tenants, self.repeats)
-        self._outputs.begin(coverage)
-        return coverage
+        return Coverage(self._topics.fired, read, self._topics.tenants, self.repeats)
 
     def _read_all(self, takes: Mapping[str, Take], spans: Mapping[str, Mapping[int, Span]]) -> None:
         """Read topics to the ends of these spans, each record by what takes those of its topic."""

@@ -31,6 +31,10 @@ class OutputVerifier:
         self.round += 1
         self._coverage = coverage
 
+    def renew(self, coverage: Coverage) -> None:
+        """The topics were read: what they cover is known now."""
+        self._coverage = coverage
+
     def fired(self, fire: FiredEntry) -> None:
         """A record of an output topic."""
         self._counts.outputs += 1
