@@ -19,6 +19,7 @@ PURE_ROOMS: Final = (
     "schedules",
     "store",
     "tenants",
+    "verification",
     "wire",
 )
 

@@ -29,6 +29,7 @@ from belfry.cli import (
     tenant,
     top,
     topics,
+    verify,
     worker,
 )
 from belfry.cli.help import Program
@@ -47,7 +48,8 @@ def program() -> typer.Typer:
     app.callback()(root_options(belfry))
     for commands in (
         *(dev, worker, schedule, bulk, backfill, redrive, events, deliveries, tenant, apply),
-        *(topics, doctor, audit, slo, top, backup, recover, api_key, acls, bench, plan, mcp),
+        *(topics, doctor, audit, verify, slo, top, backup, recover, api_key, acls, bench, plan),
+        mcp,
     ):
         commands.register(app)
     return app

@@ -1,0 +1,260 @@
+"""One pass of `belfry verify` over a cluster: topics read in an order, and handed to the verifiers.
+
+    1  where the changelog ends ─► 2 where outputs, lifecycle and rejected end, which are read first
+    3  the changelog, up to (1): all that its transactions fired was committed before (2)
+    4  what came out and belongs to no transaction is read on for, and decided of then
+
+The markers of a transaction are written one by one, so an output may show it a moment later than
+the changelog.  What is missing is therefore waited for: `grace_s`, once in a pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from time import monotonic, sleep, time
+from typing import TYPE_CHECKING, Final
+
+from confluent_kafka import Message
+
+from belfry.cli.verify_topics import Span, TopicReader
+from belfry.client.kafka import headers_of
+from belfry.kafka.record_headers import proof_of
+from belfry.schedules.instants import parse_instant
+from belfry.verification.coverage import ALL_OF_IT, Coverage
+from belfry.verification.findings import Breached, Counts, Spot
+from belfry.verification.memory import ToldFire
+from belfry.verification.outputs import INSTANT_HEADER, OutputVerifier, fired_entry, identity_of
+from belfry.verification.partition import NEVER, PartitionVerifier, Standing
+from belfry.verification.rows import Logged
+
+if TYPE_CHECKING:
+    from belfry.cli.verify_memory import MemoryOnDisk
+    from belfry.client.decoding import Decoder
+    from belfry.store.signatures import Judge
+
+# Older tombstones are removed by compaction: state of before may miss that a schedule is gone.
+STALE_MS: Final = 12 * 3_600_000
+AGAIN_S: Final = 0.2
+FIRED: Final = "FIRED"
+
+# Takes a record, where it lies, and its timestamp.
+Take = Callable[[Message, Spot, int], None]
+
+
+class VerifiedTopics:
+    """Names of the topics that are compared; `tenants` are those whose policy names another.
+
+    Those in `also` are read as well: events went there once.
+    """
+
+    def __init__(self, topic: Callable[[str], str], tenants: dict[str, str]) -> None:
+        self.changelog = topic("changelog")
+        self.lifecycle = topic("lifecycle")
+        self.rejected = topic("rejected")
+        self.fired = topic("fired.")
+        self.tenants = tenants
+        self.also: frozenset[str] = frozenset()
+
+    def outputs(self, names: Iterable[str]) -> list[str]:
+        """Output topics among all topics of the cluster."""
+        named = self.also.union(self.tenants.values())
+        return [name for name in names if name.startswith(self.fired) or name in named]
+
+
+class ClusterVerifier:
+    """Passes over one belfry's topics; `findings` are those of the last pass, `counts` of all."""
+
+    def __init__(
+        self,
+        reader: TopicReader,
+        memory: MemoryOnDisk,
+        topics: VerifiedTopics,
+        decoder: Decoder,
+        judge_of: Callable[[int], Judge],
+    ) -> None:
+        self.counts = Counts()
+        self.findings: list[Breached] = []
+        self.repeats: frozenset[str] = frozenset()
+        self._reader = reader
+        self._memory = memory
+        self._topics = topics
+        self._decoder = decoder
+        self._judge_of = judge_of
+        self._outputs = OutputVerifier(memory, self.counts)
+        self._partitions: dict[int, PartitionVerifier] = {}
+        self._spans: dict[int, Span] = {}
+        self._patient_until = 0.0
+
+    def run(self, grace_s: float, forget_ms: int) -> list[Breached]:
+        """One pass; what it found.  What is settled for `forget_ms` is forgotten."""
+        self._memory.now_ms = int(time() * 1000)
+        self._patient_until = monotonic() + grace_s
+        self._begin_partitions()
+        came_by = self._round(first=True)
+        while self._outputs.undecided(came_by):
+            patient = monotonic() < self._patient_until
+            if patient and self._outputs.round > came_by + 1:
+                sleep(AGAIN_S)
+            self._round(first=False)
+            if not patient:
+                break
+        self._decide(came_by)
+        self._memory.forget_before(self._memory.now_ms - forget_ms)
+        self._memory.save()
+        return self.findings
+
+    def _decide(self, came_by: int) -> None:
+        standings = [each.standing.blind_until_ms for each in self._partitions.values()]
+        self._outputs.end(max(standings, default=NEVER), came_by)
+        self.findings = self._outputs.findings
+        self._outputs.findings = []
+        hidden = self._reader.hides(self._topics.changelog, self._spans)
+        for partition, verifier in self._partitions.items():
+            verifier.end(hidden=partition in hidden)
+            self.findings = verifier.findings + self.findings
+            verifier.findings = []
+            verifier.standing.read_ms = self._memory.now_ms
+            self._memory.put_standing(partition, verifier.standing)
+
+    # -- a round -----------------------------------------------------------------------------------
+
+    def _begin_partitions(self) -> None:
+        """Go on from where the last pass was, or anew where that is too long ago."""
+        now_ms = self._memory.now_ms
+        for partition in self._reader.topics().get(self._topics.changelog, []):
+            standing = self._memory.standing(partition)
+            if standing.next_offset and now_ms - standing.read_ms > STALE_MS:
+                self._memory.forget_partition(partition)
+                standing = Standing(told_to=standing.told_to)
+            spot = Spot(self._topics.changelog, partition, 0)
+            self._partitions[partition] = PartitionVerifier(
+                spot, self._memory, self.counts, standing
+            )
+
+    def _round(self, *, first: bool) -> int:
+        """Read all topics to their ends; the number of the round."""
+        changelog = self._topics.changelog
+        self._spans = self._reader.spans({changelog: self._partitions})[changelog]
+        coverage = self._read_outputs()
+        for partition, verifier in self._partitions.items():
+            standing = verifier.standing
+            holds = standing.older != NEVER
+            if holds and first:
+                holds = self._reader.is_there(changelog, partition, standing.older)
+            verifier.begin(coverage, pair_holds=holds)
+            self._read_changelog(partition, verifier)
+        return self._outputs.round
+
+    def _read_changelog(self, partition: int, verifier: PartitionVerifier) -> None:
+        span, judge = self._spans[partition], self._judge_of(partition)
+        start = max(span.low, verifier.standing.next_offset)
+        judge.restart(max(NEVER, verifier.standing.manifest_at))
+        place = self._topics.changelog, partition
+        for messages in self._reader.read({place: start}, {place: span.end}):
+            verifier.feed([_logged(message, judge) for message in messages])
+            if not verifier.go_on(final=False):
+                break
+        else:
+            return
+        self._read_patiently(partition, verifier, judge)
+
+    def _read_patiently(self, partition: int, verifier: PartitionVerifier, judge: Judge) -> None:
+        """Read on where an output lacked what a transaction fired: for a while, then as it is."""
+        while monotonic() < self._patient_until:
+            sleep(AGAIN_S)
+            coverage = self._read_outputs()
+            verifier.renew(coverage)
+            if verifier.go_on(final=False):
+                break
+        verifier.go_on(final=True)
+        span = self._spans[partition]
+        place = self._topics.changelog, partition
+        for messages in self._reader.read({place: verifier.fed_to}, {place: span.end}):
+            verifier.feed([_logged(message, judge) for message in messages])
+            verifier.go_on(final=monotonic() >= self._patient_until)
+        verifier.go_on(final=True)
+
+    # -- outputs -----------------------------------------------------------------------------------
+
+    def _read_outputs(self) -> Coverage:
+        """Read outputs, lifecycle and rejected to their present ends; what they cover now."""
+        topics, all_topics = self._topics, self._reader.topics()
+        outputs = topics.outputs(all_topics)
+        takes = dict.fromkeys(outputs, self._take_fired)
+        if topics.lifecycle in all_topics:
+            takes[topics.lifecycle] = self._take_told
+        if topics.rejected in all_topics:
+            takes[topics.rejected] = self._take_refused
+        self._outputs.begin(self._coverage(outputs))
+        self._read_all(takes, self._reader.spans({each: all_topics[each] for each in takes}))
+        # What was read first may lie far behind the beginning of its topic.
+        coverage = self._coverage(outputs)
+        self._outputs.renew(coverage)
+        return coverage
+
+    def _coverage(self, outputs: Iterable[str]) -> Coverage:
+        floors = self._memory.floors()
+        read = {name: floors.get(name, ALL_OF_IT) for name in outputs}
+        return Coverage(self._topics.fired, read, self._topics.tenants, self.repeats)
+
+    def _read_all(self, takes: Mapping[str, Take], spans: Mapping[str, Mapping[int, Span]]) -> None:
+        """Read topics to the ends of these spans, each record by what takes those of its topic."""
+        starts: dict[tuple[str, int], int] = {}
+        ends: dict[tuple[str, int], int] = {}
+        # What lay before was not read, and may be gone: up to the first record that is left.
+        cut: set[tuple[str, int]] = set()
+        for topic in takes:
+            known = self._memory.positions(topic)
+            # Since when its policy names a topic, nothing says.
+            new = not known and topic in self._topics.tenants.values()
+            for partition, span in spans[topic].items():
+                place = topic, partition
+                starts[place] = max(known.get(partition, 0), span.low)
+                ends[place] = max(span.end, starts[place])
+                if new or starts[place] > known.get(partition, 0):
+                    cut.add(place)
+        for messages in self._reader.read(starts, ends):
+            for message in messages:
+                spot = Spot(message.topic() or "", message.partition() or 0, message.offset() or 0)
+                ms = message.timestamp()[1]
+                if spot[:2] in cut:
+                    cut.discard(spot[:2])
+                    self._memory.raise_floor(spot.topic, ms)
+                takes[spot.topic](message, spot, ms)
+        for topic, _ in cut:
+            self._memory.raise_floor(topic, self._memory.now_ms)
+        for place, end in ends.items():
+            self._memory.put_position(*place, end)
+
+    def _take_fired(self, message: Message, spot: Spot, ms: int) -> None:
+        headers = dict(headers_of(message))
+        try:
+            nominal_ms = parse_instant((headers.get(INSTANT_HEADER) or b"").decode())
+        except ValueError:
+            return
+        fire = fired_entry(headers, spot, ms, nominal_ms)
+        if fire is not None:
+            self._outputs.fired(fire)
+
+    def _take_told(self, message: Message, spot: Spot, ms: int) -> None:
+        event = self._decoder.record(message.value() or b"", headers_of(message))
+        if event is None or event["outcome"] != FIRED:
+            return
+        identity = identity_of(event["fire_id"])
+        if identity is not None:
+            self._outputs.told(ToldFire(identity, event["schedule_id"].encode(), spot, ms))
+
+    def _take_refused(self, message: Message, spot: Spot, ms: int) -> None:
+        headers = dict(headers_of(message))
+        origin = [headers.get(f"belfry-error-{each}") for each in ("topic", "partition", "offset")]
+        if None not in origin:
+            topic, partition, offset = ((each or b"").decode(errors="replace") for each in origin)
+            self._outputs.refused(f"{topic}/{partition}@{offset}", spot, ms)
+
+
+def _logged(message: Message, judge: Judge) -> Logged:
+    """A record of the changelog without its proof, and whether a worker wrote it."""
+    key, offset = message.key() or b"", message.offset() or 0
+    known, value = judge.row(offset, key, message.value(), partial(proof_of, message))
+    return Logged(offset, message.timestamp()[1], key, value, not known)

@@ -1,0 +1,138 @@
+"""Reading topics for `belfry verify`: what is committed, from a position to an end of before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]
+
+from belfry.cli.failures import CommandError
+
+if TYPE_CHECKING:
+    from belfry.client.kafka import Cluster
+
+# confluent-kafka ships these without types.
+EARLIEST: Final[Any] = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
+LATEST: Final[Any] = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+GROUP: Final = "belfry-verifies-without-a-group"
+BATCH: Final = 2_000
+ANSWER_S: Final = 30.0
+
+
+# Offsets by topic and partition.
+Places = Mapping[tuple[str, int], int]
+
+
+class Span(NamedTuple):
+    """What of a partition is there to read: first offset, and that of the first open record."""
+
+    low: int
+    end: int
+
+
+class TopicReader:
+    """Reads any topics of one cluster, read_committed, without a group."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._consumer = cluster.consumer(GROUP, from_beginning=True, tells_ends=True)
+        self._admin = cluster.admin()
+        cluster.reach(self._consumer)
+
+    def topics(self) -> dict[str, list[int]]:
+        """All topics, with their partitions."""
+        found = self._cluster.reach(self._consumer).topics
+        return {name: sorted(topic.partitions) for name, topic in found.items()}
+
+    def spans(self, topics: Mapping[str, Iterable[int]]) -> dict[str, dict[int, Span]]:
+        """Where partitions begin and end for a reader of what is committed; by topic."""
+        places = [TopicPartition(name, each) for name in topics for each in topics[name]]
+        lows = self._asked(places, EARLIEST)
+        ends = self._asked(places, LATEST)
+        found: dict[str, dict[int, Span]] = {name: {} for name in topics}
+        for place in places:
+            span = Span(lows[place], ends[place])
+            found[place.topic][place.partition] = span
+        return found
+
+    def hides(self, topic: str, spans: Mapping[int, Span]) -> set[int]:
+        """Partitions in which an open transaction holds back what lies behind the end of a span."""
+        places = [TopicPartition(topic, each) for each in spans]
+        uncommitted = IsolationLevel.READ_UNCOMMITTED
+        ends = self._asked(places, LATEST, uncommitted)
+        return {each.partition for each in places if ends[each] > spans[each.partition].end}
+
+    def _asked(
+        self,
+        places: list[TopicPartition],
+        spec: Any,
+        level: IsolationLevel = IsolationLevel.READ_COMMITTED,
+    ) -> dict[TopicPartition, int]:
+        asked = self._admin.list_offsets(
+            dict.fromkeys(places, spec), isolation_level=level, request_timeout=ANSWER_S
+        )
+        try:
+            return {place: each.result().offset for place, each in asked.items()}
+        except KafkaException as error:
+            raise self._cluster.unavailable(error.args[0]) from None
+
+    def read(self, starts: Places, ends: Places) -> Iterator[list[Message]]:
+        """Records of partitions from these offsets up to before those."""
+        at = {place: start for place, start in starts.items() if start < ends[place]}
+        self._consumer.assign([TopicPartition(*place, start) for place, start in at.items()])
+        moved = monotonic()
+        while at:
+            found: list[Message] = []
+            for message in self._some():
+                moved = monotonic()
+                self._take(message, at, ends, found)
+            if found:
+                yield found
+            if monotonic() - moved > ANSWER_S:
+                topics = ", ".join(sorted({topic for topic, _ in at}))
+                raise CommandError(
+                    f"{topics} was not read to its end: nothing came for {ANSWER_S:.0f} s. Look at"
+                    " the brokers with `belfry doctor`, and run the command again."
+                )
+        self._consumer.unassign()
+
+    def _some(self) -> list[Message]:
+        """Records as soon as there are any: to ask for many at once would wait for them all."""
+        first = self._consumer.poll(0.1)
+        return [] if first is None else [first, *self._consumer.consume(BATCH, 0.002)]
+
+    def _take(
+        self,
+        message: Message,
+        at: dict[tuple[str, int], int],
+        ends: Places,
+        found: list[Message],
+    ) -> None:
+        place, error = (message.topic() or "", message.partition() or 0), message.error()
+        if error is not None and error.code() != KafkaError._PARTITION_EOF:
+            if error.fatal() or not error.retriable():
+                raise self._cluster.unavailable(error)
+            return
+        if place not in at:
+            return
+        offset = message.offset() or 0
+        if error is None and offset < ends[place]:
+            found.append(message)
+        # The end of a partition is told by the offset that comes next.
+        at[place] = offset + (error is None)
+        if at[place] >= ends[place]:
+            del at[place]
+
+    def is_there(self, topic: str, partition: int, offset: int) -> bool:
+        """Whether this very record is still in the log."""
+        place = topic, partition
+        for messages in self.read({place: offset}, {place: offset + 1}):
+            return any(message.offset() == offset for message in messages)
+        return False
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._consumer.close()

@@ -1,0 +1,101 @@
+"""What the rows of a transaction say that fired, by what was known before and what is known now.
+
+A row tells of a fire only by what it replaces.  For a schedule that waited:
+
+    what follows, of the same life and version      so many fires as its number is higher
+    a marker, of the same life and version          the same
+    a tombstone, another version, another life      it may have fired before that, in the same step
+
+A fire leaves before requests are taken in, so nothing fires in the step in which it was asked for.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from belfry.verification.memory import Remembered, Stands
+from belfry.verification.rows import AFTER, AT, ENDED_FIRED, Over, Waits
+
+# The watermark stays one below an instant whose events have not all left.
+WITHIN_AN_INSTANT_MS: Final = 1
+
+
+class Claim(NamedTuple):
+    """A schedule that fired by its rows: `times`, or None where they do not tell.
+
+    `early` says that it did so before its instant.
+    """
+
+    name: bytes
+    before: Remembered
+    times: int | None
+    early: bool
+    offset: int
+
+    @property
+    def one_shot(self) -> bool:
+        """Whether it has one instant, which the row says."""
+        return self.before.kind in (AT, AFTER)
+
+
+class Unfounded(NamedTuple):
+    """A marker of a fire that nothing asked for."""
+
+    name: bytes
+    row: Over
+    offset: int
+
+
+Row = Waits | Over | None
+
+
+def claim_of(
+    name: bytes, before: Remembered | None, row: Row, watermark_ms: int, offset: int
+) -> Claim | Unfounded | None:
+    """What a row says that fired, None for nothing."""
+    if before is None or before.stands is not Stands.WAITS or not _goes_on(before, row):
+        if isinstance(row, Over) and row.how == ENDED_FIRED and not _is_copy(before, row):
+            return Unfounded(name, row, offset)
+        if before is None or before.stands is not Stands.WAITS:
+            return None
+        if before.due_ms > watermark_ms + WITHIN_AN_INSTANT_MS:
+            return None
+        return Claim(name, before, None, early=False, offset=offset)
+    assert row is not None
+    times = row.occurrence - before.occurrence
+    if times <= 0:
+        return None
+    early = before.due_ms > watermark_ms + WITHIN_AN_INSTANT_MS
+    if isinstance(row, Over) and row.how == ENDED_FIRED:
+        early = early or row.ended_ms < row.due_ms
+    return Claim(name, before, times, early, offset)
+
+
+def _goes_on(before: Remembered, row: Row) -> bool:
+    """Whether a row is of the same life and version as what was there."""
+    return row is not None and (row.life, row.version) == (before.life, before.version)
+
+
+def _is_copy(before: Remembered | None, row: Over) -> bool:
+    """Whether a marker was there before: owners that begin to sign write their rows once more."""
+    return before is not None and before.stands is Stands.OVER and _goes_on(before, row)
+
+
+def remembered(row: Row, before: Remembered | None, offset: int) -> Remembered | None:
+    """What is known of a schedule after a row; None where there is nothing to know."""
+    if isinstance(row, Waits):
+        stands = Stands.PAUSED if row.paused else Stands.WAITS
+        return Remembered(stands, *row[:1], *row[2:], offset)
+    if isinstance(row, Over):
+        kind, nominal_ms = (0, row.due_ms) if before is None else (before.kind, before.nominal_ms)
+        return Remembered(
+            Stands.OVER, kind, row.due_ms, nominal_ms, row.life, row.version, row.occurrence, offset
+        )
+    if before is None or before.stands is Stands.OVER:
+        return None
+    return before._replace(stands=Stands.GONE, offset=offset)
+
+
+def counts(known: Remembered | None) -> int:
+    """1 for a schedule that waits, as manifests count."""
+    return int(known is not None and known.stands in (Stands.WAITS, Stands.PAUSED))

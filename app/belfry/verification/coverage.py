@@ -1,0 +1,48 @@
+"""Which output topics were read, how far back they reach, and whose events go there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+# A topic that holds all that was ever written to it.
+ALL_OF_IT = -1
+
+
+class Coverage(NamedTuple):
+    """What of the outputs a round can see.
+
+    `floors` are the topics that were read: up to which instant (epoch ms) records of them may be
+    gone.  `topics` are those of tenants that have one by their policy; others fire to the
+    `prefix` and their name.  Events of `repeats` may come twice (AT_LEAST_ONCE).
+    """
+
+    prefix: str
+    floors: Mapping[str, int]
+    topics: Mapping[str, str] = {}
+    repeats: frozenset[str] = frozenset()
+
+    def topic_of(self, tenant: str) -> str:
+        """Where the events of a tenant go."""
+        return self.topics.get(tenant, self.prefix + tenant)
+
+    def floor_of(self, name: bytes) -> int | None:
+        """Up to when the events of a schedule's tenant may be gone; None: its topic is not read."""
+        return self.floors.get(self.topic_of(tenant_of(name)))
+
+    def tenants_of(self, topic: str) -> list[str]:
+        """Whose events go to a topic."""
+        found = [tenant for tenant, of in self.topics.items() if of == topic]
+        own = topic.removeprefix(self.prefix)
+        if topic.startswith(self.prefix) and own not in self.topics:
+            found.append(own)
+        return found
+
+    def may_repeat(self, topic: str) -> bool:
+        """Whether events of this topic may come twice."""
+        return any(tenant in self.repeats for tenant in self.tenants_of(topic))
+
+
+def tenant_of(name: bytes) -> str:
+    """The tenant of a schedule's name, ``tenant/schedule_id``."""
+    return name.partition(b"/")[0].decode(errors="replace")

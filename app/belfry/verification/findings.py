@@ -1,0 +1,105 @@
+"""What a verification finds: a breach of the specification, with the place and what was expected.
+
+Each kind has a code that stays.  What cannot be checked is no finding: it is counted (`Counts`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+
+class Breach(StrEnum):
+    """Kinds of findings; the values are stable codes."""
+
+    STRANGER = "stranger"
+    NUMBER = "number"
+    EPOCH = "epoch"
+    POSITION = "position"
+    WATERMARK = "watermark"
+    PENDING = "pending"
+    COUNT = "count"
+    DIGEST = "digest"
+    TORN = "torn"
+    EARLY = "early"
+    UNASKED = "unasked"
+    LOST = "lost"
+    DOUBLED = "doubled"
+    CANCELLED = "cancelled"
+    UNTOLD_FIRE = "told_without_fire"
+    TOLD_TWICE = "told_twice"
+    REFUSED_TWICE = "refused_twice"
+
+
+MEANINGS = {
+    Breach.STRANGER: "A record of the changelog that no worker wrote; it counts for nothing.",
+    Breach.NUMBER: "The number of a transaction does not follow the one before.",
+    Breach.EPOCH: "The epoch of an owner went back.",
+    Breach.POSITION: "The position of the input went back.",
+    Breach.WATERMARK: "The watermark went back.",
+    Breach.PENDING: "Another number of schedules waits than the manifest says.",
+    Breach.COUNT: "Another number of events fired than the manifest says.",
+    Breach.DIGEST: "The events that fired are not those of the manifest's digest.",
+    Breach.TORN: "Rows of a committed transaction have no manifest.",
+    Breach.EARLY: "An event fired before its instant.",
+    Breach.UNASKED: "An event fired, and no schedule asked for it.",
+    Breach.LOST: "An event is committed as fired, and is not in its output topic.",
+    Breach.DOUBLED: "An event is in the output topics twice.",
+    Breach.CANCELLED: "An event of a schedule that had been cancelled or replaced is in an output.",
+    Breach.UNTOLD_FIRE: "A lifecycle event tells of a fire that is in no output topic.",
+    Breach.TOLD_TWICE: "Two lifecycle events tell of one fire.",
+    Breach.REFUSED_TWICE: "A request was refused twice.",
+}
+
+
+class Spot(NamedTuple):
+    """Where a record lies."""
+
+    topic: str
+    partition: int
+    offset: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}/{self.partition}@{self.offset}"
+
+
+class Breached(NamedTuple):
+    """A finding: its kind, the record that shows it, what is there, and what was expected."""
+
+    breach: Breach
+    spot: Spot
+    found: str
+    expected: str
+
+
+@dataclass(slots=True)
+class Counts:
+    """What was looked at, and what could not be checked, by the reason in words."""
+
+    transactions: int = 0
+    checked: int = 0
+    fires: int = 0
+    digests: int = 0
+    outputs: int = 0
+    told: int = 0
+    refused: int = 0
+    compacted: int = 0
+    output_gone: int = 0
+    output_unread: int = 0
+    order_unknown: int = 0
+    before_begin: int = 0
+    at_least_once: int = 0
+    recoveries: int = 0
+
+    def unchecked(self) -> dict[str, int]:
+        """What could not be checked: reason and number, none for zero."""
+        found = {
+            "transactions that compaction has thinned out": self.compacted,
+            "fires older than what their output topic still holds": self.output_gone,
+            "fires to topics that were not read": self.output_unread,
+            "transactions whose order of fires no row tells": self.order_unknown,
+            "output records older than what the changelog still tells": self.before_begin,
+            "output records of tenants whose events may come twice": self.at_least_once,
+        }
+        return {why: number for why, number in found.items() if number}

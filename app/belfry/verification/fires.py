@@ -1,0 +1,288 @@
+"""The fires of one transaction: by its rows, in the outputs, and by its manifest.
+
+    rows ─► claims ─► an id for each ─► is it in an output? ┐
+    outputs ─► fires of TRIGGERs, which leave no row ───────┴─► number and digest of the manifest
+
+The order of rows is that of the fires, where each schedule fired once.  Where one fired several
+times in a step, or was replaced in it, rows do not tell the order; the output does, if all events
+of the transaction lie in one partition of it.  Where neither does, a digest that differs proves
+nothing, and is counted as not checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from belfry.verification.claims import Claim, Unfounded
+from belfry.verification.coverage import Coverage
+from belfry.verification.findings import Breach
+from belfry.verification.memory import FiredEntry, Memory, short
+from belfry.verification.rows import Sealed, digest_of, id_of_extra, id_of_fire
+
+# Most fires of one schedule that are looked for in one step.
+MOST_OF_ONE: Final = 4_096
+# Events and rows of one transaction have timestamps that lie no further apart.
+TOGETHER_MS: Final = 120_000
+VERSIONS: Final = 64
+# Begin of the names of retries of webhooks, which come out among deliveries.
+RETRIES: Final = b"belfry-deliveries/"
+
+
+class Ask(NamedTuple):
+    """A transaction whose fires are to be judged; `positions` are requests that it took in."""
+
+    partition: int
+    sealed: Sealed
+    positions: Sequence[int]
+    timestamp_ms: int
+    # Lives and versions that schedules had in it, by their names.
+    versions: dict[bytes, list[tuple[int, int]]]
+    # Whether events of the partition may have gone to a topic that is not read.
+    unread: bool = False
+
+
+class Fault(NamedTuple):
+    """A breach within a transaction; offset -1: that of its manifest."""
+
+    breach: Breach
+    offset: int
+    found: str
+    expected: str
+
+
+@dataclass(slots=True)
+class FiresJudged:
+    """What was found of a transaction's fires."""
+
+    identities: list[bytes] = field(default_factory=list)
+    faults: list[Fault] = field(default_factory=list)
+    missing: list[tuple[Claim, bytes]] = field(default_factory=list)
+    short_of: int = 0
+    gone: int = 0
+    unread: int = 0
+    order_unknown: bool = False
+
+    @property
+    def waits(self) -> bool:
+        """Whether something is missing that an output may show yet."""
+        return bool(self.missing) or self.short_of > 0
+
+
+class FireJudge:
+    """Judges the fires of transactions, one after the other."""
+
+    def __init__(self, memory: Memory, coverage: Coverage) -> None:
+        self._memory = memory
+        self._coverage = coverage
+
+    def judge(self, ask: Ask, claims: Sequence[Claim | Unfounded]) -> FiresJudged:
+        """What the claims, the outputs and the manifest say of one another."""
+        found = FiresJudged()
+        # What may have fired and is in no output, with its place among the others.
+        maybe: list[tuple[int, Claim, bytes]] = []
+        plain = True
+        for claim in claims:
+            if isinstance(claim, Unfounded):
+                self._unfounded(claim, found)
+            elif claim.times is None:
+                plain = self._perhaps(claim, found, maybe) and plain
+            else:
+                plain = self._certain(claim, ask, found) and plain
+        found.short_of = ask.sealed.fired - len(found.identities)
+        if found.short_of > 0:
+            plain = self._extras(ask, found) and plain
+        if found.short_of > 0 and found.short_of == len(maybe):
+            self._all_of(maybe, ask, found)
+        self._compare(ask, found, plain=plain)
+        return found
+
+    def is_unread(self, names: Iterable[bytes]) -> bool:
+        """Whether events of one of these schedules go to a topic that is not read.
+
+        Retries of webhooks are no users' schedules: no TRIGGER fires them.
+        """
+        return any(
+            self._coverage.floor_of(name) is None and not name.startswith(RETRIES) for name in names
+        )
+
+    # -- by rows -----------------------------------------------------------------------------------
+
+    def _unfounded(self, claim: Unfounded, found: FiresJudged) -> None:
+        row = claim.row
+        found.faults.append(
+            Fault(
+                Breach.UNASKED,
+                claim.offset,
+                f"{_shown(claim.name)} fired (version {row.version})",
+                "a schedule of this version that waits",
+            )
+        )
+        found.identities.append(id_of_fire(claim.name, row.life, row.version, row.due_ms))
+
+    def _perhaps(
+        self, claim: Claim, found: FiresJudged, maybe: list[tuple[int, Claim, bytes]]
+    ) -> bool:
+        """A schedule that may have fired before it was replaced; whether the order is known."""
+        first = _expected_id(claim)
+        if claim.one_shot:
+            several = [first] if self._memory.fire(first) is not None else []
+        else:
+            several = [each.identity for each in self._fires_of(claim, MOST_OF_ONE)]
+        found.identities += several
+        if not several:
+            maybe.append((len(found.identities), claim, first))
+        return len(several) < 2
+
+    def _certain(self, claim: Claim, ask: Ask, found: FiresJudged) -> bool:
+        """A schedule that has fired; whether the order of its fires among others is known."""
+        if claim.early:
+            found.faults.append(_early(claim, ask.sealed.watermark_ms))
+        times = claim.times or 0
+        first = _expected_id(claim)
+        if times == 1 and self._memory.fire(first) is not None:
+            found.identities.append(first)
+            return True
+        several = [] if claim.one_shot else list(self._fires_of(claim, times))
+        found.identities += [each.identity for each in several]
+        left = times - len(several)
+        if not left:
+            return times == 1
+        self._absent(claim, first, left, ask, found)
+        # One that cannot be seen has the id of its instant, unless it stands for a late run.
+        found.identities += [first] * left
+        return times == 1 and claim.one_shot
+
+    def _absent(
+        self, claim: Claim, identity: bytes, number: int, ask: Ask, found: FiresJudged
+    ) -> None:
+        """So many fires of a claim are in no output; or nobody can say."""
+        floor_ms = self._coverage.floor_of(claim.name)
+        if floor_ms is None:
+            found.unread += number
+        elif ask.timestamp_ms <= floor_ms:
+            found.gone += number
+        else:
+            found.missing.append((claim, identity))
+
+    def _fires_of(self, claim: Claim, most: int) -> Iterator[FiredEntry]:
+        """Fires in outputs that are of this schedule's life and version, in their order."""
+        before, name = claim.before, claim.name
+        first = before.occurrence
+        schedule_id = name.partition(b"/")[2]
+        wanted = first
+        for each in self._memory.fires(schedule_id, first, first + most - 1):
+            mine = id_of_fire(name, before.life, before.version, each.nominal_ms)
+            if each.identity == mine and each.occurrence == wanted:
+                wanted += 1
+                yield each
+
+    # -- by outputs --------------------------------------------------------------------------------
+
+    def _extras(self, ask: Ask, found: FiresJudged) -> bool:
+        """Fires that TRIGGERs of this transaction asked for, in the order of the requests.
+
+        Whether their order is known.
+        """
+        since_ms, until_ms = ask.timestamp_ms - TOGETHER_MS, ask.timestamp_ms + TOGETHER_MS
+        extras: list[tuple[int, bytes]] = []
+        others: list[bytes] = []
+        for each in self._memory.extras(since_ms, until_ms):
+            position = self._position_of(each, ask)
+            if position is not None:
+                extras.append((position, each.identity))
+            elif any(name in ask.versions for name in self._names(each)):
+                others.append(each.identity)
+        found.identities += [identity for _, identity in sorted(extras)]
+        found.short_of -= len(extras)
+        if 0 < found.short_of <= len(others):
+            # Of a life that began and ended within the transaction, so that no row tells of it.
+            found.identities += others[: found.short_of]
+            found.short_of = 0
+            return False
+        return True
+
+    def _names(self, fire: FiredEntry) -> list[bytes]:
+        tenants = self._coverage.tenants_of(fire.spot.topic)
+        return [b"%b/%b" % (tenant.encode(), fire.schedule_id) for tenant in tenants]
+
+    def _position_of(self, fire: FiredEntry, ask: Ask) -> int | None:
+        """The request of this transaction that asked for an extra fire, None for none."""
+        for name in self._names(fire):
+            for life, version in self._versions(name, ask):
+                for position in ask.positions:
+                    if id_of_extra(name, life, version, position) == fire.identity:
+                        return position
+        return None
+
+    def _versions(self, name: bytes, ask: Ask) -> list[tuple[int, int]]:
+        """Lives and versions that a schedule may have had within a transaction."""
+        known = self._memory.schedule(ask.partition, short(name))
+        found = list(ask.versions.get(name, ()))
+        if known is not None:
+            found.append((known.life, known.version))
+            later = [version for life, version in found if life == known.life]
+            last = min(max(later, default=0), known.version + VERSIONS)
+            found += [(known.life, version) for version in range(known.version + 1, last)]
+        return list(dict.fromkeys(found))
+
+    def _all_of(
+        self, maybe: Sequence[tuple[int, Claim, bytes]], ask: Ask, found: FiresJudged
+    ) -> None:
+        """Take it that all have fired which may have, if that is what the digest says."""
+        identities = list(found.identities)
+        for place, _, identity in reversed(maybe):
+            identities.insert(place, identity)
+        if digest_of(identities) == ask.sealed.digest:
+            found.identities = identities
+            for _, claim, identity in maybe:
+                self._absent(claim, identity, 1, ask, found)
+            found.short_of = 0
+
+    # -- by the manifest ---------------------------------------------------------------------------
+
+    def _compare(self, ask: Ask, found: FiresJudged, *, plain: bool) -> None:
+        sealed, number = ask.sealed, len(found.identities)
+        if found.short_of > 0 and (ask.unread or found.gone):
+            found.order_unknown, found.short_of = True, 0
+        elif number != sealed.fired:
+            said = f"{sealed.fired} fires by the manifest of transaction {sealed.number}"
+            found.faults.append(Fault(Breach.COUNT, -1, said, f"{number}, by rows and outputs"))
+        elif digest_of(found.identities) == sealed.digest or self._in_output_order(sealed, found):
+            return
+        elif plain and not found.missing:
+            said = f"digest {sealed.digest.hex()} of {number} fires in transaction {sealed.number}"
+            found.faults.append(Fault(Breach.DIGEST, -1, said, digest_of(found.identities).hex()))
+        elif not found.missing:
+            found.order_unknown = True
+
+    def _in_output_order(self, sealed: Sealed, found: FiresJudged) -> bool:
+        """Whether the digest is right in the order of an output partition that holds them all."""
+        fires = [self._memory.fire(each) for each in found.identities]
+        seen = [each for each in fires if each is not None]
+        if len(seen) != len(fires) or len({each.spot[:2] for each in seen}) != 1:
+            return False
+        ordered = sorted(seen, key=lambda each: each.spot.offset)
+        if digest_of([each.identity for each in ordered]) != sealed.digest:
+            return False
+        found.identities = [each.identity for each in ordered]
+        return True
+
+
+def _expected_id(claim: Claim) -> bytes:
+    before = claim.before
+    return id_of_fire(claim.name, before.life, before.version, before.nominal_ms)
+
+
+def _early(claim: Claim, watermark_ms: int) -> Fault:
+    return Fault(
+        Breach.EARLY,
+        claim.offset,
+        f"{_shown(claim.name)} fired in a transaction with the watermark {watermark_ms}",
+        f"not before it is due, at {claim.before.due_ms}",
+    )
+
+
+def _shown(name: bytes) -> str:
+    return name.decode(errors="replace")

@@ -1,0 +1,110 @@
+"""What a verification remembers between two records: schedules, fires, and what was told.
+
+`Memory` is a port.  The command has a file of SQLite behind it, so what lies in the process stays
+bounded however much waits (`cli/verify_memory.py`); tests have dictionaries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import IntEnum
+from hashlib import blake2b
+from typing import NamedTuple, Protocol
+
+from belfry.verification.findings import Spot
+
+
+class Stands(IntEnum):
+    """How a schedule stands."""
+
+    WAITS = 0
+    PAUSED = 1
+    OVER = 2
+    GONE = 3
+
+
+class Remembered(NamedTuple):
+    """A schedule as the last row of it said; `offset` is where that lies."""
+
+    stands: Stands
+    kind: int
+    due_ms: int
+    nominal_ms: int
+    life: int
+    version: int
+    occurrence: int
+    offset: int
+
+
+class FiredEntry(NamedTuple):
+    """A record of an output topic; `identity` are the 16 bytes of its fire id."""
+
+    identity: bytes
+    schedule_id: bytes
+    nominal_ms: int
+    occurrence: int
+    spot: Spot
+    timestamp_ms: int
+
+
+class ToldFire(NamedTuple):
+    """A lifecycle event of the outcome FIRED."""
+
+    identity: bytes
+    schedule_id: bytes
+    spot: Spot
+    timestamp_ms: int
+
+
+def short(name: bytes) -> int:
+    """Under what a schedule's name is remembered: 63 bits of a digest."""
+    return int.from_bytes(blake2b(name, digest_size=8).digest()) >> 1
+
+
+class Memory(Protocol):
+    """What is remembered; a round is one reading of all topics up to their ends."""
+
+    def schedule(self, partition: int, name: int) -> Remembered | None:
+        """What is known of a schedule of a partition, by its short name."""
+
+    def schedules(self, name: int) -> list[Remembered]:
+        """The same of all partitions."""
+
+    def put(self, partition: int, name: int, known: Remembered | None) -> None:
+        """Remember a schedule, or forget it."""
+
+    def add_fire(self, fire: FiredEntry, at_round: int) -> FiredEntry | None:
+        """Remember a fire; the one that has its id already, which then stays."""
+
+    def fire(self, identity: bytes) -> FiredEntry | None:
+        """The fire of this id."""
+
+    def fires(self, schedule_id: bytes, first: int, last: int) -> list[FiredEntry]:
+        """Fires that belong to no transaction yet, of schedules of this id, by their numbers."""
+
+    def extras(self, since_ms: int, until_ms: int) -> list[FiredEntry]:
+        """Fires of TRIGGERs (number -1) that belong to no transaction yet, by their timestamps."""
+
+    def settle(self, identities: Iterable[bytes]) -> None:
+        """These fires belong to a transaction, or need none."""
+
+    def lose(self, identity: bytes) -> None:
+        """A transaction says that this fired, and it was reported to be in no output."""
+
+    def is_lost(self, identity: bytes) -> bool:
+        """Whether that was reported."""
+
+    def unsettled(self, before_round: int) -> list[FiredEntry]:
+        """Fires that came in an earlier round and still belong to no transaction."""
+
+    def add_told(self, told: ToldFire, at_round: int) -> ToldFire | None:
+        """Remember what was told of a fire; what was told of it before, which then stays."""
+
+    def told_without_fire(self, before_round: int) -> list[ToldFire]:
+        """What was told in an earlier round, of fires that were not seen."""
+
+    def forget_told(self, identities: Iterable[bytes]) -> None:
+        """Report these no more."""
+
+    def add_refused(self, origin: str, spot: Spot, timestamp_ms: int) -> Spot | None:
+        """Remember a refused record by where it came from; where it was refused before."""

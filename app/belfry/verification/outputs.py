@@ -1,0 +1,148 @@
+"""Output, lifecycle and rejected topics: what came out, against what transactions say fired."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from belfry.verification.coverage import Coverage
+from belfry.verification.findings import Breach, Breached, Counts, Spot
+from belfry.verification.memory import FiredEntry, Memory, Stands, ToldFire, short
+from belfry.verification.rows import id_of_fire
+
+ID_HEADER: Final = "belfry-fire-id"
+SCHEDULE_HEADER: Final = "belfry-schedule-id"
+INSTANT_HEADER: Final = "belfry-scheduled-at"
+NUMBER_HEADER: Final = "belfry-occurrence"
+
+
+class OutputVerifier:
+    """Takes records of all topics but the changelog; `findings` are what it found."""
+
+    def __init__(self, memory: Memory, counts: Counts, at_round: int = 1) -> None:
+        self.findings: list[Breached] = []
+        self.round = at_round
+        self._memory = memory
+        self._counts = counts
+        self._coverage = Coverage("", {})
+
+    def begin(self, coverage: Coverage) -> None:
+        """A round begins."""
+        self.round += 1
+        self._coverage = coverage
+
+    def renew(self, coverage: Coverage) -> None:
+        """The topics were read: what they cover is known now."""
+        self._coverage = coverage
+
+    def fired(self, fire: FiredEntry) -> None:
+        """A record of an output topic."""
+        self._counts.outputs += 1
+        before = self._memory.add_fire(fire, self.round)
+        if before is None:
+            return
+        if self._coverage.may_repeat(fire.spot.topic):
+            self._counts.at_least_once += 1
+            return
+        found = f"fire id {fire.identity.hex()} of {_shown(fire)}, as at {before.spot}"
+        self._find(Breach.DOUBLED, fire.spot, found, "one event of this id")
+
+    def told(self, told: ToldFire) -> None:
+        """A lifecycle event that tells of a fire."""
+        self._counts.told += 1
+        before = self._memory.add_told(told, self.round)
+        if before is not None:
+            found = f"fire id {told.identity.hex()}, as at {before.spot}"
+            self._find(Breach.TOLD_TWICE, told.spot, found, "one event FIRED of this id")
+
+    def refused(self, origin: str, spot: Spot, timestamp_ms: int) -> None:
+        """A refused record; `origin` says where it was received."""
+        self._counts.refused += 1
+        before = self._memory.add_refused(origin, spot, timestamp_ms)
+        if before is not None:
+            found = f"the request at {origin}, as at {before}"
+            self._find(Breach.REFUSED_TWICE, spot, found, "one outcome of each request")
+
+    def undecided(self, came_by: int) -> bool:
+        """Whether something that came by that round belongs to nothing so far."""
+        return bool(self._memory.unsettled(came_by + 1)) or bool(
+            self._memory.told_without_fire(came_by + 1)
+        )
+
+    def end(self, checked_since_ms: int, came_by: int) -> None:
+        """Decide of what came by this round, and belongs to nothing after a later one.
+
+        Transactions with timestamps behind `checked_since_ms` were checked in all partitions.
+        """
+        settled: list[bytes] = []
+        for fire in self._memory.unsettled(came_by + 1):
+            settled.append(fire.identity)
+            if fire.timestamp_ms <= checked_since_ms:
+                self._counts.before_begin += 1
+            elif self._coverage.may_repeat(fire.spot.topic):
+                self._counts.at_least_once += 1
+            elif not self._memory.is_lost(fire.identity):
+                self._judge(fire)
+        self._memory.settle(settled)
+        self._untold(came_by)
+
+    def _judge(self, fire: FiredEntry) -> None:
+        """An event that no transaction says it fired."""
+        for tenant in self._coverage.tenants_of(fire.spot.topic):
+            name = b"%b/%b" % (tenant.encode(), fire.schedule_id)
+            for known in self._memory.schedules(short(name)):
+                mine = id_of_fire(name, known.life, known.version, fire.nominal_ms)
+                if mine == fire.identity and known.stands is Stands.GONE:
+                    found = f"{_shown(fire)}, of a schedule that was cancelled"
+                    self._find(Breach.CANCELLED, fire.spot, found, "no event of it")
+                    return
+        found = f"{_shown(fire)}, with the fire id {fire.identity.hex()}"
+        self._find(Breach.UNASKED, fire.spot, found, "a transaction that says that it fired")
+
+    def _untold(self, came_by: int) -> None:
+        """Lifecycle events of fires that nobody saw."""
+        over: list[bytes] = []
+        for told in self._memory.told_without_fire(came_by + 1):
+            over.append(told.identity)
+            if self._memory.is_lost(told.identity):
+                # A transaction says that it fired: what is missing was found there.
+                continue
+            if told.timestamp_ms <= max(self._coverage.floors.values(), default=0):
+                self._counts.output_gone += 1
+                continue
+            found = f"{told.schedule_id.decode(errors='replace')} FIRED, id {told.identity.hex()}"
+            self._find(Breach.UNTOLD_FIRE, told.spot, found, "an event of this id in an output")
+        self._memory.forget_told(over)
+
+    def _find(self, breach: Breach, spot: Spot, found: str, expected: str) -> None:
+        self.findings.append(Breached(breach, spot, found, expected))
+
+
+def fired_entry(
+    headers: Mapping[str, bytes | None], spot: Spot, timestamp_ms: int, nominal_ms: int
+) -> FiredEntry | None:
+    """The fire that an output record is, None for a record of somebody else's.
+
+    `headers` are its last ones of each name, `nominal_ms` is its instant, already read.
+    """
+    identity = identity_of(headers.get(ID_HEADER))
+    number = headers.get(NUMBER_HEADER) or b""
+    if identity is None or not number.removeprefix(b"-").isdigit():
+        return None
+    schedule_id = headers.get(SCHEDULE_HEADER) or b""
+    return FiredEntry(identity, schedule_id, nominal_ms, int(number), spot, timestamp_ms)
+
+
+def identity_of(digits: bytes | str | None) -> bytes | None:
+    """The 16 bytes of a fire id in hexadecimal digits, None for anything else."""
+    text = digits.decode("ascii", "replace") if isinstance(digits, bytes) else digits or ""
+    try:
+        found = bytes.fromhex(text)
+    except ValueError:
+        return None
+    return found if len(found) == 16 else None
+
+
+def _shown(fire: FiredEntry) -> str:
+    shown = fire.schedule_id.decode(errors="replace")
+    return f"{shown}, number {fire.occurrence}, scheduled at {fire.nominal_ms}"

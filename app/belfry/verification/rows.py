@@ -1,0 +1,143 @@
+"""Rows of a changelog as a verification reads them, with decoders of its own.
+
+They are written from the tables of `store/README.md`, and not from the code that writes rows: one
+fault in a layout would otherwise hide itself.  Of each row only what is checked is read.
+"""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from json import loads
+from struct import Struct
+from struct import error as WrongSize  # noqa: N812  # the module's own name says nothing here
+from typing import Final, NamedTuple
+
+FORMAT: Final = 1
+MANIFEST_KEY: Final = b"\0m"
+IDENTITY_KEY: Final = b"\0i"
+ASIDE_KEY: Final = b"\0w"
+OWN_KEY: Final = b"\0"
+# A recovery numbers its transaction so much higher than any before.
+RECOVERY_JUMP: Final = 4_097
+MANIFESTS_KEPT: Final = 4_096
+AT, AFTER = 0, 1
+ENDED_FIRED: Final = 0
+_PENDING_ROW: Final = 1
+_MARKER_ROW: Final = 2
+_MANIFEST_ROW: Final = 4
+_PAUSED: Final = 1
+_PENDING: Final = Struct(">BBBBqq8x8xQII")
+_MARKER: Final = Struct(">BBBBqqQII")
+_MANIFEST: Final = Struct(">BBHQIqqQI16s")
+_FIRE: Final = Struct(">QIq")
+_OFFSET: Final = Struct(">Q")
+
+
+class Logged(NamedTuple):
+    """A record of the changelog; `stranger` says that no worker wrote it.  Instants are epoch ms.
+
+    The value is without its proof; None is a tombstone.
+    """
+
+    offset: int
+    timestamp_ms: int
+    key: bytes
+    value: bytes | None
+    stranger: bool = False
+
+
+class Waits(NamedTuple):
+    """A schedule that waits, as its row says."""
+
+    kind: int
+    paused: bool
+    due_ms: int
+    nominal_ms: int
+    life: int
+    version: int
+    occurrence: int
+
+
+class Over(NamedTuple):
+    """A schedule that is over, as its marker says."""
+
+    how: int
+    ended_ms: int
+    due_ms: int
+    life: int
+    version: int
+    occurrence: int
+
+
+class Sealed(NamedTuple):
+    """What a manifest says of its transaction."""
+
+    number: int
+    epoch: int
+    position: int
+    watermark_ms: int
+    pending: int
+    fired: int
+    digest: bytes
+
+
+class NotReadable(ValueError):
+    """A row that is not laid out as specified."""
+
+
+def manifest(value: bytes) -> Sealed:
+    """A manifest; raises `NotReadable`."""
+    return Sealed._make(_unpacked(_MANIFEST, value, _MANIFEST_ROW)[3:])
+
+
+def schedule(value: bytes) -> Waits | Over | None:
+    """What the row of a schedule says, None for a row of another kind; raises `NotReadable`."""
+    letter = value[1] if len(value) > 1 else 0
+    if letter == _PENDING_ROW:
+        _, _, kind, flags, due_ms, nominal_ms, life, version, occurrence = _unpacked(
+            _PENDING, value, letter
+        )
+        return Waits(kind, bool(flags & _PAUSED), due_ms, nominal_ms, life, version, occurrence)
+    if letter == _MARKER_ROW:
+        _, _, how, _, *rest = _unpacked(_MARKER, value, letter)
+        return Over(how, *rest)
+    return None
+
+
+def generation(value: bytes) -> int:
+    """How often the state was recovered, by an identity row; raises `NotReadable`."""
+    try:
+        return int(loads(value[2:])["generation"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise NotReadable(f"an identity that says {value[:80]!r}") from error
+
+
+def aside_offset(key: bytes) -> int:
+    """Offset of a request that waits until it can be read, by its key; -1 for another key."""
+    return int(_OFFSET.unpack(key[2:])[0]) if len(key) == 2 + _OFFSET.size else -1
+
+
+def _unpacked(layout: Struct, value: bytes, letter: int) -> tuple[int, ...]:
+    try:
+        found = layout.unpack_from(value)
+    except WrongSize as error:
+        raise NotReadable(f"{len(value)} bytes") from error
+    if found[:2] != (FORMAT, letter):
+        raise NotReadable(f"format {value[0]}, row {value[1]}")
+    return found
+
+
+def id_of_fire(name: bytes, life: int, version: int, nominal_ms: int) -> bytes:
+    """The id that a fire of a schedule (``tenant/schedule_id``) has to have: 16 bytes."""
+    return blake2b(name + _FIRE.pack(life, version, nominal_ms), digest_size=16).digest()
+
+
+def id_of_extra(name: bytes, life: int, version: int, position: int) -> bytes:
+    """The id of the fire that a TRIGGER at this offset asked for: 16 bytes."""
+    return blake2b(name + _FIRE.pack(life, version, position) + b"trigger", digest_size=16).digest()
+
+
+def digest_of(identities: list[bytes]) -> bytes:
+    """The digest of fires, in their order: over their ids as hexadecimal digits."""
+    texts = b"".join(each.hex().encode() for each in identities)
+    return blake2b(texts, digest_size=16).digest()

@@ -1,0 +1,53 @@
+"""`belfry verify` over a site, as users run it: a process of its own, and what it says."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.acceptance.harness.site import Site
+
+
+@dataclass
+class VerifyRun:
+    """How a run ended, and what it printed as JSON."""
+
+    code: int
+    report: dict[str, Any]
+
+    @property
+    def kinds(self) -> list[str]:
+        """Kinds of the findings, in their order."""
+        return [each["kind"] for each in self.report["findings"]]
+
+
+def verified(site: Site, *options: str, state: Path | None = None, **settings: str) -> VerifyRun:
+    """Run the command on this site's topics."""
+    given = {"CLUSTER__TOPIC_PREFIX": site.prefix, "CLUSTER__APP_ID": site.name, **settings}
+    command = [sys.executable, "-m", "belfry.cli", "verify", "-o", "json", *options]
+    command += ["--bootstrap-servers", site.bootstrap]
+    command += [] if state is None else ["--state", str(state)]
+    done = subprocess.run(
+        command,
+        env={**os.environ, **{f"BELFRY_{name}": value for name, value in given.items()}},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode in (0, 1), done.stderr
+    assert done.stdout, done.stderr
+    return VerifyRun(done.returncode, json.loads(done.stdout))
+
+
+def assert_verified(site: Site) -> VerifyRun:
+    """Nothing is wrong with a site's topics."""
+    run = verified(site)
+    assert run.code == 0, json.dumps(run.report, indent=1)
+    assert run.report["counts"]["checked"], run.report
+    return run

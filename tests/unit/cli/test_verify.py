@@ -1,0 +1,40 @@
+"""What `belfry verify` prints: findings with their place, and what was not checked."""
+
+from __future__ import annotations
+
+from belfry.cli.verify import line, shown, summary
+from belfry.verification.findings import Breach, Breached, Counts, Spot
+
+FOUND = Breached(
+    Breach.LOST,
+    Spot("belfry.changelog", 2, 5151),
+    "demo/order\x1b[2J fired, due at 7, and is in no output",
+    "an event with the id 5f1c",
+)
+
+
+def test_a_finding_says_where_what_is_there_and_what_was_expected() -> None:
+    assert line(FOUND) == (
+        "LOST               belfry.changelog/2@5151  demo/order\\x1b[2J fired, due at 7, and is in"
+        " no output; expected: an event with the id 5f1c"
+    )
+
+
+def test_programs_get_the_same_in_fields() -> None:
+    told = shown([FOUND], Counts(transactions=3, checked=1, compacted=2))
+    [finding] = told["findings"]
+    assert (finding["kind"], finding["topic"], finding["partition"], finding["offset"]) == (
+        "lost", "belfry.changelog", 2, 5151,
+    )  # fmt: skip
+    assert told["counts"]["transactions"] == 3
+    assert told["not_checked"] == {"transactions that compaction has thinned out": 2}
+
+
+def test_the_sum_says_what_was_not_checked() -> None:
+    counts = Counts(transactions=12_000, checked=11_990, compacted=10, fires=5)
+    assert summary([], counts)[0].startswith("11,990 of 12,000 transactions checked, 5 fires")
+    assert summary([], counts)[0].endswith("nothing is wrong.")
+    assert summary([FOUND], counts)[0].endswith("1 findings.")
+    assert summary([], counts)[1:] == [
+        "Not checked: 10 transactions that compaction has thinned out."
+    ]

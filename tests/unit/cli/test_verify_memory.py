@@ -1,0 +1,92 @@
+"""The memory of `belfry verify` in a file does what the one of dictionaries does, and lasts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from belfry.cli.failures import CommandError
+from belfry.cli.verify_memory import MemoryOnDisk
+from belfry.verification.findings import Spot
+from belfry.verification.memory import Memory, Remembered, Stands, ToldFire
+from belfry.verification.partition import Standing
+from belfry.verification.rows import Sealed
+from tests.unit.engine.driver import T0
+from tests.unit.verification.planted import PLANTED, Planted
+from tests.unit.verification.trace import MemoryInProcess, Verification, varied, verified
+
+WORLD = "belfry.changelog with the id x"
+
+
+@pytest.mark.parametrize("planted", [None, *PLANTED[::3]])
+def test_it_finds_what_the_other_one_finds(planted: Planted | None) -> None:
+    trace = varied()
+    if planted is not None:
+        planted.plant(trace)
+    one, other = verified(trace), verified(trace, memory=MemoryOnDisk(None, WORLD))
+    assert one.findings == other.findings
+    assert one.counts == other.counts
+
+
+def test_a_pass_that_was_saved_is_there_for_the_next_run(tmp_path: Path) -> None:
+    path, trace = tmp_path / "state.db", varied()
+    memory = MemoryOnDisk(path, WORLD)
+    made = Verification(memory=memory)
+    made.round(trace)
+    memory.put_standing(3, made.standing)
+    memory.put_position("belfry.lifecycle", 1, 77)
+    memory.raise_floor("belfry.fired.demo", 5)
+    memory.raise_floor("belfry.fired.demo", 3)
+    memory.save()
+    memory.put_position("belfry.lifecycle", 1, 99)
+    memory.close()
+
+    memory = MemoryOnDisk(path, WORLD)
+    assert memory.standing(3) == made.standing
+    assert memory.standing(4) == Standing()
+    assert memory.positions("belfry.lifecycle") == {1: 77}
+    assert memory.floors() == {"belfry.fired.demo": 5}
+    later = Verification(memory=memory, counts=made.counts, standing=memory.standing(3))
+    later.seen = made.seen
+    later.outputs.round = made.outputs.round
+    later.round(trace)
+    assert later.findings == []
+    assert later.counts.fires == len(trace.fired)
+    memory.close()
+
+
+def test_a_file_of_another_belfry_is_refused(tmp_path: Path) -> None:
+    MemoryOnDisk(tmp_path / "state.db", WORLD).close()
+    with pytest.raises(CommandError, match="Name another file"):
+        MemoryOnDisk(tmp_path / "state.db", "belfry.changelog with the id y")
+    (tmp_path / "text").write_text("no database, but text " * 100)
+    with pytest.raises(CommandError, match="cannot be used"):
+        MemoryOnDisk(tmp_path / "text", WORLD)
+
+
+@pytest.mark.parametrize("make", [MemoryInProcess, lambda: MemoryOnDisk(None, WORLD)])
+def test_numbers_of_any_size_come_back(make: Callable[[], Memory]) -> None:
+    memory = make()
+    known = Remembered(Stands.WAITS, 0, -1, 2**63 - 1, 2**64 - 1, 2**32 - 1, 2**32 - 1, 7)
+    memory.put(1, 2**63 - 1, known)
+    assert memory.schedule(1, 2**63 - 1) == known
+    assert memory.schedules(2**63 - 1) == [known]
+    memory.put(1, 2**63 - 1, None)
+    assert memory.schedule(1, 2**63 - 1) is None
+
+
+def test_what_is_settled_is_forgotten_and_the_rest_is_not() -> None:
+    memory = MemoryOnDisk(None, WORLD)
+    made, trace = Verification(memory=memory), varied()
+    made.round(trace)
+    told = ToldFire(bytes(16), b"s", Spot("belfry.lifecycle", 0, 10**6), T0)
+    memory.add_told(told, 1)
+    memory.forget_before(T0 * 2)
+    assert memory.fire(trace.fired[0].identity) is None
+    assert memory.told_without_fire(9) == [told]
+    # The schedules that wait are those that the manifest counts.
+    sealed = made.standing.sealed
+    assert isinstance(sealed, Sealed)
+    assert made.standing.waiting == sealed.pending

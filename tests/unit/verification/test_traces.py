@@ -1,0 +1,179 @@
+"""A trace that the engine made has no findings; damaged in one way, it has exactly that one."""
+
+from __future__ import annotations
+
+import pytest
+
+from belfry.verification.findings import MEANINGS, Breach, Spot
+from belfry.verification.rows import MANIFEST_KEY
+from tests.property import histories
+from tests.unit.engine.driver import FIRED, T0
+from tests.unit.verification.planted import (
+    PLANTED,
+    TOPIC,
+    Planted,
+    at_manifest,
+    double_a_fire,
+    rewritten,
+)
+from tests.unit.verification.trace import Recording, Trace, Verification, varied, verified
+
+
+@pytest.fixture
+def trace() -> Trace:
+    return varied()
+
+
+def test_a_trace_of_the_engine_has_no_findings(trace: Trace) -> None:
+    made = verified(trace)
+    assert made.findings == []
+    assert made.counts.unchecked() == {}
+    assert made.counts.fires == len(trace.fired) > 100
+    assert made.counts.digests == made.counts.checked == made.counts.transactions > 40
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_histories_have_no_findings(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(histories, "Driver", Recording)
+    history = histories.History(seed)
+    for _ in range(60):
+        history.go_on()
+    assert isinstance(history.driver, Recording)
+    floors = {FIRED + tenant: -1 for tenant in histories.TENANTS}
+    made = verified(history.driver.trace, floors=floors)
+    assert made.findings == []
+    assert made.counts.checked > made.counts.transactions / 2
+
+
+# -- what is planted -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("planted", PLANTED, ids=[each.plant.__name__ for each in PLANTED])
+def test_what_is_planted_is_found_and_nothing_else(planted: Planted, trace: Trace) -> None:
+    planted.plant(trace)
+    found = verified(trace).findings
+    assert [each.breach for each in found] == [planted.breach], found
+
+
+def test_every_kind_of_finding_is_planted_and_explained() -> None:
+    elsewhere = {Breach.REFUSED_TWICE}
+    assert {each.breach for each in PLANTED} | elsewhere == set(Breach) == set(MEANINGS)
+
+
+def test_a_request_that_was_refused_twice_is_found() -> None:
+    made = Verification()
+    for offset in (3, 3, 9):
+        made.outputs.refused("belfry.schedules/0@7", Spot("belfry.rejected", 0, offset), T0)
+    assert [each.breach for each in made.findings] == [Breach.REFUSED_TWICE]
+    assert made.findings[0].spot.offset == 9
+
+
+# -- what cannot be seen ---------------------------------------------------------------------------
+
+
+def compacted(trace: Trace, before: int) -> None:
+    """Remove what compaction removes up to an offset: rows that a later one there replaces."""
+    last = {each.key: each.offset for each in trace.changelog if each.offset < before}
+    trace.changelog = [
+        each for each in trace.changelog if each.offset >= before or last[each.key] == each.offset
+    ]
+
+
+@pytest.mark.parametrize("share", [0.1, 0.3, 0.5, 0.8, 1.0])
+def test_a_compacted_log_has_no_findings_and_says_what_was_not_checked(
+    trace: Trace, share: float
+) -> None:
+    compacted(trace, int(trace.offset * share))
+    made = verified(trace)
+    assert made.findings == []
+    assert made.counts.compacted > 0
+    assert made.counts.checked + made.counts.compacted == made.counts.transactions
+    if share < 0.9:
+        assert made.counts.checked > 5
+
+
+def test_behind_what_compaction_has_thinned_out_findings_are_made(trace: Trace) -> None:
+    compacted(trace, trace.offset // 2)
+    change = at_manifest(trace, -3)
+    rewritten(trace, -3, digest=bytes(16))
+    found = verified(trace).findings
+    assert [(each.breach, each.spot.offset) for each in found] == [
+        (Breach.DIGEST, trace.changelog[change[0]].offset)
+    ]
+
+
+def test_manifests_that_compaction_may_not_remove_are_missed(trace: Trace) -> None:
+    """A whole transaction is gone from the older part, and its number is among the last 4 096."""
+    end, sealed = at_manifest(trace, 6)
+    begin, _ = at_manifest(trace, 5)
+    del trace.changelog[begin + 1 : end + 1]
+    compacted(trace, trace.offset // 2)
+    found = [each for each in verified(trace).findings if each.breach is Breach.NUMBER]
+    assert [each.found for each in found] == [f"number {sealed.number + 1}"]
+
+
+def test_outputs_that_retention_has_emptied_are_not_missed(trace: Trace) -> None:
+    gone_ms = trace.fired[9].timestamp_ms
+    trace.fired = [each for each in trace.fired if each.timestamp_ms > gone_ms]
+    made = verified(trace, floors={TOPIC: gone_ms})
+    assert made.findings == []
+    assert made.counts.output_gone >= 10
+
+
+def test_topics_that_were_not_read_are_not_missed(trace: Trace) -> None:
+    trace.fired, trace.told = [], []
+    made = verified(trace, floors={})
+    assert made.findings == []
+    assert made.counts.output_unread > 50
+
+
+def test_at_least_once_may_come_twice(trace: Trace) -> None:
+    double_a_fire(trace)
+    made = verified(trace, tenants_that_repeat=frozenset({"demo"}))
+    assert made.findings == []
+    assert made.counts.at_least_once == 1
+
+
+# -- rounds ----------------------------------------------------------------------------------------
+
+
+def test_what_an_output_does_not_show_yet_is_waited_for(trace: Trace) -> None:
+    made, late = Verification(), trace.fired.pop()
+    assert not made.round(trace, final=False)
+    trace.fired.append(late)
+    assert made.round(trace, final=False)
+    assert made.findings == []
+    assert made.counts.fires == len(trace.fired)
+
+
+def test_a_later_run_goes_on_from_where_the_last_one_was(trace: Trace) -> None:
+    whole = trace.changelog
+    made = Verification()
+    for end in (60, 61, 130, len(whole)):
+        trace.changelog = whole[:end]
+        # Half a transaction at the end is one that is not committed yet, as far as it goes.
+        while not trace.changelog[-1].key.startswith(MANIFEST_KEY):
+            trace.changelog.pop()
+        made.round(trace)
+        stored = made.standing
+        made = Verification(memory=made.memory, counts=made.counts, standing=stored)
+        made.seen = len(trace.fired), len(trace.told)
+        made.outputs.round = 2
+    assert made.findings == []
+    assert made.counts.fires == len(trace.fired)
+    assert made.counts.checked == made.counts.transactions
+
+
+def test_a_pair_that_still_lies_there_shows_that_nothing_was_removed(trace: Trace) -> None:
+    """After a roll-back offsets are missing; compaction or not is told by what else is there."""
+    cut = len(trace.changelog) - 20
+    while not trace.changelog[cut - 1].key.startswith(MANIFEST_KEY):
+        cut -= 1
+    rest = [each._replace(offset=each.offset + 7) for each in trace.changelog[cut:]]
+    for holds, blind in ((True, 0), (False, 1)):
+        made = Verification()
+        made.round(Trace(trace.changelog[:cut], trace.fired, trace.told))
+        later = Trace(trace.changelog[:cut] + rest, trace.fired, trace.told)
+        made.round(later, pair_holds=holds)
+        assert made.findings == []
+        assert min(made.counts.compacted, 1) == blind
