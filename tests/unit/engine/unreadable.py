@@ -23,10 +23,9 @@ KNOWN = (
 
 
 def newer_rule() -> bytes:
-    """A rule with a field that a later release has added: a number in bit 7."""
+    """A rule in the format of a later release."""
     rule = encode_rule(Rule("EVERY", when=60_000))
-    bits = int.from_bytes(rule[2:4], "big") | 1 << 7
-    return rule[:2] + bits.to_bytes(2, "big") + rule[4:] + bytes(8)
+    return b"\2" + rule[1:] + bytes(8)
 
 
 def zoned_rule() -> bytes:

@@ -10,10 +10,11 @@ is the same as it would be if there were no rules.
 What the kind's own field says is the number of bit 0, or the text of bit 13; the kind tells which.
 A text of more than 255 bytes has bit 14 instead, and a size of two bytes.  The number of bit 6 is
 what H in an expression of cron follows from.  The text of bit 11 is the expression of what is left
-out.
+out.  Bit 7 is the calendar: a size of two bytes, then a code of what becomes of instants on days
+off, the name with its size (u8), and the days as `calendars` packs them.
 
 Frozen numbers: the format, the bits, the codes, also those of the kinds.  Fields lie in the order
-of their bits; a new one takes a free bit: 0-7 are numbers, 8-10 codes, 11-14 texts.  Bit 15 is for
+of their bits; a new one takes a free bit: 0-6 are numbers, 8-10 codes, 11-14 texts.  Bit 15 is for
 HTTP targets: JSON at the end, followed by its size (u16), so that it can be cut off without reading
 the rest.
 """
@@ -24,7 +25,7 @@ from struct import Struct
 from typing import Any, Final
 
 from belfry.schedules.triggers.registry import BY_CODE, KINDS
-from belfry.schedules.triggers.rule import OVERLAPS, POLICIES, Rule
+from belfry.schedules.triggers.rule import ON_HOLIDAY, OVERLAPS, POLICIES, Rule
 
 FORMAT: Final = 1
 _HEAD: Final = Struct(">BBH")
@@ -46,6 +47,7 @@ _SYMBOLS: Final[dict[str, tuple[object, ...]]] = {
     "overlap": OVERLAPS,
     "serial": (None, True),
 }
+_CALENDAR: Final = 1 << 7
 _EXCEPT_CRON: Final = 1 << 11
 _TIMEZONE: Final = 1 << 12
 TARGETS_BIT: Final = 1 << 15
@@ -53,7 +55,9 @@ _SIZE_BYTES: Final = 2
 # Bits in the order in which they lie, with the field that each stands for.
 _FIELDS: Final = {
     _NUMBER: "when",
-    **{bit: name for name, bit in {**_NUMBERS, **_CODES}.items()},
+    **{bit: name for name, bit in _NUMBERS.items()},
+    _CALENDAR: "calendar",
+    **{bit: name for name, bit in _CODES.items()},
     _EXCEPT_CRON: "except_cron",
     _TIMEZONE: "timezone",
     _TEXT: "when",
@@ -82,7 +86,17 @@ def _said(rule: Rule, bit: int) -> Any:
             return None
         is_long = len(rule.when.encode()) > _MOST_SHORT
         return rule.when if is_long == (bit == _LONG_TEXT) else None
+    if bit == _CALENDAR:
+        return _calendar_of(rule)
     return getattr(rule, _FIELDS[bit])
+
+
+def _calendar_of(rule: Rule) -> bytes | None:
+    """The calendar of a rule, as it lies at rest."""
+    if rule.calendar is None or rule.packed_days is None:
+        return None
+    name = rule.calendar.encode()
+    return bytes((ON_HOLIDAY.index(rule.on_holiday or ""), len(name))) + name + rule.packed_days
 
 
 def _encoded(bit: int, value: Any) -> bytes:
@@ -91,6 +105,8 @@ def _encoded(bit: int, value: Any) -> bytes:
         return int(value).to_bytes(8, "big", signed=True)
     if name in _SYMBOLS:
         return _SYMBOLS[name].index(value).to_bytes(1, "big")
+    if bit == _CALENDAR:
+        return len(value).to_bytes(_SIZE_BYTES, "big") + bytes(value)
     if bit == TARGETS_BIT:
         return bytes(value) + len(value).to_bytes(_SIZE_BYTES, "big")
     text = str(value).encode()
@@ -117,7 +133,9 @@ def decode_rule(encoded: bytes) -> Rule:
     found: dict[str, Any] = {}
     at = _HEAD.size
     for bit, name in _FIELDS.items():
-        if bits & bit:
+        if bits & bit == _CALENDAR:
+            at = _read_calendar(encoded, at, found)
+        elif bits & bit:
             found[name], at = _decoded(bit, encoded, at)
     return Rule(BY_CODE[code].name, **found)
 
@@ -136,9 +154,25 @@ def _decoded(bit: int, encoded: bytes, at: int) -> tuple[object, int]:
     return encoded[start:end].decode(), end
 
 
+def _read_calendar(encoded: bytes, at: int, found: dict[str, Any]) -> int:
+    """Read the calendar that lies here; where the next field begins."""
+    start = at + _SIZE_BYTES
+    end = start + int.from_bytes(encoded[at:start], "big")
+    name_end = start + 2 + encoded[start + 1]
+    found["on_holiday"] = ON_HOLIDAY[encoded[start]] or None
+    found["calendar"] = encoded[start + 2 : name_end].decode()
+    found["packed_days"] = encoded[name_end:end]
+    return end
+
+
 def leaves_out(encoded: bytes) -> bool:
-    """Whether these bytes of a rule, which may be none, leave instants out."""
-    return bool(encoded) and bool(_HEAD.unpack_from(encoded)[2] & _EXCEPT_CRON)
+    """Whether these bytes of a rule, which may be none, leave instants out by the clock."""
+    return bool(encoded) and bool(_HEAD.unpack_from(encoded)[2] & (_EXCEPT_CRON | _CALENDAR))
+
+
+def has_calendar(encoded: bytes) -> bool:
+    """Whether these bytes of a rule, which may be none, have a calendar."""
+    return bool(encoded) and bool(encoded[3] & _CALENDAR)
 
 
 def has_targets(encoded: bytes) -> bool:
