@@ -15,6 +15,7 @@ from belfry.cli import (
     backup,
     bench,
     bulk,
+    calendar,
     deliveries,
     dev,
     doctor,
@@ -43,7 +44,7 @@ def program() -> typer.Typer:
     app = Program(name="belfry", epilog=EPILOG)
     app.callback()(root_options(belfry))
     for commands in (
-        *(dev, worker, schedule, bulk, events, deliveries, tenant, apply, topics),
+        *(dev, worker, schedule, bulk, calendar, events, deliveries, tenant, apply, topics),
         *(doctor, audit, slo, top, backup, recover, api_key, acls, bench, plan),
     ):
         commands.register(app)

@@ -23,13 +23,14 @@ from uuid import uuid4
 from belfry.client.answers import Answers
 from belfry.client.asking import Asking, rejected
 from belfry.client.bulk import BulkCount, BulkJob, BulkOptions, BulkStart, spec_of
+from belfry.client.calendars import TenantCalendar
 from belfry.client.cancelled import Cancelled, cancelled_since
 from belfry.client.closing import Closing
 from belfry.client.decoding import Decoder
 from belfry.client.errors import NoVerdict, refusal
 from belfry.client.kafka import Cluster
 from belfry.client.listing import AckLock, Filters, Http, Scheduled
-from belfry.client.requests import Change
+from belfry.client.requests import OF_REQUESTS, Change
 from belfry.client.requests import problem as request_problem
 from belfry.client.requests import request as request_fields
 from belfry.client.tail import Events, Start
@@ -46,8 +47,6 @@ TIMEOUT_S: Final = 10.0
 TOGETHER: Final = 250
 # Ids that a preview shows.
 SHOWN: Final = 10
-# Options of `bulk` that every request has.
-_OF_REQUESTS: Final = frozenset(Change.__annotations__)
 
 
 class Client(Asking, Closing):
@@ -124,7 +123,7 @@ class Client(Asking, Closing):
         """
         job = options.get("job") or uuid4().hex
         given: dict[str, Any] = {"bulk": spec_of(action, options).text()}
-        given |= {name: value for name, value in options.items() if name in _OF_REQUESTS}
+        given |= {name: value for name, value in options.items() if name in OF_REQUESTS}
         return self._ask(tenant, job, BULK, given)
 
     def stop_job(self, tenant: str, job: str, **options: Unpack[Change]) -> Verdict:
@@ -139,6 +138,16 @@ class Client(Asking, Closing):
     def jobs(self, tenant: str) -> list[BulkJob]:
         """The jobs of a tenant, the newest first."""
         return [BulkJob.from_json(each) for each in self._http.jobs(tenant)["jobs"]]
+
+    def calendar(self, tenant: str, calendar: str) -> TenantCalendar | None:
+        """A calendar with its days; None where there is none."""
+        found = self._http.calendars(tenant, calendar)
+        return None if found is None else TenantCalendar.from_json(found)
+
+    def calendars(self, tenant: str) -> list[TenantCalendar]:
+        """The calendars of a tenant, by name."""
+        found = self._http.calendars(tenant)["calendars"]
+        return [TenantCalendar.from_json(each) for each in found]
 
     def _ask(
         self, tenant: str, schedule_id: str, action: str, options: Mapping[str, Any]

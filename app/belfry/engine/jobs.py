@@ -27,6 +27,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from belfry.engine.bulk_change import BulkChange, JobAtWork
+from belfry.engine.calendars import Calendars
 from belfry.engine.reports import MOST_REASON, Reply, SourcePartition
 from belfry.engine.step import Step, Tracked, UndoLog
 from belfry.engine.waiting import Waiting
@@ -96,8 +97,10 @@ class Jobs:
         store: ScheduleStore,
         tenants: StepTenants,
         waiting: Waiting,
+        calendars: Calendars,
         undo: UndoLog,
     ) -> None:
+        self._calendars = calendars
         self._store = store
         self._tenants = tenants
         self._change = BulkChange(place, store, waiting)
@@ -113,7 +116,7 @@ class Jobs:
     @property
     def under_way(self) -> bool:
         """Whether there is something to do."""
-        return bool(self._running)
+        return bool(self._running) or self._calendars.under_way
 
     # -- requests --------------------------------------------------------------------------------
 
@@ -192,7 +195,9 @@ class Jobs:
     # -- work ------------------------------------------------------------------------------------
 
     def advance(self, step: Step, budget: Budget) -> None:
-        """Go on with the jobs, as far as the budget goes."""
+        """Go on with the jobs, as far as the budget goes; schedules follow calendars first."""
+        if self._calendars.under_way:
+            budget = Budget(*self._calendars.advance(step, *budget))
         for key in self._turns():
             if budget.used_up or step.effects.room <= 0:
                 break

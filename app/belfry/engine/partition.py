@@ -19,7 +19,9 @@ from hashlib import blake2b
 from typing import Any, Final
 
 from belfry.engine.aside import Aside, Need, Unread
+from belfry.engine.calendars import Calendars
 from belfry.engine.catch_up import LEAST_SHARE, CatchUp
+from belfry.engine.changes import Changes
 from belfry.engine.drained import Drained, Drains
 from belfry.engine.effects import Effects
 from belfry.engine.emit import emit
@@ -90,14 +92,16 @@ class PartitionEngine:
         self._waiting = Waiting(store, undo, self._stands.scan)
         self._zones = ZoneChange(store, self._waiting, undo)
         emitter = emit_traced if options.traces else emit
-        occurrences = Occurrences(store, self._waiting, self._zones, undo, emitter)
+        calendars = Calendars(place, store, of_step, self._waiting, undo)
+        changes = Changes(self._zones, calendars)
+        occurrences = Occurrences(store, self._waiting, changes, undo, emitter)
         self._queues = Queues(store, of_step, self._waiting, undo)
         self._firing = Firing(store, of_step, self._waiting, self._queues, occurrences)
         self._catch_up = CatchUp(store, of_step, self._waiting, occurrences)
         reports = Reports(place, store)
         self._limits = Limits(store, undo)
-        self.jobs = Jobs(place, store, of_step, self._waiting, undo)
-        means = IntakeParts(reports, self._limits, self.jobs)
+        self.jobs = Jobs(place, store, of_step, self._waiting, calendars, undo)
+        means = IntakeParts(reports, self._limits, self.jobs, calendars)
         self._intake = Intake(place, store, of_step, self._waiting, means)
         self._taker = TracedIntake(self._intake, reports) if options.traces else self._intake
         self._fast_path = FastPath(place, store, of_step, self._waiting, reports)
@@ -326,7 +330,7 @@ class PartitionEngine:
         return self._step.effects
 
     def advance_jobs(self, now_ms: int, budget: Budget) -> Effects:
-        """Go on with bulk jobs; comes behind the other parts of a step."""
+        """Go on with bulk jobs and changed calendars; comes behind the other parts of a step."""
         self._see_tenants()
         self._step.at(now_ms)
         self.jobs.advance(self._step, budget)

@@ -19,6 +19,7 @@ distances, seven bits a byte: about one byte for each day.
 from __future__ import annotations
 
 import json
+import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from datetime import date
@@ -26,7 +27,13 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from belfry.schedules.rejections import Rejection
+from belfry.schedules.request import KEEPING, Request
 
+CALENDAR: Final = "CALENDAR"
+CALENDAR_REMOVE: Final = "CALENDAR_REMOVE"
+CALENDAR_ACTIONS: Final = frozenset({CALENDAR, CALENDAR_REMOVE})
+NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,100}")
+NAME_SHAPE: Final = "1-100 of A-Z a-z 0-9 _ . -"
 DAY_NAMES: Final = ("MON", "TUE", "WED", "THU", "FRI", "SAT", "SUN")
 WEEK: Final = 7
 # 1970-01-01, day 0, was a Thursday.
@@ -174,6 +181,27 @@ def read_calendar(text: str | None) -> Calendar | Rejection:
     if odd:
         return _bad(f"has {odd[0][:60]!r}, which is none of {', '.join(_NAMES)}")
     return _read(said.get("days") or [], said.get("weekend") or [], said.get("source") or "")
+
+
+def days_problem(request: Request) -> Rejection | None:
+    """Why a request's calendar is not allowed, or None."""
+    action, name = request["action"], request["schedule_id"]
+    if action in CALENDAR_ACTIONS and NAME.fullmatch(name) is None:
+        return Rejection(
+            "bad_calendar", f"The name {name[:60]!r} of a calendar is not allowed: {NAME_SHAPE}."
+        )
+    if action != CALENDAR:
+        return None if request["days_off"] is None else _bad(f"is for CALENDAR, and not {action}")
+    found = read_calendar(request["days_off"])
+    return found if isinstance(found, Rejection) else None
+
+
+def name_problem(request: Request) -> Rejection | None:
+    """Why the calendar that a schedule names is no name of one, or None."""
+    name = request["calendar"]
+    if name is None or request["action"] not in KEEPING or NAME.fullmatch(name) is not None:
+        return None
+    return Rejection("bad_calendar", f"calendar {name[:60]!r} is not allowed: {NAME_SHAPE}.")
 
 
 def _read(days: Any, weekend: Any, source: Any) -> Calendar | Rejection:

@@ -1,10 +1,10 @@
 """A recurring trigger that heeds a calendar: what becomes of instants on days off.
 
-    each day at 09:00     Thu     Fri     Sat     Sun     Mon     Tue
-    days off                              ███████████████
-    SKIP                   ●       ●                       ●       ●
-    NEXT_BUSINESS_DAY      ●       ●                       ●       ●      Sat, Sun, Mon: one fire
-    PREVIOUS_BUSINESS_DAY  ●       ●                       ●       ●      Fri, Sat, Sun: one fire
+    TUE,FRI,SAT at 09:00    Tue 22   Wed   Thu 24   Fri 25   Sat 26   Sun    Mon 28   Tue 29
+    days off                                        ███████████████████████
+    SKIP                      ●                                                         ●
+    NEXT_BUSINESS_DAY         ●                       └────────┴───────────►   ●        ●
+    PREVIOUS_BUSINESS_DAY     ●              ●   ◄────┴────────┘                        ●
 
 What moves keeps its time on the wall, and two that move to one instant are one.  A day off and the
 business day that takes its place lie in one *group*: a run of days off, with the business day
