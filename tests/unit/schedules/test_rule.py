@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from belfry.schedules.calendars import packed_days
 from belfry.schedules.fields import EMPTY
 from belfry.schedules.request import Request
 from belfry.schedules.rule import Rule, decode_rule, encode_rule, rule_of
@@ -34,6 +35,13 @@ FROZEN = {
     " 0b 30 20 39 20 2a 20 2a 20 4d 4f 4e": FULL,
     "01 02 18 01 00 00 00 00 00 0d bb a0 0b 2a 20 30 2d 35 20 2a 20 2a 20 2a 0a 41 73 69 61 2f 54"
     " 6f 6b 79 6f": Rule("EVERY", when=900_000, timezone="Asia/Tokyo", except_cron="* 0-5 * * *"),
+    "01 03 20 80 00 09 02 02 64 65 60 cc a2 01 07 06 40 64 61 69 6c 79": Rule(
+        "CRON",
+        when="@daily",
+        calendar="de",
+        on_holiday="NEXT_BUSINESS_DAY",
+        packed_days=packed_days([20_812, 20_819], [5, 6]),
+    ),
 }
 
 
