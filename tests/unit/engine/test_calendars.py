@@ -207,6 +207,26 @@ def test_a_change_back_brings_an_earlier_instant() -> None:
     assert due(driver) == "2026-12-23T09"
 
 
+def test_what_was_over_when_a_day_was_freed_is_not_made_up_for() -> None:
+    driver = begun("a")
+    set_calendar(driver, "2026-12-22", "2026-12-23")
+    finish(driver, NOW)
+    set_calendar(driver, now_ms=at("2026-12-23T10"))
+    finish(driver, at("2026-12-23T10"))
+    assert due(driver) == "2026-12-24T09"
+
+
+def test_what_the_step_of_the_change_itself_has_accepted_follows_too() -> None:
+    driver = begun()
+    driver.ask(NOW, schedule_id="a", **NINE)
+    driver.ask(NOW, action="CALENDAR", schedule_id="de", days_off=days("2026-12-22"))
+    driver.engine.accept(driver.batch(), NOW)
+    driver.engine.advance_jobs(NOW, MUCH)
+    driver.end(NOW)
+    finish(driver, NOW)
+    assert due(driver) == "2026-12-23T09"
+
+
 def test_what_comes_due_before_its_turn_follows_the_change_first() -> None:
     driver = begun("a")
     set_calendar(driver, "2026-12-22")
