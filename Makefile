@@ -236,7 +236,7 @@ chaos: install ## Strike two workers at every step by every signal, SEEDS times,
 oracle: install ## Compare cron with a walk through UTC at every edge of every change of every zone's clock.
 	@PYTHONPATH=app:. $(BIN)/python -m tests.property.cron_edges
 	@ORACLE=all $(BIN)/python -m pytest -q tests/property/test_cron_oracle.py tests/property/test_cron_days.py \
-		tests/property/test_left_out.py
+		tests/property/test_left_out.py tests/property/test_calendars.py
 
 .PHONY: crons
 crons: install ## Compare CRONS random cron rules with cronsim, croniter, and a walk through their days.

@@ -46,6 +46,15 @@ HOURLY: Final = {"kind": "EVERY", "interval_ms": HOUR_MS, "start_at": NOW_MS + H
 
 CRON: Final = {"kind": "CRON", "cron": "0 * * * *"}
 DAILY: Final = {"kind": "RRULE", "rrule": "FREQ=DAILY", "start_at": NOW_MS + HOUR_MS}
+# Ten years of eleven days off, besides the weekends.
+DAYS_OFF: Final = json.dumps(
+    {
+        "days": [f"20{year}-{month:02}-25" for year in range(26, 36) for month in range(2, 13)],
+        "weekend": ["SAT", "SUN"],
+    }
+)
+HEEDING: Final = {**CRON, "calendar": "de"}
+MOVING: Final = {**HEEDING, "on_holiday": "NEXT_BUSINESS_DAY"}
 
 Fields = Callable[[int], dict[str, Any]]
 
@@ -82,8 +91,16 @@ def records(fields: Fields) -> list[SourceRecord]:
         }
         for number in range(EVENTS)
     ]
+    if "calendar" in asked[0]:
+        asked = [*calendars(), *asked]
     values = [FRAME + catalogue.encode("ScheduleRequest", each) for each in asked]
     return [(offset, NOW_MS, None, value, None) for offset, value in enumerate(values)]
+
+
+def calendars() -> list[dict[str, Any]]:
+    """Requests that give each tenant a calendar."""
+    said = {"schedule_id": "de", "action": "CALENDAR", "days_off": DAYS_OFF}
+    return [{"tenant": f"t{number}", **said} for number in range(TENANTS)]
 
 
 class Run:
@@ -99,7 +116,7 @@ class Run:
 
     def ingest(self) -> float:
         """Take all of it in; µs an event."""
-        batches = [self._source[at : at + STEP] for at in range(0, EVENTS, STEP)]
+        batches = [self._source[at : at + STEP] for at in range(0, len(self._source), STEP)]
         return self._timed([self._taking(batch) for batch in batches])
 
     def fire(self) -> float:
@@ -146,6 +163,8 @@ CASES: Final[dict[str, tuple[str, Fields, Level, Delivery]]] = {
         Level.FAILURES,
         PAYLOAD,
     ),
+    "calendar": ("fire", lambda _: HEEDING, Level.FAILURES, PAYLOAD),
+    "calendar_moving": ("fire", lambda _: MOVING, Level.FAILURES, PAYLOAD),
     "headers": ("fire", lambda _: {"headers": HEADERS}, Level.FAILURES, PAYLOAD),
     "told": ("fire", lambda _: {}, Level.ALL, PAYLOAD),
     "envelopes": ("fire", lambda _: {}, Level.FAILURES, ENVELOPE),

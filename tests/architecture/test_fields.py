@@ -32,15 +32,18 @@ NOT_IN_A_BODY: Final = {
     "fire_id": "Acknowledgements have a body of their own.",
     "standing": "Only an import knows where a schedule stood.",
     "bulk": "Bulk jobs have a body of their own.",
+    "days_off": "Calendars have a body of their own.",
 }
 NOT_IN_AN_ANSWER: Final = {
     **dict.fromkeys(("action", "expected_version", "request_id"), "It is about one request."),
     "throttle_ms": "It is about one request.",
-    **dict.fromkeys(("reason", "fire_id", "standing", "bulk"), "It is about one request."),
+    **dict.fromkeys(
+        ("reason", "fire_id", "standing", "bulk", "days_off"), "It is about one request."
+    ),
 }
 # Names that the command line has for other things than options of `schedule create`.
 NOT_AN_OPTION: Final = frozenset(
-    {"tenant", "schedule_id", "action", "kind", "fire_id", "standing", "bulk"}
+    {"tenant", "schedule_id", "action", "kind", "fire_id", "standing", "bulk", "days_off"}
 )
 
 

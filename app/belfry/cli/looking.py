@@ -23,6 +23,8 @@ DEFINING: Final = tuple(
     json for name, field in FIELDS.items() if name not in NOT_DEFINING for json in field.json_names
 )
 WHEN: Final = frozenset({*KIND_OF, "timezone"})
+# What goes with each kind that recurs, and is read in a zone.
+OF_DAYS: Final = frozenset({"except_cron", "calendar", "on_holiday"})
 
 Prefix = Annotated[
     str | None, typer.Option("--prefix", metavar="TEXT", help="Only ids that begin so.")
@@ -57,6 +59,22 @@ NewExcept = Annotated[
         "--except-cron",
         metavar="EXPRESSION",
         help="No occurrence in the minutes of this cron expression; an empty one ends that.",
+    ),
+]
+NewCalendar = Annotated[
+    str | None,
+    typer.Option(
+        "--calendar",
+        metavar="CALENDAR",
+        help="Calendar whose days off it heeds; an empty one ends that.",
+    ),
+]
+NewWay = Annotated[
+    str | None,
+    typer.Option(
+        "--on-holiday",
+        metavar="WAY",
+        help="On a day off: SKIP, NEXT_BUSINESS_DAY or PREVIOUS_BUSINESS_DAY.",
     ),
 ]
 Payload = Annotated[
@@ -143,6 +161,8 @@ def update(
     *,
     when: When,
     except_cron: NewExcept = None,
+    calendar: NewCalendar = None,
+    on_holiday: NewWay = None,
     payload: Payload = None,
     group: NewGroup = None,
     event_type: NewType = None,
@@ -161,10 +181,15 @@ def update(
         raise WrongUse(f"{schedule_id} is over ({found['state']}): create it anew.")
     body = definition(found)
     if given := _given(when):
-        replaced = WHEN - {"timezone"} if _leaves_out(body, when) else WHEN | {"except_cron"}
+        replaced = WHEN - {"timezone"} if _has_days(body, when) else WHEN | OF_DAYS
         body = {name: value for name, value in body.items() if name not in replaced} | given
     if except_cron is not None:
         body["except_cron"] = except_cron or None
+    if calendar is not None:
+        body["calendar"] = calendar or None
+        body["on_holiday"] = body.get("on_holiday") if calendar else None
+    if on_holiday is not None:
+        body["on_holiday"] = on_holiday.upper()
     for name, value in (("timezone", when.zone), ("group", group), ("event_type", event_type)):
         if value is not None:
             body[name] = value
@@ -188,9 +213,9 @@ def definition(found: dict[str, Any]) -> dict[str, Any]:
     return body
 
 
-def _leaves_out(body: dict[str, Any], when: When) -> bool:
-    """Whether a new rule leaves out what the old one does, and so is read in its zone."""
-    return when.recurs and "except_cron" in body
+def _has_days(body: dict[str, Any], when: When) -> bool:
+    """Whether a new rule leaves out or heeds what the old one does, and is read in its zone."""
+    return when.recurs and bool(OF_DAYS & body.keys())
 
 
 def _given(when: When) -> dict[str, Any]:

@@ -68,7 +68,8 @@ Zone = Annotated[
     typer.Option(
         "--tz",
         metavar="ZONE",
-        help=f"IANA time zone of {_ZONED}, and of --except-cron, such as Europe/Paris. "
+        help=f"IANA time zone of {_ZONED}, and of --except-cron and --calendar, such as"
+        " Europe/Paris. "
         " [default: UTC]",
         rich_help_panel=WHEN,
     ),
@@ -183,14 +184,14 @@ class _When:
                 " example: --in 5m."
             )
 
-    def check_zone_of_rule(self, except_cron: str | None) -> None:
-        """Refuse a time zone where nothing is read in it."""
+    def check_zone_of_rule(self, *zoned: str | None) -> None:
+        """Refuse a time zone where nothing is read in it; `zoned` are other options that are."""
         if self.zone is None:
             return
-        if except_cron is None and not any(kind.zoned for kind in self.given):
+        if not any(zoned) and not any(kind.zoned for kind in self.given):
             raise WrongUse(
-                f"--tz {self.zone} belongs to {_ZONED}, and to --except-cron. An instant has its"
-                " offset in itself: --at 2026-12-01T10:00:00+01:00."
+                f"--tz {self.zone} belongs to {_ZONED}, and to --except-cron and --calendar. An"
+                " instant has its offset in itself: --at 2026-12-01T10:00:00+01:00."
             )
         check_zone(self.zone)
 

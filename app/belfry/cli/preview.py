@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from time import time
 from typing import TYPE_CHECKING, Annotated, Any, Final
+from urllib.parse import quote
 
 import typer
 
 from belfry.cli.failures import WrongUse
 from belfry.cli.options import When, check_zone
+from belfry.cli.remote import Remote, tenant_path
 from belfry.cli.rule_options import BoundOptions, check_recurring
 from belfry.cli.session import Session
 from belfry.cli.shown import Output, from_now
+from belfry.schedules.calendars import DAY_NAMES, day_number, packed_days
 from belfry.schedules.fields import EMPTY
 from belfry.schedules.instants import format_instant
 from belfry.schedules.rejections import Rejection
@@ -27,7 +30,10 @@ Count = Annotated[
     int, typer.Option("--count", "-n", min=1, max=10_000, metavar="N", help="How many to show.")
 ]
 Owner = Annotated[
-    str, typer.Option("--tenant", metavar="TENANT", help="Whose it is to be: H depends on it.")
+    str,
+    typer.Option(
+        "--tenant", metavar="TENANT", help="Whose it is to be: H and --calendar depend on it."
+    ),
 ]
 Name = Annotated[
     str, typer.Option("--id", metavar="ID", help="Which schedule it is to be: H depends on it.")
@@ -45,7 +51,8 @@ def preview(
 ) -> None:
     """Show when a rule is due, counted from now, and what to know about it.
 
-    Needs no broker. Local times are those of --tz, or of this machine without it. Example:
+    Needs no broker, but a worker where it names a --calendar of a --tenant. Local times are those
+    of --tz, or of this machine without it. Example:
 
     belfry schedule preview --cron "0 9 * * MON" --tz Europe/Paris
     """
@@ -58,7 +65,7 @@ def preview(
     names = {"tenant": tenant, "schedule_id": schedule_id}
     request: Any = {**_request(when, bounds), **names}
     now_ms = int(time() * 1000)
-    found = previewed(request, now_ms, count, when.zone)
+    found = previewed(request, now_ms, count, when.zone, _days(session, request))
     if isinstance(found, Rejection):
         raise WrongUse(found.reason)
     _print(session, found, when.zone, now_ms)
@@ -75,9 +82,24 @@ def _request(when: When, bounds: BoundOptions) -> dict[str, Any]:
         "end_at": bounds.end_at,
         "max_fires": bounds.max_fires,
         "except_cron": bounds.except_cron,
+        "calendar": bounds.calendar,
+        "on_holiday": bounds.on_holiday,
         "jitter_ms": bounds.jitter,
         "max_wait_ms": bounds.max_wait,
     }
+
+
+def _days(session: Session, request: Any) -> bytes | None:
+    """The days of the calendar that a preview names, as a worker tells them."""
+    calendar, tenant = request["calendar"], request["tenant"]
+    if calendar is None:
+        return None
+    if not tenant:
+        raise WrongUse(f"--calendar {calendar} is that of a tenant: say whose with --tenant.")
+    path = f"{tenant_path(tenant)}/calendars/{quote(calendar, safe='')}"
+    found = Remote(session).get(path)
+    days = (day_number(date.fromisoformat(each)) for each in found["days"])
+    return packed_days(days, map(DAY_NAMES.index, found["weekend"]))
 
 
 def _print(session: Session, found: Preview, tz: str | None, now_ms: int) -> None:

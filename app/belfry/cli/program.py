@@ -16,6 +16,7 @@ from belfry.cli import (
     backup,
     bench,
     bulk,
+    calendar,
     deliveries,
     dev,
     doctor,
@@ -47,9 +48,9 @@ def program() -> typer.Typer:
     app = Program(name="belfry", epilog=EPILOG)
     app.callback()(root_options(belfry))
     for commands in (
-        *(dev, worker, schedule, bulk, backfill, redrive, events, deliveries, tenant, apply),
-        *(topics, doctor, audit, verify, slo, top, backup, recover, api_key, acls, bench, plan),
-        mcp,
+        *(dev, worker, schedule, bulk, backfill, redrive, calendar, events, deliveries, tenant),
+        *(apply, topics, doctor, audit, verify, slo, top, backup, recover, api_key, acls),
+        *(bench, plan, mcp),
     ):
         commands.register(app)
     return app

@@ -12,6 +12,7 @@ from belfry.cli.options import ASKING
 from belfry.schedules.instants import parse_duration, parse_instant
 from belfry.schedules.rule import OVERLAPS, POLICIES, RECURRING
 from belfry.schedules.triggers.registry import listed
+from belfry.schedules.triggers.rule import ON_HOLIDAY
 
 RULE: Final = "How it recurs, and what becomes of what is late"
 
@@ -30,6 +31,10 @@ def _misfire(text: str) -> str:
 
 def _overlap(text: str) -> str:
     return _one_of("overlap policy", OVERLAPS[1:], text)
+
+
+def _on_holiday(text: str) -> str:
+    return _one_of("way on a day off", ON_HOLIDAY[1:], text)
 
 
 StartAt = Annotated[
@@ -59,6 +64,27 @@ ExceptCron = Annotated[
         metavar="EXPRESSION",
         help='No occurrence in the minutes of this cron expression, such as "* 0-5 * * *" for the'
         " night; read in --tz.",
+        rich_help_panel=RULE,
+    ),
+]
+CalendarName = Annotated[
+    str | None,
+    typer.Option(
+        "--calendar",
+        metavar="CALENDAR",
+        help="Calendar of the tenant (`belfry calendar list`), whose days off it heeds; read in"
+        " --tz.",
+        rich_help_panel=RULE,
+    ),
+]
+OnHoliday = Annotated[
+    str | None,
+    typer.Option(
+        "--on-holiday",
+        parser=_on_holiday,
+        metavar="WAY",
+        help="On a day off of --calendar: SKIP, NEXT_BUSINESS_DAY or PREVIOUS_BUSINESS_DAY."
+        "  [default: SKIP]",
         rich_help_panel=RULE,
     ),
 ]
@@ -175,6 +201,8 @@ class BoundOptions:
     end_at: EndAt = None
     max_fires: MaxFires = None
     except_cron: ExceptCron = None
+    calendar: CalendarName = None
+    on_holiday: OnHoliday = None
     jitter: Jitter = None
     max_wait: MaxWait = None
 
@@ -192,7 +220,9 @@ class RuleOptions(BoundOptions):
     throttle: Throttle = None
 
 
-ONLY_RECURRING: Final = ("start_at", "end_at", "max_fires", "except_cron", "overlap")
+ONLY_RECURRING: Final = (
+    *("start_at", "end_at", "max_fires", "except_cron", "calendar", "on_holiday", "overlap"),
+)
 
 
 def check_recurring(rule: BoundOptions, recurs: bool) -> None:

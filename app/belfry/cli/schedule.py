@@ -80,7 +80,7 @@ def create(
     belfry schedule create demo hello --in 5m --payload 'hello, belfry'
     """
     when.check()
-    when.check_zone_of_rule(rule.except_cron)
+    when.check_zone_of_rule(rule.except_cron, rule.calendar)
     check_recurring(rule, when.recurs)
     said = {**when.arguments(), **asdict(rule), **event.arguments()}
     said["serial"] = rule.serial or None

@@ -13,6 +13,7 @@
 | `asking` | what both of them and `belfry.testing` can be asked |
 | `handlers`, `subscriber`, `seen` | events to functions by their type, each one once |
 | `bulk` | jobs on many schedules at once |
+| `calendars` | days off, which schedules heed |
 | `backoff` | waits that grow, and `retry_later` |
 | `claim_check` | payloads too large for Kafka |
 | `errors` | the tree of errors |
@@ -24,6 +25,7 @@ from belfry.client.asking import Asking
 from belfry.client.asynchronous import AsyncClient
 from belfry.client.backoff import Backoff, attempt_of, retry_later
 from belfry.client.bulk import BulkCount, BulkJob
+from belfry.client.calendars import TenantCalendar
 from belfry.client.calls import Client
 from belfry.client.claim_check import ClaimCheck
 from belfry.client.errors import (
@@ -79,6 +81,7 @@ __all__ = [
     "SeenFile",
     "SeenInMemory",
     "Subscriber",
+    "TenantCalendar",
     "TooLate",
     "Unavailable",
     "Verdict",

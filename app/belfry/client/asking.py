@@ -14,10 +14,12 @@ from dataclasses import replace
 from time import time
 from typing import Any, Unpack
 
+from belfry.client.calendars import CalendarOptions, days_text
 from belfry.client.errors import NotFound, Rejected
 from belfry.client.listing import AckLock, Filters, Scheduled
-from belfry.client.requests import Change, Definition
+from belfry.client.requests import OF_REQUESTS, Change, Definition
 from belfry.client.verdict import Verdict
+from belfry.schedules.calendars import CALENDAR, CALENDAR_REMOVE
 from belfry.schedules.outcomes import Outcome
 from belfry.schedules.rejections import Rejection
 
@@ -56,6 +58,21 @@ class Asking(ABC):
         UNCHANGED where it is not awaited (any more); raises `NotFound`.
         """
         return self._ask(tenant, schedule_id, "ACK", {**options, "fire_id": fire_id})
+
+    def set_calendar(
+        self, tenant: str, calendar: str, **options: Unpack[CalendarOptions]
+    ) -> Verdict:
+        """Set the days off of a calendar: ACCEPTED, UPDATED or UNCHANGED.
+
+        Pending instants of the schedules that have it follow within seconds.
+        """
+        given = {name: value for name, value in options.items() if name in OF_REQUESTS}
+        given["days_off"] = days_text(options)
+        return self._ask(tenant, calendar, CALENDAR, given)
+
+    def remove_calendar(self, tenant: str, calendar: str, **options: Unpack[Change]) -> Verdict:
+        """Forget a calendar: CANCELLED; raises `NotFound`.  Its schedules keep its days."""
+        return self._ask(tenant, calendar, CALENDAR_REMOVE, options)
 
     def get(self, tenant: str, schedule_id: str) -> Scheduled:
         """A schedule as it stands, with all that it will send; raises `NotFound`."""

@@ -20,6 +20,7 @@ from types import TracebackType
 from typing import Any, Final, Self, TypeVar, Unpack
 
 from belfry.client.bulk import BulkCount, BulkJob, BulkOptions, BulkStart
+from belfry.client.calendars import CalendarOptions, TenantCalendar
 from belfry.client.calls import Client
 from belfry.client.fired_record import FiredRecord
 from belfry.client.listing import AckLock, Filters, Scheduled
@@ -145,6 +146,26 @@ class AsyncClient:
     ) -> RedriveCount:
         """Send events of an output topic again, each once under one name."""
         return await self._in_thread(self._client.refire, topic, asked, **how)
+
+    async def set_calendar(
+        self, tenant: str, calendar: str, **options: Unpack[CalendarOptions]
+    ) -> Verdict:
+        """Set the days off of a calendar: ACCEPTED, UPDATED or UNCHANGED."""
+        return await self._in_thread(self._client.set_calendar, tenant, calendar, **options)
+
+    async def remove_calendar(
+        self, tenant: str, calendar: str, **options: Unpack[Change]
+    ) -> Verdict:
+        """Forget a calendar: CANCELLED; raises `NotFound`."""
+        return await self._in_thread(self._client.remove_calendar, tenant, calendar, **options)
+
+    async def calendar(self, tenant: str, calendar: str) -> TenantCalendar | None:
+        """A calendar with its days; None where there is none."""
+        return await self._in_thread(self._client.calendar, tenant, calendar)
+
+    async def calendars(self, tenant: str) -> builtins.list[TenantCalendar]:
+        """The calendars of a tenant, by name."""
+        return await self._in_thread(self._client.calendars, tenant)
 
     async def events(
         self, tenant: str, *, from_beginning: bool = False, group: str | None = None

@@ -23,6 +23,7 @@ from uuid import uuid4
 from belfry.client.answers import Answers
 from belfry.client.asking import Asking, rejected
 from belfry.client.bulk import BulkCount, BulkJob, BulkOptions, BulkStart, spec_of
+from belfry.client.calendars import TenantCalendar
 from belfry.client.cancelled import Cancelled, cancelled_since
 from belfry.client.closing import Closing
 from belfry.client.decoding import Decoder
@@ -32,7 +33,7 @@ from belfry.client.listing import AckLock, Filters, Http, Scheduled
 from belfry.client.redrive import Redrive, RedriveCount, RedriveOptions, RedriveSource
 from belfry.client.refired import FiredSource, RefireRange
 from belfry.client.refusals import RedriveRange, RefusedSource
-from belfry.client.requests import Change, Instant, instant_ms
+from belfry.client.requests import OF_REQUESTS, Change, Instant, instant_ms
 from belfry.client.requests import problem as request_problem
 from belfry.client.requests import request as request_fields
 from belfry.client.tail import Events, Start
@@ -49,8 +50,6 @@ TIMEOUT_S: Final = 10.0
 TOGETHER: Final = 250
 # Ids that a preview shows.
 SHOWN: Final = 10
-# Options of `bulk` that every request has.
-_OF_REQUESTS: Final = frozenset(Change.__annotations__)
 
 
 class Client(Asking, Closing):
@@ -126,7 +125,7 @@ class Client(Asking, Closing):
         """
         job = options.get("job") or uuid4().hex
         given: dict[str, Any] = {"bulk": spec_of(action, options).text()}
-        given |= {name: value for name, value in options.items() if name in _OF_REQUESTS}
+        given |= {name: value for name, value in options.items() if name in OF_REQUESTS}
         return self._ask(tenant, job, BULK, given)
 
     def stop_job(self, tenant: str, job: str, **options: Unpack[Change]) -> Verdict:
@@ -141,6 +140,16 @@ class Client(Asking, Closing):
     def jobs(self, tenant: str) -> list[BulkJob]:
         """The jobs of a tenant, the newest first."""
         return [BulkJob.from_json(each) for each in self._http.jobs(tenant)["jobs"]]
+
+    def calendar(self, tenant: str, calendar: str) -> TenantCalendar | None:
+        """A calendar with its days; None where there is none."""
+        found = self._http.calendars(tenant, calendar)
+        return None if found is None else TenantCalendar.from_json(found)
+
+    def calendars(self, tenant: str) -> list[TenantCalendar]:
+        """The calendars of a tenant, by name."""
+        found = self._http.calendars(tenant)["calendars"]
+        return [TenantCalendar.from_json(each) for each in found]
 
     def _ask(
         self, tenant: str, schedule_id: str, action: str, options: Mapping[str, Any]

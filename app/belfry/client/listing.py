@@ -156,6 +156,11 @@ class Http:
         path = _of(tenant).removesuffix("schedules") + "jobs"
         return self._asked(path if job is None else f"{path}/{quote(job, safe='')}")
 
+    def calendars(self, tenant: str, calendar: str | None = None) -> Any:
+        """The JSON of a tenant's calendars, or of one of them; None where there is none."""
+        path = _of(tenant).removesuffix("schedules") + "calendars"
+        return self._asked(path if calendar is None else f"{path}/{quote(calendar, safe='')}")
+
     def bulk_pages(self, tenant: str, asked: Mapping[str, Any]) -> Iterator[Any]:
         """What a bulk job would match, page by page; nothing changes."""
         query = {"dry": "true"}

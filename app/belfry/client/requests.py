@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final, TypedDict
 
 from belfry.schedules.bulk import bulk_problem
+from belfry.schedules.calendars import days_problem
 from belfry.schedules.checks import trigger_problem
 from belfry.schedules.field import Field, Form
 from belfry.schedules.fields import EMPTY, FIELDS, KIND_OF, named
@@ -65,6 +66,10 @@ class Change(TypedDict, total=False):
     """Longest wait for the verdict, in seconds (10)."""
 
 
+# Options that every request has.
+OF_REQUESTS: Final = frozenset(Change.__annotations__)
+
+
 class Definition(Change, total=False):
     """What to send and when: exactly one of `at`, `in_`, `every`, `cron`, `rrule`."""
 
@@ -80,10 +85,15 @@ class Definition(Change, total=False):
     """Rule of RFC 5545 of a recurring schedule, such as ``FREQ=WEEKLY;BYDAY=MO``; `start_at` is its
     DTSTART."""
     timezone: str
-    """IANA time zone that `cron`, `rrule` and `except_cron` are read in (UTC)."""
+    """IANA time zone that `cron`, `rrule`, `except_cron` and `calendar` are read in (UTC)."""
     except_cron: str
     """Cron expression of the minutes in which a recurring schedule has no occurrence, such as
     ``* 0-5 * * *``."""
+    calendar: str
+    """Name of a calendar of the tenant, whose days off a recurring schedule heeds."""
+    on_holiday: str
+    """What becomes of an instant on a day off: ``SKIP``, ``NEXT_BUSINESS_DAY`` or
+    ``PREVIOUS_BUSINESS_DAY``."""
     start_at: Instant
     """No occurrence of a recurring schedule before it."""
     end_at: Instant
@@ -199,7 +209,8 @@ def problem(fields: dict[str, Any], now_ms: int) -> Rejection | None:
     found = tenant_problem(checked["tenant"]) or schedule_id_problem(checked["schedule_id"])
     if found is None and checked["action"] in DEFINING:
         found = trigger_problem(checked, now_ms)
-    return found or fire_problem(checked) or bulk_problem(checked) or text_problem(checked)
+    found = found or fire_problem(checked) or bulk_problem(checked) or days_problem(checked)
+    return found or text_problem(checked)
 
 
 def instant_ms(instant: Instant) -> int:

@@ -27,7 +27,7 @@ KINDS: Final = {
     "rrule": "By an RFC 5545 rule, such as FREQ=MONTHLY;BYDAY=-1FR",
 }
 NUMBERS: Final = frozenset({"delay_ms", "interval_ms", "max_fires", "max_wait_ms"})
-TEXTS: Final = ("timezone", "start_at", "end_at", "except_cron")
+TEXTS: Final = ("timezone", "start_at", "end_at", "except_cron", "calendar", "on_holiday")
 FIRST: Final = {"schedule_id": "first", "delay_ms": 5000, "payload_text": "hello, belfry"}
 FIRST_TENANT: Final = "demo"
 

@@ -27,7 +27,16 @@ MOST_PAGES: Final = 5
 LAST: Final = 10
 ACTING: Final = frozenset({"schedule", "admin", "operate"})
 ACTIVE: Final = ("PENDING", "PAUSED")
-RULE: Final = (*words.WHEN, "timezone", "start_at", "end_at", "except_cron", "max_wait_ms")
+RULE: Final = (
+    *words.WHEN,
+    "timezone",
+    "start_at",
+    "end_at",
+    "except_cron",
+    "calendar",
+    "on_holiday",
+    "max_wait_ms",
+)
 
 
 async def view(api: Api, request: Request) -> Shown:

@@ -30,7 +30,17 @@ class CompiledRule:
     """
 
     __slots__ = (
-        *("after_ms", "awaits", "limit_ms", "max_fires", "overlap", "recurs", "rule", "simple"),
+        *(
+            "after_ms",
+            "awaits",
+            "calendar",
+            "limit_ms",
+            "max_fires",
+            "overlap",
+            "recurs",
+            "rule",
+            "simple",
+        ),
         "trigger",
     )
 
@@ -39,6 +49,7 @@ class CompiledRule:
         self.rule = self.trigger.rule
         self.recurs = self.rule.recurs
         self.after_ms = self.trigger.after_ms
+        self.calendar = self.rule.calendar
         limit_ms = self.rule.lateness_limit_ms
         self.limit_ms = NEVER if limit_ms is None else limit_ms
         self.max_fires = self.rule.max_fires or MOST_NUMBER

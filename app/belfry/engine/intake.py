@@ -14,8 +14,10 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from belfry.engine.arrival import MOST_AHEAD_MS, arrival_ms
+from belfry.engine.calendars import Calendars
 from belfry.engine.claims import claimed, false_claim
 from belfry.engine.effects import Rerouted
+from belfry.engine.expected import unexpected
 from belfry.engine.jobs import Begun, Jobs
 from belfry.engine.limits import Limits, collision, crowded_out
 from belfry.engine.reports import Reply, Reports, SourcePartition
@@ -24,8 +26,8 @@ from belfry.engine.throttling import throttled
 from belfry.engine.transitions import Asked, Transitions
 from belfry.engine.waiting import Waiting
 from belfry.schedules.bulk import BULK, BULK_ACTIONS
+from belfry.schedules.calendars import CALENDAR, CALENDAR_ACTIONS, CALENDAR_REMOVE
 from belfry.schedules.checks import RequestChecks
-from belfry.schedules.identity import expected_in, generation_of
 from belfry.schedules.outcomes import Outcome
 from belfry.schedules.rejections import PASSING, Rejection
 from belfry.schedules.request import KEEPING, Request, may_be_kept
@@ -60,6 +62,8 @@ MAX_RETRIES: Final = 1_000
 # Refused for a name that is not fit to remember anything under.
 UNNAMED: Final = frozenset({"no_tenant", "bad_tenant", "bad_request_id"})
 NAMELESS: Final = frozenset({"no_tenant", "bad_tenant"})
+# What each home of a tenant does.
+EVERYWHERE: Final = BULK_ACTIONS | CALENDAR_ACTIONS
 ABSENT: Final = (State.ABSENT, 0, None)
 
 
@@ -69,6 +73,7 @@ class IntakeParts(NamedTuple):
     reports: Reports
     limits: Limits
     jobs: Jobs
+    calendars: Calendars
 
 
 class Intake:
@@ -87,7 +92,7 @@ class Intake:
         parts: IntakeParts,
     ) -> None:
         self._waiting = waiting
-        reports, self._limits, self._jobs = parts
+        reports, self._limits, self._jobs, self._calendars = parts
         self._place = place
         self._store = store
         self._tenants = tenants
@@ -95,7 +100,7 @@ class Intake:
         self._checks = RequestChecks()
         self.accepted_ms = 0
         self.appended = True
-        self._transitions = Transitions(place, store, waiting)
+        self._transitions = Transitions(place, store, waiting, self._calendars.days_of)
         self._table = {case: self._transitions.carry_out[number] for case, number in TABLE.items()}
 
     def take(self, record: SourceRecord, request: Request | Rejection, step: Step) -> Reply | None:
@@ -122,8 +127,8 @@ class Intake:
             return self._refuse(record, request, tenant.effective.refused, step)
         if tenant.collides_with is not None:
             return self._reports.reject(record, request, collision(tenant), step)
-        if request["action"] in BULK_ACTIONS:
-            return self._take_job(record, request, tenant, step)
+        if request["action"] in EVERYWHERE:
+            return self._take_everywhere(record, request, tenant, step)
         home, asked = self._next_stop(record, tenant, request)
         if home != self._place.partition:
             return self._reroute(record, request, (home, asked), step)
@@ -138,10 +143,10 @@ class Intake:
                 return repeated
         return self._decide(record, request, tenant, step)
 
-    def _take_job(
+    def _take_everywhere(
         self, record: SourceRecord, request: Request, tenant: Tenant, step: Step
     ) -> Reply | None:
-        """Begin or stop a bulk job here, and pass the request on to the next home of the tenant.
+        """Take a bulk job or a calendar in here, and pass it on to the next home of the tenant.
 
         The verdict falls in the first home; the others follow it.
         """
@@ -153,19 +158,19 @@ class Intake:
         begun = Begun(self._reports.origin(record), len(route), self.accepted_ms)
         reply, goes_on = None, True
         if not asked:
-            reply, goes_on = self._begin_job(record, request, tenant, begun, step)
+            reply, goes_on = self._begin(record, request, tenant, begun, step)
         elif request["action"] == BULK:
             self._jobs.follow(record, request, begun, step)
         else:
-            self._jobs.stop(request, step, elsewhere=True)
+            self._carry_out(record, request, begun, step)
         if goes_on and asked + 1 < len(route):
             self._reroute(record, request, (route[asked + 1], asked + 1), step)
         return reply
 
-    def _begin_job(
+    def _begin(
         self, record: SourceRecord, request: Request, tenant: Tenant, begun: Begun, step: Step
     ) -> tuple[Reply, bool]:
-        """Give a request for a job its verdict; and whether other homes have to hear of it."""
+        """Give such a request its verdict; and whether other homes have to hear of it."""
         problem = self._tenants_problem(record, tenant, request, step)
         if problem is not None:
             return self._refuse(record, request, problem, step), False
@@ -173,15 +178,25 @@ class Intake:
             repeated = self._reports.repeated(record, request, self.accepted_ms, step)
             if repeated is not None:
                 return repeated, False
-        if request["action"] == BULK:
-            reply = self._jobs.begin(record, request, begun, step)
-        else:
-            reply = self._jobs.stop(request, step, elsewhere=begun.homes > 1)
+        reply = self._carry_out(record, request, begun, step)
         if reply.outcome is Outcome.REJECTED:
             rejection = Rejection(reply.code or "", reply.reason or "")
             return self._refuse(record, request, rejection, step), False
         self._reports.conclude(record, request, tenant, reply, step)
-        return reply, reply.outcome in (Outcome.ACCEPTED, Outcome.CANCELLED)
+        # A calendar goes to all homes also where it is nothing new: another may not have it yet.
+        is_calendar = request["action"] in CALENDAR_ACTIONS
+        return reply, is_calendar or reply.outcome in (Outcome.ACCEPTED, Outcome.CANCELLED)
+
+    def _carry_out(self, record: SourceRecord, request: Request, begun: Begun, step: Step) -> Reply:
+        """Do what all homes of a tenant do; the reply that the first of them gives."""
+        action = request["action"]
+        if action == CALENDAR:
+            return self._calendars.set(request, begun.at_ms, step)
+        if action == CALENDAR_REMOVE:
+            return self._calendars.remove(request)
+        if action == BULK:
+            return self._jobs.begin(record, request, begun, step)
+        return self._jobs.stop(request, step, elsewhere=begun.homes > 1)
 
     def _forged(
         self, record: SourceRecord, request: Request, problem: Rejection | None
@@ -229,6 +244,10 @@ class Intake:
             judge = partial(self._tenants.target_problem, tenant.name)
             policy = tenant.effective.policy
             problem = reach_of_targets_problem(request["http_targets"], policy, judge)
+            if problem is not None:
+                return problem
+        if request["calendar"] is not None and request["action"] in KEEPING:
+            problem = self._calendars.problem(request, self.accepted_ms)
             if problem is not None:
                 return problem
         if not tenant.limited:
@@ -286,13 +305,15 @@ class Intake:
     def _decide(self, record: SourceRecord, request: Request, tenant: Tenant, step: Step) -> Reply:
         name = f"{tenant.name}/{request['schedule_id']}".encode()
         row = self._store.named(name)
+        if row is not None and self._calendars.under_way:
+            row = self._calendars.settled(name, row, step)
         state, version, generation = ABSENT if row is None else self._standing(name, row)
         transition = self._table[state, request["action"]]
         asked = Asked(request, record, tenant, name, row, version, generation)
         begins = transition == self._transitions.begin
         expected = request["expected_version"]
         exists = state is not State.ABSENT or request["action"] in KEEPING
-        if expected is not None and exists and (wrong := _unexpected(expected, asked)):
+        if expected is not None and exists and (wrong := unexpected(expected, asked)):
             reply = wrong
         elif (kept := throttled(asked, self.accepted_ms, self._store)) is not None:
             reply = kept
@@ -373,19 +394,3 @@ def _misrouted(tenant: str, origin: Origin, here: int, home: int) -> Rejection:
         " request again when they agree."
     )
     return Rejection("misrouted", reason)
-
-
-def _unexpected(expected: int, asked: Asked) -> Reply | None:
-    """The reply to a request that counts on another version or generation, or None."""
-    generation, version = expected_in(expected)
-    there = 0 if asked.generation is None else generation_of(asked.generation)
-    if generation and generation != there:
-        reason = (
-            f"expected_version is {version} of generation {generation}, but the schedule of this id"
-            f" is another one now: version {asked.version} of generation {there}. Look at it again."
-        )
-        return Reply(Outcome.CONFLICT, asked.version, None, "wrong_generation", reason)
-    if version == asked.version:
-        return None
-    reason = f"expected_version is {version}, but the schedule's version is {asked.version}."
-    return Reply(Outcome.CONFLICT, asked.version, None, "wrong_version", reason)

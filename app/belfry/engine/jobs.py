@@ -28,6 +28,7 @@ from typing import Final, NamedTuple
 
 from belfry.engine.backfill import Backfill
 from belfry.engine.bulk_change import BulkChange, JobAtWork
+from belfry.engine.calendars import Calendars
 from belfry.engine.job_counts import Budget, Counts
 from belfry.engine.queues import Queues
 from belfry.engine.reports import MOST_REASON, Reply, SourcePartition
@@ -73,6 +74,14 @@ class Begun(NamedTuple):
     at_ms: int
 
 
+class JobMeans(NamedTuple):
+    """What jobs change besides the store."""
+
+    waiting: Waiting
+    queues: Queues
+    calendars: Calendars
+
+
 class Jobs:
     """The jobs of one partition."""
 
@@ -81,13 +90,12 @@ class Jobs:
         place: SourcePartition,
         store: ScheduleStore,
         tenants: StepTenants,
-        waiting: Waiting,
-        queues: Queues,
+        parts: JobMeans,
         undo: UndoLog,
     ) -> None:
+        waiting, self._queues, self._calendars = parts
         self._store = store
         self._tenants = tenants
-        self._queues = queues
         self._change = BulkChange(place, store, waiting)
         self._backfill = Backfill(store, self._change)
         rows = ((key, decode_job(row)) for key, row in store.between(JOB_PREFIX, JOB_END))
@@ -102,7 +110,7 @@ class Jobs:
     @property
     def under_way(self) -> bool:
         """Whether there is something to do."""
-        return bool(self._running)
+        return bool(self._running) or self._calendars.under_way
 
     # -- requests --------------------------------------------------------------------------------
 
@@ -181,7 +189,9 @@ class Jobs:
     # -- work ------------------------------------------------------------------------------------
 
     def advance(self, step: Step, budget: Budget) -> None:
-        """Go on with the jobs, as far as the budget goes."""
+        """Go on with the jobs, as far as the budget goes; schedules follow calendars first."""
+        if self._calendars.under_way:
+            budget = Budget(*self._calendars.advance(step, *budget))
         for key in self._turns():
             if budget.used_up or step.effects.room <= 0:
                 break

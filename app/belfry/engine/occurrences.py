@@ -20,12 +20,12 @@ from __future__ import annotations
 from typing import Final
 
 from belfry.engine.ack_locks import own_lock, unreadable_lock
+from belfry.engine.changes import Changes
 from belfry.engine.compiled_rule import QUEUE_ONE, CompiledRule, compiled
 from belfry.engine.emit import Emit, Route, emit, tell_fired, tell_missed, told
 from belfry.engine.queues import Turn
 from belfry.engine.step import Step, UndoLog
 from belfry.engine.waiting import Waiting
-from belfry.engine.zone_change import ZoneChange
 from belfry.firing.rates import CatchUpRate
 from belfry.schedules.identity import fire_id
 from belfry.schedules.instants import format_instant
@@ -76,14 +76,14 @@ class Occurrences:
         self,
         store: ScheduleStore,
         waiting: Waiting,
-        zones: ZoneChange,
+        changes: Changes,
         undo: UndoLog,
         emitter: Emit = emit,
     ) -> None:
         self._emit = emitter
         self._store = store
         self._waiting = waiting
-        self._zones = zones
+        self._changes = changes
         self._undo = undo
         # By the bytes that lie in records, with what `compiled` cuts off; of this step alone.
         self._rules: dict[bytes, CompiledRule] = {}
@@ -122,12 +122,11 @@ class Occurrences:
         if rule is None:
             self._hold_unreadable(row, record, step)
             return
-        if self._zones.under_way:
-            found = self._zones.derived(row, record, step.horizon_ms, step)
-            if found is not None and found[0].due_ms > step.horizon_ms:
-                step.set_aside.append(found)
+        if self._changes.zones.under_way or rule.calendar is not None:
+            found = self._changes.followed(row, record, rule, step)
+            if found is None:
                 return
-            row, record = found or (row, record)
+            row, record = found
         for _ in range(MOST_AT_ONCE):
             in_time = step.now_ms - row.due_ms <= rule.limit_ms and place_ms == row.due_ms
             if in_time and rule.simple:

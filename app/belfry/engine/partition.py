@@ -19,7 +19,9 @@ from hashlib import blake2b
 from typing import Any, Final
 
 from belfry.engine.aside import Aside, Need, Unread
+from belfry.engine.calendars import Calendars
 from belfry.engine.catch_up import LEAST_SHARE, CatchUp
+from belfry.engine.changes import Changes
 from belfry.engine.drained import Drained, Drains
 from belfry.engine.effects import Effects
 from belfry.engine.emit import emit
@@ -27,7 +29,7 @@ from belfry.engine.fast_path import FastPath
 from belfry.engine.firing import Firing
 from belfry.engine.intake import Intake, IntakeParts
 from belfry.engine.job_counts import Budget
-from belfry.engine.jobs import Jobs
+from belfry.engine.jobs import JobMeans, Jobs
 from belfry.engine.limits import Limits
 from belfry.engine.maintenance import Maintenance
 from belfry.engine.metering import Metering
@@ -91,14 +93,17 @@ class PartitionEngine:
         self._waiting = Waiting(store, undo, self._stands.scan)
         self._zones = ZoneChange(store, self._waiting, undo)
         emitter = emit_traced if options.traces else emit
-        occurrences = Occurrences(store, self._waiting, self._zones, undo, emitter)
+        calendars = Calendars(place, store, of_step, self._waiting, undo)
+        changes = Changes(self._zones, calendars)
+        occurrences = Occurrences(store, self._waiting, changes, undo, emitter)
         self._queues = Queues(store, of_step, self._waiting, undo)
         self._firing = Firing(store, of_step, self._waiting, self._queues, occurrences)
         self._catch_up = CatchUp(store, of_step, self._waiting, occurrences)
         reports = Reports(place, store)
         self._limits = Limits(store, undo)
-        self.jobs = Jobs(place, store, of_step, self._waiting, self._queues, undo)
-        means = IntakeParts(reports, self._limits, self.jobs)
+        of_jobs = JobMeans(self._waiting, self._queues, calendars)
+        self.jobs = Jobs(place, store, of_step, of_jobs, undo)
+        means = IntakeParts(reports, self._limits, self.jobs, calendars)
         self._intake = Intake(place, store, of_step, self._waiting, means)
         self._taker = TracedIntake(self._intake, reports) if options.traces else self._intake
         self._fast_path = FastPath(place, store, of_step, self._waiting, reports)
@@ -327,7 +332,7 @@ class PartitionEngine:
         return self._step.effects
 
     def advance_jobs(self, now_ms: int, budget: Budget) -> Effects:
-        """Go on with bulk jobs; comes behind the other parts of a step."""
+        """Go on with bulk jobs and changed calendars; comes behind the other parts of a step."""
         self._see_tenants()
         self._step.at(now_ms)
         self.jobs.advance(self._step, budget)

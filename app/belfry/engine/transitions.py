@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
+from belfry.engine.calendars import DaysOf
 from belfry.engine.compiled_rule import compiled
 from belfry.engine.emit import fire_extra
 from belfry.engine.reports import Reply, SourcePartition
@@ -84,7 +85,15 @@ class Asked:
 class Transitions:
     """Carries steps of the table out; `accepted_ms` is the arrival of the request."""
 
-    def __init__(self, place: SourcePartition, store: ScheduleStore, waiting: Waiting) -> None:
+    def __init__(
+        self,
+        place: SourcePartition,
+        store: ScheduleStore,
+        waiting: Waiting,
+        days_of: DaysOf | None = None,
+    ) -> None:
+        """`days_of` tells the days of a calendar; without it no schedule is defined."""
+        self._days_of = days_of
         self._place = place
         self._store = store
         self._waiting = waiting
@@ -262,7 +271,7 @@ class Transitions:
     def _pending(self, asked: Asked, life: int, version: int, passed_ms: int = 0) -> Pending:
         """The row that a request asks for; a rhythm begins after what has passed of another."""
         request = asked.request
-        rule = encode_rule(rule_of(request))
+        rule = encode_rule(rule_of(request, self._days(request)))
         nominal_ms, when = self._instant(asked, rule, passed_ms)
         due_ms = nominal_ms + self._jitter(asked, nominal_ms)
         group, event_type = request["group"], request["event_type"]
@@ -287,6 +296,13 @@ class Transitions:
             rule,
             request["payload"],
         )
+
+    def _days(self, request: Request) -> bytes | None:
+        """The days of the calendar that a request names, at rest."""
+        name = request["calendar"]
+        if name is None or self._days_of is None:
+            return None
+        return self._days_of(request["tenant"], name)
 
     def _jitter(self, asked: Asked, nominal_ms: int) -> int:
         most_ms = asked.request["jitter_ms"]

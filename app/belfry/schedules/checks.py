@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from belfry.schedules.bulk import BULK, bulk_problem
+from belfry.schedules.calendars import CALENDAR_ACTIONS, days_problem
 from belfry.schedules.debounce import max_wait_problem
 from belfry.schedules.rejections import Rejection
 from belfry.schedules.request import (
@@ -63,4 +64,6 @@ class RequestChecks:
             found = action_problem(action) or fire_problem(request)
         if action == BULK or request["bulk"] is not None:
             found = found or bulk_problem(request)
+        if action in CALENDAR_ACTIONS or request["days_off"] is not None:
+            found = found or days_problem(request)
         return found or text_problem(request)

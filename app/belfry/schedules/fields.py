@@ -19,6 +19,7 @@ from dataclasses import fields
 from typing import Any, Final
 
 from belfry.schedules.bulk import bulk_problem
+from belfry.schedules.calendars import days_problem
 from belfry.schedules.debounce import max_wait_problem
 from belfry.schedules.field import Field, Form
 from belfry.schedules.request import (
@@ -31,6 +32,7 @@ from belfry.schedules.request import (
 )
 from belfry.schedules.rule_checks import (
     acknowledgement_problem,
+    calendar_problem,
     jitter_problem,
     lateness_problem,
     standing_problem,
@@ -41,7 +43,7 @@ from belfry.schedules.rule_checks import (
 from belfry.schedules.throttle import throttle_problem
 from belfry.schedules.triggers.left_out import left_out_problem
 from belfry.schedules.triggers.registry import KINDS, RECURRING, ZONED, listed
-from belfry.schedules.triggers.rule import OVERLAPS, POLICIES, Rule
+from belfry.schedules.triggers.rule import ON_HOLIDAY, OVERLAPS, POLICIES, Rule
 from belfry.schedules.triggers.zones import zone_problem
 
 # The fields that say when, one of each kind, in the order of the registry.
@@ -104,8 +106,8 @@ _BOUNDS: Final = (
     Field(
         name="timezone",
         form=Form.TEXT,
-        doc=f"{_ZONED}, and all with except_cron: IANA time zone that the expression is read in;"
-        " null is UTC.",
+        doc=f"{_ZONED}, and all with except_cron or calendar: IANA time zone that the expression"
+        " is read in; null is UTC.",
         header="belfry-timezone",
         also=("tz", "zone"),
         flag="--tz",
@@ -350,6 +352,39 @@ _LATEST: Final = (
     ),
 )
 
+_CALENDARS: Final = (
+    Field(
+        name="calendar",
+        form=Form.TEXT,
+        doc=f"{_RECURRING}: name of a calendar of the tenant, whose days off are read in the"
+        " schedule's time zone.",
+        header="belfry-calendar",
+        flag="--calendar",
+        argument="calendar",
+        check=calendar_problem,
+    ),
+    Field(
+        name="on_holiday",
+        form=Form.SYMBOL,
+        doc="What becomes of an instant on a day off of the calendar: SKIP (and null) leaves it"
+        " out; NEXT_BUSINESS_DAY and PREVIOUS_BUSINESS_DAY move it, at the same time on the wall.",
+        symbols=ON_HOLIDAY[1:],
+        header="belfry-on-holiday",
+        also=("holiday",),
+        flag="--on-holiday",
+        argument="on_holiday",
+        check=calendar_problem,
+    ),
+    Field(
+        name="days_off",
+        form=Form.TEXT,
+        doc="CALENDAR: the calendar whose name is schedule_id, as a JSON object: days (dates such"
+        " as 2026-12-25), weekend (MON to SUN), source (where they are from).",
+        header="belfry-days-off",
+        check=days_problem,
+    ),
+)
+
 FIELDS: Final = {
     field.name: field
     for field in (
@@ -362,6 +397,7 @@ FIELDS: Final = {
         *WHEN[_EARLY:],
         *_MANY,
         *_LATEST,
+        *_CALENDARS,
     )
 }
 
@@ -375,7 +411,10 @@ KIND_OF: Final = {kind.field.name: name for name, kind in KINDS.items()}
 OF_A_RULE: Final = tuple(name for name in FIELDS if name in {each.name for each in fields(Rule)})
 # What is about one request and not about a schedule; an export does not hold it.
 OF_ONE_REQUEST: Final = frozenset(
-    {"action", "expected_version", "request_id", "reason", "fire_id", "bulk", "throttle_ms"}
+    {
+        *("action", "expected_version", "request_id", "reason", "fire_id", "bulk"),
+        *("days_off", "throttle_ms"),
+    }
 )
 # What does not define a schedule: its name, what follows from its fields, where it stands.
 NOT_DEFINING: Final = OF_ONE_REQUEST | {"tenant", "schedule_id", "kind", "standing"}

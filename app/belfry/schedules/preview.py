@@ -18,6 +18,7 @@ from belfry.schedules.rejections import Rejection
 from belfry.schedules.request import Request
 from belfry.schedules.rule import rule_of
 from belfry.schedules.triggers import Trigger, trigger_by
+from belfry.schedules.triggers.heeding import Heeding
 from belfry.schedules.triggers.kind import TriggerKind, Warned
 from belfry.schedules.triggers.left_out import left_out_words
 from belfry.schedules.triggers.registry import KINDS, ONE_SHOT
@@ -29,6 +30,11 @@ __all__ = ["MOST", "Occurrence", "Preview", "Warned", "local_time", "preview", "
 MOST: Final = 10_000
 # The calendar repeats itself after 400 years, and each day that is passed over costs work.
 LONGEST_SPAN_MS: Final = 146_097 * 86_400_000
+_ON_HOLIDAY: Final = {
+    "SKIP": "not on days off",
+    "NEXT_BUSINESS_DAY": "moved to the next business day from days off",
+    "PREVIOUS_BUSINESS_DAY": "moved to the previous business day from days off",
+}
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND: Final = timedelta(milliseconds=1)
 
@@ -55,12 +61,14 @@ def preview(
     now_ms: int,
     count: int,
     shown_in: str | None = None,
+    days: bytes | None = None,
     *,
     goes_on: Callable[[], bool] = lambda: True,
 ) -> Preview | Rejection:
     """The next `count` instants (1 to `MOST`) of a request's rule, as if it were accepted now.
 
-    Local times are those of the expression's zone, or else of `shown_in`, or else of UTC.
+    `days` are those of the calendar that it names, at rest.  Local times are those of the
+    expression's zone, or else of `shown_in`, or else of UTC.
 
     The work is bounded: instants of an expression end 400 years after the first, and `goes_on` is
     asked after each.  Where that leaves some out, there is a warning `cut_short`.
@@ -68,13 +76,15 @@ def preview(
     problem = trigger_problem(request, now_ms)
     if problem is not None and problem.code != "never_fires":
         return problem
+    if request["calendar"] is not None and days is None:
+        return _unknown_calendar(request)
     kind = KINDS[request["kind"]]
     name = kind.zone_name(request) or shown_in or DEFAULT_ZONE
     try:
         place = zone(name)
     except UnknownZone as unknown:
         return Rejection("bad_timezone", f"timezone {unknown}")
-    trigger = trigger_by(rule_of(request))
+    trigger = trigger_by(rule_of(request, days))
     limit = min(count, request["max_fires"] or count, MOST)
     found, is_cut = _first(islice(_instants(request, trigger, now_ms), limit), kind, goes_on)
     occurrences = [
@@ -90,7 +100,7 @@ def preview(
 
 def words_of(request: Request) -> str:
     """What a checked request asks for, in English, with its bounds."""
-    return _rule_words(request) + "".join(_bounds(request))
+    return _rule_words(request) + _calendar_words(request) + "".join(_bounds(request))
 
 
 def _rule_words(request: Request) -> str:
@@ -101,6 +111,21 @@ def _rule_words(request: Request) -> str:
     place = f", {kind.zone_name(request) or DEFAULT_ZONE}"
     # An interval has no zone, and what is left out of it has one.
     return rule + left_out_words(text) + ("" if rule.endswith(place) else place)
+
+
+def _unknown_calendar(request: Request) -> Rejection:
+    tenant = request["tenant"] or "(none given)"
+    return Rejection(
+        "unknown_calendar",
+        f"calendar {request['calendar']!r} is none that tenant {tenant}"
+        " has: name the tenant, and a calendar that it has (`belfry calendar list`).",
+    )
+
+
+def _calendar_words(request: Request) -> str:
+    """What becomes of instants on days off, as it follows the words of a rule."""
+    name, way = request["calendar"], request["on_holiday"] or "SKIP"
+    return "" if name is None else f"; {_ON_HOLIDAY[way]} of calendar {name}"
 
 
 def _first(
@@ -161,6 +186,8 @@ def _warnings(
 
 
 def _why_never(trigger: Trigger, now_ms: int) -> str:
+    if isinstance(trigger, Heeding):
+        return "its calendar and what is left out leave nothing of it, or its end is over"
     if trigger.whole is not trigger and trigger.whole.first_ms(now_ms) is not None:
         return "except_cron leaves out every instant that it would have"
     return "no instant lies between now and its end"

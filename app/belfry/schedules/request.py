@@ -22,7 +22,10 @@ MAX_TEXT_BYTES: Final = 255
 MAX_HEADERS: Final = 256
 
 ACTIONS: Final = frozenset(
-    {"UPSERT", "CREATE", "CANCEL", "PAUSE", "RESUME", "TRIGGER", "ACK", "BULK", "BULK_STOP"}
+    {
+        *("UPSERT", "CREATE", "CANCEL", "PAUSE", "RESUME", "TRIGGER", "ACK", "BULK", "BULK_STOP"),
+        *("CALENDAR", "CALENDAR_REMOVE"),
+    }
 )
 KEEPING: Final = frozenset({"UPSERT", "CREATE"})
 # Headers of a trace: each attempt to send has its own.
@@ -70,6 +73,8 @@ class Request(TypedDict):
     rrule: str | None
     timezone: str | None
     except_cron: str | None
+    calendar: str | None
+    on_holiday: str | None
     http_targets: list[dict[str, Any]]
     overlap: str | None
     serial: bool
@@ -83,6 +88,7 @@ class Request(TypedDict):
     max_wait_ms: int | None
     throttle_ms: int | None
     concurrency: int | None
+    days_off: str | None
 
 
 # A one-shot UPSERT with nothing special, still as bytes: tenant, schedule id, at (epoch ms), event

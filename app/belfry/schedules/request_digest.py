@@ -6,7 +6,7 @@ and nothing of how it came:
 - fields that have their default are left out, so a header request, an Avro record of any release
   and a body of HTTP agree, and a field that a later release adds changes no digest without it;
 - a request that keeps nothing (CANCEL, PAUSE, TRIGGER …) is told by action, schedule, and the
-  version, fire or job that it names: a payload or a key that came along means nothing;
+  version, fire, job or days that it names: a payload or a key that came along means nothing;
 - tenant and `request_id` are left out, for the digest is kept under them;
 - `reason` is left out, for it is a remark;
 - headers of a trace are left out, for each attempt to send begins a span of its own.
@@ -27,7 +27,7 @@ from belfry.schedules.request import KEEPING, TRACE_HEADERS, PlainRequest, Reque
 
 DIGEST_BYTES: Final = 16
 _LEFT_OUT: Final = frozenset({"tenant", "request_id", "reason"})
-_TELLING: Final = ("action", "bulk", "expected_version", "fire_id", "schedule_id")
+_TELLING: Final = (*("action", "bulk", "days_off", "expected_version", "fire_id", "schedule_id"),)
 _DEFAULTS: Final = {"action": "UPSERT", "kind": "AT"}
 
 

@@ -17,6 +17,7 @@ from belfry.schedules.triggers.encoding import (
     TARGETS_BIT,
     decode_rule,
     encode_rule,
+    has_calendar,
     has_targets,
     leaves_out,
     targets_in,
@@ -50,6 +51,7 @@ __all__ = [
     "awaits",
     "decode_rule",
     "encode_rule",
+    "has_calendar",
     "has_targets",
     "leaves_out",
     "rule_of",
@@ -64,15 +66,19 @@ WAITING_OVERLAPS: Final = frozenset({"SKIP", "QUEUE_ONE"})
 DEFAULT_ACK_TIMEOUT_MS: Final = 300_000
 
 
-def rule_of(request: Request) -> Rule:
-    """The rule that a checked request asks for."""
+def rule_of(request: Request, days: bytes | None = None) -> Rule:
+    """The rule that a checked request asks for; `days` are those of its calendar, at rest.
+
+    Without them it is the rule that the calendar is laid upon.
+    """
     kind, targets = registry.KINDS[request["kind"]], request["http_targets"]
     recurs = kind.name in RECURRING
     except_cron = request["except_cron"] if recurs else None
+    calendar = request["calendar"] if recurs else None
     return Rule(
         kind=kind.name,
         when=kind.asked(request) if recurs else None,
-        timezone=request["timezone"] if kind.zoned or except_cron else None,
+        timezone=request["timezone"] if kind.zoned or except_cron or calendar else None,
         start_at=request["start_at"] if recurs else None,
         end_at=request["end_at"] if recurs else None,
         max_fires=request["max_fires"] if recurs else None,
@@ -82,6 +88,9 @@ def rule_of(request: Request) -> Rule:
         serial=request["serial"] or None,
         ack_timeout_ms=request["ack_timeout_ms"],
         except_cron=except_cron,
+        calendar=None if days is None else calendar,
+        on_holiday=None if days is None else request["on_holiday"],
+        packed_days=None if calendar is None else days,
         seed=_seed(request),
         max_wait_ms=request["max_wait_ms"],
         concurrency=request["concurrency"],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from belfry.schedules.calendars import name_problem
 from belfry.schedules.rejections import Rejection
 from belfry.schedules.request import YEAR_MS, YEARS_100_MS, Request, instant_problem
 from belfry.schedules.rule import OVERLAPS, POLICIES, RECURRING, rule_of
@@ -11,14 +12,20 @@ from belfry.schedules.target_kinds import list_problem
 from belfry.schedules.targets import target_of
 from belfry.schedules.triggers import trigger_by
 from belfry.schedules.triggers.excepting import MOST_PASSED
+from belfry.schedules.triggers.heeding import moves_too_often
 from belfry.schedules.triggers.left_out import left_out_problem
 from belfry.schedules.triggers.registry import KINDS, listed
+from belfry.schedules.triggers.rule import ON_HOLIDAY
+from belfry.schedules.triggers.trigger import ZonedTrigger
+from belfry.schedules.triggers.zones import zone_problem
 
 MAX_SHOWN: Final = 200
 # What has room in the row of a fire that is awaited.
 MOST_AT_ONCE: Final = 255
 MAX_NUMBER: Final = (1 << 31) - 1
-_OF_RECURRING: Final = ("start_at", "end_at", "max_fires", "except_cron")
+_OF_RECURRING: Final = (
+    *("start_at", "end_at", "max_fires", "except_cron", "calendar", "on_holiday"),
+)
 
 
 def jitter_problem(request: Request) -> Rejection | None:
@@ -45,7 +52,11 @@ def when_problem(request: Request, now_ms: int) -> Rejection | None:
 
 def recurring_problem(request: Request, now_ms: int) -> Rejection | None:
     """Why the bounds of a recurring request, whose rule can be read, are not allowed, or None."""
-    found = window_problem(request, now_ms) or left_out_problem(request)
+    found = (
+        window_problem(request, now_ms)
+        or left_out_problem(request)
+        or calendar_problem(request, now_ms)
+    )
     if found is not None or request["standing"] is not None:
         # What is imported has its next instant, perhaps its last one and overdue.
         return found
@@ -54,6 +65,48 @@ def recurring_problem(request: Request, now_ms: int) -> Rejection | None:
         return None
     would_fire = trigger.whole is not trigger and trigger.whole.first_ms(now_ms) is not None
     return _all_left_out(request) if would_fire else _never_fires(request)
+
+
+def calendar_problem(request: Request, now_ms: int) -> Rejection | None:
+    """Why what a recurring request says of a calendar is not allowed, or None.
+
+    Which calendars there are, the engine knows.
+    """
+    name, way = request["calendar"], request["on_holiday"]
+    if name is None and way is None:
+        return None
+    if way is not None and way not in ON_HOLIDAY[1:]:
+        return Rejection(
+            "bad_calendar", f"on_holiday {way[:60]!r} is not known: {', '.join(ON_HOLIDAY[1:])}."
+        )
+    if name is None:
+        return Rejection(
+            "bad_calendar",
+            f"on_holiday {way} belongs to a calendar, and the request names none: set the field"
+            " `calendar`.",
+        )
+    found = name_problem(request) or zone_problem(request["timezone"])
+    if found is not None or way in (None, "SKIP"):
+        return found
+    return _moving_problem(request, now_ms)
+
+
+def _moving_problem(request: Request, now_ms: int) -> Rejection | None:
+    """Why the instants of a rule cannot move to business days, or None."""
+    trigger = trigger_by(rule_of(request))
+    if request["start_at"] is None and not isinstance(trigger.whole, ZonedTrigger):
+        return Rejection(
+            "bad_calendar",
+            f"on_holiday {request['on_holiday']} moves instants, and an interval then has its"
+            " rhythm from `start_at`, which is missing: set it, or use SKIP.",
+        )
+    if not moves_too_often(trigger, now_ms):
+        return None
+    return Rejection(
+        "bad_calendar",
+        f"on_holiday {request['on_holiday']} moves instants that are a minute apart or more, and"
+        " the rule is due more often: use SKIP, or another rule.",
+    )
 
 
 def one_shot_problem(request: Request) -> Rejection | None:

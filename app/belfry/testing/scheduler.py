@@ -25,6 +25,7 @@ from belfry.client.listing import AckLock, Filters, Scheduled
 from belfry.client.requests import Duration, Instant, duration_ms, instant_ms
 from belfry.client.verdict import Verdict
 from belfry.engine.effects import Effects, Fired
+from belfry.engine.job_counts import Budget
 from belfry.engine.partition import PartitionEngine
 from belfry.engine.reports import SourcePartition
 from belfry.schedules.identity import Homes
@@ -40,6 +41,7 @@ from belfry.wire.record import SourceRecord
 from belfry.wire.requests import RequestReader
 
 START: Final = "2030-01-01T00:00:00Z"
+MUCH: Final = Budget(10_000, 10_000)
 CHUNK: Final = 1_000
 PREFIX: Final = "belfry."
 
@@ -131,6 +133,9 @@ class MemoryScheduler(Asking):
         self._position += 1
         effects = self._engine.accept(batch, self.clock.now_ms)
         self._commit(effects)
+        while self._engine.jobs.under_way:
+            # Schedules follow a calendar that has changed.
+            self._commit(self._engine.advance_jobs(self.clock.now_ms, MUCH))
         return effects
 
     def _fire(self) -> list[FiredRecord]:

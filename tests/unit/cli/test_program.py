@@ -79,7 +79,7 @@ def test_a_group_alone_shows_its_help_and_is_wrong_use(
         (["schedul"], "No such command 'schedul'. Did you mean 'schedule'"),
         (["schedule", "crate"], "Did you mean 'create'?"),
         (["events", "tial"], "Did you mean 'tail'?"),
-        (["schedule", "create", "t", "i", "--payloda", "x"], "did you mean --payload"),
+        (["schedule", "create", "t", "i", "--payloadd", "x"], "did you mean --payload"),
         (["topics", "check", "-o", "jsn"], "Did you mean 'json'?"),
         (["schedule", "create", "t"], "Missing argument 'ID'"),
         (

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from belfry.engine.calendars import MOST_OF_TENANT
 from belfry.engine.jobs import MOST_UNDER_WAY
 from belfry.schedules.rejections import CODES, Rejection
 from belfry.store.layout.pending import MOST_NUMBER, decode_pending, encode_pending
@@ -38,6 +39,7 @@ def by_headers(*more: tuple[str, bytes | None]) -> Given:
     return b"value", [*BY_HEADERS, *more]
 
 
+DAYS = '{"weekend": ["SUN"]}'
 JOB = '{"action": "CANCEL", "prefix": "none"}'
 REACHED: dict[str, Given] = {
     "not_a_request": (b"{}", None),
@@ -81,6 +83,9 @@ REACHED: dict[str, Given] = {
     "bad_ack_timeout": avro(at=T0, ack_timeout_ms=0),
     "bad_standing": avro(at=T0, standing={"next_at": T0, "occurrence": -1}),
     "never_fires": avro(kind="CRON", cron="@daily", end_at=T0 - 1),
+    "bad_calendar": avro(action="CALENDAR", schedule_id="de", days_off="{"),
+    "unknown_calendar": avro(kind="CRON", cron="@daily", calendar="none"),
+    "too_many_calendars": avro(action="CALENDAR", schedule_id="one-more", days_off=DAYS),
     "bad_bulk": avro(action="BULK", bulk="{}"),
     "too_many_jobs": avro(action="BULK", schedule_id="one more", bulk=JOB),
     "bad_fields": avro(at=T0, group="g" * 256),
@@ -119,6 +124,8 @@ def driver_of_all() -> Driver:
     driver.engine._store.keep_in_timeline(b"demo/old", old, T0 + 5, 98)
     for number in range(MOST_UNDER_WAY):
         driver.ask(action="BULK", schedule_id=f"job {number}", bulk=JOB)
+    for number in range(MOST_OF_TENANT):
+        driver.ask(action="CALENDAR", schedule_id=f"c{number}", days_off=DAYS)
     driver.step(T0)
     driver.tenants.hold("held", "its topic is missing")
     driver.note("crowd", crowded_out=True)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from belfry.schedules.calendars import packed_days
 from belfry.schedules.fields import EMPTY
 from belfry.schedules.request import Request
 from belfry.schedules.rule import Rule, decode_rule, encode_rule, rule_of
@@ -38,6 +39,13 @@ FROZEN = {
     "01 00 00 80 00 02 00 00 00 00 00 00 00 03": Rule("AT", concurrency=3),
     "01 01 81 90 00 01 00 00 00 00 00 00 00 00 03 00 00 00 00 00 0d bb a0 5b 7b 7d 5d 00 04": Rule(
         "AFTER", max_wait_ms=900_000, misfire="SKIP", max_lateness_ms=0, targets=b"[{}]"
+    ),
+    "01 03 20 80 00 10 06 40 64 61 69 6c 79 00 09 02 02 64 65 60 cc a2 01 07": Rule(
+        "CRON",
+        when="@daily",
+        calendar="de",
+        on_holiday="NEXT_BUSINESS_DAY",
+        packed_days=packed_days([20_812, 20_819], [5, 6]),
     ),
 }
 

@@ -32,8 +32,8 @@ FIELDS = {
         "tenant schedule_id action kind at delay_ms interval_ms cron timezone start_at end_at"
         " max_fires jitter_ms misfire max_lateness_ms event_type group key payload headers"
         " expected_version request_id reason fire_id http_targets overlap serial ack_timeout_ms"
-        " standing rrule bulk except_cron max_wait_ms throttle_ms"
-        " concurrency"
+        " standing rrule bulk except_cron max_wait_ms throttle_ms concurrency calendar on_holiday"
+        " days_off"
     ),
     "FiredEvent": (
         "tenant schedule_id fire_id version occurrence scheduled_at due_at fired_at event_type"

@@ -26,7 +26,7 @@ from pydantic import (
 
 from belfry.api.json.parsing import json_bytes
 from belfry.schedules.field import Form
-from belfry.schedules.fields import EMPTY, FIELDS, KIND_OF, WHEN, named
+from belfry.schedules.fields import EMPTY, FIELDS, KIND_OF, OF_ONE_REQUEST, WHEN, named
 from belfry.schedules.instants import parse_instant
 from belfry.schedules.rule_checks import MOST_AT_ONCE
 from belfry.schedules.targets import (
@@ -167,6 +167,10 @@ class TriggerBody(WhenBody):
 
     timezone: Text | None = Field(None, description=FIELDS["timezone"].doc)
     except_cron: Text | None = Field(None, description=FIELDS["except_cron"].doc)
+    calendar: Text | None = Field(None, description=FIELDS["calendar"].doc)
+    on_holiday: Literal["SKIP", "NEXT_BUSINESS_DAY", "PREVIOUS_BUSINESS_DAY"] | None = Field(
+        None, description=FIELDS["on_holiday"].doc
+    )
     start_at: Instant | None = None
     end_at: Instant | None = Field(None, description="The last instant that may be due.")
     max_fires: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = None
@@ -197,7 +201,8 @@ _OTHERWISE: Final = named(Form.BYTES, Form.HEADERS, Form.TARGETS, Form.STANDING)
 SAME_FIELDS: Final = tuple(
     name
     for name in FIELDS
-    if name not in _OTHERWISE | {"tenant", "schedule_id", "action", "kind", "fire_id", "bulk"}
+    if name not in _OTHERWISE | OF_ONE_REQUEST - {"expected_version", "request_id", "reason"}
+    and name not in {"tenant", "schedule_id", "kind"}
 )
 
 

@@ -14,7 +14,9 @@ from belfry.schedules.preview import Preview
 class PreviewBody(TriggerBody):
     """A rule, and how much of it to show."""
 
-    tenant: Text | None = Field(None, description="Whose schedule it is to be: H depends on it.")
+    tenant: Text | None = Field(
+        None, description="Whose schedule it is to be: H and `calendar` depend on it."
+    )
     schedule_id: Text | None = Field(None, description="Which one: H depends on it.")
     count: int = Field(10, ge=1, le=1000, description="Instants to show.")
     shown_in: Text | None = Field(

@@ -71,6 +71,8 @@ class SummaryAnswer(_SaysWhen):
     accepted_at: str | None = None
     timezone: str | None = None
     except_cron: str | None = None
+    calendar: str | None = None
+    on_holiday: str | None = None
     start_at: str | None = None
     end_at: str | None = None
     max_fires: int | None = None
@@ -99,9 +101,7 @@ class SummaryAnswer(_SaysWhen):
         " tenant; `rate`, `priority` or `queue`; `clock` or `partition`; else as `waiting_for`.",
     )
     waiting_reason: str | None = Field(None, description="The same in words.")
-    waiting_since: str | None = Field(
-        None, description="When the partition's owner has first seen its tenant wait for this."
-    )
+    waiting_since: str | None = Field(None, description="When its owner has first seen it so.")
 
 
 class UpcomingAnswer(BaseModel):

@@ -20,6 +20,7 @@ from belfry.api.auth.access import Gate
 from belfry.api.auth.key_uses import figures_of
 from belfry.api.json.document import describe
 from belfry.api.routes.audited import Audited
+from belfry.api.routes.calendars import calendar_routes
 from belfry.api.routes.callers import Callers
 from belfry.api.routes.cluster import cluster_routes
 from belfry.api.routes.express import Express
@@ -87,9 +88,10 @@ def create_app(
         history_routes(parts, reads, callers),
         schedule_routes(parts, reads, callers),
         job_routes(parts, reads, callers),
+        calendar_routes(parts, reads, callers),
         tenant_list_routes(view, parts, callers),
         tenant_routes(parts, callers),
-        preview_routes(parts, callers),
+        preview_routes(parts, reads, callers),
         kept_routes(parts, callers),
         usage_routes(parts, callers),
         key_routes(view, parts, parts.gate.keys, callers),

@@ -13,6 +13,8 @@ down on the request's `RequestNotes` by whoever knows it.
     POST   /v1/tenants/{tenant}/dead-letters/{place}/replay  delivery.replay
     POST   /v1/tenants/{tenant}/jobs                       bulk.begin
     DELETE /v1/tenants/{tenant}/jobs/{job}                 bulk.stop
+    PUT    /v1/tenants/{tenant}/calendars/{calendar}       calendar.set
+    DELETE /v1/tenants/{tenant}/calendars/{calendar}       calendar.remove
     any other method that may change something             its name in lower case
     what changes nothing, and was refused                  read
 
@@ -49,9 +51,12 @@ _SCHEDULE: Final = re.compile(r"schedules/(.+)", re.DOTALL)
 _ACTION: Final = re.compile(r"(.+)/(pause|resume|trigger|ack|dry-run)", re.DOTALL)
 _LETTER: Final = re.compile(r"dead-letters/([^/]+)/replay")
 _JOBS: Final = re.compile(r"jobs(?:/(.+))?", re.DOTALL)
+_CALENDAR: Final = re.compile(r"calendars/([^/]+)")
 _PREVIEW: Final = "/v1/preview"
 _BY_METHOD: Final = {"PUT": "schedule.put", "DELETE": "schedule.cancel"}
 _OF_JOBS: Final = {"POST": "bulk.begin", "DELETE": "bulk.stop"}
+_OF_CALENDARS: Final = {"PUT": "calendar.set", "DELETE": "calendar.remove"}
+_OF_OTHERS: Final = ((_JOBS, _OF_JOBS), (_CALENDAR, _OF_CALENDARS))
 _OF_POLICY: Final = {"PUT": "policy.set", "DELETE": "policy.remove"}
 
 
@@ -76,9 +81,10 @@ def asked_by(method: str, path: str) -> AuditedRequest:
         return AuditedRequest(_OF_POLICY[method], tenant, tenant)
     if rest == "schedules" and method == "POST":
         return AuditedRequest("schedule.create", tenant)
-    job = _JOBS.fullmatch(rest or "")
-    if job is not None and method in _OF_JOBS:
-        return AuditedRequest(_OF_JOBS[method], tenant, unquote(job[1]) if job[1] else None)
+    for shape, actions in _OF_OTHERS:
+        other = shape.fullmatch(rest or "")
+        if other is not None and method in actions:
+            return AuditedRequest(actions[method], tenant, unquote(other[1]) if other[1] else None)
     letter = _LETTER.fullmatch(rest or "")
     if letter is not None and method == "POST":
         return AuditedRequest("delivery.replay", tenant, unquote(letter[1]))

@@ -13,14 +13,12 @@ here.
 
 from __future__ import annotations
 
-import asyncio
 from functools import partial
 from http import HTTPStatus
 from typing import Annotated, Any, Final
 from urllib.parse import quote
 from uuid import uuid4
 
-import orjson
 from fastapi import APIRouter, Query, Request
 from pydantic import Field
 from starlette.responses import Response
@@ -45,8 +43,8 @@ from belfry.api.problems import Problem
 from belfry.api.routes.callers import Callers
 from belfry.api.routes.lists import EXAMINE, Lists, Pages
 from belfry.api.workers import writing
+from belfry.api.workers.gathering import Gathering, json_answer
 from belfry.api.workers.parts import ApiDependencies
-from belfry.api.workers.peers import AT, number_told
 from belfry.api.workers.reading import Reads
 from belfry.api.workers.writing import Writes, request_fields
 from belfry.schedules.bulk import BACKFILL, BULK, BULK_STOP, BulkSpec, bulk_problem
@@ -54,6 +52,7 @@ from belfry.schedules.fields import EMPTY
 from belfry.store import job_lookup
 from belfry.store.job_lookup import MOST_SHOWN, wanted_by
 from belfry.store.lookup import Wanted
+from belfry.store.ordered_map import OrderedMap
 from belfry.store.past_lookup import past_preview
 
 JOBS: Final = "/tenants/{tenant}/jobs"
@@ -85,44 +84,31 @@ class JobParts:
 
     def __init__(self, parts: ApiDependencies, reads: Reads) -> None:
         self._parts = parts
-        self._reads = reads
+        self._gathering = Gathering(parts, reads, _told)
 
     async def answer(
         self, request: Request, caller: Principal, tenant: str, job: str | None
     ) -> Response:
         """The jobs of a tenant, or one of them; its parts alone where another worker asks."""
-        told = number_told(request, AT)
-        if told is not None:
-            return await self._of(request, caller, tenant, told)
-        homes = self._parts.ready.holdings.homes_of(tenant)
-        asked = (self._of(request, caller, tenant, home) for home in homes)
-        answers = await asyncio.gather(*asked)
-        for answer in answers:
-            if answer.status_code != HTTPStatus.OK:
-                return answer
+        told = await self._gathering.told(request, caller, tenant)
+        if isinstance(told, Response):
+            return told
         found: dict[str, list[dict[str, Any]]] = {}
-        for answer in answers:
-            for each in orjson.loads(answer.body):
-                found.setdefault(each["job"], []).append(each)
+        for each in told:
+            found.setdefault(each["job"], []).append(each)
         now_ms = int(self._parts.now_ms())
         if job is None:
             whole = [merged(tenant, each, now_ms) for each in found.values()]
             whole.sort(key=lambda each: (each["begun_at"], each["job"]), reverse=True)
-            return _json({"jobs": whole})
+            return json_answer({"jobs": whole})
         if job not in found:
             detail = f"The tenant has no job {job!r}; one that ended is shown for a week."
             raise Problem(HTTPStatus.NOT_FOUND, detail, "not_found")
-        return _json(merged(tenant, found[job], now_ms))
+        return json_answer(merged(tenant, found[job], now_ms))
 
-    async def _of(self, request: Request, caller: Principal, tenant: str, home: int) -> Response:
-        """The parts of one partition."""
 
-        async def look(partition: int) -> Response:
-            name = tenant.encode()
-            rows = self._reads.read(partition, lambda rows: job_lookup.jobs(rows, name))
-            return _json([part(job, row) for job, row in rows])
-
-        return await self._reads.answer(request, caller, home, look)
+def _told(rows: OrderedMap, tenant: bytes) -> list[dict[str, Any]]:
+    return [part(job, row) for job, row in job_lookup.jobs(rows, tenant)]
 
 
 def _beginning(
@@ -271,7 +257,3 @@ def _stopping(routes: APIRouter, writes: Writes, callers: Callers) -> None:
 
 def _place(tenant: str, job: str) -> str:
     return f"/v1/tenants/{quote(tenant, safe='')}/jobs/{quote(job, safe='')}"
-
-
-def _json(told: Any) -> Response:
-    return Response(orjson.dumps(told), HTTPStatus.OK, None, "application/json")

@@ -6,13 +6,12 @@ import asyncio
 from http import HTTPStatus
 from threading import Event
 from time import monotonic
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-import orjson
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from belfry.api.auth.access import Principal, Role
+from belfry.api.auth.access import Principal, Role, check
 from belfry.api.json.bodies import TRIGGER_FIELDS
 from belfry.api.json.document import body_of, problems, with_answer
 from belfry.api.json.parsing import parsed
@@ -20,10 +19,13 @@ from belfry.api.json.previews import PreviewAnswer, PreviewBody, shown
 from belfry.api.problems import Problem
 from belfry.api.routes.callers import Callers
 from belfry.api.server.threads import Threads
+from belfry.api.workers.gathering import json_answer
 from belfry.api.workers.parts import ApiDependencies
+from belfry.api.workers.reading import Reads
 from belfry.schedules.fields import EMPTY
 from belfry.schedules.preview import Preview, preview
 from belfry.schedules.rejections import Rejection
+from belfry.store.calendar_lookup import days_in
 
 # Threads, seconds of one preview, and how often is looked whether its caller still waits.
 MOST: Final = 2
@@ -31,8 +33,8 @@ LONGEST_S: Final = 2.0
 LOOK_S: Final = 0.1
 
 
-def preview_routes(parts: ApiDependencies, callers: Callers) -> APIRouter:
-    """The route of previews; it needs no broker."""
+def preview_routes(parts: ApiDependencies, reads: Reads, callers: Callers) -> APIRouter:
+    """The route of previews; it needs no broker, but for a calendar."""
     routes = APIRouter(prefix="/v1", tags=["preview"])
     threads = Threads("previews", MOST)
 
@@ -45,7 +47,7 @@ def preview_routes(parts: ApiDependencies, callers: Callers) -> APIRouter:
         },
         openapi_extra=body_of(PreviewBody),
     )
-    async def show(request: Request, _caller: Principal = callers.who(Role.READ)) -> Response:
+    async def show(request: Request, caller: Principal = callers.who(Role.READ)) -> Response:
         """The next instants of a rule as if it were accepted now, in words, with warnings."""
         body = await parsed(request, PreviewBody)
         fields: Any = {
@@ -55,26 +57,48 @@ def preview_routes(parts: ApiDependencies, callers: Callers) -> APIRouter:
             "schedule_id": body.schedule_id or "",
             "kind": body.kind_given(),
         }
-        found = await _found(request, threads, fields, (int(parts.now_ms()), body))
-        if isinstance(found, Rejection):
-            raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, found.reason, found.code)
-        return Response(orjson.dumps(shown(found)), HTTPStatus.OK, None, "application/json")
+
+        async def told(days: bytes | None) -> Response:
+            asked = Asked(fields, int(parts.now_ms()), body, days)
+            found = await _found(request, threads, asked)
+            if isinstance(found, Rejection):
+                raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, found.reason, found.code)
+            return json_answer(shown(found))
+
+        async def look(partition: int) -> Response:
+            name = (body.tenant or "").encode()
+            return await told(
+                reads.read(partition, lambda rows: days_in(rows, name, body.calendar or ""))
+            )
+
+        if body.calendar is None or body.tenant is None:
+            return await told(None)
+        check(caller, Role.READ, body.tenant)
+        home, *_ = parts.ready.holdings.homes_of(body.tenant)
+        return await reads.answer(request, caller, home, look)
 
     return routes
 
 
-async def _found(
-    request: Request, threads: Threads, fields: Any, asked: tuple[int, PreviewBody]
-) -> Preview | Rejection:
+class Asked(NamedTuple):
+    """A preview that is asked for: of which request, from when on, by which days off."""
+
+    fields: Any
+    now_ms: int
+    body: PreviewBody
+    days: bytes | None
+
+
+async def _found(request: Request, threads: Threads, asked: Asked) -> Preview | Rejection:
     """A preview of a rule at an instant; it ends early when its time is up or nobody waits."""
-    now_ms, body = asked
+    fields, now_ms, body, days = asked
     gone, deadline_s = Event(), monotonic() + LONGEST_S
 
     def goes_on() -> bool:
         return not gone.is_set() and monotonic() < deadline_s
 
     def work() -> Preview | Rejection:
-        return preview(fields, now_ms, body.count, body.shown_in, goes_on=goes_on)
+        return preview(fields, now_ms, body.count, body.shown_in, days, goes_on=goes_on)
 
     working = asyncio.ensure_future(threads.run(work))
     try:

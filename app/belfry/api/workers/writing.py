@@ -55,6 +55,7 @@ _REJECTED: Final[Mapping[str, HTTPStatus]] = {
     "payload_too_large": HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
     "request_too_large": HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
     "tenant_held": HTTPStatus.SERVICE_UNAVAILABLE,
+    "too_many_calendars": HTTPStatus.TOO_MANY_REQUESTS,
     "too_many_jobs": HTTPStatus.TOO_MANY_REQUESTS,
     "too_many_pending": HTTPStatus.TOO_MANY_REQUESTS,
     "too_many_requests": HTTPStatus.TOO_MANY_REQUESTS,

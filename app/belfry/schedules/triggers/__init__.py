@@ -5,6 +5,7 @@
                               Cron      CRON        expression × zone (`clock`: when clocks change)
                               RRule     RRULE       days × times × zone, by the same clock
                               Excepting             one that recurs, without what it leaves out
+                              Heeding               one that recurs, as its calendar has it
 
 One module holds all that is known of a kind (`kind.Kind`); `registry` lists them.
 
@@ -20,6 +21,7 @@ from typing import Final
 from belfry.schedules.triggers.cron_text import CronMistake
 from belfry.schedules.triggers.encoding import decode_rule, without_targets
 from belfry.schedules.triggers.excepting import Excepting
+from belfry.schedules.triggers.heeding import heed
 from belfry.schedules.triggers.once import Once
 from belfry.schedules.triggers.registry import RECURRING
 from belfry.schedules.triggers.rule import Rule
@@ -50,4 +52,6 @@ def trigger_by(rule: Rule) -> Trigger:
     if kind is None:
         return Once(rule)
     found = kind.trigger(rule)
-    return found if rule.except_cron is None else Excepting(found)
+    if rule.except_cron is not None:
+        found = Excepting(found)
+    return found if rule.packed_days is None else heed(found, rule)

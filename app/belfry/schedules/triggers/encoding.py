@@ -17,7 +17,9 @@ of their bits: 0-6 are numbers, 8-10 codes, 11-14 texts.  Bit 15 is for HTTP tar
 end, followed by its size (u16), so that it can be cut off without reading the rest.
 
 All of these are taken.  Bit 7 says that 16 more bits follow the first ones (u16), and a new field
-takes one of those: the first four are numbers, the rest is free.  They lie before the targets.
+takes one of those; they lie before the targets.  The first four of them are numbers.  The fifth is
+the calendar: a size of two bytes, then a code of what becomes of instants on days off, the name
+with its size (u8), and the days as `calendars` packs them.  The rest is free.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ from struct import Struct
 from typing import Any, Final
 
 from belfry.schedules.triggers.registry import BY_CODE, KINDS
-from belfry.schedules.triggers.rule import OVERLAPS, POLICIES, Rule
+from belfry.schedules.triggers.rule import ON_HOLIDAY, OVERLAPS, POLICIES, Rule
 
 FORMAT: Final = 1
 _HEAD: Final = Struct(">BBH")
@@ -51,6 +53,7 @@ _SYMBOLS: Final[dict[str, tuple[object, ...]]] = {
     "overlap": OVERLAPS,
     "serial": (None, True),
 }
+_CALENDAR: Final = 1 << 20
 _EXCEPT_CRON: Final = 1 << 11
 _TIMEZONE: Final = 1 << 12
 TARGETS_BIT: Final = 1 << 15
@@ -58,12 +61,14 @@ _SIZE_BYTES: Final = 2
 # Bits in the order in which they lie, with the field that each stands for.
 _FIELDS: Final = {
     _NUMBER: "when",
-    **{bit: name for name, bit in {**_NUMBERS, **_CODES}.items()},
+    **{bit: name for name, bit in _NUMBERS.items()},
+    **{bit: name for name, bit in _CODES.items()},
     _EXCEPT_CRON: "except_cron",
     _TIMEZONE: "timezone",
     _TEXT: "when",
     _LONG_TEXT: "when",
     **{bit: name for name, bit in _MORE_NUMBERS.items()},
+    _CALENDAR: "calendar",
     TARGETS_BIT: "targets",
 }
 _KNOWN_BITS: Final = sum(_FIELDS) | _MORE
@@ -91,7 +96,17 @@ def _said(rule: Rule, bit: int) -> Any:
             return None
         is_long = len(rule.when.encode()) > _MOST_SHORT
         return rule.when if is_long == (bit == _LONG_TEXT) else None
+    if bit == _CALENDAR:
+        return _calendar_of(rule)
     return getattr(rule, _FIELDS[bit])
+
+
+def _calendar_of(rule: Rule) -> bytes | None:
+    """The calendar of a rule, as it lies at rest."""
+    if rule.calendar is None or rule.packed_days is None:
+        return None
+    name = rule.calendar.encode()
+    return bytes((ON_HOLIDAY.index(rule.on_holiday or ""), len(name))) + name + rule.packed_days
 
 
 def _encoded(bit: int, value: Any) -> bytes:
@@ -100,6 +115,8 @@ def _encoded(bit: int, value: Any) -> bytes:
         return int(value).to_bytes(8, "big", signed=True)
     if name in _SYMBOLS:
         return _SYMBOLS[name].index(value).to_bytes(1, "big")
+    if bit == _CALENDAR:
+        return len(value).to_bytes(_SIZE_BYTES, "big") + bytes(value)
     if bit == TARGETS_BIT:
         return bytes(value) + len(value).to_bytes(_SIZE_BYTES, "big")
     text = str(value).encode()
@@ -129,7 +146,9 @@ def decode_rule(encoded: bytes) -> Rule:
         )
     found: dict[str, Any] = {}
     for bit, name in _FIELDS.items():
-        if bits & bit:
+        if bits & bit == _CALENDAR:
+            at = _read_calendar(encoded, at, found)
+        elif bits & bit:
             found[name], at = _decoded(bit, encoded, at)
     return Rule(BY_CODE[code].name, **found)
 
@@ -148,9 +167,31 @@ def _decoded(bit: int, encoded: bytes, at: int) -> tuple[object, int]:
     return encoded[start:end].decode(), end
 
 
+def _read_calendar(encoded: bytes, at: int, found: dict[str, Any]) -> int:
+    """Read the calendar that lies here; where the next field begins."""
+    start = at + _SIZE_BYTES
+    end = start + int.from_bytes(encoded[at:start], "big")
+    name_end = start + 2 + encoded[start + 1]
+    found["on_holiday"] = ON_HOLIDAY[encoded[start]] or None
+    found["calendar"] = encoded[start + 2 : name_end].decode()
+    found["packed_days"] = encoded[name_end:end]
+    return end
+
+
 def leaves_out(encoded: bytes) -> bool:
-    """Whether these bytes of a rule, which may be none, leave instants out."""
-    return bool(encoded) and bool(_HEAD.unpack_from(encoded)[2] & _EXCEPT_CRON)
+    """Whether these bytes of a rule, which may be none, leave instants out by the clock."""
+    return bool(encoded) and bool(_bits(encoded) & (_EXCEPT_CRON | _CALENDAR))
+
+
+def has_calendar(encoded: bytes) -> bool:
+    """Whether these bytes of a rule, which may be none, have a calendar."""
+    return bool(encoded) and bool(_bits(encoded) & _CALENDAR)
+
+
+def _bits(encoded: bytes) -> int:
+    """All bits of a rule."""
+    bits: int = _HEAD.unpack_from(encoded)[2]
+    return bits | _MORE_BITS.unpack_from(encoded, _HEAD.size)[0] << 16 if bits & _MORE else bits
 
 
 def has_targets(encoded: bytes) -> bool:

@@ -137,6 +137,10 @@ class Excepting(ZonedTrigger):
                 return accepted_ms
         return accepted_ms
 
+    def anchor_ms(self, nominal_ms: int, ms: int) -> int:
+        """As the trigger itself: what is left out is asked about all the same."""
+        return self._whole.anchor_ms(nominal_ms, ms)
+
     def rederived_ms(self, nominal_ms: int, accepted_ms: int, over_ms: int) -> int | None:
         """As for all that has a zone; of an interval the next one takes the place."""
         if isinstance(self._whole, ZonedTrigger):

@@ -51,7 +51,8 @@ class TriggerKind(ABC):
 
     def zone_name(self, request: Request) -> str | None:
         """The time zone of a checked request, where one matters and it names one."""
-        return request["timezone"] if self.zoned or request["except_cron"] else None
+        in_a_zone = self.zoned or request["except_cron"] or request["calendar"]
+        return request["timezone"] if in_a_zone else None
 
     def warnings(self, request: Request, trigger: Trigger, now_ms: int) -> Iterator[Warned]:  # noqa: ARG002  # every kind is asked so
         """What to know about a checked request before asking for it."""

@@ -8,6 +8,8 @@ from typing import Final
 # What a code of the record stands for; 0 is free, so that a zeroed byte is seen as damage.
 POLICIES: Final = ("", "FIRE_ONCE", "FIRE_ALL", "SKIP")
 OVERLAPS: Final = ("", "ALLOW", "SKIP", "QUEUE_ONE")
+# What becomes of an instant on a day off of the calendar; a rule that says nothing skips.
+ON_HOLIDAY: Final = ("", "SKIP", "NEXT_BUSINESS_DAY", "PREVIOUS_BUSINESS_DAY")
 DEFAULT_LATENESS_MS: Final = 60_000
 
 
@@ -33,6 +35,10 @@ class Rule:
     ack_timeout_ms: int | None = None
     # The cron expression of the minutes that are left out.
     except_cron: str | None = None
+    # Name of the calendar, what becomes of instants on its days off, and these days at rest.
+    calendar: str | None = None
+    on_holiday: str | None = None
+    packed_days: bytes | None = None
     # What the numbers of H in an expression follow from; see `cron_text.seed_of`.
     seed: int | None = None
     # How long after the first of the requests that slide it a delay ends at the latest.

@@ -33,10 +33,10 @@ ANSWERED: Final = 8
 # The row of an identity, whose codec is `store/identity.py`: JSON follows.
 IDENTITY: Final = 9
 # Codecs of their own: `layout/aside.py`, `layout/buckets.py` (local only), `layout/usage.py`,
-# `layout/jobs.py`.
-ASIDE, BUCKET, USAGE, JOB = 10, 11, 12, 14
+# `layout/jobs.py`, `layout/calendars.py`.
+ASIDE, BUCKET, USAGE, JOB, CALENDAR = 10, 11, 12, 14, 15
 
-_OTHERS: Final = (ASIDE, USAGE, JOB)
+_OTHERS: Final = (ASIDE, USAGE, JOB, CALENDAR)
 _MARKER: Final = Struct(">BBBBqqQII")
 # The same, with its four first bytes in one piece.
 _ENDED: Final = Struct(">4sqqQII")

@@ -1,0 +1,150 @@
+"""``belfry calendar``: days off of a tenant, which its schedules heed."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+from typing import Annotated, Any, Final
+from urllib.parse import quote
+
+import typer
+
+from belfry.cli.failures import WrongUse
+from belfry.cli.help import Program
+from belfry.cli.options import Reason, Tenant
+from belfry.cli.remote import Remote, tenant_path
+from belfry.cli.session import Session, with_session
+from belfry.cli.shown import plain
+from belfry.schedules.calendars import DAY_NAMES
+
+SHOWN: Final = 10
+
+Name = Annotated[
+    str,
+    typer.Argument(metavar="CALENDAR", help="1-100 of A-Z a-z 0-9 _ . -", show_default=False),
+]
+Day = Annotated[
+    list[str] | None,
+    typer.Option("--day", metavar="DATE", help="A day off, such as 2026-12-25; repeatable."),
+]
+File = Annotated[
+    Path | None,
+    typer.Option(
+        "--file",
+        metavar="FILE",
+        exists=True,
+        dir_okay=False,
+        readable=True,
+        help="Days off, one date a line; what follows # is a remark.",
+    ),
+]
+Weekend = Annotated[
+    str | None,
+    typer.Option(
+        "--weekend", metavar="DAYS", help="Days that are off in each week, such as SAT,SUN."
+    ),
+]
+Source = Annotated[
+    str | None,
+    typer.Option("--source", metavar="TEXT", help="Where the days are from, for people."),
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the program."""
+    group = Program()
+    for command in (show, remove):
+        group.command(command.__name__)(with_session(command))
+    group.command("set")(with_session(set_))
+    group.command("list")(with_session(list_))
+    app.add_typer(group, name="calendar", help="Days off, which schedules skip or move from.")
+
+
+def set_(
+    session: Session,
+    tenant: Tenant,
+    calendar: Name,
+    *,
+    day: Day = None,
+    file: File = None,
+    weekend: Weekend = None,
+    source: Source = None,
+    reason: Reason = None,
+) -> None:
+    """Set the days off of a calendar, in place of those that it has.
+
+    Pending instants of the schedules that have it follow within seconds. Example:
+
+    belfry calendar set demo de --weekend SAT,SUN --day 2026-12-25
+    """
+    body: dict[str, Any] = {
+        "days": [_date(each) for each in [*(day or ()), *_lines(file)]],
+        "weekend": _weekdays(weekend),
+        "source": source or "",
+    }
+    if not body["days"] and not body["weekend"]:
+        raise WrongUse("Say which days are off: --day, --file or --weekend.")
+    if reason is not None:
+        body["reason"] = reason
+    verdict = Remote(session).ask("PUT", _path(tenant, calendar), body)
+    session.printer.one(verdict, f"{verdict['outcome']} {plain(calendar)}")
+
+
+def show(session: Session, tenant: Tenant, calendar: Name) -> None:
+    """Show a calendar with all of its days; exit code 3 when there is none."""
+    found = Remote(session).get(_path(tenant, calendar))
+    session.printer.one(found, "\n".join([_text(found), *found["days"]]))
+
+
+def list_(session: Session, tenant: Tenant) -> None:
+    """List the calendars of a tenant, by name."""
+    found = Remote(session).get(_path(tenant))["calendars"]
+    session.printer.many((each, _text(each)) for each in found)
+
+
+def remove(session: Session, tenant: Tenant, calendar: Name) -> None:
+    """Forget a calendar; schedules that have it keep the days that it had."""
+    verdict = Remote(session).ask("DELETE", _path(tenant, calendar))
+    session.printer.one(verdict, f"{verdict['outcome']} {plain(calendar)}")
+
+
+def _lines(file: Path | None) -> list[str]:
+    """The dates in a file."""
+    if file is None:
+        return []
+    lines = (line.partition("#")[0].strip() for line in file.read_text("utf-8").splitlines())
+    return [line for line in lines if line]
+
+
+def _date(given: str) -> str:
+    try:
+        return date.fromisoformat(given).isoformat()
+    except ValueError:
+        raise WrongUse(f"{given[:60]!r} is no date: give one such as 2026-12-25.") from None
+
+
+def _weekdays(given: str | None) -> list[str]:
+    found = [each.strip().upper() for each in (given or "").split(",") if each.strip()]
+    for each in found:
+        if each not in DAY_NAMES:
+            raise WrongUse(
+                f"--weekend {each[:20]!r} is no day: give some of {','.join(DAY_NAMES)}."
+            )
+    return found
+
+
+def _path(tenant: str, calendar: str | None = None) -> str:
+    calendars = f"{tenant_path(tenant)}/calendars"
+    return calendars if calendar is None else f"{calendars}/{quote(calendar, safe='')}"
+
+
+def _text(found: dict[str, Any]) -> str:
+    parts = [f"{plain(found['calendar'])}  {len(found['days'])} days"]
+    if found["weekend"]:
+        parts.append(f"weekend {','.join(found['weekend'])}")
+    if found["source"]:
+        parts.append(f"from {plain(found['source'])}")
+    parts.append(f"changed {found['changed_at']}")
+    if found["following"]:
+        parts.append(f"schedules follow, {found['moved']} moved so far")
+    return ", ".join(parts)

@@ -1,0 +1,42 @@
+"""What has changed since a schedule was kept: the zones, or the days of its calendar.
+
+A schedule that comes due is looked at first, so that nothing fires by what is no more.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from belfry.engine.calendars import Calendars
+from belfry.engine.compiled_rule import CompiledRule
+from belfry.engine.step import Step
+from belfry.engine.zone_change import ZoneChange
+from belfry.store.layout.pending import Pending
+
+
+class Changes(NamedTuple):
+    """The changes that schedules of one partition have to follow."""
+
+    zones: ZoneChange
+    calendars: Calendars
+
+    def followed(
+        self, row: Pending, record: bytes, rule: CompiledRule, step: Step
+    ) -> tuple[Pending, bytes] | None:
+        """A row that is due, by the zones and the calendar of now; None where it does not fire now.
+
+        Then it is set aside at its new instant, or over.
+        """
+        if self.zones.under_way:
+            found = self.zones.derived(row, record, step.horizon_ms, step)
+            if found is not None and found[0].due_ms > step.horizon_ms:
+                step.set_aside.append(found)
+                return None
+            row, record = found or (row, record)
+        name, days = rule.calendar, rule.rule.packed_days
+        if name is None or not self.calendars.is_stale(row.tenant, name, days):
+            return row, record
+        found = self.calendars.derived(row, record, step)
+        if found is not None:
+            step.set_aside.append(found)
+        return None

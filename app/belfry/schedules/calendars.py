@@ -1,0 +1,243 @@
+"""A calendar: the days off of a tenant, as a set of dates and days of the week.
+
+    {"days": ["2026-12-25", "2026-12-28"], "weekend": ["SAT", "SUN"], "source": "holidays 0.86 DE"}
+
+    Thu 24   Fri 25   Sat 26   Sun 27   Mon 28   Tue 29
+             ██████   ██████   ██████   ██████              days off; the others are business days
+
+| name | meaning |
+|---|---|
+| `days` | dates, as ISO 8601 writes them; a date has no zone, its schedule has one |
+| `weekend` | days of the week that are off in each week; none unless given |
+| `source` | where the days are from, for people |
+
+Days are resolved when the calendar is set: whatever versions of other libraries workers have, all
+of them know the same days.  At rest a calendar is a byte with the weekend, then the days as
+distances, seven bits a byte: about one byte for each day.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable
+from datetime import date
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+
+from belfry.schedules.rejections import Rejection
+from belfry.schedules.request import KEEPING, Request
+
+CALENDAR: Final = "CALENDAR"
+CALENDAR_REMOVE: Final = "CALENDAR_REMOVE"
+CALENDAR_ACTIONS: Final = frozenset({CALENDAR, CALENDAR_REMOVE})
+NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,100}")
+NAME_SHAPE: Final = "1-100 of A-Z a-z 0-9 _ . -"
+DAY_NAMES: Final = ("MON", "TUE", "WED", "THU", "FRI", "SAT", "SUN")
+WEEK: Final = 7
+# 1970-01-01, day 0, was a Thursday.
+FIRST_WEEKDAY: Final = 3
+MOST_DAYS: Final = 2_000
+# Days off in a row: who looks for a business day looks so far.
+MOST_IN_A_ROW: Final = 366
+MOST_SOURCE: Final = 200
+MOST_BYTES: Final = 60_000
+_EPOCH: Final = date(1970, 1, 1).toordinal()
+_LAST_YEAR: Final = 2200
+_NAMES: Final = ("days", "weekend", "source")
+_EXAMPLE: Final = '{"days": ["2026-12-25"], "weekend": ["SAT", "SUN"]}'
+_MORE: Final = 0x80
+_SEVEN: Final = 0x7F
+
+
+class DaysOff:
+    """Which days, counted from 1970-01-01, are off; from the bytes of a calendar at rest."""
+
+    def __init__(self, packed: bytes) -> None:
+        self._weekend = packed[0]
+        self._days = _unpacked(packed[1:])
+        self._set = frozenset(self._days)
+
+    @property
+    def dates(self) -> list[str]:
+        """The dates that are named, as ISO 8601 writes them."""
+        return [date.fromordinal(_EPOCH + day).isoformat() for day in self._days]
+
+    @property
+    def weekend(self) -> list[str]:
+        """The names of the days that are off in each week."""
+        return [name for place, name in enumerate(DAY_NAMES) if self._weekend >> place & 1]
+
+    def off(self, day: int) -> bool:
+        """Whether a day is off."""
+        return day in self._set or bool(self._weekend >> (day + FIRST_WEEKDAY) % WEEK & 1)
+
+    def business_from(self, day: int) -> int:
+        """The first business day, from this one on."""
+        while self.off(day):
+            day += 1
+        return day
+
+    def business_to(self, day: int) -> int:
+        """The last business day, up to this one."""
+        while self.off(day):
+            day -= 1
+        return day
+
+    def off_from(self, day: int) -> int | None:
+        """The first day off, from this one on, or None."""
+        place = bisect_left(self._days, day)
+        found = self._days[place] if place < len(self._days) else None
+        if not self._weekend:
+            return found
+        for weekday in range(day, day + WEEK):
+            if weekday == found or self.off(weekday):
+                return weekday
+        raise AssertionError("a weekend comes each week")
+
+    def longest(self) -> int:
+        """The most days off in a row."""
+        most = begin = 0
+        for day in (*self._days, *range(WEEK)):
+            if day < begin:
+                continue
+            begin = self.business_from(day)
+            first = self.business_to(day)
+            most = max(most, begin - first - 1)
+        return most
+
+    def counted(self, from_day: int, until_day: int) -> int:
+        """How many dates are named from one day up to another."""
+        return bisect_right(self._days, until_day) - bisect_left(self._days, from_day)
+
+
+@lru_cache(maxsize=1024)
+def days_off(packed: bytes) -> DaysOff:
+    """The days of a calendar at rest; shared, so never change it."""
+    return DaysOff(packed)
+
+
+class Calendar(NamedTuple):
+    """What a request says of a calendar: its days at rest, and where they are from."""
+
+    packed: bytes
+    source: str = ""
+
+    def text(self) -> str:
+        """The same as a request's field holds it."""
+        days = days_off(self.packed)
+        said: dict[str, Any] = {"days": days.dates}
+        if days.weekend:
+            said["weekend"] = days.weekend
+        if self.source:
+            said["source"] = self.source
+        return json.dumps(said, ensure_ascii=False)
+
+
+def day_number(day: date) -> int:
+    """Days from 1970-01-01 to a date."""
+    return day.toordinal() - _EPOCH
+
+
+def packed_days(days: Iterable[int], weekend: Iterable[int] = ()) -> bytes:
+    """A calendar at rest: of numbers of days, and of places of weekdays (0 is Monday)."""
+    found = bytearray((sum(1 << place for place in set(weekend)),))
+    before = 0
+    for day in sorted(set(days)):
+        left, before = day - before, day
+        while left > _SEVEN:
+            found.append(left & _SEVEN | _MORE)
+            left >>= 7
+        found.append(left)
+    return bytes(found)
+
+
+def _unpacked(packed: bytes) -> tuple[int, ...]:
+    days: list[int] = []
+    day = shift = 0
+    for byte in packed:
+        day += (byte & _SEVEN) << shift
+        shift += 7
+        if byte < _MORE:
+            days.append(day)
+            shift = 0
+    return tuple(days)
+
+
+def read_calendar(text: str | None) -> Calendar | Rejection:
+    """What a request says of a calendar's days, or why it cannot be read."""
+    if not text:
+        return _bad(f"is missing: CALENDAR needs it, such as {_EXAMPLE}")
+    if len(text) > MOST_BYTES:
+        return _bad(f"has {len(text)} characters; at most {MOST_BYTES} are read")
+    try:
+        said: Any = json.loads(text)
+    except (ValueError, RecursionError):
+        return _bad(f"{text[:60]!r} is no JSON: give an object such as {_EXAMPLE}")
+    if not isinstance(said, dict):
+        return _bad(f"{text[:60]!r} is no JSON object: give one such as {_EXAMPLE}")
+    odd = [name for name in said if name not in _NAMES]
+    if odd:
+        return _bad(f"has {odd[0][:60]!r}, which is none of {', '.join(_NAMES)}")
+    return _read(said.get("days") or [], said.get("weekend") or [], said.get("source") or "")
+
+
+def days_problem(request: Request) -> Rejection | None:
+    """Why a request's calendar is not allowed, or None."""
+    action, name = request["action"], request["schedule_id"]
+    if action in CALENDAR_ACTIONS and NAME.fullmatch(name) is None:
+        return Rejection(
+            "bad_calendar", f"The name {name[:60]!r} of a calendar is not allowed: {NAME_SHAPE}."
+        )
+    if action != CALENDAR:
+        return None if request["days_off"] is None else _bad(f"is for CALENDAR, and not {action}")
+    found = read_calendar(request["days_off"])
+    return found if isinstance(found, Rejection) else None
+
+
+def name_problem(request: Request) -> Rejection | None:
+    """Why the calendar that a schedule names is no name of one, or None."""
+    name = request["calendar"]
+    if name is None or request["action"] not in KEEPING or NAME.fullmatch(name) is not None:
+        return None
+    return Rejection("bad_calendar", f"calendar {name[:60]!r} is not allowed: {NAME_SHAPE}.")
+
+
+def _read(days: Any, weekend: Any, source: Any) -> Calendar | Rejection:
+    if not isinstance(days, list) or len(days) > MOST_DAYS:
+        given = f"{len(days)} days" if isinstance(days, list) else f"days {repr(days)[:60]}"
+        return _bad(f"has {given}: give a list of at most {MOST_DAYS} dates")
+    numbers: list[int] = []
+    for each in days:
+        number = _number(each)
+        if number is None:
+            return _bad(
+                f"has the day {repr(each)[:60]}: give dates such as 2026-12-25, from 1970 to"
+                f" {_LAST_YEAR}"
+            )
+        numbers.append(number)
+    if not isinstance(weekend, list) or any(each not in DAY_NAMES for each in weekend):
+        return _bad(f"has the weekend {repr(weekend)[:60]}: give some of {', '.join(DAY_NAMES)}")
+    if not isinstance(source, str) or len(source) > MOST_SOURCE or not source.isprintable():
+        return _bad(f"has the source {repr(source)[:60]}: give up to {MOST_SOURCE} characters")
+    if len(set(weekend)) == WEEK:
+        return _bad("has a weekend of all seven days, so no business day is left: leave one out")
+    packed = packed_days(numbers, map(DAY_NAMES.index, weekend))
+    if days_off(packed).longest() > MOST_IN_A_ROW:
+        return _bad(f"has more than {MOST_IN_A_ROW} days off in a row: leave some out")
+    return Calendar(packed, source)
+
+
+def _number(given: Any) -> int | None:
+    """The number of the day that a text is the date of, or None."""
+    try:
+        day = date.fromisoformat(given)
+    except (TypeError, ValueError):
+        return None
+    in_reach = len(given) == len("2026-12-25") and 1970 <= day.year <= _LAST_YEAR
+    return day_number(day) if in_reach else None
+
+
+def _bad(why: str) -> Rejection:
+    return Rejection("bad_calendar", f"days_off {why}.")

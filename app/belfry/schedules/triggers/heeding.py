@@ -1,0 +1,318 @@
+"""A recurring trigger that heeds a calendar: what becomes of instants on days off.
+
+    TUE,FRI,SAT at 09:00    Tue 22   Wed   Thu 24   Fri 25   Sat 26   Sun    Mon 28   Tue 29
+    days off                                        ███████████████████████
+    SKIP                      ●                                                         ●
+    NEXT_BUSINESS_DAY         ●                       └────────┴───────────►   ●        ●
+    PREVIOUS_BUSINESS_DAY     ●              ●   ◄────┴────────┘                        ●
+
+What moves keeps its time on the wall, and two that move to one instant are one.  A day off and the
+business day that takes its place lie in one *group*: a run of days off, with the business day
+behind it or before it.  Groups follow one another, so the next instant is in this group or the
+next one that has any.
+
+    NEXT_BUSINESS_DAY      … │ Thu │ Fri │ Sat Sun Mon │ Tue │ …
+    PREVIOUS_BUSINESS_DAY  … │ Thu │ Fri Sat Sun │ Mon │ Tue │ …
+
+`start_at` and `end_at` bound the instants of the rule, and where they move to.  An interval has its
+rhythm from `start_at` where it moves: what has moved does not tell it any more.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from typing import Final
+
+from belfry.schedules.calendars import days_off
+from belfry.schedules.triggers.days import Days
+from belfry.schedules.triggers.rule import Rule
+from belfry.schedules.triggers.trigger import DAY_MS, Trigger, ZonedTrigger
+from belfry.schedules.triggers.zones import END_S, zone
+
+SKIP: Final = "SKIP"
+NEXT: Final = "NEXT_BUSINESS_DAY"
+PREVIOUS: Final = "PREVIOUS_BUSINESS_DAY"
+# Runs of days off that are passed over in a row, each of which held an instant.
+MOST_PASSED: Final = 4_000
+LONGEST_MS: Final = 50 * 366 * DAY_MS
+# What moves is due once a minute at most: so many instants may have to be looked at one by one.
+LEAST_MS: Final = 60_000
+LOOKED_AT: Final = 130
+# How far back what came before is looked for, before all is.
+BACK_MS: Final = (2 * DAY_MS, 40 * DAY_MS, 400 * DAY_MS)
+
+
+class Heeding(ZonedTrigger):
+    """The instants of another trigger, as a calendar has them."""
+
+    def __init__(self, whole: Trigger, packed: bytes) -> None:
+        super().__init__(whole.rule)
+        self._whole = whole
+        self._off = days_off(packed)
+        self._days = Days(zone(whole.zone_name))
+
+    @property
+    def whole(self) -> Trigger:
+        """The trigger without its calendar, and with what is left out."""
+        return self._whole.whole
+
+    @property
+    def zone_name(self) -> str:
+        """The zone of the rule, in which its days are."""
+        return self._whole.zone_name
+
+    def shows(self, wall: int) -> bool:
+        """As the trigger itself."""
+        return self._whole.shows(wall)
+
+    @property
+    def cadence(self) -> tuple[object, ...]:
+        """That of the trigger, the calendar's name, and the way: its days may change."""
+        rule = self.rule
+        return (*self._whole.cadence, rule.calendar, rule.on_holiday or SKIP, self.zone_name)
+
+    def why_over(self, nominal_ms: int) -> str:
+        """That the calendar leaves nothing, where the rule goes on."""
+        if self.after_ms(nominal_ms) is not None:
+            return ""
+        if self._later(nominal_ms) is None:
+            return self._whole.why_over(nominal_ms)
+        return (
+            f"calendar {self.rule.calendar!r} leaves out all that follows, or more than is looked"
+            f" through: {MOST_PASSED} runs of days off in a row, or 50 years."
+        )
+
+    @abstractmethod
+    def next_ms(self, nominal_ms: int, ms: int) -> int | None:
+        """The first instant after `ms`, where `nominal_ms` is the pending one of a schedule."""
+
+    @abstractmethod
+    def _later(self, nominal_ms: int) -> int | None:
+        """What the rule has next without the calendar."""
+
+
+class Skipping(Heeding):
+    """Leaves out what lies on days off."""
+
+    def first_ms(self, accepted_ms: int) -> int | None:
+        """The first on a business day."""
+        return self._from(self._whole.first_ms(accepted_ms))
+
+    def after_ms(self, nominal_ms: int) -> int | None:
+        """The next on a business day."""
+        found_ms = self._whole.after_ms(nominal_ms)
+        if found_ms is None or not self._off.off(self._days.of(found_ms)):
+            return found_ms
+        return self._from(found_ms)
+
+    def next_ms(self, nominal_ms: int, ms: int) -> int | None:
+        """As `after_ms`, in the rhythm of the pending one."""
+        return self.after_ms(self._whole.anchor_ms(nominal_ms, ms))
+
+    def _later(self, nominal_ms: int) -> int | None:
+        return self._whole.after_ms(nominal_ms)
+
+    def _from(self, found_ms: int | None) -> int | None:
+        """The first from this instant on that is on a business day."""
+        whole = self._whole
+        end_ms = END_S * 1000 if found_ms is None else min(END_S * 1000, found_ms + LONGEST_MS)
+        for _ in range(MOST_PASSED + 1):
+            if found_ms is None or found_ms >= end_ms:
+                return None
+            day = self._days.of(found_ms)
+            if not self._off.off(day):
+                return found_ms
+            begin_ms = self._days.begin_ms(self._off.business_from(day))
+            found_ms = whole.after_ms(whole.anchor_ms(found_ms, begin_ms - 1))
+        return None
+
+    def latest_ms(self, after_ms: int, until_ms: int) -> tuple[int, int]:
+        """Counts run by run of business days."""
+        whole = self._whole
+        last_ms, count = whole.latest_ms(after_ms, until_ms)
+        if not count:
+            return after_ms, 0
+        total, latest_ms = 0, after_ms
+        for from_ms, end_ms in self._business(after_ms + 1, last_ms + 1):
+            anchor_ms = whole.anchor_ms(after_ms, from_ms - 1)
+            found_ms, count = whole.latest_ms(anchor_ms, end_ms - 1)
+            if count:
+                total, latest_ms = total + count, found_ms
+        return latest_ms, total
+
+    def _business(self, from_ms: int, end_ms: int) -> Iterator[tuple[int, int]]:
+        """The runs of business days between two instants; ends exclusive."""
+        while from_ms < end_ms:
+            day = self._days.of(from_ms)
+            if self._off.off(day):
+                from_ms = self._days.begin_ms(self._off.business_from(day))
+                continue
+            off = self._off.off_from(day)
+            until_ms = end_ms if off is None else min(end_ms, self._days.begin_ms(off))
+            yield from_ms, until_ms
+            from_ms = until_ms
+
+    def before_ms(self, nominal_ms: int, accepted_ms: int) -> int:
+        """The one before on a business day; `accepted_ms` where there is none in reach."""
+        whole = self._whole
+        found_ms = whole.before_ms(nominal_ms, accepted_ms)
+        for _ in range(MOST_PASSED):
+            day = self._days.of(found_ms)
+            if found_ms <= accepted_ms or not self._off.off(day):
+                return found_ms
+            until_ms = self._days.begin_ms(self._off.business_to(day) + 1) - 1
+            found_ms, count = whole.latest_ms(whole.anchor_ms(nominal_ms, accepted_ms), until_ms)
+            if not count:
+                return accepted_ms
+        return accepted_ms
+
+    def anchor_ms(self, nominal_ms: int, ms: int) -> int:
+        """As the trigger itself."""
+        return self._whole.anchor_ms(nominal_ms, ms)
+
+    def rederived_ms(self, nominal_ms: int, accepted_ms: int, over_ms: int) -> int | None:
+        """As for all that has a zone; of an interval the next one takes the place."""
+        if isinstance(self._whole.whole, ZonedTrigger):
+            return super().rederived_ms(nominal_ms, accepted_ms, over_ms)
+        return self._from(nominal_ms)
+
+
+class Moving(Heeding):
+    """Moves what lies on days off to the next business day, or to the one before."""
+
+    def __init__(self, whole: Trigger, packed: bytes, *, forward: bool) -> None:
+        super().__init__(whole, packed)
+        self._forward = forward
+        self._start_ms = whole.rule.start_at
+        self._end_ms = END_S * 1000 if whole.rule.end_at is None else whole.rule.end_at
+
+    def first_ms(self, accepted_ms: int) -> int | None:
+        """The first after the acceptance, or from `start_at` on if that is later."""
+        start_ms = self._start_ms
+        from_ms = accepted_ms if start_ms is None else max(accepted_ms, start_ms - 1)
+        return self.after_ms(from_ms)
+
+    def next_ms(self, nominal_ms: int, ms: int) -> int | None:  # noqa: ARG002  # what skips
+        """As `after_ms`: the rhythm is the rule's alone."""
+        return self.after_ms(ms)
+
+    def after_ms(self, nominal_ms: int) -> int | None:
+        """The next: in the group of this instant, or in one behind it."""
+        first, last, target = self._group(self._days.of(nominal_ms))
+        found_ms = self._in_group(first, last, target, nominal_ms)
+        passed_ms = nominal_ms + LONGEST_MS
+        while found_ms is None:
+            # What moves before `start_at`, or nothing of a group, is no instant.
+            source_ms = self._source(self._days.begin_ms(last + 1) - 1)
+            if source_ms is None or source_ms > passed_ms:
+                return None
+            first, last, target = self._group(self._days.of(source_ms))
+            found_ms = self._in_group(first, last, target, nominal_ms)
+        return found_ms if found_ms <= self._end_ms else None
+
+    def _later(self, nominal_ms: int) -> int | None:
+        return self._source(nominal_ms)
+
+    def _group(self, day: int) -> tuple[int, int, int]:
+        """First and last day of the group of a day, and its business day."""
+        off = self._off
+        if self._forward:
+            target = off.business_from(day)
+            return off.business_to(target - 1) + 1, target, target
+        target = off.business_to(day)
+        return target, off.business_from(target + 1) - 1, target
+
+    def _source(self, ms: int) -> int | None:
+        """The first instant of the rule after this one."""
+        whole, start_ms = self._whole, self._start_ms
+        if start_ms is None:
+            return whole.after_ms(ms)
+        if ms < start_ms:
+            return whole.first_ms(start_ms)
+        return whole.after_ms(whole.anchor_ms(start_ms, ms))
+
+    def _in_group(self, first: int, last: int, target: int, after_ms: int) -> int | None:
+        """The first instant after this one that a group has, or None."""
+        if self._start_ms is not None:
+            after_ms = max(after_ms, self._start_ms - 1)
+        found_ms: int | None = None
+        for day in range(first, last + 1):
+            each_ms = self._of_day(day, target, after_ms)
+            if each_ms is not None and (found_ms is None or each_ms < found_ms):
+                found_ms = each_ms
+        return found_ms
+
+    def _of_day(self, day: int, target: int, after_ms: int) -> int | None:
+        """The first instant of a day, moved to another, that is after this one."""
+        days = self._days
+        begin_ms, end_ms = days.begin_ms(day), days.begin_ms(day + 1)
+        if day == target:
+            found_ms = self._source(max(after_ms, begin_ms - 1))
+            return found_ms if found_ms is not None and found_ms < end_ms else None
+        if days.is_plain(day) and days.is_plain(target):
+            by_ms = days.begin_ms(target) - begin_ms
+            found_ms = self._source(max(after_ms - by_ms, begin_ms - 1))
+            return found_ms + by_ms if found_ms is not None and found_ms < end_ms else None
+        found_ms, least_ms = self._source(begin_ms - 1), None
+        while found_ms is not None and found_ms < end_ms:
+            moved_ms = days.moved_ms(found_ms, day, target)
+            if moved_ms > after_ms and (least_ms is None or moved_ms < least_ms):
+                least_ms = moved_ms
+            found_ms = self._source(found_ms)
+        return least_ms
+
+    def latest_ms(self, after_ms: int, until_ms: int) -> tuple[int, int]:
+        """Counts where nothing has moved, and looks at each instant of the days between."""
+        last_ms, total = after_ms, 0
+        while (found_ms := self.after_ms(last_ms)) is not None and found_ms <= until_ms:
+            last_ms, total = found_ms, total + 1
+            first, last, _ = self._group(self._days.of(found_ms))
+            if first == last:
+                end_ms = min(until_ms, self._end_ms, self._untouched_ms(first) - 1)
+                anchor_ms = found_ms
+                if self._start_ms is not None:
+                    anchor_ms = self._whole.anchor_ms(self._start_ms, found_ms)
+                more_ms, count = self._whole.latest_ms(anchor_ms, end_ms)
+                if count:
+                    last_ms, total = more_ms, total + count
+        return last_ms, total
+
+    def _untouched_ms(self, day: int) -> int:
+        """The end of the business days from this one on to which nothing moves."""
+        off = self._off.off_from(day)
+        if off is None:
+            return END_S * 1000
+        return self._days.begin_ms(off if self._forward else off - 1)
+
+    def before_ms(self, nominal_ms: int, accepted_ms: int) -> int:
+        """The one before; `accepted_ms` where that is not after the acceptance."""
+        for back_ms in BACK_MS:
+            if nominal_ms - back_ms <= accepted_ms:
+                break
+            found_ms, count = self.latest_ms(nominal_ms - back_ms, nominal_ms - 1)
+            if count:
+                return found_ms
+        return self.latest_ms(accepted_ms, nominal_ms - 1)[0]
+
+
+def heed(whole: Trigger, rule: Rule) -> Heeding:
+    """A trigger that heeds the calendar of its rule."""
+    assert rule.packed_days is not None, "a rule at rest has the days of its calendar"
+    way = rule.on_holiday or SKIP
+    if way == SKIP:
+        return Skipping(whole, rule.packed_days)
+    return Moving(whole, rule.packed_days, forward=way == NEXT)
+
+
+def moves_too_often(whole: Trigger, now_ms: int) -> bool:
+    """Whether a trigger is due more often than what moves may be."""
+    first_ms = whole.first_ms(now_ms)
+    for _ in range(LOOKED_AT):
+        if first_ms is None:
+            return False
+        next_ms = whole.after_ms(first_ms)
+        if next_ms is not None and next_ms - first_ms < LEAST_MS:
+            return True
+        first_ms = next_ms
+    return False
