@@ -20,6 +20,7 @@ from tests.acceptance.harness import sent
 from tests.acceptance.harness.load import Shape
 from tests.acceptance.harness.rounds import Loop, Survival
 from tests.acceptance.harness.site import Site
+from tests.acceptance.harness.verifying import assert_verified
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(7_200)]
 
@@ -43,6 +44,7 @@ def test_every_event_survives(
             print("\n" + json.dumps(figures(survival)), file=sys.stderr)  # noqa: T201  # the result
         assert not survival.report.findings, survival.report.summary()
         assert survival.report.fired > 100 * ROUNDS
+        assert_verified(site)
 
 
 def figures(survival: Survival) -> dict[str, Any]:

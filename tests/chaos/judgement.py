@@ -1,7 +1,8 @@
 """The end of a scene: what came out is judged, and what struck is noted.
 
 Three auditors judge: of the outputs (`auditor.py`), of the changelog (`ledger.py`), and of the
-local stores (`copies.py`), of which one was left by SIGKILL and one by an orderly stop.
+local stores (`copies.py`), of which one was left by SIGKILL and one by an orderly stop.  Users have
+a fourth, `belfry verify`.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from tests.acceptance.harness.evidence import Finding, Report
 from tests.acceptance.harness.ledger import Ledger
 from tests.acceptance.harness.load import CANARY
 from tests.acceptance.harness.reading import Record, read_all
+from tests.acceptance.harness.verifying import verified
 from tests.chaos.scene import Scene, note
 
 
@@ -34,6 +36,7 @@ def judge(scene: Scene) -> Report:
     ledger = Ledger(books)
     findings = report.findings + ledger.run() + _of_copies(scene)
     findings += of_logs([worker.log for worker in scene.site.workers])
+    findings += _of_topics(scene)
     note(scene.strikes)
     figures = {
         "strikes": len(scene.strikes),
@@ -58,6 +61,12 @@ def of_logs(logs: Iterable[Path]) -> list[Finding]:
         for path in logs
         if path.exists() and CANARY in path.read_bytes()
     ]
+
+
+def _of_topics(scene: Scene) -> list[Finding]:
+    """What `belfry verify` says; strangers' records are what some scenes are about."""
+    told = verified(scene.site).report["findings"]
+    return [Finding(each["kind"], f"verify: {each}") for each in told if each["kind"] != "stranger"]
 
 
 def _of_copies(scene: Scene) -> list[Finding]:
