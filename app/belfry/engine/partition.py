@@ -103,15 +103,14 @@ class PartitionEngine:
         self._limits = Limits(store, undo)
         of_jobs = JobMeans(self._waiting, self._queues, calendars)
         self.jobs = Jobs(place, store, of_step, of_jobs, undo)
-        means = IntakeParts(reports, self._limits, self.jobs, calendars)
-        self._intake = Intake(place, store, of_step, self._waiting, means)
+        parts = IntakeParts(reports, self._limits, self.jobs, calendars)
+        self._intake = Intake(place, store, of_step, self._waiting, parts)
         self._taker = TracedIntake(self._intake, reports) if options.traces else self._intake
         self._fast_path = FastPath(place, store, of_step, self._waiting, reports)
         self._hot_tenants = HotTenants()
         self._drains = Drains(store)
-        only_forwards = place.partition >= place.homes.partitions
-        homes = place.homes if only_forwards else None
-        self.aside = Aside(store, reader, tenants, undo, homes)
+        forwards_to = place.homes if place.partition >= place.homes.partitions else None
+        self.aside = Aside(store, reader, tenants, undo, forwards_to)
         self._tallies = tallies = Tallies(store, of_step)
         self._metering = Metering(store, place.partition, options.metering_ms, undo)
         self._maintenance = Maintenance(store, of_step, self._waiting, self._zones, tallies, undo)

@@ -53,16 +53,11 @@ from belfry.tenants.effective import Tenant
 from belfry.wire.record import SourceRecord
 
 RECORD_OVERHEAD_BYTES: Final = 512
-# What a request is told that comes too late: code and reason.
+# What a request is told that comes too late: code, and what has become of the schedule.
 ENDS: Final = {
-    ENDED_FIRED: ("fired", "The schedule has fired within the last 24 hours."),
-    ENDED_COMPLETED: ("completed", "The schedule was completed within the last 24 hours."),
-    ENDED_MISSED: ("missed", "The schedule was given up as too late within the last 24 hours."),
-}
-SINCE: Final = {
-    ENDED_FIRED: "It has fired",
-    ENDED_COMPLETED: "It was completed",
-    ENDED_MISSED: "It was given up as too late",
+    ENDED_FIRED: ("fired", "has fired"),
+    ENDED_COMPLETED: ("completed", "was completed"),
+    ENDED_MISSED: ("missed", "was given up as too late"),
 }
 
 
@@ -246,7 +241,8 @@ class Transitions:
     def too_late(self, asked: Asked, _step: Step) -> Reply:
         assert asked.row is not None
         marker = decode_marker(asked.row)
-        code, reason = ENDS[marker.how]
+        code, became = ENDS[marker.how]
+        reason = f"The schedule {became} within the last 24 hours."
         return Reply(Outcome.TOO_LATE, asked.version, marker.due_ms, code, reason)
 
     def not_found(self, _asked: Asked, _step: Step) -> Reply:
@@ -349,9 +345,9 @@ def _over_since(asked: Asked, due_ms: int) -> Reply | None:
     marker = decode_marker(asked.row)
     if due_ms > marker.due_ms:
         return None
-    code, _ = ENDS[marker.how]
+    code, became = ENDS[marker.how]
     at = format_instant(marker.ended_ms)
-    reason = f"{SINCE[marker.how]} since, at {at}: an import does not begin it again."
+    reason = f"It {became} since, at {at}: an import does not begin it again."
     return Reply(Outcome.TOO_LATE, marker.version, marker.due_ms, code, reason)
 
 
