@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from time import time
 from typing import Annotated, Any
 
 import typer
@@ -13,6 +12,7 @@ from belfry.cli.bulk import counted_pages, followed, job_text, jobs_path
 from belfry.cli.failures import CommandError, Exit, WrongUse, ask_to_begin
 from belfry.cli.looking import EventType, Group, Prefix
 from belfry.cli.options import Reason, RequestId, Tenant
+from belfry.cli.ranges import range_end
 from belfry.cli.remote import Remote
 from belfry.cli.session import Session, with_session
 from belfry.cli.shown import plain
@@ -24,7 +24,11 @@ PER_SECOND = 100
 
 OneId = Annotated[
     str | None,
-    typer.Argument(metavar="[ID]", help="Of this schedule; or give a filter.", show_default=False),
+    typer.Argument(
+        metavar="ID",
+        help="Id of the schedule; leave it out to give a filter.",
+        show_default=False,
+    ),
 ]
 From = Annotated[
     int,
@@ -65,7 +69,7 @@ class BackfillOptions:
     ] = None
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask whether to begin.")] = False
     dry: Annotated[
-        bool, typer.Option("--dry", "--dry-run", help="Show the count, and change nothing.")
+        bool, typer.Option("--dry-run", "--dry", help="Show the count, and change nothing.")
     ] = False
     no_wait: Annotated[bool, typer.Option("--no-wait", help="Return once the job has begun.")] = (
         False
@@ -89,7 +93,7 @@ class BackfillOptions:
             "schedule_id": schedule_id,
             **filters,
             "range_from": from_ms,
-            "range_until": int(time() * 1000) if until_ms is None else until_ms,
+            "range_until": range_end(from_ms, until_ms),
             "per_second": self.per_second,
             "job": self.job,
             "request_id": self.request_id,
@@ -121,13 +125,13 @@ def backfill(
     """
     remote, body = Remote(session), options.body(schedule_id, from_, until)
     counted = _count(counted_pages(remote, tenant, body))
-    if options.dry:
+    number = counted["occurrences"]
+    if schedule_id is not None and not counted["matched"] and not options.dry:
+        raise CommandError(f"No schedule {schedule_id!r} of {tenant} waits.", Exit.NOT_FOUND)
+    if options.dry or not number:
         session.printer.one(counted, _counted(counted))
         return Exit.OK
     session.printer.note(_counted(counted))
-    number = counted["occurrences"]
-    if schedule_id is not None and not counted["matched"]:
-        raise CommandError(f"No schedule {schedule_id!r} of {tenant} waits.", Exit.NOT_FOUND)
     if number > MOST_OCCURRENCES:
         raise CommandError(
             f"A job fires at most {MOST_OCCURRENCES} occurrences: give a shorter range, or fewer"

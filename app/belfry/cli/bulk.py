@@ -69,7 +69,7 @@ class JobOptions:
     ] = None
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask whether to begin.")] = False
     dry: Annotated[
-        bool, typer.Option("--dry", "--dry-run", help="Show the count, and change nothing.")
+        bool, typer.Option("--dry-run", "--dry", help="Show the count, and change nothing.")
     ] = False
     no_wait: Annotated[bool, typer.Option("--no-wait", help="Return once the job has begun.")] = (
         False
@@ -169,7 +169,7 @@ def _run(
     remote, body = Remote(session), options.body(action, move_ms)
     counted = _count(remote, tenant, body)
     matched = counted["matched"]
-    if options.dry:
+    if options.dry or not matched:
         session.printer.one(counted, _counted(tenant, counted))
         return Exit.OK
     session.printer.note(_counted(tenant, counted))

@@ -21,7 +21,11 @@ SHOWN: Final = 10
 
 Name = Annotated[
     str,
-    typer.Argument(metavar="CALENDAR", help="1-100 of A-Z a-z 0-9 _ . -", show_default=False),
+    typer.Argument(
+        metavar="CALENDAR",
+        help="Name of the calendar: 1 to 100 of A-Z a-z 0-9 _ . -",
+        show_default=False,
+    ),
 ]
 Day = Annotated[
     list[str] | None,
@@ -78,7 +82,7 @@ def set_(
     belfry calendar set demo de --weekend SAT,SUN --day 2026-12-25
     """
     body: dict[str, Any] = {
-        "days": [_date(each) for each in [*(day or ()), *_lines(file)]],
+        "days": [*(_date(each) for each in day or ()), *_days_in(file)],
         "weekend": _weekdays(weekend),
         "source": source or "",
     }
@@ -108,19 +112,28 @@ def remove(session: Session, tenant: Tenant, calendar: Name) -> None:
     session.printer.one(verdict, f"{verdict['outcome']} {plain(calendar)}")
 
 
-def _lines(file: Path | None) -> list[str]:
-    """The dates in a file."""
+def _days_in(file: Path | None) -> list[str]:
+    """The dates in a file; `WrongUse` names file and line of one that is none."""
     if file is None:
         return []
-    lines = (line.partition("#")[0].strip() for line in file.read_text("utf-8").splitlines())
-    return [line for line in lines if line]
+    found: list[str] = []
+    for number, line in enumerate(file.read_bytes().splitlines(), start=1):
+        place = f"{file}, line {number}: "
+        try:
+            text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+        except UnicodeDecodeError as error:
+            wrong = line[error.start : error.end]
+            raise WrongUse(f"{place}{wrong!r} is no UTF-8: save the file as UTF-8.") from None
+        if given := text.partition("#")[0].strip():
+            found.append(_date(given, place))
+    return found
 
 
-def _date(given: str) -> str:
+def _date(given: str, place: str = "") -> str:
     try:
         return date.fromisoformat(given).isoformat()
     except ValueError:
-        raise WrongUse(f"{given[:60]!r} is no date: give one such as 2026-12-25.") from None
+        raise WrongUse(f"{place}{given[:60]!r} is no date: give one such as 2026-12-25.") from None
 
 
 def _weekdays(given: str | None) -> list[str]:

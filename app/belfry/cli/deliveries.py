@@ -17,7 +17,7 @@ from belfry.schedules.instants import parse_duration
 if TYPE_CHECKING:
     from belfry.delivery.dead_letters import Letter
 
-Tenant = Annotated[str | None, typer.Argument(help="Only this tenant's.", metavar="[TENANT]")]
+Tenant = Annotated[str | None, typer.Argument(help="Only this tenant's.", metavar="TENANT")]
 Open = Annotated[
     bool, typer.Option("--open", help="Those that have no end yet, instead of those given up.")
 ]

@@ -173,6 +173,6 @@ def confirmed(question: str, unasked: str) -> bool:
 
 def ask_to_begin(question: str) -> None:
     """Go on where somebody says yes; nobody does where nobody can be asked."""
-    unasked = "Nobody can be asked here: say --yes to begin, or --dry to count alone."
+    unasked = "Nobody can be asked here: say --yes to begin, or --dry-run to count alone."
     if not confirmed(question, unasked):
         raise CommandError("Nothing was begun.")

@@ -49,7 +49,7 @@ FLAGS: Final = listed((kind.field.flag for kind in KINDS.values()), "and")
 
 Tenant = Annotated[
     str,
-    typer.Argument(metavar="TENANT", help="Owner of the schedule.", show_default=False),
+    typer.Argument(metavar="TENANT", help="The tenant.", show_default=False),
 ]
 ScheduleId = Annotated[
     str,

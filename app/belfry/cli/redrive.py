@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from belfry.cli.failures import ask_to_begin
+from belfry.cli.failures import WrongUse, ask_to_begin
 from belfry.cli.help import Program
 from belfry.cli.looking import Prefix
 from belfry.cli.options import Reason, Tenant
+from belfry.cli.policies import kafka_policies
+from belfry.cli.ranges import range_end
 from belfry.cli.session import Session, with_session
 from belfry.cli.shown import plain
 from belfry.schedules.instants import parse_instant
+from belfry.schedules.rejections import CODES
+from belfry.schedules.request import tenant_problem
 
 if TYPE_CHECKING:
     from belfry.client.redrive import RedriveCount
+
+# As `belfry.client.refusals` has it, which is slow to import.
+EVERYBODY: Final = "*"
 
 Whose = Annotated[
     str,
@@ -25,48 +33,53 @@ Whose = Annotated[
         show_default=False,
     ),
 ]
-From = Annotated[
-    int,
-    typer.Option(
-        "--from",
-        parser=parse_instant,
-        metavar="INSTANT",
-        help="Refused, or fired, then or later.",
-        show_default=False,
-    ),
-]
-Until = Annotated[
-    int,
-    typer.Option(
-        "--until",
-        parser=parse_instant,
-        metavar="INSTANT",
-        help="Refused, or fired, before then.",
-        show_default=False,
-    ),
-]
+
+
+def _from(help_: str) -> Any:
+    return typer.Option(
+        "--from", parser=parse_instant, metavar="INSTANT", help=help_, show_default=False
+    )
+
+
+def _until(help_: str) -> Any:
+    return typer.Option("--until", parser=parse_instant, metavar="INSTANT", help=help_)
+
+
+def _per_second(what: str) -> Any:
+    return typer.Option("--per-second", min=1, max=10_000, metavar="N", help=f"{what} a second.")
+
+
+RefusedFrom = Annotated[int, _from("Refused then or later.")]
+RefusedUntil = Annotated[int | None, _until("Refused before then.  [default: now]")]
+FiredFrom = Annotated[int, _from("Fired then or later.")]
+FiredUntil = Annotated[int | None, _until("Fired before then.  [default: now]")]
 OneSchedule = Annotated[
     str | None, typer.Option("--id", metavar="ID", help="Only of this schedule.")
 ]
 Topic = Annotated[
     str | None,
-    typer.Option("--topic", metavar="TOPIC", help="Output topic.  [default: belfry.fired.TENANT]"),
+    typer.Option(
+        "--topic",
+        metavar="TOPIC",
+        help="All events of this topic that fit, whoever's.  [default: by the tenant's policy]",
+    ),
 ]
 Name = Annotated[
     str,
     typer.Option(
-        "--name", metavar="TEXT", help="Of this redrive; under another one events are sent again."
+        "--name",
+        metavar="TEXT",
+        help="Name of this redrive: an event is sent once under each name.",
     ),
 ]
 Code = Annotated[
     str | None, typer.Option("--code", metavar="CODE", help="Only what was refused with this code.")
 ]
-PerSecond = Annotated[
-    int, typer.Option("--per-second", min=1, max=10_000, metavar="N", help="Requests a second.")
-]
+RequestsPerSecond = Annotated[int, _per_second("Requests")]
+EventsPerSecond = Annotated[int, _per_second("Events")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask whether to begin.")]
 Dry = Annotated[
-    bool, typer.Option("--dry", "--dry-run", help="Show the count, and change nothing.")
+    bool, typer.Option("--dry-run", "--dry", help="Show the count, and change nothing.")
 ]
 
 
@@ -82,10 +95,10 @@ def rejected(
     session: Session,
     tenant: Whose,
     *,
-    from_: From,
-    until: Until,
+    from_: RefusedFrom,
+    until: RefusedUntil = None,
     code: Code = None,
-    per_second: PerSecond = 100,
+    per_second: RequestsPerSecond = 100,
     yes: Yes = False,
     dry: Dry = False,
     reason: Reason = None,
@@ -95,8 +108,12 @@ def rejected(
     It counts by code first. What was sent is marked, so the same command goes on after a crash.
     Example:
 
-    belfry redrive rejected demo --from 2026-12-01T00:00:00Z --until 2026-12-02T00:00:00Z --dry
+    belfry redrive rejected demo --from 2026-12-01T00:00:00Z --dry-run
     """
+    if tenant != EVERYBODY:
+        _check_tenant(tenant)
+    _check_code(code)
+    until = range_end(from_, until)
     with session.client() as client:
         found = client.redrive_preview(tenant, from_, until, code=code)
         if dry:
@@ -115,13 +132,13 @@ def fires(
     session: Session,
     tenant: Tenant,
     *,
-    from_: From,
-    until: Until,
+    from_: FiredFrom,
+    until: FiredUntil = None,
     schedule_id: OneSchedule = None,
     prefix: Prefix = None,
     topic: Topic = None,
     name: Name = "redrive",
-    per_second: PerSecond = 100,
+    per_second: EventsPerSecond = 100,
     yes: Yes = False,
     dry: Dry = False,
 ) -> None:
@@ -130,16 +147,17 @@ def fires(
     It counts first. Under one name each event is sent again once, so the same command goes on
     after a crash. Example:
 
-    belfry redrive fires demo --from 2026-12-01T00:00:00Z --until 2026-12-02T00:00:00Z --dry
+    belfry redrive fires demo --from 2026-12-01T00:00:00Z --dry-run
     """
     from belfry.client.refired import RefireRange
 
-    asked = RefireRange(from_, until, schedule_id, prefix or "", name)
-    where = topic or session.settings.topic(f"fired.{tenant}")
+    _check_tenant(tenant)
+    asked = RefireRange(from_, range_end(from_, until), schedule_id, prefix or "", name)
+    where = topic or _topic_of(session, tenant)
     with session.client() as client:
         found = client.refire_preview(where, asked)
         if dry:
-            session.printer.one(_json(found), _fires_text(found, "would be sent"))
+            session.printer.one(_fires_json(found), _fires_text(found, "would be sent"))
             return
         session.printer.note(_fires_text(found, "would be sent"))
         if not found.places:
@@ -147,7 +165,45 @@ def fires(
         if not yes:
             ask_to_begin(f"Send {len(found.places)} events again?")
         done = client.refire(where, asked, per_second=per_second)
-        session.printer.one(_json(done), _fires_text(done, "were sent"))
+        session.printer.one(_fires_json(done), _fires_text(done, "were sent"))
+
+
+def _check_tenant(tenant: str) -> None:
+    wrong = tenant_problem(tenant)
+    if wrong is not None:
+        raise WrongUse(wrong.reason)
+
+
+def _check_code(code: str | None) -> None:
+    if code is None or code in CODES:
+        return
+    near = get_close_matches(code.lower(), CODES, n=1)
+    todo = f"did you mean {near[0]}?" if near else "docs/rejections.md has all codes."
+    raise WrongUse(f"--code {code[:60]!r} is no code of a refusal: {todo}")
+
+
+def _topic_of(session: Session, tenant: str) -> str:
+    """Where the events of a tenant come out; refused where others' do as well."""
+    topics = {name: each.output_topic for name, each in kafka_policies(session).all().items()}
+    topic = topics.get(tenant)
+    if topic is None:
+        return session.settings.topic(f"fired.{tenant}")
+    others = sorted(name for name, each in topics.items() if each == topic and name != tenant)
+    if others:
+        raise WrongUse(
+            f"{topic} has the events of {', '.join(others[:5])} too, and an event does not say"
+            f" whose it is. Say --topic {topic} to send again what fits of all of them; --id and"
+            " --prefix narrow it."
+        )
+    return topic
+
+
+def _fires_json(found: RedriveCount) -> dict[str, Any]:
+    return {
+        "events": len(found.places),
+        "schedules": dict(found.codes),
+        "redriven": found.redriven,
+    }
 
 
 def _fires_text(found: RedriveCount, how: str) -> str:

@@ -43,12 +43,12 @@ def register(app: typer.Typer) -> None:
 def set_(
     session: Session,
     tenant: Annotated[
-        str | None, typer.Argument(metavar="[TENANT]", help="The tenant.", show_default=False)
+        str | None, typer.Argument(metavar="TENANT", help="The tenant.", show_default=False)
     ] = None,
     field: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[FIELD=VALUE]...",
+            metavar="FIELD=VALUE",
             help="What changes: delivery=ENVELOPE max_pending=100000; `none` takes a limit away.",
             show_default=False,
         ),
@@ -119,7 +119,7 @@ def sign(
     session: Session,
     tenant: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[TENANT]...", help="The tenants; all unless given."),
+        typer.Argument(metavar="TENANT", help="The tenants; all unless given."),
     ] = None,
 ) -> None:
     """Sign policies as they stand, with the secret of the workers.

@@ -21,7 +21,7 @@ HOUR_MS: Final = 3_600_000
 
 
 Metered = Annotated[
-    str | None, typer.Argument(metavar="[TENANT]", help="The tenant; all unless given.")
+    str | None, typer.Argument(metavar="TENANT", help="The tenant; all unless given.")
 ]
 Since = Annotated[
     int,

@@ -92,13 +92,25 @@ def test_nothing_begins_where_nobody_can_be_asked(worker: Worker) -> None:
     assert not worker.begun
 
 
-@pytest.mark.parametrize(("found", "code"), [(Worker(MOST_OCCURRENCES + 1), 1), (Worker(0, 0), 3)])
+@pytest.mark.parametrize(
+    ("found", "code"), [(Worker(MOST_OCCURRENCES + 1), 1), (Worker(0, 0), 3), (Worker(0), 0)]
+)
 def test_too_many_and_none_begin_nothing(
     monkeypatch: pytest.MonkeyPatch, found: Worker, code: int
 ) -> None:
     use(monkeypatch, found)
     assert main(["backfill", "demo", "report", *RANGE, "--yes"]) == code
     assert not found.begun
+
+
+def test_a_range_that_ends_before_it_begins_is_wrong_use(
+    worker: Worker, capsys: pytest.CaptureFixture[str]
+) -> None:
+    back = ("--from", RANGE[3], "--until", RANGE[1])
+    assert main(["backfill", "demo", "report", *back, "--yes"]) == 2
+    wrong = "--from 2026-12-02T00:00:00.000Z is not before --until 2026-12-01T00:00:00.000Z"
+    assert f"{wrong}: exchange them." in capsys.readouterr().err
+    assert not worker.asked
 
 
 def test_what_was_refused_shows_in_the_exit_code(monkeypatch: pytest.MonkeyPatch) -> None:

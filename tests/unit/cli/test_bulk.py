@@ -20,7 +20,8 @@ NOW: Final = 1_800_000_000_000
 class Worker:
     """Answers as a worker does; remembers what it was asked."""
 
-    def __init__(self, **row: Any) -> None:
+    def __init__(self, matched: int = 2, **row: Any) -> None:
+        self.matched = matched
         self.asked: list[tuple[str, str, Any]] = []
         self.rows = [
             JobRow('{"action": "CANCEL"}', 1, NOW, (0, 1)),
@@ -31,7 +32,8 @@ class Worker:
         self.asked.append((method, path, body))
         if "dry=true" in path:
             last = "cursor=" in path
-            return {"matched": 2, "sample": ["a", "b"], "cursor": None if last else "more"}
+            sample = ["a", "b"][: self.matched]
+            return {"matched": self.matched, "sample": sample, "cursor": None if last else "more"}
         if method == "DELETE":
             return {"outcome": "CANCELLED"}
         return {"outcome": "ACCEPTED", "schedule_id": "j/1"}
@@ -88,6 +90,16 @@ def test_a_job_is_counted_begun_and_followed_to_its_end(worker: Worker, run: Run
 def test_nothing_begins_where_nobody_can_be_asked(worker: Worker, run: Run) -> None:
     assert run("pause", "demo")[0] == 2
     assert all("dry=true" in path for path in worker.paths("POST"))
+
+
+def test_where_nothing_matches_no_job_begins(
+    worker: Worker, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    none = Worker(0)
+    monkeypatch.setattr(bulk, "Remote", lambda _session: none)
+    assert run("pause", "demo") == (0, "0 schedules of demo match\n", "")
+    assert run("pause", "demo", "--yes")[0] == 0
+    assert all("dry=true" in path for path in none.paths("POST"))
 
 
 def test_a_dry_run_tells_the_count(worker: Worker, run: Run) -> None:

@@ -8,9 +8,11 @@ from typing import Any, Self
 
 import pytest
 
+from belfry.cli import redrive
 from belfry.cli.entry import main
 from belfry.cli.session import Session
 from belfry.client.redrive import RedriveCount
+from belfry.tenants.policy import TenantPolicy
 
 RANGE = ("--from", "2026-12-01T00:00:00Z", "--until", "2026-12-02T00:00:00Z")
 
@@ -31,7 +33,8 @@ class Sender:
     def __exit__(self, *_: object) -> None:
         return None
 
-    def redrive_preview(self, *_: Any, **__: Any) -> RedriveCount:
+    def redrive_preview(self, *given: Any, **_: Any) -> RedriveCount:
+        self.looked = given
         return self.found
 
     def refire_preview(self, *given: Any) -> RedriveCount:
@@ -47,15 +50,25 @@ class Sender:
         return self.found
 
 
+class Policies:
+    """Stands for the policies in Kafka: two tenants share a topic, one has its own."""
+
+    def all(self) -> dict[str, TenantPolicy]:
+        named = [TenantPolicy("own", output_topic="alone"), TenantPolicy("plain")]
+        shared = [TenantPolicy(name, output_topic="messages") for name in ("mail", "sms")]
+        return {each.tenant: each for each in [*named, *shared]}
+
+
 @pytest.fixture
 def sender(monkeypatch: pytest.MonkeyPatch) -> Sender:
     sender = Sender()
     monkeypatch.setattr(Session, "client", lambda _: sender)
+    monkeypatch.setattr(redrive, "kafka_policies", lambda _: Policies())
     return sender
 
 
 def test_a_dry_run_counts_by_code(sender: Sender, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["redrive", "rejected", "demo", *RANGE, "--dry"]) == 0
+    assert main(["redrive", "rejected", "demo", *RANGE, "--dry-run"]) == 0
     told = "3 requests would be sent (bad_cron: 1, bad_zone: 2), 4 were redriven before,"
     assert capsys.readouterr().out == f"{told} 2 cannot be (cut: 2)\n"
     assert main(["redrive", "rejected", "demo", *RANGE, "--dry", "-o", "json"]) == 0
@@ -107,3 +120,79 @@ def test_events_are_counted_and_sent(sender: Sender, capsys: pytest.CaptureFixtu
 def test_no_event_is_sent_where_nobody_can_be_asked(sender: Sender) -> None:
     assert main(["redrive", "fires", "demo", *RANGE]) == 2
     assert not sender.asked
+
+
+@pytest.mark.parametrize(
+    ("tenant", "topic"), [("own", "alone"), ("plain", "belfry.fired.plain"), ("new", None)]
+)
+def test_events_are_looked_for_where_the_policy_has_them_come_out(
+    sender: Sender, tenant: str, topic: str | None
+) -> None:
+    assert main(["redrive", "fires", tenant, *RANGE, "--dry-run", "-o", "json"]) == 0
+    assert sender.looked[0] == (topic or f"belfry.fired.{tenant}")
+
+
+def test_the_events_of_others_are_sent_again_only_where_that_is_said(
+    sender: Sender, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["redrive", "fires", "mail", *RANGE, "--yes"]) == 2
+    assert "messages has the events of sms too" in capsys.readouterr().err
+    assert sender.looked is None
+    assert main(["redrive", "fires", "mail", *RANGE, "--topic", "messages", "--yes"]) == 0
+    assert sender.asked[0][0][0] == "messages"
+
+
+def test_events_and_schedules_have_their_names_in_json(
+    sender: Sender, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["redrive", "fires", "demo", *RANGE, "--dry-run", "-o", "json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {
+        "events": 3,
+        "schedules": {"bad_cron": 1, "bad_zone": 2},
+        "redriven": 4,
+    }
+
+
+BACK = ("--from", "2026-12-02T00:00:00Z", "--until", "2026-12-01T00:00:00Z")
+SAME = ("--from", "2026-12-01T00:00:00Z", "--until", "2026-12-01T00:00:00Z")
+AHEAD = ("--from", "2099-12-01T00:00:00Z")
+
+
+@pytest.mark.parametrize(
+    ("given", "wrong"),
+    [
+        (("demo", *BACK), "2026-12-02T00:00:00.000Z is not before --until 2026-12-01T"),
+        (("demo", *BACK), "exchange them."),
+        (("demo", *SAME), "give a later --until."),
+        (("demo", *AHEAD), "--from 2099-12-01T00:00:00.000Z is not over yet"),
+        (("no such", *RANGE), "Tenant 'no such' is not allowed"),
+    ],
+)
+@pytest.mark.parametrize("what", ["rejected", "fires"])
+def test_what_is_given_is_checked_first(
+    sender: Sender,
+    capsys: pytest.CaptureFixture[str],
+    what: str,
+    given: tuple[str, ...],
+    wrong: str,
+) -> None:
+    assert main(["redrive", what, *given, "--dry-run"]) == 2
+    assert wrong in capsys.readouterr().err
+    assert sender.looked is None
+
+
+def test_the_nearest_code_is_named(sender: Sender, capsys: pytest.CaptureFixture[str]) -> None:
+    given = ("redrive", "rejected", "demo", *RANGE, "--dry-run", "--code")
+    assert main([*given, "too_many_pendig"]) == 2
+    wrong = "--code 'too_many_pendig' is no code of a refusal: did you mean too_many_pending?"
+    assert wrong in capsys.readouterr().err
+    assert main([*given, "xyz"]) == 2
+    assert "docs/rejections.md has all codes" in capsys.readouterr().err
+
+
+def test_the_range_ends_now_unless_it_says_when(
+    sender: Sender, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("belfry.cli.ranges.time", lambda: 1_796_169_600.0)
+    assert main(["redrive", "fires", "demo", *RANGE[:2], "--dry-run"]) == 0
+    assert sender.looked[1][:2] == (1_796_083_200_000, 1_796_169_600_000)
