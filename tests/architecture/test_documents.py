@@ -9,10 +9,11 @@ import pytest
 
 from belfry.engine import ownership
 from belfry.schedules import transitions
-from belfry.schedules.rejections import CODES
+from belfry.schedules.rejections import CODES, PASSING
 from tests.architecture.tree import ROOT, rooms
 
 CODE_HEADING: Final = re.compile(r"^### `([a-z_]+)`$", re.MULTILINE)
+JOB_CODE: Final = re.compile(r'Outcome\.REJECTED,[^)]*\bcode="([a-z_]+)"')
 PROMISE: Final = re.compile(r"^## [1-5]\. .+$", re.MULTILINE)
 
 
@@ -35,6 +36,20 @@ def test_generated_parts_of_the_engines_page_are_fresh(name: str, made: str) -> 
 
 def test_every_rejection_is_explained_once() -> None:
     assert sorted(CODE_HEADING.findall(read("docs/rejections.md"))) == sorted(CODES)
+
+
+def test_the_refusals_that_are_not_remembered_are_listed() -> None:
+    _, _, behind = read("docs/rejections.md").partition("so the repeat is judged again:")
+    listed, _, _ = behind.partition("\n## ")
+    assert sorted(re.findall(r"`([a-z_]+)`", listed)) == sorted(PASSING)
+
+
+def test_the_refusals_of_jobs_are_listed() -> None:
+    # Written out in the engine, each in its reply: what is neither code nor explained is found.
+    engine = (ROOT / "app/belfry/engine").glob("b*.py")
+    told = {code for path in engine for code in JOB_CODE.findall(path.read_text("utf-8"))}
+    _, _, jobs = read("docs/rejections.md").partition("## What a job refuses")
+    assert told - CODES.keys() == set(re.findall(r"^\| `([a-z_]+)` \|", jobs, re.MULTILINE))
 
 
 def test_every_explanation_is_a_sentence_of_its_own() -> None:

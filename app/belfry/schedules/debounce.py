@@ -39,9 +39,15 @@ def max_wait_problem(request: Request) -> Rejection | None:
         return None
     return Rejection(
         "bad_max_wait",
-        f"max_wait_ms {longest_ms} is not allowed: delay_ms ({delay_ms}) to {YEARS_100_MS} (100"
-        " years).",
+        f"max_wait_ms {longest_ms} is not allowed: it is {_wrong_way(longest_ms, delay_ms)}.",
     )
+
+
+def _wrong_way(longest_ms: int, delay_ms: int) -> str:
+    """What is wrong with the longest wait, and what to do."""
+    if longest_ms < delay_ms:
+        return f"shorter than delay_ms ({delay_ms}): give a longer wait, or a shorter delay"
+    return f"longer than 100 years ({YEARS_100_MS}): give a shorter wait"
 
 
 def slid_ms(arrived_ms: int, delay_ms: int, first_ms: int, longest_ms: int) -> int:

@@ -170,11 +170,10 @@ def _at_once_problem(request: Request) -> Rejection | None:
         )
     if most is None or (1 <= most <= MOST_AT_ONCE and not (serial and most > 1)):
         return None
-    return Rejection(
-        "bad_concurrency",
-        f"concurrency {most} is not allowed{' with serial, which is 1' * bool(serial)}: 1 to"
-        f" {MOST_AT_ONCE} fires of the group that are awaited at once.",
-    )
+    why = "contradicts serial, which is one at once: leave serial out, or concurrency"
+    if not 1 <= most <= MOST_AT_ONCE:
+        why = f"is not allowed: 1 to {MOST_AT_ONCE} fires of the group that are awaited at once"
+    return Rejection("bad_concurrency", f"concurrency {most} {why}.")
 
 
 def targets_problem(request: Request) -> Rejection | None:
