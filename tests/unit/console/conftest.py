@@ -75,7 +75,8 @@ JOB = {
     "tenant": "t", "job": "j", "state": "RUNNING", "action": "MOVE", "filter": {"group": HOSTILE},
     "move_ms": -5_000, "per_second": 500, "reason": HOSTILE, "begun_at": FIRED["at"],
     "ended_at": None, "partitions": 4, "ended_partitions": 1, "examined": 9, "matched": 6,
-    "done": 3, "unchanged": 2, "refused": 1, "refusals": {HOSTILE: 1},
+    "done": 3, "unchanged": 2, "refused": 1, "fired": 0, "refusals": {HOSTILE: 1},
+    "range_from": None, "range_until": None,
 }  # fmt: skip
 
 
@@ -87,6 +88,7 @@ class FakeApi:
         self.verdict = 200
         self.refused = ""
         self.schedule: dict[str, Any] = SCHEDULE
+        self.job: dict[str, Any] = JOB
         self.listed: list[dict[str, Any]] = [SCHEDULE]
         self.asked: list[tuple[str, str, dict[str, str], Any]] = []
         self.app = Starlette(
@@ -135,7 +137,7 @@ class FakeApi:
                              "drained_at": "2030-01-01T08:59:59.007Z"}],
                 "examined": 1, "cursor": None},
             "/v1/tenants/t/jobs": {"jobs": [JOB]},
-            "/v1/tenants/t/jobs/j": JOB,
+            "/v1/tenants/t/jobs/j": self.job,
             "/v1/tenants/t/statistics": {"lifecycle": "ALL"},
             "/v1/rejections": {"rejections": [REJECTED, {**REJECTED, "request": {"a": HOSTILE}}],
                                "examined": 9, "cursor": "more"},

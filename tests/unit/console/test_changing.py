@@ -109,6 +109,20 @@ def test_a_move_is_by_a_duration(client: TestClient, api: FakeApi, by: str, move
     }  # fmt: skip
 
 
+def test_the_page_of_a_backfill_has_its_range_and_what_has_fired(
+    client: TestClient, api: FakeApi
+) -> None:
+    assert "Occurrences" not in client.get("/console/job?tenant=t&job=j").text
+    days = {"range_from": "2026-01-01T00:00:00.000Z", "range_until": "2026-01-03T00:00:00.000Z"}
+    api.job = {**api.job, "action": "BACKFILL", "move_ms": None, "fired": 1_234, **days}
+    page = client.get("/console/job?tenant=t&job=j").text
+    assert "<h1>Backfill of t</h1>" in page
+    (occurrences,) = re.findall(r"<dt>Occurrences</dt><dd>(.+)</dd>", page)
+    assert re.findall(r'datetime="([^"]+)"', occurrences) == list(days.values())
+    (fired,) = re.findall(r"<dt>Fired</dt><dd>(.+?)</dd>", page)
+    assert re.sub(r"\D", "", fired) == "1234"
+
+
 def test_a_job_is_stopped_with_a_reason(client: TestClient, api: FakeApi) -> None:
     fields = {"tenant": "t", "job": "j", "reason": "enough"}
     answer = client.post("/console/job-stop", data=fields, headers=FORM)
