@@ -42,6 +42,8 @@ class WrongUse(CommandError):
 
 
 _CHOICES: Final = re.compile(r"'(?P<given>[^']*)' is not one of (?P<allowed>'.*')\.")
+# Pydantic's names of what is wrong with a number.
+_NUMBERS: Final = ("int_", "float_", "greater_than", "less_than")
 
 
 def tell(error: Exception) -> int | None:
@@ -67,10 +69,29 @@ def _tell_usage(error: TyperException) -> int:
         print(message)
         return Exit.USAGE
     context: Any = getattr(error, "ctx", None)
-    _say(_worded(message))
+    _say(_wrong_number(error) or _worded(message))
     if context is not None:
         print(f"Try: {context.command_path} --help", file=sys.stderr)
     return int(error.exit_code)
+
+
+def _wrong_number(error: TyperException) -> str | None:
+    """What was given for a number, and what is allowed; None where it is about something else."""
+    from pydantic import ValidationError
+
+    option: Any = getattr(error, "param", None)
+    if option is None or not isinstance(error.__cause__, ValidationError):
+        return None
+    problem = error.__cause__.errors()[0]
+    if not problem["type"].startswith(_NUMBERS):
+        return None
+    least, most = option.min, option.max
+    allowed = "a whole number" if problem["type"].startswith("int") else "a number"
+    if least is not None:
+        bounds = f"{least} or more" if most is None else f"{least} to {most}"
+        allowed = f"{allowed}, {bounds}" if "parsing" in problem["type"] else bounds
+    name, given = max(option.opts, key=len), str(problem["input"])[:40]
+    return f"{name} {given} is not allowed: {allowed}."
 
 
 def _worded(message: str) -> str:
