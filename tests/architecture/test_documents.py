@@ -65,6 +65,13 @@ def test_the_index_lists_every_page() -> None:
     assert sorted(listed) == sorted(pages), "docs/README.md is the index: add or remove a line."
 
 
+def test_the_site_has_every_page() -> None:
+    pages = {str(path.relative_to(ROOT / "docs")) for path in (ROOT / "docs").rglob("*.md")}
+    named = set(re.findall(r"^ +- ([a-z/-]+\.md|README\.md)$", read("mkdocs.yml"), re.MULTILINE))
+    runbooks = {each for each in pages if each.startswith("runbooks/")}
+    assert pages - runbooks - named == set(), "mkdocs.yml: add it to the navigation."
+
+
 def test_the_readme_names_every_promise() -> None:
     promises = PROMISE.findall(read("docs/guarantees.md"))
     assert len(promises) == 5

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from belfry.cli.failures import WrongUse
 from belfry.cli.session import Session, with_session
 from belfry.cli.shown import Output
 
@@ -37,7 +38,10 @@ class Bench(StrEnum):
     CALIBRATE = "calibrate"
 
 
-Which = Annotated[Bench, typer.Argument(help="What to measure.")]
+Which = Annotated[
+    Bench,
+    typer.Argument(metavar="WHAT", help=f"What to measure: {', '.join(Bench)}."),
+]
 Events = Annotated[
     int, typer.Option("--events", min=1_000, max=20_000_000, help="Requests of a run.")
 ]
@@ -121,6 +125,8 @@ def bench(
     """
     from belfry.bench.plan import BenchPlan, curve
 
+    if pipelined and which is not Bench.RAW:
+        raise WrongUse(f"--pipelined is for raw, and not for {which}: leave it out.")
     plan = BenchPlan(
         bench=str(which),
         events=events,

@@ -99,6 +99,7 @@ def _worded(message: str) -> str:
     text = message.replace("Value error, ", "").replace("(Possible options: ", "(did you mean ")
     if text.startswith("No such option") and text.endswith(")"):
         text = text.removesuffix(")") + "?)"
+    text = text.replace("Choose from:\n\t", "Choose one of ").replace(",\n\t", ", ")
     choice = _CHOICES.search(text)
     if choice is None:
         return text

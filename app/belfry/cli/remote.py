@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, urlencode, urlsplit
 
-from belfry.cli.failures import CommandError, Exit
+from belfry.cli.failures import CommandError, Exit, WrongUse
 
 if TYPE_CHECKING:
     from belfry.cli.session import Session
@@ -28,8 +28,9 @@ class Remote:
     """One worker's HTTP port, as the settings name it."""
 
     def __init__(self, session: Session) -> None:
+        """Raises `WrongUse` for what is no address."""
         settings = session.settings
-        self._url = settings.http_url.rstrip("/")
+        self._url = _address(settings.http_url)
         token = settings.http_token
         self._token = None if token is None else token.get_secret_value()
 
@@ -70,6 +71,21 @@ class Remote:
                 f"No worker answers at {self._url}: {why}. Give the address of one (--http-url,"
                 " BELFRY_HTTP_URL), or start one with `belfry dev`."
             ) from None
+
+
+def _address(given: str) -> str:
+    url = given.rstrip("/")
+    try:
+        parts = urlsplit(url)
+        is_address = parts.scheme in ("http", "https") and bool(parts.hostname and parts.port != 0)
+    except ValueError:
+        is_address = False
+    if not is_address or parts.query or parts.fragment:
+        raise WrongUse(
+            f"{given[:200]!r} is no address of a worker: give http:// or https:// and host:port,"
+            " such as http://127.0.0.1:8700 (--http-url, BELFRY_HTTP_URL)."
+        )
+    return url
 
 
 def _refused(status: int, raw: bytes) -> WorkerRefusal:

@@ -187,3 +187,25 @@ def test_a_bug_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("belfry.cli.program.program", broken)
     with pytest.raises(LookupError, match="a bug"):
         main(["broken"])
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["foo", "localhost:8700", "ftp://x", "http://", "http://h:99999", "http://h:0", "http://h/?a"],
+)
+def test_an_address_that_is_none_is_told_before_anything_is_asked(
+    address: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["calendar", "list", "demo", "--http-url", address]) == 2
+    told = capsys.readouterr().err
+    assert repr(address) in told
+    assert "such as http://127.0.0.1:8700" in told
+
+
+def test_what_can_be_measured_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench"]) == 2
+    assert (
+        "Missing argument 'WHAT'. Choose one of ingest, fire, lateness" in capsys.readouterr().err
+    )
+    assert main(["bench", "fire", "--pipelined"]) == 2
+    assert "--pipelined is for raw" in capsys.readouterr().err
