@@ -42,11 +42,14 @@ class Stretch(NamedTuple):
 
 
 class Ask(NamedTuple):
-    """A transaction whose fires are to be judged; `positions` are requests that it took in."""
+    """A transaction whose fires are to be judged.
+
+    `positions` are requests that it took in, None where that is not known.
+    """
 
     partition: int
     sealed: Sealed
-    positions: Sequence[int]
+    positions: Sequence[int] | None
     timestamp_ms: int
     # Lives and versions that schedules had in it, by their names.
     versions: dict[bytes, list[tuple[int, int]]]
@@ -91,7 +94,7 @@ class ExtraFires:
                 turn = self._turn_of(fire, name, ask)
                 if turn is not None:
                     turns[fire.identity] = turn
-                elif name in ask.versions and not self._is_of_job(fire, name, ask):
+                elif self._may_be(name, ask):
                     others[fire.identity] = None
             if len(turns) == most:
                 break
@@ -100,7 +103,6 @@ class ExtraFires:
         found = sorted(turns, key=lambda identity: turns[identity])
         rest = [identity for identity in others if identity not in turns]
         if 0 < most - len(found) <= len(rest):
-            # Of a life that began and ended within the transaction, so that no row tells of it.
             return FoundExtras(found + rest[: most - len(found)], ordered=False)
         return FoundExtras(found, ordered)
 
@@ -123,18 +125,20 @@ class ExtraFires:
                     stretch.job, name, (life, version, fire.nominal_ms)
                 ):
                     return Turn(of_job=True, number=number, name=name, nominal_ms=fire.nominal_ms)
-            for position in ask.positions:
+            for position in ask.positions or ():
                 if id_of_extra(name, life, version, position) == fire.identity:
                     return Turn(of_job=False, number=position)
         return None
 
-    def _is_of_job(self, fire: FiredEntry, name: bytes, ask: Ask) -> bool:
-        """Whether one of the jobs fired this, in this transaction or in another one."""
-        return any(
-            fire.identity in _ids(stretch.job, name, (life, version, fire.nominal_ms))
-            for life, version in self._versions(name, ask)
-            for stretch in ask.jobs
-        )
+    def _may_be(self, name: bytes, ask: Ask) -> bool:
+        """Whether a schedule may have fired for a reason that no row tells.
+
+        For a request of which nothing is known, or in a life that began and ended within it.
+        """
+        if name not in ask.versions or ask.positions is None:
+            return name in ask.versions
+        known, had = self._memory.schedule(ask.partition, short(name)), ask.versions[name]
+        return known is None or not had or any(life != known.life for life, _ in had)
 
     def _versions(self, name: bytes, ask: Ask) -> list[tuple[int, int]]:
         """Lives and versions that a schedule may have had within a transaction."""

@@ -264,10 +264,10 @@ class PartitionVerifier:
     def _judged(self, cut: Cut) -> FiresJudged:
         claims: list[Claim | Unfounded] = []
         versions: dict[bytes, list[tuple[int, int]]] = {}
-        positions = self._taken_in(cut.sealed)
+        asides: list[int] = []
         for record in cut.rows:
             if record.key.startswith(ASIDE_KEY) and record.value is None:
-                positions.append(aside_offset(record.key))
+                asides.append(aside_offset(record.key))
             if record.key.startswith(OWN_KEY):
                 continue
             row = _row_of(record)
@@ -282,7 +282,7 @@ class PartitionVerifier:
         ask = Ask(
             self._partition,
             cut.sealed,
-            positions,
+            self._taken_in(cut.sealed, asides),
             cut.last.timestamp_ms,
             versions,
             self.standing.unread,
@@ -297,11 +297,12 @@ class PartitionVerifier:
                 name, since_ms = self.standing.jobs.get(_text(record.key), ("", 0))
                 yield Stretch(job(record.key, record.value), (name.encode(), since_ms))
 
-    def _taken_in(self, sealed: Sealed) -> list[int]:
-        """Offsets of the requests that a transaction took in; none where they are too many."""
+    def _taken_in(self, sealed: Sealed, asides: list[int]) -> list[int] | None:
+        """Offsets of the requests that a transaction took in; None where there are too many."""
         before = self.standing.sealed
         first = sealed.position if before is None else before.position
-        return list(range(first, sealed.position)) if sealed.position - first < MOST_TAKEN else []
+        number = sealed.position - first
+        return [*range(first, sealed.position), *asides] if 0 <= number < MOST_TAKEN else None
 
     def _report(self, cut: Cut, judged: FiresJudged) -> None:
         counted = self._counts
