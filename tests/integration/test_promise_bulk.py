@@ -25,6 +25,7 @@ from time import sleep
 from typing import Any, Final
 
 import pytest
+from confluent_kafka import Producer
 
 from belfry.client import AsyncClient, Client
 from belfry.client.refired import RefireRange
@@ -32,6 +33,7 @@ from belfry.wire.fired import rfc3339
 from tests.acceptance.harness.http import Http
 from tests.acceptance.harness.reading import lifecycle_of
 from tests.acceptance.harness.site import Site, now_ms, wait_for
+from tests.acceptance.harness.verifying import verified
 from tests.acceptance.harness.worker import Worker
 from tests.architecture.tree import ROOT
 
@@ -300,3 +302,27 @@ def test_events_are_sent_again_once_under_one_name(site: Site) -> None:
         place = f"redrive@{first.offset}".encode()
         assert (copy.partition, copy.key, copy.value) == (first.partition, first.key, first.value)
         assert copy.header("belfry-redriven") == place
+
+
+def test_a_verification_has_nothing_against_all_of_it_and_finds_what_is_planted(
+    site: Site, tmp_path: Path
+) -> None:
+    state = tmp_path / "verified.db"
+    run = verified(site, state=state)
+    assert run.code == 0, run.report
+    counts = run.report["counts"]
+    assert counts["copies"] == 80, "40 marks of refusals, and 40 copies of events"
+    assert counts["fires"] >= COUNT
+    # What a kill rolls back leaves a gap, behind which nothing is checked for a while.
+    assert counts["checked"] > counts["transactions"] / 2
+    past = next(each for each in site.fired(TENANT) if each.header("belfry-backfill"))
+    copy = next(each for each in site.fired("again") if each.header("belfry-redriven"))
+    other = [(k, b"0" * 32 if k == "belfry-fire-id" else v) for k, v in past.headers]
+    producer = Producer({"bootstrap.servers": site.bootstrap})
+    for record, headers in ((past, past.headers), (past, other), (copy, copy.headers)):
+        said: Any = headers
+        producer.produce(record.topic, record.value, record.key, record.partition, headers=said)
+    assert producer.flush(20) == 0
+    found = verified(site, "--grace", "1s", state=state)
+    assert found.code == 1
+    assert sorted(found.kinds) == ["doubled", "redriven_twice", "unasked"]

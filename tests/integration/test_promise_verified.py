@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +13,7 @@ import pytest
 from confluent_kafka import Producer
 
 from tests.acceptance.harness.site import Site, now_ms
-from tests.acceptance.harness.verifying import assert_verified, verified
+from tests.acceptance.harness.verifying import assert_verified, verified, verifying
 
 pytestmark = pytest.mark.slow
 
@@ -65,6 +67,29 @@ def test_a_kill_leaves_nothing_wrong_and_forged_records_are_found(
         assert found.report["counts"]["outputs"] < counts["outputs"]
         assert time.monotonic() - began < 20
         assert verified(site, state=state).code == 0, "each finding is told once"
+        passes = verified_again_and_again(site, state)
+        assert [each["findings"] for each in passes] == [[], []]
+        # The page says what ends with which code.
+        assert verify_code(site, "--bootstrap-servers", "127.0.0.1:1") == 2
+        assert verify_code(site, CLUSTER__TOPIC_PREFIX="nobody.") == 3
+
+
+def verified_again_and_again(site: Site, state: Path) -> list[dict[str, Any]]:
+    """The first two passes of `belfry verify --every 1s --state FILE -o jsonl`: a line for each."""
+    with verifying(site, "--every", "1s", "--state", str(state), "-o", "jsonl") as run:
+        assert run.stdout is not None
+        lines = [run.stdout.readline() for _ in range(2)]
+        run.send_signal(signal.SIGINT)
+        run.wait(20)
+    return [json.loads(line) for line in lines]
+
+
+def verify_code(site: Site, *options: str, **settings: str) -> int:
+    """How a run ends that cannot verify anything."""
+    with verifying(site, *options, **settings) as run:
+        _, error = run.communicate(timeout=60)
+    assert error.startswith("belfry: "), error
+    return run.returncode
 
 
 def forge(site: Site) -> None:

@@ -13,7 +13,7 @@ import typer
 from belfry.cli.failures import WrongUse
 from belfry.schedules.field import Form
 from belfry.schedules.identity import expected_from
-from belfry.schedules.instants import parse_duration, parse_instant
+from belfry.schedules.instants import PLAIN_MILLISECONDS, parse_duration, parse_instant
 from belfry.schedules.triggers.kind import TriggerKind
 from belfry.schedules.triggers.registry import KINDS, ZONED, listed
 
@@ -25,7 +25,13 @@ _SECONDS: Final = re.compile(r"[0-9]+(\.[0-9]+)?")
 
 def seconds(text: str) -> float:
     """A time to wait: plain numbers are seconds, as everywhere on a command line."""
-    return float(text) if _SECONDS.fullmatch(text) else parse_duration(text) / 1000
+    if _SECONDS.fullmatch(text):
+        return float(text)
+    try:
+        return parse_duration(text) / 1000
+    except ValueError as error:
+        said = str(error).replace(PLAIN_MILLISECONDS, "plain seconds, such as 60")
+        raise ValueError(said) from None
 
 
 def ago(text: str) -> int:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from belfry.cli.changelog import judges
-from belfry.cli.failures import CommandError, Exit
+from belfry.cli.failures import CommandError, Exit, tell
 from belfry.cli.options import seconds
 from belfry.cli.session import Session, with_session
 from belfry.cli.shown import plain
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from belfry.tenants.policy import TenantPolicy
     from belfry.verification.findings import Breached, Counts
 
+# An error, where 1 says that something was found.
+FAILED = 2
 DAY_MS = 24 * 3_600_000
 
 State = Annotated[
@@ -36,13 +38,16 @@ State = Annotated[
 Every = Annotated[
     float | None,
     typer.Option(
-        "--every", parser=seconds, metavar="TIME", help="Go on for ever, with such pauses: 60s."
+        "--every", parser=seconds, metavar="DURATION", help="Go on for ever, with such pauses: 60s."
     ),
 ]
 Grace = Annotated[
     float,
     typer.Option(
-        "--grace", parser=seconds, metavar="TIME", help="Wait so long for what is not there yet."
+        "--grace",
+        parser=seconds,
+        metavar="DURATION",
+        help="Wait so long for what is not there yet.",
     ),
 ]
 Remember = Annotated[
@@ -77,16 +82,35 @@ def verify(
 ) -> int:
     """Check each transaction of a belfry against its specification, by its topics alone.
 
-    Reads changelog, outputs, lifecycle and rejected topics, and writes nothing to Kafka. Numbers,
-    epochs, positions, watermarks, digests, and each event that fired against the schedule that
-    asked for it. Exit code 1 where something is wrong. Example:
+    Reads changelog, outputs, lifecycle and rejected topics, and writes nothing to Kafka. It checks
+    numbers, epochs, positions, watermarks, digests, and each event that fired against the schedule
+    that asked for it. Exit code 0 where nothing is wrong, 1 for a finding, 2 for an error, 3 where
+    there is no changelog. Example:
 
     belfry verify --state verified.db
     """
+    try:
+        return _verify(session, (state, every, grace), remember_days, topic)
+    except Exception as error:
+        # 1 says that something was found, so that no error may end so.
+        code = tell(error)
+        if code is None:
+            raise
+        return FAILED if code == Exit.ERROR else code
+
+
+def _verify(
+    session: Session,
+    pace: tuple[Path | None, float | None, float],
+    remember_days: int,
+    topic: list[str] | None,
+) -> int:
+    """Pass after pass; `pace` is where they go on from, the pause between, and what is waited."""
     from belfry.cli.policies import kafka_policies
     from belfry.store.layout.records import UnknownFormat
 
     told = Exit.OK
+    state, every, grace = pace
     with _verifier(session, state) as (verifier, topics):
         topics.also = frozenset(topic or ())
         while True:

@@ -24,7 +24,15 @@ from belfry.schedules.instants import parse_instant
 from belfry.verification.coverage import ALL_OF_IT, Coverage
 from belfry.verification.findings import Breached, Counts, Spot
 from belfry.verification.memory import ToldFire
-from belfry.verification.outputs import INSTANT_HEADER, OutputVerifier, fired_entry, identity_of
+from belfry.verification.outputs import (
+    COPY_HEADER,
+    INSTANT_HEADER,
+    OutputVerifier,
+    fired_entry,
+    identity_of,
+    marked_by,
+    origin_of,
+)
 from belfry.verification.partition import NEVER, PartitionVerifier, Standing
 from belfry.verification.rows import Logged
 
@@ -234,7 +242,10 @@ class ClusterVerifier:
         except ValueError:
             return
         fire = fired_entry(headers, spot, ms, nominal_ms)
-        if fire is not None:
+        mark = headers.get(COPY_HEADER)
+        if fire is not None and mark is not None:
+            self._outputs.copied(fire, mark)
+        elif fire is not None:
             self._outputs.fired(fire)
 
     def _take_told(self, message: Message, spot: Spot, ms: int) -> None:
@@ -247,10 +258,11 @@ class ClusterVerifier:
 
     def _take_refused(self, message: Message, spot: Spot, ms: int) -> None:
         headers = dict(headers_of(message))
-        origin = [headers.get(f"belfry-error-{each}") for each in ("topic", "partition", "offset")]
-        if None not in origin:
-            topic, partition, offset = ((each or b"").decode(errors="replace") for each in origin)
-            self._outputs.refused(f"{topic}/{partition}@{offset}", spot, ms)
+        refusal = marked_by(headers, spot)
+        if refusal is not None:
+            self._outputs.marked(refusal, spot, ms)
+        elif origin := origin_of(headers):
+            self._outputs.refused(origin, spot, ms)
 
 
 def _logged(message: Message, judge: Judge) -> Logged:

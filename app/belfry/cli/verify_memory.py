@@ -7,7 +7,7 @@ that is cut short has not been, and the next one goes on from where the last who
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
@@ -128,6 +128,7 @@ class MemoryOnDisk:
         if stored["sealed"] is not None:
             *numbers, digest = stored["sealed"]
             stored["sealed"] = Sealed._make((*numbers, bytes.fromhex(digest)))
+        stored["jobs"] = {key: tuple(at) for key, at in stored.get("jobs", {}).items()}
         return Standing(**stored)
 
     def put_standing(self, partition: int, standing: Standing) -> None:
@@ -189,10 +190,14 @@ class MemoryOnDisk:
         where = "settled = 0 AND schedule_id = ? AND occurrence BETWEEN ? AND ? ORDER BY occurrence"
         return self._fires(where, schedule_id, first, last)
 
-    def extras(self, since_ms: int, until_ms: int) -> list[FiredEntry]:
-        """Fires of TRIGGERs (number -1) that belong to no transaction yet, by their timestamps."""
-        return self._fires("settled = 0 AND occurrence = -1 AND ms BETWEEN ? AND ?",
-                           since_ms, until_ms)  # fmt: skip
+    def extras(self, since_ms: int, until_ms: int) -> Iterator[FiredEntry]:
+        """Extra fires (number -1) that belong to no transaction yet, by their timestamps.
+
+        They are read one by one: of a long backfill there are many, and few are looked at.
+        """
+        where = "settled = 0 AND occurrence = -1 AND ms BETWEEN ? AND ? ORDER BY ms, identity"
+        query = f"SELECT {_FIRE} FROM fires WHERE {where}"  # noqa: S608  # of this module alone
+        return map(_fire, self._file.execute(query, (since_ms, until_ms)))
 
     def settle(self, identities: Iterable[bytes]) -> None:
         """These fires belong to a transaction, or need none."""
@@ -239,14 +244,12 @@ class MemoryOnDisk:
         query = "DELETE FROM told WHERE identity = ?"
         self._file.executemany(query, ((each,) for each in identities))
 
-    def add_refused(self, origin: str, spot: Spot, timestamp_ms: int) -> Spot | None:
-        """Remember a refused record by where it came from; where it was refused before."""
+    def add_once(self, what: str, spot: Spot, timestamp_ms: int) -> Spot | None:
+        """Remember what has to be there once, such as a refusal; where it was before."""
         query = "INSERT OR IGNORE INTO refused VALUES (?, ?, ?, ?, ?)"
-        if self._file.execute(query, (origin, *spot, timestamp_ms)).rowcount:
+        if self._file.execute(query, (what, *spot, timestamp_ms)).rowcount:
             return None
-        known = Spot(
-            *self._one("SELECT topic, partition, at FROM refused WHERE origin = ?", origin)
-        )
+        known = Spot(*self._one("SELECT topic, partition, at FROM refused WHERE origin = ?", what))
         return None if known == spot else known
 
     def forget_before(self, ms: int) -> None:

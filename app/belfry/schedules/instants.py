@@ -22,9 +22,10 @@ INSTANT_EXAMPLES: Final = (
     "an RFC 3339 date and time with its offset, such as 2026-12-01T09:00:00Z or"
     " 2026-12-01T10:00:00.250+01:00, or epoch milliseconds, such as 1796115600000"
 )
+PLAIN_MILLISECONDS: Final = "plain milliseconds, such as 300000"
 DURATION_EXAMPLES: Final = (
     "units w d h m s ms from large to small, such as 250ms, 30s, 5m or 1h30m, ISO 8601, such as"
-    " PT5M or P1DT2H, or plain milliseconds, such as 300000"
+    f" PT5M or P1DT2H, or {PLAIN_MILLISECONDS}"
 )
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)

@@ -30,6 +30,7 @@ class Breach(StrEnum):
     UNTOLD_FIRE = "told_without_fire"
     TOLD_TWICE = "told_twice"
     REFUSED_TWICE = "refused_twice"
+    REDRIVEN_TWICE = "redriven_twice"
 
 
 MEANINGS = {
@@ -50,6 +51,7 @@ MEANINGS = {
     Breach.UNTOLD_FIRE: "A lifecycle event tells of a fire that is in no output topic.",
     Breach.TOLD_TWICE: "Two lifecycle events tell of one fire.",
     Breach.REFUSED_TWICE: "A request was refused twice.",
+    Breach.REDRIVEN_TWICE: "A redrive sent an event or a refused request again twice.",
 }
 
 
@@ -91,6 +93,8 @@ class Counts:
     before_begin: int = 0
     at_least_once: int = 0
     recoveries: int = 0
+    copies: int = 0
+    copies_alone: int = 0
 
     def unchecked(self) -> dict[str, int]:
         """What could not be checked: reason and number, none for zero."""
@@ -101,5 +105,6 @@ class Counts:
             "transactions whose order of fires no row tells": self.order_unknown,
             "output records older than what the changelog still tells": self.before_begin,
             "output records of tenants whose events may come twice": self.at_least_once,
+            "events that a redrive sent again, and that are not there besides": self.copies_alone,
         }
         return {why: number for why, number in found.items() if number}

@@ -1,7 +1,7 @@
 """The fires of one transaction: by its rows, in the outputs, and by its manifest.
 
     rows ─► claims ─► an id for each ─► is it in an output? ┐
-    outputs ─► fires of TRIGGERs, which leave no row ───────┴─► number and digest of the manifest
+    outputs ─► fires that leave no row (`extras.py`) ───────┴─► number and digest of the manifest
 
 The order of rows is that of the fires, where each schedule fired once.  Where one fired several
 times in a step, or was replaced in it, rows do not tell the order; the output does, if all events
@@ -17,30 +17,15 @@ from typing import Final, NamedTuple
 
 from belfry.verification.claims import Claim, Unfounded
 from belfry.verification.coverage import Coverage
+from belfry.verification.extras import Ask, ExtraFires
 from belfry.verification.findings import Breach
-from belfry.verification.memory import FiredEntry, Memory, short
-from belfry.verification.rows import Sealed, digest_of, id_of_extra, id_of_fire
+from belfry.verification.memory import FiredEntry, Memory
+from belfry.verification.rows import Sealed, digest_of, id_of_fire
 
 # Most fires of one schedule that are looked for in one step.
 MOST_OF_ONE: Final = 4_096
-# Events and rows of one transaction have timestamps that lie no further apart.
-TOGETHER_MS: Final = 120_000
-VERSIONS: Final = 64
 # Begin of the names of retries of webhooks, which come out among deliveries.
 RETRIES: Final = b"belfry-deliveries/"
-
-
-class Ask(NamedTuple):
-    """A transaction whose fires are to be judged; `positions` are requests that it took in."""
-
-    partition: int
-    sealed: Sealed
-    positions: Sequence[int]
-    timestamp_ms: int
-    # Lives and versions that schedules had in it, by their names.
-    versions: dict[bytes, list[tuple[int, int]]]
-    # Whether events of the partition may have gone to a topic that is not read.
-    unread: bool = False
 
 
 class Fault(NamedTuple):
@@ -63,6 +48,7 @@ class FiresJudged:
     gone: int = 0
     unread: int = 0
     order_unknown: bool = False
+    out_of_sight: bool = False
 
     @property
     def waits(self) -> bool:
@@ -76,6 +62,7 @@ class FireJudge:
     def __init__(self, memory: Memory, coverage: Coverage) -> None:
         self._memory = memory
         self._coverage = coverage
+        self._extra_fires = ExtraFires(memory, coverage)
 
     def judge(self, ask: Ask, claims: Sequence[Claim | Unfounded]) -> FiresJudged:
         """What the claims, the outputs and the manifest say of one another."""
@@ -95,6 +82,8 @@ class FireJudge:
             plain = self._extras(ask, found) and plain
         if found.short_of > 0 and found.short_of == len(maybe):
             self._all_of(maybe, ask, found)
+        if found.short_of > 0:
+            self._out_of_sight(ask, found)
         self._compare(ask, found, plain=plain)
         return found
 
@@ -181,51 +170,20 @@ class FireJudge:
     # -- by outputs --------------------------------------------------------------------------------
 
     def _extras(self, ask: Ask, found: FiresJudged) -> bool:
-        """Fires that TRIGGERs of this transaction asked for, in the order of the requests.
+        """Add what requests and jobs fired besides what was due; whether its order is known."""
+        extras = self._extra_fires.find(ask, found.short_of)
+        found.identities += extras.identities
+        found.short_of -= len(extras.identities)
+        return extras.ordered
 
-        Whether their order is known.
-        """
-        since_ms, until_ms = ask.timestamp_ms - TOGETHER_MS, ask.timestamp_ms + TOGETHER_MS
-        extras: list[tuple[int, bytes]] = []
-        others: list[bytes] = []
-        for each in self._memory.extras(since_ms, until_ms):
-            position = self._position_of(each, ask)
-            if position is not None:
-                extras.append((position, each.identity))
-            elif any(name in ask.versions for name in self._names(each)):
-                others.append(each.identity)
-        found.identities += [identity for _, identity in sorted(extras)]
-        found.short_of -= len(extras)
-        if 0 < found.short_of <= len(others):
-            # Of a life that began and ended within the transaction, so that no row tells of it.
-            found.identities += others[: found.short_of]
-            found.short_of = 0
-            return False
-        return True
-
-    def _names(self, fire: FiredEntry) -> list[bytes]:
-        tenants = self._coverage.tenants_of(fire.spot.topic)
-        return [b"%b/%b" % (tenant.encode(), fire.schedule_id) for tenant in tenants]
-
-    def _position_of(self, fire: FiredEntry, ask: Ask) -> int | None:
-        """The request of this transaction that asked for an extra fire, None for none."""
-        for name in self._names(fire):
-            for life, version in self._versions(name, ask):
-                for position in ask.positions:
-                    if id_of_extra(name, life, version, position) == fire.identity:
-                        return position
-        return None
-
-    def _versions(self, name: bytes, ask: Ask) -> list[tuple[int, int]]:
-        """Lives and versions that a schedule may have had within a transaction."""
-        known = self._memory.schedule(ask.partition, short(name))
-        found = list(ask.versions.get(name, ()))
-        if known is not None:
-            found.append((known.life, known.version))
-            later = [version for life, version in found if life == known.life]
-            last = min(max(later, default=0), known.version + VERSIONS)
-            found += [(known.life, version) for version in range(known.version + 1, last)]
-        return list(dict.fromkeys(found))
+    def _out_of_sight(self, ask: Ask, found: FiresJudged) -> None:
+        """Count what is still missing and may be fires of jobs that no output can show."""
+        floors = [self._coverage.floor_of(stretch.job.owner) for stretch in ask.jobs]
+        if None in floors:
+            found.unread += found.short_of
+            found.out_of_sight = True
+        elif any(ask.timestamp_ms <= (floor_ms or 0) for floor_ms in floors):
+            found.gone += found.short_of
 
     def _all_of(
         self, maybe: Sequence[tuple[int, Claim, bytes]], ask: Ask, found: FiresJudged
@@ -244,7 +202,7 @@ class FireJudge:
 
     def _compare(self, ask: Ask, found: FiresJudged, *, plain: bool) -> None:
         sealed, number = ask.sealed, len(found.identities)
-        if found.short_of > 0 and (ask.unread or found.gone):
+        if found.short_of > 0 and (ask.unread or found.gone or found.out_of_sight):
             found.order_unknown, found.short_of = True, 0
         elif number != sealed.fired:
             said = f"{sealed.fired} fires by the manifest of transaction {sealed.number}"

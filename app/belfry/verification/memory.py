@@ -82,8 +82,8 @@ class Memory(Protocol):
     def fires(self, schedule_id: bytes, first: int, last: int) -> list[FiredEntry]:
         """Fires that belong to no transaction yet, of schedules of this id, by their numbers."""
 
-    def extras(self, since_ms: int, until_ms: int) -> list[FiredEntry]:
-        """Fires of TRIGGERs (number -1) that belong to no transaction yet, by their timestamps."""
+    def extras(self, since_ms: int, until_ms: int) -> Iterable[FiredEntry]:
+        """Extra fires (number -1) that belong to no transaction yet, by their timestamps."""
 
     def settle(self, identities: Iterable[bytes]) -> None:
         """These fires belong to a transaction, or need none."""
@@ -106,5 +106,5 @@ class Memory(Protocol):
     def forget_told(self, identities: Iterable[bytes]) -> None:
         """Report these no more."""
 
-    def add_refused(self, origin: str, spot: Spot, timestamp_ms: int) -> Spot | None:
-        """Remember a refused record by where it came from; where it was refused before."""
+    def add_once(self, what: str, spot: Spot, timestamp_ms: int) -> Spot | None:
+        """Remember what has to be there once, such as a refusal; where it was before."""

@@ -14,6 +14,11 @@ ID_HEADER: Final = "belfry-fire-id"
 SCHEDULE_HEADER: Final = "belfry-schedule-id"
 INSTANT_HEADER: Final = "belfry-scheduled-at"
 NUMBER_HEADER: Final = "belfry-occurrence"
+# What a redrive adds to an event that it sends again: its name and the event's offset.
+COPY_HEADER: Final = "belfry-redriven"
+# How belfry's own headers of a record of the rejected topic begin.
+_ERROR: Final = "belfry-error-"
+_SENT_AGAIN: Final = b"redriven"
 
 
 class OutputVerifier:
@@ -47,6 +52,16 @@ class OutputVerifier:
         found = f"fire id {fire.identity.hex()} of {_shown(fire)}, as at {before.spot}"
         self._find(Breach.DOUBLED, fire.spot, found, "one event of this id")
 
+    def copied(self, fire: FiredEntry, mark: bytes) -> None:
+        """A record of an output topic that a redrive made; under one name it makes one of each."""
+        self._counts.outputs += 1
+        self._counts.copies += 1
+        if self._memory.fire(fire.identity) is None:
+            self._counts.copies_alone += 1
+        said, spot = mark.decode(errors="replace"), fire.spot
+        place = f"{spot.topic}/{spot.partition}"
+        self._once_again(f"{COPY_HEADER} {said} in {place}", spot, fire.timestamp_ms)
+
     def told(self, told: ToldFire) -> None:
         """A lifecycle event that tells of a fire."""
         self._counts.told += 1
@@ -58,10 +73,21 @@ class OutputVerifier:
     def refused(self, origin: str, spot: Spot, timestamp_ms: int) -> None:
         """A refused record; `origin` says where it was received."""
         self._counts.refused += 1
-        before = self._memory.add_refused(origin, spot, timestamp_ms)
+        before = self._memory.add_once(origin, spot, timestamp_ms)
         if before is not None:
             found = f"the request at {origin}, as at {before}"
             self._find(Breach.REFUSED_TWICE, spot, found, "one outcome of each request")
+
+    def marked(self, refusal: str, spot: Spot, timestamp_ms: int) -> None:
+        """The mark of a refusal: its request was sent again, once."""
+        self._counts.copies += 1
+        self._once_again(f"the mark of the refusal {refusal}", spot, timestamp_ms)
+
+    def _once_again(self, what: str, spot: Spot, timestamp_ms: int) -> None:
+        before = self._memory.add_once(what, spot, timestamp_ms)
+        if before is not None:
+            found = f"{what}, as at {before}"
+            self._find(Breach.REDRIVEN_TWICE, spot, found, "one of each redrive")
 
     def undecided(self, came_by: int) -> bool:
         """Whether something that came by that round belongs to nothing so far."""
@@ -131,6 +157,26 @@ def fired_entry(
         return None
     schedule_id = headers.get(SCHEDULE_HEADER) or b""
     return FiredEntry(identity, schedule_id, nominal_ms, int(number), spot, timestamp_ms)
+
+
+def origin_of(headers: Mapping[str, bytes | None]) -> str | None:
+    """Where the request was received that a record of the rejected topic is about; None: unsaid."""
+    said = [headers.get(_ERROR + each) for each in ("topic", "partition", "offset")]
+    if None in said:
+        return None
+    topic, partition, offset = ((each or b"").decode(errors="replace") for each in said)
+    return f"{topic}/{partition}@{offset}"
+
+
+def marked_by(headers: Mapping[str, bytes | None], spot: Spot) -> str | None:
+    """The place of the refusal that a record of the rejected topic marks as sent again, or None.
+
+    A refused request may have any header; the last code is belfry's.
+    """
+    offset = headers.get(_ERROR + "redriven") or b""
+    if headers.get(_ERROR + "code") != _SENT_AGAIN or not offset.isdigit():
+        return None
+    return str(spot._replace(offset=int(offset)))
 
 
 def identity_of(digits: bytes | str | None) -> bytes | None:

@@ -16,18 +16,20 @@ What is neither is folded, and counted as not checked.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from belfry.verification.claims import Claim, Unfounded, claim_of, counts, remembered
 from belfry.verification.coverage import Coverage
+from belfry.verification.extras import Ask, Stretch
 from belfry.verification.findings import Breach, Breached, Counts, Spot
-from belfry.verification.fires import Ask, FireJudge, FiresJudged
+from belfry.verification.fires import FireJudge, FiresJudged
 from belfry.verification.memory import Memory, short
 from belfry.verification.rows import (
     ASIDE_KEY,
     IDENTITY_KEY,
+    JOB_KEY,
     MANIFEST_KEY,
     MANIFESTS_KEPT,
     OWN_KEY,
@@ -39,6 +41,7 @@ from belfry.verification.rows import (
     Waits,
     aside_offset,
     generation,
+    job,
     manifest,
     schedule,
 )
@@ -60,6 +63,7 @@ class Standing:
     `newer` are the pair that shows it.  Strangers' records up to `told_to` were told of.
     `unread`: events of schedules here may go to a topic that is not read.
     It was read last at `read_ms`, which the owner sets.
+    `jobs` are how far bulk jobs have come that go on, by their keys.
     `blind_until_ms` is the timestamp of the last transaction that could not be checked.
     """
 
@@ -76,6 +80,7 @@ class Standing:
     unread: bool = False
     blind_until_ms: int = NEVER
     read_ms: int = NEVER
+    jobs: dict[str, tuple[str, int]] = field(default_factory=dict)
 
 
 class Cut(NamedTuple):
@@ -177,6 +182,8 @@ class PartitionVerifier:
         try:
             if record.value is not None and record.key.startswith(MANIFEST_KEY):
                 manifest(record.value)
+            elif record.value is not None and record.key.startswith(JOB_KEY):
+                job(record.key, record.value)
             elif record.value is not None and not record.key.startswith(OWN_KEY):
                 return schedule(record.value) is not None and not record.stranger
         except NotReadable:
@@ -257,10 +264,10 @@ class PartitionVerifier:
     def _judged(self, cut: Cut) -> FiresJudged:
         claims: list[Claim | Unfounded] = []
         versions: dict[bytes, list[tuple[int, int]]] = {}
-        positions = self._taken_in(cut.sealed)
+        asides: list[int] = []
         for record in cut.rows:
             if record.key.startswith(ASIDE_KEY) and record.value is None:
-                positions.append(aside_offset(record.key))
+                asides.append(aside_offset(record.key))
             if record.key.startswith(OWN_KEY):
                 continue
             row = _row_of(record)
@@ -275,18 +282,27 @@ class PartitionVerifier:
         ask = Ask(
             self._partition,
             cut.sealed,
-            positions,
+            self._taken_in(cut.sealed, asides),
             cut.last.timestamp_ms,
             versions,
             self.standing.unread,
+            [*self._stretches(cut)],
         )
         return self._judge.judge(ask, claims)
 
-    def _taken_in(self, sealed: Sealed) -> list[int]:
-        """Offsets of the requests that a transaction took in; none where they are too many."""
+    def _stretches(self, cut: Cut) -> Iterator[Stretch]:
+        """What the transaction may have fired for bulk jobs: it writes the rows of these anew."""
+        for record in cut.rows:
+            if record.key.startswith(JOB_KEY) and record.value is not None:
+                name, since_ms = self.standing.jobs.get(_text(record.key), ("", 0))
+                yield Stretch(job(record.key, record.value), (name.encode(), since_ms))
+
+    def _taken_in(self, sealed: Sealed, asides: list[int]) -> list[int] | None:
+        """Offsets of the requests that a transaction took in; None where there are too many."""
         before = self.standing.sealed
         first = sealed.position if before is None else before.position
-        return list(range(first, sealed.position)) if sealed.position - first < MOST_TAKEN else []
+        number = sealed.position - first
+        return [*range(first, sealed.position), *asides] if 0 <= number < MOST_TAKEN else None
 
     def _report(self, cut: Cut, judged: FiresJudged) -> None:
         counted = self._counts
@@ -321,6 +337,8 @@ class PartitionVerifier:
     def _fold(self, rows: Sequence[Logged]) -> None:
         standing = self.standing
         for record in rows:
+            if record.key.startswith(JOB_KEY):
+                self._fold_job(record)
             if record.key.startswith(OWN_KEY):
                 continue
             name = short(record.key)
@@ -332,6 +350,15 @@ class PartitionVerifier:
             now = remembered(_row_of(record), before, record.offset)
             standing.waiting += counts(now) - counts(before)
             self._memory.put(self._partition, name, now)
+
+    def _fold_job(self, record: Logged) -> None:
+        """Remember how far a job has come that goes on."""
+        found = None if record.value is None else job(record.key, record.value)
+        if found is not None and found.runs:
+            name, at_ms = found.reached
+            self.standing.jobs[_text(record.key)] = name.decode(), at_ms
+        else:
+            self.standing.jobs.pop(_text(record.key), None)
 
     def _count(self, cut: Cut, *, whole: bool, recovered: bool) -> None:
         """Compare how many schedules wait with what the manifest says; once for each difference."""
@@ -357,6 +384,10 @@ def _cut(records: list[Logged], sealed: Sealed) -> Cut:
     """A transaction of the records up to its manifest."""
     rows = [record for record in records[:-1] if not record.stranger]
     return Cut(rows, records[-1], sealed, records[0].offset, len(records) - 1)
+
+
+def _text(key: bytes) -> str:
+    return key.decode(errors="backslashreplace")
 
 
 def _row_of(record: Logged) -> Waits | Over | None:

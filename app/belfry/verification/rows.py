@@ -16,21 +16,27 @@ FORMAT: Final = 1
 MANIFEST_KEY: Final = b"\0m"
 IDENTITY_KEY: Final = b"\0i"
 ASIDE_KEY: Final = b"\0w"
+JOB_KEY: Final = b"\0j"
 OWN_KEY: Final = b"\0"
 # A recovery numbers its transaction so much higher than any before.
 RECOVERY_JUMP: Final = 4_097
 MANIFESTS_KEPT: Final = 4_096
 AT, AFTER = 0, 1
 ENDED_FIRED: Final = 0
+# Where a job begins, and behind all instants of a schedule.
+NOWHERE: Final = b"", 0
+ALL_INSTANTS: Final = (1 << 63) - 1
 _PENDING_ROW: Final = 1
 _MARKER_ROW: Final = 2
 _MANIFEST_ROW: Final = 4
+_JOB_ROW: Final = 14
 _PAUSED: Final = 1
 _PENDING: Final = Struct(">BBBBqq8x8xQII")
 _MARKER: Final = Struct(">BBBBqqQII")
 _MANIFEST: Final = Struct(">BBHQIqqQI16s")
 _FIRE: Final = Struct(">QIq")
 _OFFSET: Final = Struct(">Q")
+_INSTANT: Final = Struct(">q")
 
 
 class Logged(NamedTuple):
@@ -81,6 +87,20 @@ class Sealed(NamedTuple):
     digest: bytes
 
 
+class AskedJob(NamedTuple):
+    """A bulk job, as its row says: whose it is (``tenant/``), and where its request lies.
+
+    `offset` is that in this partition, `origin` partition and offset where it was first received.
+    `reached` is how far it has come: a schedule's name, and an instant of it (epoch ms).
+    """
+
+    owner: bytes
+    offset: int
+    origin: tuple[int, int]
+    reached: tuple[bytes, int] = NOWHERE
+    runs: bool = True
+
+
 class NotReadable(ValueError):
     """A row that is not laid out as specified."""
 
@@ -112,6 +132,27 @@ def generation(value: bytes) -> int:
         raise NotReadable(f"an identity that says {value[:80]!r}") from error
 
 
+def job(key: bytes, value: bytes) -> AskedJob:
+    """A bulk job by its row; raises `NotReadable`."""
+    owner, slash, _ = key.removeprefix(JOB_KEY).partition(b"/")
+    try:
+        said = loads(value[2:])
+        reached = said["cursor"].encode(), ALL_INSTANTS
+        if said.get("amid_fired"):
+            reached = said["amid"].encode(), said["amid_ms"]
+        origin, runs = tuple(said["origin"]), said["state"] == "RUNNING"
+        found = AskedJob(owner + slash, said["offset"], origin, reached, runs)
+        # Ids are made of these numbers, so they have to fit.
+        _FIRE.pack(0, 0, found.offset)
+        _FIRE.pack(0, *found.origin)
+        _INSTANT.pack(reached[1])
+    except (ValueError, LookupError, TypeError, AttributeError, WrongSize) as error:
+        raise NotReadable(f"a job that says {value[:80]!r}") from error
+    if value[:2] != bytes((FORMAT, _JOB_ROW)):
+        raise NotReadable(f"format {value[0]}, row {value[1]}")
+    return found
+
+
 def aside_offset(key: bytes) -> int:
     """Offset of a request that waits until it can be read, by its key; -1 for another key."""
     return int(_OFFSET.unpack(key[2:])[0]) if len(key) == 2 + _OFFSET.size else -1
@@ -135,6 +176,12 @@ def id_of_fire(name: bytes, life: int, version: int, nominal_ms: int) -> bytes:
 def id_of_extra(name: bytes, life: int, version: int, position: int) -> bytes:
     """The id of the fire that a TRIGGER at this offset asked for: 16 bytes."""
     return blake2b(name + _FIRE.pack(life, version, position) + b"trigger", digest_size=16).digest()
+
+
+def id_of_past(name: bytes, life: int, origin: tuple[int, int], nominal_ms: int) -> bytes:
+    """The id of the fire that a backfill, first received there, makes of an instant: 16 bytes."""
+    place = _FIRE.pack(life, *origin) + _INSTANT.pack(nominal_ms)
+    return blake2b(name + place + b"backfill", digest_size=16).digest()
 
 
 def digest_of(identities: list[bytes]) -> bytes:

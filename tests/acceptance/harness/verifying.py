@@ -26,23 +26,35 @@ class VerifyRun:
         return [each["kind"] for each in self.report["findings"]]
 
 
+def verifying(site: Site, *options: str, **settings: str) -> subprocess.Popen[str]:
+    """Begin the command on this site's topics."""
+    given = {
+        "BOOTSTRAP_SERVERS": site.bootstrap,
+        "CLUSTER__TOPIC_PREFIX": site.prefix,
+        "CLUSTER__APP_ID": site.name,
+        **settings,
+    }
+    return subprocess.Popen(
+        [sys.executable, "-m", "belfry.cli", "verify", *options],
+        env={**os.environ, **{f"BELFRY_{name}": value for name, value in given.items()}},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
 def verified(site: Site, *options: str, state: Path | None = None, **settings: str) -> VerifyRun:
     """Run the command on this site's topics."""
-    given = {"CLUSTER__TOPIC_PREFIX": site.prefix, "CLUSTER__APP_ID": site.name, **settings}
-    command = [sys.executable, "-m", "belfry.cli", "verify", "-o", "json", *options]
-    command += ["--bootstrap-servers", site.bootstrap]
-    command += [] if state is None else ["--state", str(state)]
-    done = subprocess.run(
-        command,
-        env={**os.environ, **{f"BELFRY_{name}": value for name, value in given.items()}},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode in (0, 1), done.stderr
-    assert done.stdout, done.stderr
-    return VerifyRun(done.returncode, json.loads(done.stdout))
+    remember = [] if state is None else ["--state", str(state)]
+    with verifying(site, "-o", "json", *options, *remember, **settings) as run:
+        try:
+            out, error = run.communicate(timeout=120)
+        except subprocess.TimeoutExpired:
+            run.kill()
+            raise
+    assert run.returncode in (0, 1), error
+    assert out, error
+    return VerifyRun(run.returncode, json.loads(out))
 
 
 def assert_verified(site: Site) -> VerifyRun:

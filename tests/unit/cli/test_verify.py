@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
+
+from belfry.cli import verify
+from belfry.cli.entry import main
+from belfry.cli.failures import CommandError, Exit, WrongUse
 from belfry.cli.verify import line, shown, summary
 from belfry.verification.findings import Breach, Breached, Counts, Spot
 
@@ -38,3 +45,37 @@ def test_the_sum_says_what_was_not_checked() -> None:
     assert summary([], counts)[1:] == [
         "Not checked: 10 transactions that compaction has thinned out."
     ]
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (CommandError("no broker answers"), 2),
+        (WrongUse("options that do not go together"), 2),
+        (CommandError("no changelog", Exit.NOT_FOUND), 3),
+    ],
+)
+def test_an_error_is_no_finding(
+    error: Exception, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fails(*_: Any) -> int:
+        raise error
+
+    monkeypatch.setattr(verify, "_verify", fails)
+    assert main(["verify"]) == code
+    assert capsys.readouterr().err == f"belfry: {error}\n"
+
+
+def test_no_broker_is_an_error_and_no_finding(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["verify", "--bootstrap-servers", "127.0.0.1:1"]) == 2
+    assert "No Kafka broker answers" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option", ["--every", "--grace"])
+def test_a_time_to_wait_that_is_none_says_what_plain_numbers_are(
+    option: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["verify", option, "soon"]) == 2
+    said = capsys.readouterr().err
+    assert "or plain seconds, such as 60." in said
+    assert "milliseconds" not in said

@@ -12,9 +12,10 @@ from belfry.cli.verify_memory import MemoryOnDisk
 from belfry.verification.findings import Spot
 from belfry.verification.memory import Memory, Remembered, Stands, ToldFire
 from belfry.verification.partition import Standing
-from belfry.verification.rows import Sealed
+from belfry.verification.rows import MANIFEST_KEY, Sealed
 from tests.unit.engine.driver import T0
 from tests.unit.verification.planted import PLANTED, Planted
+from tests.unit.verification.test_jobs import backfill
 from tests.unit.verification.trace import MemoryInProcess, Verification, varied, verified
 
 WORLD = "belfry.changelog with the id x"
@@ -55,6 +56,25 @@ def test_a_pass_that_was_saved_is_there_for_the_next_run(tmp_path: Path) -> None
     assert later.findings == []
     assert later.counts.fires == len(trace.fired)
     memory.close()
+
+
+def test_a_run_that_begins_amid_a_job_knows_where_that_was() -> None:
+    memory, trace = MemoryOnDisk(None, WORLD), backfill("demo")
+    whole = trace.changelog
+    ends = [at + 1 for at, each in enumerate(whole) if each.key.startswith(MANIFEST_KEY)]
+    seen = 0, 0
+    # All events are there before: which of them are a step's, the row of the job tells.
+    for end in ends[2:4] + ends[-1:]:
+        made = Verification(memory=memory, standing=memory.standing(0))
+        made.seen, trace.changelog = seen, whole[:end]
+        made.outputs.end = lambda *_: None  # type: ignore[method-assign]
+        made.round(trace)
+        assert made.findings == []
+        assert made.counts.digests == made.counts.checked == made.counts.transactions > 0
+        memory.put_standing(0, made.standing)
+        assert memory.standing(0) == made.standing
+        seen = made.seen
+    assert memory.standing(0).jobs == {}
 
 
 def test_a_file_of_another_belfry_is_refused(tmp_path: Path) -> None:

@@ -9,7 +9,15 @@ from struct import Struct
 
 from belfry.verification.findings import Breach, Spot
 from belfry.verification.memory import FiredEntry
-from belfry.verification.rows import MANIFEST_KEY, Logged, Sealed, id_of_fire, manifest
+from belfry.verification.rows import (
+    MANIFEST_KEY,
+    Logged,
+    Sealed,
+    id_of_extra,
+    id_of_fire,
+    id_of_past,
+    manifest,
+)
 from tests.unit.engine.driver import FIRED, HOUR, T0
 from tests.unit.verification.trace import LIFECYCLE, Trace
 
@@ -63,11 +71,13 @@ def forged(trace: Trace, key: bytes, marker: bytes, identity: bytes, pending: in
     trace.offset += 1
 
 
-def came_out(trace: Trace, schedule_id: bytes, nominal_ms: int, identity: bytes) -> None:
+def came_out(
+    trace: Trace, schedule_id: bytes, nominal_ms: int, identity: bytes, number: int = 0
+) -> None:
     """Add an event to the output."""
     spot = Spot(TOPIC, 0, 1_000_000)
     end_ms = trace.changelog[-1].timestamp_ms
-    trace.fired.append(FiredEntry(identity, schedule_id, nominal_ms, 0, spot, end_ms))
+    trace.fired.append(FiredEntry(identity, schedule_id, nominal_ms, number, spot, end_ms))
 
 
 def life_of(trace: Trace, key: bytes) -> tuple[int, int, int]:
@@ -97,6 +107,39 @@ def lose_an_extra_fire(trace: Trace) -> None:
 
 def double_a_fire(trace: Trace) -> None:
     trace.fired.append(trace.fired[3]._replace(spot=Spot(TOPIC, 1, 1_000_000)))
+
+
+def double_a_backfilled_fire(trace: Trace) -> None:
+    past = next(each for each in trace.fired if each.identity in backfilled(trace))
+    trace.fired.append(past._replace(spot=Spot(TOPIC, 1, 1_000_000)))
+
+
+def lose_a_backfilled_fire(trace: Trace) -> None:
+    identity = backfilled(trace)[3]
+    trace.fired = [each for each in trace.fired if each.identity != identity]
+    trace.told = [each for each in trace.told if each.identity != identity]
+
+
+def fire_for_a_job_that_is_not_there(trace: Trace) -> None:
+    nominal_ms, life, _ = life_of(trace, b"demo/FIRE_ALL")
+    identity = id_of_past(b"demo/FIRE_ALL", life, (0, 4_711), nominal_ms)
+    came_out(trace, b"FIRE_ALL", nominal_ms, identity, number=-1)
+
+
+def fire_by_a_trigger_of_a_job_that_is_not_there(trace: Trace) -> None:
+    nominal_ms, life, version = life_of(trace, b"demo/kept")
+    identity = id_of_extra(b"demo/kept", life, version, 4_711)
+    came_out(trace, b"kept", nominal_ms, identity, number=-1)
+
+
+def write_a_job_that_no_release_writes(trace: Trace) -> None:
+    trace.changelog.append(Logged(trace.offset, T0 + HOUR, b"\0jdemo/theirs", b"\1\x0e{}"))
+
+
+def backfilled(trace: Trace) -> list[bytes]:
+    """Ids of the fires of the backfill, in their order."""
+    extra = [each for each in trace.fired if each.occurrence == -1]
+    return [each.identity for each in extra if each.nominal_ms < each.timestamp_ms - HOUR // 3]
 
 
 def fire_early(trace: Trace) -> None:
@@ -201,6 +244,11 @@ PLANTED = [
     Planted(lose_a_recurring_fire, Breach.LOST),
     Planted(lose_an_extra_fire, Breach.COUNT),
     Planted(double_a_fire, Breach.DOUBLED),
+    Planted(double_a_backfilled_fire, Breach.DOUBLED),
+    Planted(lose_a_backfilled_fire, Breach.COUNT),
+    Planted(fire_for_a_job_that_is_not_there, Breach.UNASKED),
+    Planted(fire_by_a_trigger_of_a_job_that_is_not_there, Breach.UNASKED),
+    Planted(write_a_job_that_no_release_writes, Breach.STRANGER),
     Planted(fire_early, Breach.EARLY),
     Planted(change_a_digest, Breach.DIGEST),
     Planted(swap_two_fires, Breach.DIGEST),

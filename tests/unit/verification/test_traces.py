@@ -56,7 +56,7 @@ def test_what_is_planted_is_found_and_nothing_else(planted: Planted, trace: Trac
 
 
 def test_every_kind_of_finding_is_planted_and_explained() -> None:
-    elsewhere = {Breach.REFUSED_TWICE}
+    elsewhere = {Breach.REFUSED_TWICE, Breach.REDRIVEN_TWICE}
     assert {each.breach for each in PLANTED} | elsewhere == set(Breach) == set(MEANINGS)
 
 

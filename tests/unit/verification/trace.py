@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
+from belfry.engine.job_counts import Budget
+from belfry.schedules.bulk import BulkSpec
 from belfry.verification.coverage import Coverage
 from belfry.verification.findings import Breach, Breached, Counts, Spot
 from belfry.verification.memory import FiredEntry, Memory, Remembered, ToldFire
@@ -25,12 +27,14 @@ class Recording(Driver):
 
     def __init__(self, *given: Any, **named: Any) -> None:
         self.trace = Trace()
+        self.now_ms = T0
         super().__init__(*given, **named)
 
     def end(self, now_ms: int, *, commit: bool = True) -> None:
         """Seal the step and commit it, or roll it back, which uses offsets up."""
         effects, before = self.engine._step.effects, len(self.changelog)
         super().end(now_ms, commit=commit)
+        self.now_ms = now_ms
         if commit:
             self.trace.add(self.changelog[before:], effects, now_ms)
         else:
@@ -80,7 +84,7 @@ class MemoryInProcess:
         self._settled: set[bytes] = set()
         self._lost: set[bytes] = set()
         self._told: dict[bytes, tuple[ToldFire, int]] = {}
-        self._refused: dict[str, Spot] = {}
+        self._once: dict[str, Spot] = {}
 
     def schedule(self, partition: int, name: int) -> Remembered | None:
         return self._schedules.get((partition, name))
@@ -112,14 +116,15 @@ class MemoryInProcess:
         ]
         return sorted(found, key=lambda fire: (fire.occurrence, fire.spot))
 
-    def extras(self, since_ms: int, until_ms: int) -> list[FiredEntry]:
-        return [
+    def extras(self, since_ms: int, until_ms: int) -> Iterable[FiredEntry]:
+        found = [
             fire
             for fire, _ in self._fires.values()
             if fire.occurrence == -1
             and since_ms <= fire.timestamp_ms <= until_ms
             and fire.identity not in self._settled
         ]
+        return sorted(found, key=lambda fire: (fire.timestamp_ms, fire.identity))
 
     def settle(self, identities: Iterable[bytes]) -> None:
         self._settled.update(identities)
@@ -152,8 +157,8 @@ class MemoryInProcess:
         for identity in identities:
             self._told.pop(identity, None)
 
-    def add_refused(self, origin: str, spot: Spot, timestamp_ms: int) -> Spot | None:
-        known = self._refused.setdefault(origin, spot)
+    def add_once(self, what: str, spot: Spot, timestamp_ms: int) -> Spot | None:
+        known = self._once.setdefault(what, spot)
         return None if known == spot else known
 
 
@@ -242,4 +247,42 @@ def varied() -> Trace:
     made.ask(schedule_id="once", action="TRIGGER")
     made.ask(schedule_id="once", action="CANCEL")
     made.step(T0 + 45 * MINUTE)
+    ask_for_jobs(made)
     return made.trace
+
+
+def ask_for_jobs(made: Recording) -> None:
+    """A backfill in several steps, the first of which does all else as well; then a TRIGGER."""
+    now_ms = T0 + 45 * MINUTE
+    past: dict[str, Any] = {
+        "range_from": T0 + 10 * MINUTE,
+        "range_until": T0 + 20 * MINUTE,
+        "prefix": "FIRE_",
+    }
+    ask_for_job(made, "past", "BACKFILL", **past)
+    made.step(now_ms)
+    made.ask(schedule_id="SKIP", action="TRIGGER")
+    now_ms += MINUTE
+    made.engine.fire_due(now_ms, 1_000)
+    made.engine.accept(made.batch(), now_ms)
+    work(made, now_ms, 7)
+    while made.engine.jobs.under_way:
+        now_ms += 1_000
+        work(made, now_ms, 7)
+    ask_for_job(made, "now", "TRIGGER", prefix="FIRE_")
+    made.step(now_ms)
+    work(made, now_ms + 1_000, 1)
+    work(made, now_ms + 2_000, 100)
+    assert not made.engine.jobs.under_way
+
+
+def ask_for_job(made: Recording, job: str, action: str, tenant: str = "demo", **said: Any) -> None:
+    """Put the request of a bulk job at the end of the source."""
+    spec = BulkSpec(action=action, per_second=10_000, **said).text()
+    made.ask(made.now_ms, tenant=tenant, action="BULK", schedule_id=job, bulk=spec)
+
+
+def work(made: Recording, now_ms: int, changes: int) -> None:
+    """Go on with bulk jobs, and end the step."""
+    made.engine.advance_jobs(now_ms, Budget(100, changes))
+    made.end(now_ms)

@@ -1,0 +1,161 @@
+"""Fires that leave no row of their schedule: what TRIGGERs and bulk jobs ask for.
+
+    a request of the transaction (TRIGGER)      id of schedule, life, version, offset of the request
+    a job, whose row the transaction writes     the same with the offset of the job's request, or,
+                                                for a backfill, of schedule, life, job and instant
+
+A step that fires for a job writes the job's row, so a transaction that is whole has it.  The row
+says how far the job has come, and the one before it where the step began: what lies between is what
+the step may have fired.
+
+    row before   reached b, 10:00          b 11:00   b 12:00   c 10:00 │ c 11:00
+    row          reached c, 10:00          └────── this step ──────────┘  a later one
+
+Such fires are found in outputs, by ids that are computed from what the changelog says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+
+from belfry.verification.coverage import Coverage
+from belfry.verification.memory import FiredEntry, Memory, short
+from belfry.verification.rows import AskedJob, Sealed, id_of_extra, id_of_past
+
+# Events and rows of one transaction have timestamps that lie no further apart, and mostly not so
+# far: a long backfill has so many events that all of the time would be too much to look at.
+TOGETHER_MS: Final = 120_000
+NEAR_MS: Final = 1_000
+VERSIONS: Final = 64
+
+
+class Stretch(NamedTuple):
+    """What a transaction may have fired for a job: what lies behind `since`, as far as it came."""
+
+    job: AskedJob
+    since: tuple[bytes, int]
+
+    def has(self, name: bytes, nominal_ms: int) -> bool:
+        """Whether this instant of a schedule lies in it."""
+        return self.since < (name, nominal_ms) <= self.job.reached
+
+
+class Ask(NamedTuple):
+    """A transaction whose fires are to be judged.
+
+    `positions` are requests that it took in, None where that is not known.
+    """
+
+    partition: int
+    sealed: Sealed
+    positions: Sequence[int] | None
+    timestamp_ms: int
+    # Lives and versions that schedules had in it, by their names.
+    versions: dict[bytes, list[tuple[int, int]]]
+    # Whether events of the partition may have gone to a topic that is not read.
+    unread: bool = False
+    # Bulk jobs that it worked on.
+    jobs: Sequence[Stretch] = ()
+
+
+class FoundExtras(NamedTuple):
+    """Ids of extra fires of a transaction, and whether they are in the order of the fires."""
+
+    identities: list[bytes]
+    ordered: bool = True
+
+
+class Turn(NamedTuple):
+    """When an extra fire leaves among those of its transaction: TRIGGERs first, then jobs.
+
+    `number` is the offset of the request, or the place of the job in the transaction.
+    """
+
+    of_job: bool
+    number: int
+    name: bytes = b""
+    nominal_ms: int = 0
+
+
+class ExtraFires:
+    """Finds the extra fires of transactions in outputs."""
+
+    def __init__(self, memory: Memory, coverage: Coverage) -> None:
+        self._memory = memory
+        self._coverage = coverage
+
+    def find(self, ask: Ask, most: int) -> FoundExtras:
+        """What requests and jobs of a transaction fired, so many at most."""
+        turns: dict[bytes, Turn] = {}
+        others: dict[bytes, None] = {}
+        for fire in self._candidates(ask):
+            for name in self._names(fire):
+                turn = self._turn_of(fire, name, ask)
+                if turn is not None:
+                    turns[fire.identity] = turn
+                elif self._may_be(name, ask):
+                    others[fire.identity] = None
+            if len(turns) == most:
+                break
+        # The order in which jobs of several tenants had their turns is not told.
+        ordered = len({turn.number for turn in turns.values() if turn.of_job}) < 2
+        found = sorted(turns, key=lambda identity: turns[identity])
+        rest = [identity for identity in others if identity not in turns]
+        if 0 < most - len(found) <= len(rest):
+            return FoundExtras(found + rest[: most - len(found)], ordered=False)
+        return FoundExtras(found, ordered)
+
+    def _candidates(self, ask: Ask) -> Iterable[FiredEntry]:
+        """Extra fires around a transaction, near ones first; these come twice."""
+        for around_ms in (NEAR_MS, TOGETHER_MS):
+            yield from self._memory.extras(
+                ask.timestamp_ms - around_ms, ask.timestamp_ms + around_ms
+            )
+
+    def _names(self, fire: FiredEntry) -> list[bytes]:
+        tenants = self._coverage.tenants_of(fire.spot.topic)
+        return [b"%b/%b" % (tenant.encode(), fire.schedule_id) for tenant in tenants]
+
+    def _turn_of(self, fire: FiredEntry, name: bytes, ask: Ask) -> Turn | None:
+        """The turn of an extra fire for which this transaction has a reason, None for none."""
+        for life, version in self._versions(name, ask):
+            for number, stretch in enumerate(ask.jobs):
+                if stretch.has(name, fire.nominal_ms) and fire.identity in _ids(
+                    stretch.job, name, (life, version, fire.nominal_ms)
+                ):
+                    return Turn(of_job=True, number=number, name=name, nominal_ms=fire.nominal_ms)
+            for position in ask.positions or ():
+                if id_of_extra(name, life, version, position) == fire.identity:
+                    return Turn(of_job=False, number=position)
+        return None
+
+    def _may_be(self, name: bytes, ask: Ask) -> bool:
+        """Whether a schedule may have fired for a reason that no row tells.
+
+        For a request of which nothing is known, or in a life that began and ended within it.
+        """
+        if name not in ask.versions or ask.positions is None:
+            return name in ask.versions
+        known, had = self._memory.schedule(ask.partition, short(name)), ask.versions[name]
+        return known is None or not had or any(life != known.life for life, _ in had)
+
+    def _versions(self, name: bytes, ask: Ask) -> list[tuple[int, int]]:
+        """Lives and versions that a schedule may have had within a transaction."""
+        known = self._memory.schedule(ask.partition, short(name))
+        found = list(ask.versions.get(name, ()))
+        if known is not None:
+            found.append((known.life, known.version))
+            later = [version for life, version in found if life == known.life]
+            last = min(max(later, default=0), known.version + VERSIONS)
+            found += [(known.life, version) for version in range(known.version + 1, last)]
+        return list(dict.fromkeys(found))
+
+
+def _ids(job: AskedJob, name: bytes, fire: tuple[int, int, int]) -> tuple[bytes, ...]:
+    """The ids that a fire of this life, version and instant may have for a job."""
+    life, version, nominal_ms = fire
+    if not name.startswith(job.owner):
+        return ()
+    extra = id_of_extra(name, life, version, job.offset)
+    return extra, id_of_past(name, life, job.origin, nominal_ms)

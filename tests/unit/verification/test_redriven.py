@@ -1,0 +1,123 @@
+"""What redrives write is no second event and no second refusal; twice by one redrive it is one."""
+
+from __future__ import annotations
+
+import pytest
+
+from belfry.client.refusals import refused_request
+from belfry.verification.findings import Breach, Spot
+from belfry.verification.outputs import COPY_HEADER, marked_by, origin_of
+from belfry.wire.headers import REDRIVEN
+from belfry.wire.record import Headers
+from tests.unit.engine.driver import T0
+from tests.unit.verification.planted import TOPIC
+from tests.unit.verification.trace import Trace, Verification, varied
+
+REJECTED = "belfry.rejected"
+# A user's headers may have belfry's names: what belfry says comes last.
+REFUSED: Headers = [
+    ("belfry-error-redriven", b"41"),
+    ("belfry-error-code", b"too_many_pending"),
+    ("belfry-error-topic", b"belfry.schedules"),
+    ("belfry-error-partition", b"0"),
+    ("belfry-error-offset", b"7"),
+]
+
+
+@pytest.fixture
+def trace() -> Trace:
+    return varied()
+
+
+def redriven(trace: Trace, mark: bytes, offset: int, *, first: int = 3) -> Verification:
+    """A verification that has read a copy of an event, and all else."""
+    made = Verification()
+    made.round(trace)
+    copy = trace.fired[first]._replace(spot=Spot(TOPIC, 1, offset), timestamp_ms=T0)
+    made.outputs.copied(copy, mark)
+    made.round(trace)
+    return made
+
+
+def test_the_header_of_a_copy_is_the_one_of_redrives() -> None:
+    assert COPY_HEADER == REDRIVEN
+
+
+def test_a_copy_of_an_event_is_no_second_event(trace: Trace) -> None:
+    made = redriven(trace, b"monday@3", 900)
+    assert made.findings == []
+    assert made.counts.copies == 1
+    assert made.counts.unchecked() == {}
+
+
+def test_another_redrive_and_another_event_are_no_second_copy(trace: Trace) -> None:
+    made = redriven(trace, b"monday@3", 900)
+    for mark, partition in ((b"tuesday@3", 1), (b"monday@4", 1), (b"monday@3", 0)):
+        spot = Spot(TOPIC, partition, 901)
+        made.outputs.copied(trace.fired[3]._replace(spot=spot), mark)
+    # And one that is read again, as after a round that was cut short.
+    made.outputs.copied(trace.fired[3]._replace(spot=Spot(TOPIC, 1, 900)), b"monday@3")
+    assert made.findings == []
+
+
+def test_a_second_copy_under_one_name_is_found(trace: Trace) -> None:
+    made = redriven(trace, b"monday@3", 900)
+    made.outputs.copied(trace.fired[3]._replace(spot=Spot(TOPIC, 1, 901)), b"monday@3")
+    [found] = made.findings
+    assert (found.breach, found.spot.offset) == (Breach.REDRIVEN_TWICE, 901)
+    assert "monday@3" in found.found
+    assert f"{TOPIC}/1@900" in found.found
+
+
+def test_a_second_event_without_the_header_is_found_beside_a_copy(trace: Trace) -> None:
+    made = redriven(trace, b"monday@3", 900)
+    made.outputs.fired(trace.fired[3]._replace(spot=Spot(TOPIC, 1, 901)))
+    assert [each.breach for each in made.findings] == [Breach.DOUBLED]
+
+
+def test_a_copy_whose_event_retention_has_removed_is_counted(trace: Trace) -> None:
+    made = Verification()
+    made.outputs.copied(trace.fired[3], b"monday@3")
+    made.round(trace)
+    assert made.counts.copies_alone == 1
+    assert len(made.counts.unchecked()) == 1
+
+
+def refuse(made: Verification, headers: Headers, offset: int) -> None:
+    """Let a record of the rejected topic be read, as the shell does."""
+    spot, said = Spot(REJECTED, 2, offset), dict(headers)
+    refusal = marked_by(said, spot)
+    if refusal is not None:
+        made.outputs.marked(refusal, spot, T0)
+    elif origin := origin_of(said):
+        made.outputs.refused(origin, spot, T0)
+
+
+def mark(offset: int) -> Headers:
+    refused = refused_request(REFUSED)
+    assert refused is not None
+    return refused.mark(f"{REJECTED}/2@{offset}", offset, "quota raised")
+
+
+def test_the_mark_of_a_refusal_is_no_second_refusal() -> None:
+    made = Verification()
+    refuse(made, REFUSED, 41)
+    refuse(made, mark(41), 57)
+    # Redriven, and refused again at another place of the input.
+    refuse(made, [*REFUSED[:-1], ("belfry-error-offset", b"9")], 58)
+    refuse(made, mark(58), 59)
+    assert made.findings == []
+    assert (made.counts.refused, made.counts.copies) == (2, 2)
+
+
+def test_a_second_mark_is_found_and_a_second_refusal_beside_it() -> None:
+    made = Verification()
+    refuse(made, REFUSED, 41)
+    refuse(made, mark(41), 57)
+    refuse(made, mark(41), 58)
+    refuse(made, REFUSED, 59)
+    assert [(each.breach, each.spot.offset) for each in made.findings] == [
+        (Breach.REDRIVEN_TWICE, 58),
+        (Breach.REFUSED_TWICE, 59),
+    ]
+    assert f"{REJECTED}/2@41" in made.findings[0].found
