@@ -22,23 +22,19 @@ alone: it matters not when it is derived, nor by whom, so a kill repeats nothing
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
 from typing import Final
 
-from belfry.engine.reports import Reply, SourcePartition
+from belfry.engine.calendar_followers import CODE, CalendarFollowers, Found
+from belfry.engine.passed import reached_ms
+from belfry.engine.reports import Reply
 from belfry.engine.step import Step, Tracked, UndoLog
 from belfry.engine.waiting import Waiting
 from belfry.schedules.calendars import Calendar, read_calendar
-from belfry.schedules.identity import generation_of
-from belfry.schedules.instants import format_instant
-from belfry.schedules.jitter import jitter_ms
 from belfry.schedules.outcomes import Outcome
 from belfry.schedules.rejections import Rejection
 from belfry.schedules.request import Request
-from belfry.schedules.rule import decode_rule, encode_rule, has_calendar, rule_of
-from belfry.schedules.triggers import Trigger, trigger_by, trigger_of
-from belfry.schedules.triggers.heeding import Heeding
+from belfry.schedules.rule import decode_rule, rule_of
+from belfry.schedules.triggers import trigger_by
 from belfry.store.layout import keys
 from belfry.store.layout.calendars import (
     CALENDAR_END,
@@ -49,41 +45,13 @@ from belfry.store.layout.calendars import (
     encode_calendar,
     names_of_calendar,
 )
-from belfry.store.layout.pending import (
-    PAUSED,
-    Pending,
-    decode_pending,
-    encode_pending,
-    has_rule,
-    paused,
-)
-from belfry.store.layout.records import (
-    ENDED_COMPLETED,
-    IN_BACKLOG,
-    IN_PAUSED,
-    IN_TIMELINE,
-    Location,
-    Marker,
-    decode_location,
-    encode_marker,
-    is_location,
-)
-from belfry.store.readable import why_unreadable
+from belfry.store.layout.pending import Pending
+from belfry.store.layout.records import is_location
 from belfry.store.schedules import ScheduleStore
 from belfry.tenants.directory import StepTenants
-from belfry.wire.lifecycle import LifecycleEvent
 
 MOST_OF_TENANT: Final = 100
-# What lies elsewhere is due, and looked at when it comes out.
-LOOKED_AT: Final = frozenset({IN_TIMELINE, IN_PAUSED, IN_BACKLOG})
-# The code of an outcome that is about a calendar and no schedule, and of a schedule that it moves.
-CODE: Final = "calendar"
-# About what an outcome takes.
-OUTCOME_BYTES: Final = 300
 SHOWN: Final = 20
-
-Found = tuple[Pending, bytes]
-DaysOf = Callable[[str, str], bytes | None]
 
 
 class Calendars:
@@ -91,16 +59,14 @@ class Calendars:
 
     def __init__(
         self,
-        place: SourcePartition,
         store: ScheduleStore,
         tenants: StepTenants,
         waiting: Waiting,
         undo: UndoLog,
     ) -> None:
-        self._place = place
         self._store = store
         self._tenants = tenants
-        self._waiting = waiting
+        self._followers = CalendarFollowers(store, waiting, self._calendar_of)
         rows = store.between(CALENDAR_PREFIX, CALENDAR_END)
         self._known = Tracked(undo, {key: decode_calendar(row) for key, row in rows})
         going = {key: row for key, row in self._known.items() if row.under_way}
@@ -132,7 +98,8 @@ class Calendars:
             return Reply(Outcome.REJECTED, code="too_many_calendars", reason=reason)
         self._fresh.add(key)
         # Schedules may be left of a calendar of this name that was removed.
-        self._note(key, CalendarRow(found.packed, found.source, at_ms, under_way=True), step)
+        row = CalendarRow(found.packed, found.source, at_ms, reached_ms(step), under_way=True)
+        self._note(key, row, step)
         return Reply(Outcome.ACCEPTED if before is None else Outcome.UPDATED, code=CODE)
 
     def remove(self, request: Request) -> Reply:
@@ -192,7 +159,7 @@ class Calendars:
         """What lies under the name of a schedule, once it has followed all changes."""
         if not is_location(row):
             return row
-        self._look(name, row, step)
+        self._followers.look(name, row, step)
         return self._store.named(name)
 
     def derived(self, row: Pending, record: bytes, step: Step) -> Found | None:
@@ -200,52 +167,21 @@ class Calendars:
 
         The schedule has to be stale, and taken from its place.
         """
-        rule = decode_rule(row.extra)
-        assert rule.calendar is not None, "a stale schedule has a calendar"
-        known = self._known[calendar_key(row.tenant, rule.calendar)]
-        extra = encode_rule(replace(rule, packed_days=known.days))
-        nominal_ms = nominal_after(trigger_of(row.extra), trigger_of(extra), row, known.changed_ms)
-        if nominal_ms is None:
-            self._end(row, rule.calendar, step)
-            return None
-        name = row.name
-        due_ms = nominal_ms + (jitter_ms(name, nominal_ms, row.jitter_ms) if row.jitter_ms else 0)
-        moved = row._replace(due_ms=due_ms, nominal_ms=nominal_ms, extra=extra)
-        kept = encode_pending(moved, PAUSED if paused(record) else 0)
-        step.effects.room -= len(kept)
-        self._store.rewrite(name, kept)
-        if nominal_ms != row.nominal_ms:
-            step.effects.rederived += 1
-            was = f"it was due at {format_instant(row.nominal_ms)}"
-            self._tell(moved, Outcome.UPDATED, f"calendar {rule.calendar} was changed; {was}", step)
-        return moved, kept
+        return self._followers.derived(row, record, step)
 
-    def _end(self, row: Pending, calendar: str, step: Step) -> None:
-        """Nothing follows by the new days: the schedule is over."""
-        ended = Marker(
-            ENDED_COMPLETED, step.now_ms, row.due_ms, row.life, row.version, row.occurrence
-        )
-        self._store.end(row.name, encode_marker(ended))
-        step.effects.outcomes[Outcome.COMPLETED] += 1
-        said = f"calendar {calendar} was changed, and leaves out all that follows"
-        self._tell(row, Outcome.COMPLETED, said, step)
+    def passed_ms(self, row: Pending, step: Step) -> int:
+        """How far the partition had come at the last change of a schedule's calendar.
 
-    def _tell(self, row: Pending, outcome: Outcome, reason: str, step: Step) -> None:
-        """A schedule that a calendar moves is told of, whatever its tenant's level is."""
-        step.effects.room -= OUTCOME_BYTES
-        step.effects.lifecycle.append(
-            LifecycleEvent(
-                tenant=row.tenant.decode(),
-                schedule_id=row.schedule_id.decode(),
-                outcome=outcome,
-                version=row.version,
-                at=step.now_ms,
-                due_at=row.due_ms,
-                code=CODE,
-                reason=reason,
-                generation=generation_of(row.life),
-            )
-        )
+        0 where it has none; as far as it is now where nobody knows the calendar any more.
+        """
+        name = decode_rule(row.extra).calendar
+        if name is None:
+            return 0
+        known = self._calendar_of(row.tenant, name)
+        return reached_ms(step) if known is None else known.reached_ms
+
+    def _calendar_of(self, tenant: bytes, name: str) -> CalendarRow | None:
+        return self._known.get(calendar_key(tenant, name))
 
     # -- work ------------------------------------------------------------------------------------
 
@@ -274,37 +210,12 @@ class Calendars:
                 return names, changes
             now = self._store.named(name)
             if is_location(place) and now is not None and is_location(now):
-                looked = self._look(name, now, step)
+                looked = self._followers.look(name, now, step)
                 moved, changes = moved + looked, changes - looked
             names -= 1
             cursor = name
         self._note(key, row._replace(under_way=False, cursor="", moved=moved), step)
         return names, changes
-
-    def _look(self, name: bytes, place: bytes, step: Step) -> bool:
-        """Let a schedule that waits follow its calendar; whether it had to."""
-        if decode_location(place).where not in LOOKED_AT:
-            return False
-        record = self._store.pending_at(name, place)
-        if not has_rule(record):
-            return False
-        row = decode_pending(record)
-        if not has_calendar(row.extra) or why_unreadable(record):
-            return False
-        rule = trigger_of(row.extra).rule
-        if rule.calendar is None or not self.is_stale(row.tenant, rule.calendar, rule.packed_days):
-            return False
-        self._waiting.left(row.tenant, place)
-        self._store.remove(name, place)
-        found = self.derived(row, record, step)
-        if found is None:
-            return True
-        moved, kept = found
-        if paused(kept):
-            self._store.move(name, kept, Location(IN_PAUSED, *moved.sort_key))
-        else:
-            self._waiting.put(moved, kept, step)
-        return True
 
     # -- rows ------------------------------------------------------------------------------------
 
@@ -323,19 +234,3 @@ class Calendars:
         del self._known[key]
         if key in self._going:
             del self._going[key]
-
-
-def nominal_after(before: Trigger, trigger: Trigger, row: Pending, changed_ms: int) -> int | None:
-    """What a pending instant is by the new days, of a change that arrived then; None: no more.
-
-    What lies up to the change stays.  Else it is the first after the change, after what the
-    schedule has passed, and from its `start_at` on.
-    """
-    nominal_ms = row.nominal_ms
-    if nominal_ms <= changed_ms:
-        return nominal_ms
-    assert isinstance(trigger, Heeding), "a rule with days heeds them"
-    passed_ms = max(before.before_ms(nominal_ms, row.accepted_ms), row.accepted_ms, changed_ms)
-    if trigger.rule.start_at is not None:
-        passed_ms = max(passed_ms, trigger.rule.start_at - 1)
-    return trigger.next_ms(nominal_ms, passed_ms)

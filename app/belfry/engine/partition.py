@@ -93,8 +93,8 @@ class PartitionEngine:
         self._waiting = Waiting(store, undo, self._stands.scan)
         self._zones = ZoneChange(store, self._waiting, undo)
         emitter = emit_traced if options.traces else emit
-        calendars = Calendars(place, store, of_step, self._waiting, undo)
-        changes = Changes(self._zones, calendars)
+        calendars = Calendars(store, of_step, self._waiting, undo)
+        changes = Changes(self._zones, calendars, self._waiting)
         occurrences = Occurrences(store, self._waiting, changes, undo, emitter)
         self._queues = Queues(store, of_step, self._waiting, undo)
         self._firing = Firing(store, of_step, self._waiting, self._queues, occurrences)
