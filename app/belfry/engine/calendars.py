@@ -88,7 +88,7 @@ class Calendars:
         assert isinstance(found, Calendar), "a checked request has days that can be read"
         tenant = request["tenant"].encode()
         key = calendar_key(tenant, request["schedule_id"])
-        before = self._known.get(key)
+        before = self._there_now(key)
         if before is not None and before.days == found.packed:
             if before.source != found.source:
                 self._note(key, before._replace(source=found.source), step)
@@ -102,19 +102,30 @@ class Calendars:
         self._note(key, row, step)
         return Reply(Outcome.ACCEPTED if before is None else Outcome.UPDATED, code=CODE)
 
-    def remove(self, request: Request) -> Reply:
-        """Forget a calendar; schedules that have it keep its days."""
+    def remove(self, request: Request, step: Step) -> Reply:
+        """Forget a calendar; schedules that have it keep its days.
+
+        Where some have the days of before, they follow first, and nobody sees it meanwhile.
+        """
         key = calendar_key(request["tenant"].encode(), request["schedule_id"])
-        if key not in self._known:
+        row = self._there_now(key)
+        if row is None:
             reason = f"The tenant has no calendar of this name. {self._there(request)}"
             return Reply(Outcome.NOT_FOUND, code="not_found", reason=reason)
-        self._forget(key)
+        if row.under_way:
+            self._note(key, row._replace(removed=True), step)
+        else:
+            self._forget(key)
         return Reply(Outcome.CANCELLED, code=CODE)
 
     def days_of(self, tenant: str, name: str) -> bytes | None:
         """The days of a calendar at rest; None where the tenant has none of this name."""
-        row = self._known.get(calendar_key(tenant.encode(), name))
+        row = self._there_now(calendar_key(tenant.encode(), name))
         return None if row is None else row.days
+
+    def _there_now(self, key: bytes) -> CalendarRow | None:
+        row = self._known.get(key)
+        return None if row is None or row.removed else row
 
     def problem(self, request: Request, accepted_ms: int) -> Rejection | None:
         """Why a schedule cannot have the calendar that it names, or None."""
@@ -140,7 +151,8 @@ class Calendars:
         )
 
     def _names(self, tenant: bytes) -> list[str]:
-        return sorted(name for of, name in map(names_of_calendar, self._known) if of == tenant)
+        known = [names_of_calendar(key) for key, row in self._known.items() if not row.removed]
+        return sorted(name for of, name in known if of == tenant)
 
     def _there(self, request: Request) -> str:
         """Which calendars the tenant has, in words."""
@@ -191,10 +203,7 @@ class Calendars:
             if names <= 0 or changes <= 0 or step.effects.room <= 0:
                 break
             tenant, _ = names_of_calendar(key)
-            if tenant in self._tenants.removed:
-                # Nobody is there whose schedules could follow.
-                self._forget(key)
-            elif key not in self._fresh:
+            if key not in self._fresh and tenant not in self._tenants.removed:
                 names, changes = self._walk(key, step, names, changes)
         return names, changes
 
@@ -214,8 +223,17 @@ class Calendars:
                 moved, changes = moved + looked, changes - looked
             names -= 1
             cursor = name
-        self._note(key, row._replace(under_way=False, cursor="", moved=moved), step)
+        if row.removed:
+            self._forget(key)
+        else:
+            self._note(key, row._replace(under_way=False, cursor="", moved=moved), step)
         return names, changes
+
+    def forget_removed(self) -> None:
+        """Forget the calendars of tenants that were removed: no schedule of theirs is left soon."""
+        removed = self._tenants.removed
+        for key in [key for key in self._known if names_of_calendar(key)[0] in removed]:
+            self._forget(key)
 
     # -- rows ------------------------------------------------------------------------------------
 

@@ -193,7 +193,7 @@ class Intake:
         if action == CALENDAR:
             return self._calendars.set(request, begun.at_ms, step)
         if action == CALENDAR_REMOVE:
-            return self._calendars.remove(request)
+            return self._calendars.remove(request, step)
         if action == BULK:
             return self._jobs.begin(record, request, begun, step)
         return self._jobs.stop(request, step, elsewhere=begun.homes > 1)

@@ -13,7 +13,7 @@ goes by the days that the schedule has now.
 from __future__ import annotations
 
 from belfry.engine.step import Step
-from belfry.schedules.rule import KINDS, RECURRING
+from belfry.schedules.rule import KINDS, RECURRING, has_calendar
 from belfry.schedules.triggers import Trigger, trigger_of
 from belfry.schedules.triggers.heeding import Heeding
 from belfry.store.layout.calendars import CalendarRow
@@ -40,6 +40,19 @@ def nominal_after(before: Trigger, trigger: Trigger, row: Pending, by: CalendarR
     if trigger.rule.start_at is not None:
         passed_ms = max(passed_ms, trigger.rule.start_at - 1)
     return trigger.next_ms(nominal_ms, passed_ms)
+
+
+def nominal_at(row: Pending, ms: int) -> int:
+    """The instant at which an imported schedule goes on, by the days that its calendar has here.
+
+    What was due before it arrived stays, as it does when a calendar changes.
+    """
+    if ms <= row.accepted_ms or not has_calendar(row.extra):
+        return ms
+    trigger = trigger_of(row.extra)
+    assert isinstance(trigger, Heeding), "a rule with days heeds them"
+    found_ms = trigger.next_ms(ms, ms - 1)
+    return ms if found_ms is None else found_ms
 
 
 def passed_ms(old: Pending, calendar_ms: int) -> int:

@@ -14,7 +14,7 @@ from typing import Final
 from belfry.engine.calendars import Calendars
 from belfry.engine.compiled_rule import compiled
 from belfry.engine.emit import fire_extra
-from belfry.engine.passed import passed_ms
+from belfry.engine.passed import nominal_at, passed_ms
 from belfry.engine.reports import Reply, SourcePartition
 from belfry.engine.sliding import slid
 from belfry.engine.step import Step
@@ -126,7 +126,7 @@ class Transitions:
 
     def _imported(self, asked: Asked, row: Pending, standing: ExportedState) -> Pending:
         """The row of a life that goes on where an exported one stood."""
-        nominal_ms, number = standing["next_at"], standing["occurrence"]
+        nominal_ms, number = nominal_at(row, standing["next_at"]), standing["occurrence"]
         due_ms = nominal_ms + self._jitter(asked, nominal_ms)
         return row._replace(
             due_ms=due_ms, nominal_ms=nominal_ms, version=standing["version"], occurrence=number
