@@ -71,6 +71,9 @@ class Calendars:
         self._known = Tracked(undo, {key: decode_calendar(row) for key, row in rows})
         going = {key: row for key, row in self._known.items() if row.under_way}
         self._going: Tracked[bytes, CalendarRow] = Tracked(undo, going)
+        # Whose turn was the last one.
+        self._last = b""
+        self._undo = undo
         # What this very step has changed: its schedules are not all to be seen yet.
         self._fresh: set[bytes] = set()
         undo.scratch(self._fresh.clear)
@@ -199,13 +202,23 @@ class Calendars:
 
     def advance(self, step: Step, names: int, changes: int) -> tuple[int, int]:
         """Look at the next schedules, so many names and changes; what is left of both."""
-        for key in list(self._going):
+        for key in self._turns():
             if names <= 0 or changes <= 0 or step.effects.room <= 0:
                 break
-            tenant, _ = names_of_calendar(key)
-            if key not in self._fresh and tenant not in self._tenants.removed:
-                names, changes = self._walk(key, step, names, changes)
+            self._undo.attribute(self, "_last")
+            self._last = key
+            names, changes = self._walk(key, step, names, changes)
         return names, changes
+
+    def _turns(self) -> list[bytes]:
+        """Which are walked for: those behind the last turn first, by their tenants."""
+        removed, last_tenant = self._tenants.removed, names_of_calendar(self._last)[0]
+        turns = []
+        for key in self._going:
+            tenant, _ = names_of_calendar(key)
+            if key not in self._fresh and tenant not in removed:
+                turns.append((tenant <= last_tenant, tenant, key <= self._last, key))
+        return [key for *_, key in sorted(turns)]
 
     def _walk(self, key: bytes, step: Step, names: int, changes: int) -> tuple[int, int]:
         """Walk on through the names of a tenant for one calendar."""

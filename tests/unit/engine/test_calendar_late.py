@@ -6,12 +6,15 @@ from typing import Any, Final
 
 import pytest
 
+from belfry.engine.job_counts import Budget
+from belfry.schedules.bulk import BulkSpec
 from belfry.schedules.instants import parse_instant
 from tests.unit.engine.acknowledging import ack, serial
 from tests.unit.engine.driver import HOUR, Driver
 from tests.unit.engine.test_calendars import (
     NINE,
     NOW,
+    advance,
     at,
     begun,
     days,
@@ -149,3 +152,28 @@ def test_what_is_held_behind_a_lock_follows_too(update: bool) -> None:
     ack(driver, shot, nine_ms + 1_000)
     assert driver.run(nine_ms + 2_000) == []
     assert due(driver) == "2026-12-23T09"
+
+
+def test_a_calendar_that_changes_all_the_time_keeps_nobody_else_from_following() -> None:
+    driver = Driver()
+    for tenant, number in (("aa", 60), ("zz", 1)):
+        driver.ask(NOW, tenant=tenant, action="CALENDAR", schedule_id="de", days_off=days())
+        for each in range(number):
+            driver.ask(NOW, tenant=tenant, schedule_id=f"s{each:02}", **NINE)
+    driver.ask(NOW, tenant="bb", schedule_id="b", kind="AT", at=at("2026-12-24T09"))
+    driver.step(NOW, fire=False)
+    finish(driver, NOW)
+    driver.ask(NOW, tenant="zz", action="CALENDAR", schedule_id="de", days_off=days("2026-12-22"))
+    cancel = BulkSpec(action="CANCEL").text()
+    driver.ask(NOW, tenant="bb", action="BULK", schedule_id="j", bulk=cancel)
+    told: list[str] = []
+    for second in range(6):
+        now_ms = NOW + second * 1_000
+        other = days(f"2027-01-{second + 10}")
+        driver.ask(now_ms, tenant="aa", action="CALENDAR", schedule_id="de", days_off=other)
+        driver.step(now_ms, fire=False)
+        told += advance(driver, now_ms + 1, Budget(20, 20))
+    assert [each.split()[:2] for each in told if each.split()[1] in ("b", "s00")] == [
+        ["CANCELLED", "b"],
+        ["UPDATED", "s00"],
+    ]
