@@ -22,7 +22,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from belfry.engine.compiled_rule import compiled
 from belfry.engine.emit import Route, route_to
 from belfry.engine.occurrences import Occurrences, too_old
 from belfry.engine.step import Step
@@ -88,10 +87,11 @@ class CatchUp:
 
     def _fire_some(self, record: bytes, route: Route, burst: int, step: Step) -> int:
         """Fire a schedule's next few late occurrences, and put it where it waits then."""
-        row = decode_pending(record)
-        if self._occurrences.holds_unreadable(row, record, step):
+        followed = self._occurrences.followed(decode_pending(record), record, step)
+        if followed is None:
             return 0
-        rule, now_ms = compiled(row.extra), step.now_ms
+        row, record, rule = followed
+        now_ms = step.now_ms
         fired = 0
         while fired < burst and now_ms - row.due_ms > rule.limit_ms:
             if fired and step.effects.room <= 0:

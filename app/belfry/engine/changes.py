@@ -10,6 +10,7 @@ from typing import NamedTuple
 from belfry.engine.calendars import Calendars
 from belfry.engine.compiled_rule import CompiledRule
 from belfry.engine.step import Step
+from belfry.engine.waiting import Waiting
 from belfry.engine.zone_change import ZoneChange
 from belfry.store.layout.pending import Pending
 
@@ -19,13 +20,15 @@ class Changes(NamedTuple):
 
     zones: ZoneChange
     calendars: Calendars
+    waiting: Waiting
 
     def followed(
         self, row: Pending, record: bytes, rule: CompiledRule, step: Step
     ) -> tuple[Pending, bytes] | None:
         """A row that is due, by the zones and the calendar of now; None where it does not fire now.
 
-        Then it is set aside at its new instant, or over.
+        Then it is over, or set aside at its new instant.  Where that is due by now, one with a
+        group takes its place among others of the group at once, so that none overtakes it.
         """
         if self.zones.under_way:
             found = self.zones.derived(row, record, step.horizon_ms, step)
@@ -33,10 +36,20 @@ class Changes(NamedTuple):
                 step.set_aside.append(found)
                 return None
             row, record = found or (row, record)
+        return self.by_calendar(row, record, rule, step)
+
+    def by_calendar(
+        self, row: Pending, record: bytes, rule: CompiledRule, step: Step
+    ) -> tuple[Pending, bytes] | None:
+        """The same by the calendar alone."""
         name, days = rule.calendar, rule.rule.packed_days
         if name is None or not self.calendars.is_stale(row.tenant, name, days):
             return row, record
         found = self.calendars.derived(row, record, step)
-        if found is not None:
+        if found is None or found[0].due_ms == row.due_ms:
+            return found
+        if row.group and found[0].due_ms <= step.now_ms:
+            self.waiting.hold_again(*found)
+        else:
             step.set_aside.append(found)
         return None

@@ -100,7 +100,7 @@ class Intake:
         self._checks = RequestChecks()
         self.accepted_ms = 0
         self.appended = True
-        self._transitions = Transitions(place, store, waiting, self._calendars.days_of)
+        self._transitions = Transitions(place, store, waiting, self._calendars)
         self._table = {case: self._transitions.carry_out[number] for case, number in TABLE.items()}
 
     def take(self, record: SourceRecord, request: Request | Rejection, step: Step) -> Reply | None:
@@ -193,7 +193,7 @@ class Intake:
         if action == CALENDAR:
             return self._calendars.set(request, begun.at_ms, step)
         if action == CALENDAR_REMOVE:
-            return self._calendars.remove(request)
+            return self._calendars.remove(request, step)
         if action == BULK:
             return self._jobs.begin(record, request, begun, step)
         return self._jobs.stop(request, step, elsewhere=begun.homes > 1)

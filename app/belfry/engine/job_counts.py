@@ -20,6 +20,11 @@ class Budget(NamedTuple):
         """Whether nothing is left of it."""
         return self.names <= 0 or self.changes <= 0
 
+    @property
+    def half(self) -> Budget:
+        """Half of it, rounded up."""
+        return Budget(-(-self.names // 2), -(-self.changes // 2))
+
     def less(self, names: int, changes: int) -> Budget:
         """What is left of it."""
         return Budget(self.names - names, self.changes - changes)

@@ -189,15 +189,20 @@ class Jobs:
     # -- work ------------------------------------------------------------------------------------
 
     def advance(self, step: Step, budget: Budget) -> None:
-        """Go on with the jobs, as far as the budget goes; schedules follow calendars first."""
+        """Go on with the jobs, as far as the budget goes; schedules follow calendars first.
+
+        Calendars have half of it where there are jobs, so that neither waits for the other's end.
+        """
+        left = share = budget.half if self._running else budget
         if self._calendars.under_way:
-            budget = Budget(*self._calendars.advance(step, *budget))
+            left = Budget(*self._calendars.advance(step, *share))
+            budget = budget.less(share.names - left.names, share.changes - left.changes)
         for key in self._turns():
             if budget.used_up or step.effects.room <= 0:
                 break
             self._last, _ = names_of_job(key)
             budget = self._work(key, step, budget)
-        self.left_off = budget.used_up
+        self.left_off = budget.used_up or left.used_up
 
     def _turns(self) -> list[bytes]:
         """The first job of each tenant; those behind the tenant of the last turn come first."""

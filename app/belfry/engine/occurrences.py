@@ -118,15 +118,10 @@ class Occurrences:
 
         Its place may be later than its due instant: that of the last of a run, which fires for it.
         """
-        rule = self._rule_of(row, record)
-        if rule is None:
-            self._hold_unreadable(row, record, step)
+        followed = self.followed(row, record, step, zones=self._changes.zones.under_way)
+        if followed is None:
             return
-        if self._changes.zones.under_way or rule.calendar is not None:
-            found = self._changes.followed(row, record, rule, step)
-            if found is None:
-                return
-            row, record = found
+        row, record, rule = followed
         for _ in range(MOST_AT_ONCE):
             in_time = step.now_ms - row.due_ms <= rule.limit_ms and place_ms == row.due_ms
             if in_time and rule.simple:
@@ -159,12 +154,26 @@ class Occurrences:
             return None
         return rule
 
-    def holds_unreadable(self, row: Pending, record: bytes, step: Step) -> bool:
-        """Hold a schedule back that this version cannot fire; the others go on."""
-        if self._rule_of(row, record) is not None:
-            return False
-        self._hold_unreadable(row, record, step)
-        return True
+    def followed(
+        self, row: Pending, record: bytes, step: Step, *, zones: bool = False
+    ) -> tuple[Pending, bytes, CompiledRule] | None:
+        """A row that was taken from its place, by the days (and the zones) of now; and its rule.
+
+        None where it does not fire now, as what this version cannot fire is held back.
+        """
+        rule = self._rule_of(row, record)
+        if rule is None:
+            self._hold_unreadable(row, record, step)
+            return None
+        if zones or rule.calendar is not None:
+            follow = self._changes.followed if zones else self._changes.by_calendar
+            found = follow(row, record, rule, step)
+            if found is None:
+                return None
+            if found[0].extra != row.extra:
+                rule = compiled(found[0].extra)
+            row, record = found
+        return row, record, rule
 
     def _hold_unreadable(self, row: Pending, record: bytes, step: Step) -> None:
         why = why_unreadable(record)

@@ -93,14 +93,13 @@ class PartitionEngine:
         self._waiting = Waiting(store, undo, self._stands.scan)
         self._zones = ZoneChange(store, self._waiting, undo)
         emitter = emit_traced if options.traces else emit
-        calendars = Calendars(place, store, of_step, self._waiting, undo)
-        changes = Changes(self._zones, calendars)
+        self._calendars = calendars = Calendars(store, of_step, self._waiting, undo)
+        changes = Changes(self._zones, calendars, self._waiting)
         occurrences = Occurrences(store, self._waiting, changes, undo, emitter)
         self._queues = Queues(store, of_step, self._waiting, undo)
         self._firing = Firing(store, of_step, self._waiting, self._queues, occurrences)
         self._catch_up = CatchUp(store, of_step, self._waiting, occurrences)
-        reports = Reports(place, store)
-        self._limits = Limits(store, undo)
+        reports, self._limits = Reports(place, store), Limits(store, undo)
         of_jobs = JobMeans(self._waiting, self._queues, calendars)
         self.jobs = Jobs(place, store, of_step, of_jobs, undo)
         parts = IntakeParts(reports, self._limits, self.jobs, calendars)
@@ -109,7 +108,7 @@ class PartitionEngine:
         self._fast_path = FastPath(place, store, of_step, self._waiting, reports)
         self._hot_tenants = HotTenants()
         self._drains = Drains(store)
-        forwards_to = place.homes if place.partition >= place.homes.partitions else None
+        forwards_to = None if place.partition < place.homes.partitions else place.homes
         self.aside = Aside(store, reader, tenants, undo, forwards_to)
         self._tallies = tallies = Tallies(store, of_step)
         self._metering = Metering(store, place.partition, options.metering_ms, undo)
@@ -327,6 +326,7 @@ class PartitionEngine:
         self._step.at(now_ms)
         self._hot_tenants.forget(now_ms)
         self._maintenance.sweep(self._step, at_most)
+        self._calendars.forget_removed()
         self._metering.sweep(self._step, at_most)
         return self._step.effects
 

@@ -11,9 +11,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from belfry.engine.calendars import DaysOf
+from belfry.engine.calendars import Calendars
 from belfry.engine.compiled_rule import compiled
 from belfry.engine.emit import fire_extra
+from belfry.engine.passed import nominal_at, passed_ms
 from belfry.engine.reports import Reply, SourcePartition
 from belfry.engine.sliding import slid
 from belfry.engine.step import Step
@@ -23,7 +24,7 @@ from belfry.schedules.instants import format_instant
 from belfry.schedules.jitter import jitter_ms
 from belfry.schedules.outcomes import Outcome
 from belfry.schedules.request import TRACE_HEADERS, ExportedState, Request
-from belfry.schedules.rule import KINDS, ONE_SHOT, RECURRING, encode_rule, rule_of
+from belfry.schedules.rule import KINDS, ONE_SHOT, RECURRING, encode_rule, has_calendar, rule_of
 from belfry.schedules.transitions import Transition as TableStep
 from belfry.schedules.triggers import trigger_of
 from belfry.store.layout.keys import awaited_key
@@ -85,10 +86,10 @@ class Transitions:
         place: SourcePartition,
         store: ScheduleStore,
         waiting: Waiting,
-        days_of: DaysOf | None = None,
+        calendars: Calendars | None = None,
     ) -> None:
-        """`days_of` tells the days of a calendar; without it no schedule is defined."""
-        self._days_of = days_of
+        """`calendars` has the days of schedules; without it no schedule is defined."""
+        self._calendars = calendars
         self._place = place
         self._store = store
         self._waiting = waiting
@@ -125,7 +126,7 @@ class Transitions:
 
     def _imported(self, asked: Asked, row: Pending, standing: ExportedState) -> Pending:
         """The row of a life that goes on where an exported one stood."""
-        nominal_ms, number = standing["next_at"], standing["occurrence"]
+        nominal_ms, number = nominal_at(row, standing["next_at"]), standing["occurrence"]
         due_ms = nominal_ms + self._jitter(asked, nominal_ms)
         return row._replace(
             due_ms=due_ms, nominal_ms=nominal_ms, version=standing["version"], occurrence=number
@@ -137,7 +138,8 @@ class Transitions:
         old = decode_pending(before)
         readable = not why_unreadable(before)
         version = min(old.version + 1, MOST_NUMBER)
-        row = self._pending(asked, old.life, version, _passed_ms(old) if readable else 0)
+        passed = self._passed_ms(old, step) if readable else 0
+        row = self._pending(asked, old.life, version, passed)
         goes_on = readable and _goes_on(old, row)
         longest_ms = asked.request["max_wait_ms"]
         if longest_ms is not None:
@@ -293,12 +295,18 @@ class Transitions:
             request["payload"],
         )
 
+    def _passed_ms(self, old: Pending, step: Step) -> int:
+        """What the rhythm of before has passed, whatever its calendar says of it by now."""
+        if self._calendars is None or not has_calendar(old.extra):
+            return passed_ms(old, 0)
+        return passed_ms(old, self._calendars.passed_ms(old, step))
+
     def _days(self, request: Request) -> bytes | None:
         """The days of the calendar that a request names, at rest."""
         name = request["calendar"]
-        if name is None or self._days_of is None:
+        if name is None or self._calendars is None:
             return None
-        return self._days_of(request["tenant"], name)
+        return self._calendars.days_of(request["tenant"], name)
 
     def _jitter(self, asked: Asked, nominal_ms: int) -> int:
         most_ms = asked.request["jitter_ms"]
@@ -320,19 +328,6 @@ class Transitions:
         kind = ONE_SHOT[asked.request["kind"]]
         said_ms: int = kind.asked(asked.request)
         return kind.instant_ms(said_ms, self.accepted_ms), said_ms
-
-
-def _passed_ms(old: Pending) -> int:
-    """The last instant of a rhythm that has fired or was given up; 0 where there is none to mind.
-
-    It may be later than the arrival of the request that ends the rhythm, which was read after it.
-    """
-    if KINDS[old.kind] not in RECURRING:
-        return 0
-    trigger = trigger_of(old.extra)
-    if not old.occurrence and trigger.first_ms(old.accepted_ms) == old.nominal_ms:
-        return 0
-    return trigger.before_ms(old.nominal_ms, old.accepted_ms)
 
 
 def _over_since(asked: Asked, due_ms: int) -> Reply | None:

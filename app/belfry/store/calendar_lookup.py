@@ -16,13 +16,15 @@ from belfry.store.ordered_map import OrderedMap
 def calendars(rows: OrderedMap, tenant: bytes) -> list[tuple[str, CalendarRow]]:
     """The calendars of a tenant in this partition, by name."""
     first, end = map(keys.named_key, calendars_range(tenant))
-    return [
+    found = [
         (names_of_calendar(keys.name_in(key))[1], decode_calendar(row))
         for key, row in rows.scan(first, end)
     ]
+    return [(name, row) for name, row in found if not row.removed]
 
 
 def days_in(rows: OrderedMap, tenant: bytes, name: str) -> bytes | None:
     """The days of a calendar at rest; None where the tenant has none of this name here."""
     row = rows.get(keys.named_key(calendar_key(tenant, name)))
-    return None if row is None else decode_calendar(row).days
+    calendar = None if row is None else decode_calendar(row)
+    return None if calendar is None or calendar.removed else calendar.days

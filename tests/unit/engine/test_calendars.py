@@ -10,6 +10,7 @@ import pytest
 
 from belfry.engine.job_counts import Budget
 from belfry.schedules.instants import format_instant, parse_instant
+from belfry.store.calendar_lookup import calendars, days_in
 from belfry.store.layout import keys
 from belfry.store.layout.calendars import calendar_key, decode_calendar
 from belfry.store.layout.pending import decode_pending
@@ -176,6 +177,7 @@ def test_a_calendar_is_set_changed_and_removed() -> None:
     driver.ask(NOW, action="CALENDAR_REMOVE", schedule_id="de")
     driver.ask(NOW, action="CALENDAR_REMOVE", schedule_id="de")
     assert driver.step(NOW).outcomes == ["CANCELLED", "NOT_FOUND"]
+    finish(driver, NOW)
     assert not driver.engine.jobs.under_way
     assert driver.engine._store.named(calendar_key(b"demo", "de")) is None
 
@@ -298,3 +300,52 @@ def test_it_matters_not_when_a_schedule_follows() -> None:
         now = at("2026-12-23T00")
         found.append((driver.run(now), due(driver)))
     assert found[0] == found[1] == (["a"], "2026-12-23T03")
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_calendar_that_is_removed_amid_a_change_is_followed_to_the_end(again: bool) -> None:
+    driver = begun("a", "b", "c", "e")
+    set_calendar(driver, "2026-12-22")
+    advance(driver, NOW, Budget(2, 2))
+    driver.ask(NOW, action="CALENDAR_REMOVE", schedule_id="de")
+    driver.ask(NOW, **NINE, payload=b"new")
+    step = driver.step(NOW, fire=False)
+    assert step.outcomes == ["CANCELLED", "REJECTED"]
+    assert step.codes == ["unknown_calendar"]
+    assert calendars(driver.rows, b"demo") == []
+    assert days_in(driver.rows, b"demo", "de") is None
+    if again:
+        assert set_calendar(driver, "2026-12-22") == ["ACCEPTED"]
+    rebuilt(driver, NOW)
+    finish(driver, NOW)
+    assert {due(driver, name) for name in "abce"} == {"2026-12-23T09"}
+    assert [name for name, _ in calendars(driver.rows, b"demo")] == ["de"] * again
+    assert bool(driver.engine._store.named(calendar_key(b"demo", "de"))) == again
+
+
+def test_the_calendars_of_a_removed_tenant_are_forgotten() -> None:
+    driver = begun("a")
+    driver.apply(removed=True)
+    for second in range(4):
+        driver.sweep(NOW + second * 1_000)
+    assert driver.engine._store.named(calendar_key(b"demo", "de")) is None
+    assert calendars(driver.rows, b"demo") == []
+
+
+@pytest.mark.parametrize(
+    ("next_at", "arrives", "wanted"),
+    [
+        ("2026-12-23T09", "2026-12-22T08", "2026-12-24T09"),
+        ("2026-12-22T09", "2026-12-22T08", "2026-12-22T09"),
+        ("2026-12-23T09", "2026-12-23T10", "2026-12-23T09"),
+    ],
+)
+def test_what_is_imported_heeds_the_days_of_the_calendar_here(
+    next_at: str, arrives: str, wanted: str
+) -> None:
+    driver = begun()
+    set_calendar(driver, "2026-12-23")
+    standing = {"next_at": at(next_at), "occurrence": 3, "version": 2, "paused": False}
+    driver.ask(at(arrives), schedule_id="a", standing=standing, **NINE)
+    assert driver.step(at(arrives), fire=False).outcomes == ["ACCEPTED"]
+    assert due(driver) == wanted

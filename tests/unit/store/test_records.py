@@ -126,7 +126,7 @@ WHOLE = {
     records.ZONES: records.encode_zones("2026b"),
     records.LOCATION: records.encode_location(Location(records.IN_BACKLOG, 1, 2)),
     records.USAGE: encode_usage_row(UsageRow(1, 2, 3, 4, 5, 6, 7)),
-    records.CALENDAR: encode_calendar(CalendarRow(b"\x60", "by hand", 1, True, "demo/a", 2)),
+    records.CALENDAR: encode_calendar(CalendarRow(b"\x60", "by hand", 1, 3, True, "demo/a", 2)),
     records.JOB: encode_job(JobRow('{"action": "CANCEL"}', 1, 2, (3, 4))),
     records.ASIDE: encode_aside(Waits(b"t", (0, 1, b"k", b"v", None), appended=True)),
 }

@@ -27,17 +27,21 @@ class CalendarRow(NamedTuple):
     """A calendar in one partition; instants are epoch ms.
 
     `days` are its days as `schedules/calendars.py` packs them.  `changed_ms` is when the request
-    arrived that gave them: pending instants after it are derived anew.  `under_way` says that some
-    schedules may still have the days of before, and `cursor` is the key of the last that was looked
-    at; `moved` counts those that the last change has moved.
+    arrived that gave them: pending instants after it are derived anew.  `reached_ms` is how far the
+    partition had come when it read that request: what had fired lies up to there.  `under_way` says
+    that some schedules may still have the days of before, and `cursor` is the key of the last that
+    was looked at; `moved` counts those that the last change has moved.  `removed` says
+    that it is forgotten once all were looked at.
     """
 
     days: bytes
     source: str
     changed_ms: int
+    reached_ms: int
     under_way: bool = False
     cursor: str = ""
     moved: int = 0
+    removed: bool = False
 
 
 def calendar_key(tenant: bytes, name: str) -> bytes:

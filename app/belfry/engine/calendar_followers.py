@@ -1,0 +1,131 @@
+"""Schedules that follow a change of their calendar: looked at, moved, and told of.
+
+    place          timeline   paused   backlog   catch-up queue   behind a lock
+    days differ?   ── the row by the new days ──► timeline, backlog, or paused as it was
+
+What waits to be made up for, or behind a lock, goes back to the backlog: from there it comes to its
+queue or its lock once more, where it still has to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+from belfry.engine.passed import nominal_after
+from belfry.engine.step import Step
+from belfry.engine.waiting import Waiting
+from belfry.schedules.identity import generation_of
+from belfry.schedules.instants import format_instant
+from belfry.schedules.jitter import jitter_ms
+from belfry.schedules.outcomes import Outcome
+from belfry.schedules.rule import decode_rule, encode_rule, has_calendar
+from belfry.schedules.triggers import trigger_of
+from belfry.store.layout.calendars import CalendarRow
+from belfry.store.layout.pending import (
+    PAUSED,
+    Pending,
+    decode_pending,
+    encode_pending,
+    has_rule,
+    paused,
+)
+from belfry.store.layout.records import ENDED_COMPLETED, IN_PAUSED, Location, Marker, encode_marker
+from belfry.store.readable import why_unreadable
+from belfry.store.schedules import ScheduleStore
+from belfry.wire.lifecycle import LifecycleEvent
+
+# The code of an outcome that is about a calendar and no schedule, and of a schedule that it moves.
+CODE: Final = "calendar"
+# About what an outcome takes.
+OUTCOME_BYTES: Final = 300
+
+Found = tuple[Pending, bytes]
+CalendarOf = Callable[[bytes, str], CalendarRow | None]
+
+
+class CalendarFollowers:
+    """The schedules of one partition that have a calendar; `calendar_of` finds it by its name."""
+
+    def __init__(self, store: ScheduleStore, waiting: Waiting, calendar_of: CalendarOf) -> None:
+        self._store = store
+        self._waiting = waiting
+        self._calendar_of = calendar_of
+
+    def derived(self, row: Pending, record: bytes, step: Step) -> Found | None:
+        """The row by the days of its calendar, rewritten; None where the schedule is over.
+
+        The schedule has to be stale, and taken from its place.
+        """
+        rule = decode_rule(row.extra)
+        assert rule.calendar is not None, "a stale schedule has a calendar"
+        known = self._calendar_of(row.tenant, rule.calendar)
+        assert known is not None, "a stale schedule has a calendar that is known"
+        extra = encode_rule(replace(rule, packed_days=known.days))
+        nominal_ms = nominal_after(trigger_of(row.extra), trigger_of(extra), row, known)
+        if nominal_ms is None:
+            self._end(row, rule.calendar, step)
+            return None
+        name = row.name
+        due_ms = nominal_ms + (jitter_ms(name, nominal_ms, row.jitter_ms) if row.jitter_ms else 0)
+        moved = row._replace(due_ms=due_ms, nominal_ms=nominal_ms, extra=extra)
+        kept = encode_pending(moved, PAUSED if paused(record) else 0)
+        step.effects.room -= len(kept)
+        self._store.rewrite(name, kept)
+        if nominal_ms != row.nominal_ms:
+            step.effects.rederived += 1
+            was = f"it was due at {format_instant(row.nominal_ms)}"
+            self._tell(moved, Outcome.UPDATED, f"calendar {rule.calendar} was changed; {was}", step)
+        return moved, kept
+
+    def _end(self, row: Pending, calendar: str, step: Step) -> None:
+        """Nothing follows by the new days: the schedule is over."""
+        ended = Marker(
+            ENDED_COMPLETED, step.now_ms, row.due_ms, row.life, row.version, row.occurrence
+        )
+        self._store.end(row.name, encode_marker(ended))
+        step.effects.outcomes[Outcome.COMPLETED] += 1
+        said = f"calendar {calendar} was changed, and leaves out all that follows"
+        self._tell(row, Outcome.COMPLETED, said, step)
+
+    def _tell(self, row: Pending, outcome: Outcome, reason: str, step: Step) -> None:
+        """A schedule that a calendar moves is told of, whatever its tenant's level is."""
+        step.effects.room -= OUTCOME_BYTES
+        step.effects.lifecycle.append(
+            LifecycleEvent(
+                tenant=row.tenant.decode(),
+                schedule_id=row.schedule_id.decode(),
+                outcome=outcome,
+                version=row.version,
+                at=step.now_ms,
+                due_at=row.due_ms,
+                code=CODE,
+                reason=reason,
+                generation=generation_of(row.life),
+            )
+        )
+
+    def look(self, name: bytes, place: bytes, step: Step) -> bool:
+        """Let a schedule that waits follow its calendar; whether it had to."""
+        record = self._store.pending_at(name, place)
+        if not has_rule(record):
+            return False
+        row = decode_pending(record)
+        if not has_calendar(row.extra) or why_unreadable(record):
+            return False
+        rule = trigger_of(row.extra).rule
+        known = None if rule.calendar is None else self._calendar_of(row.tenant, rule.calendar)
+        if known is None or known.days == rule.packed_days:
+            return False
+        self._waiting.left(row.tenant, place)
+        self._store.remove(name, place)
+        found = self.derived(row, record, step)
+        if found is None:
+            return True
+        moved, kept = found
+        if paused(kept):
+            self._store.move(name, kept, Location(IN_PAUSED, *moved.sort_key))
+        else:
+            self._waiting.put(moved, kept, step)
+        return True
