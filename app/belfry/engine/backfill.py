@@ -7,9 +7,11 @@
     step 8'                               ────────────────────►     cursor c, DONE
 
 The place within a schedule is the instant of its last occurrence that was fired, and lies in the
-row of the job.  So each occurrence fires once, and with the id that follows from job, schedule and
-instant.  A schedule has its outcome when its range is done: TRIGGERED with the number, UNCHANGED
-where the range holds none.  What ends, or is defined anew, amid its range is left there.
+row of the job beside the end of its range, which is found when the schedule is begun: what it still
+waited for then fires by itself, also amid the job.  So each occurrence fires once, and with the id
+that follows from job, schedule and instant.  A schedule has its outcome when its range is done:
+TRIGGERED with the number, UNCHANGED where the range holds none.  What ends, or is defined anew,
+amid its range is left there.
 
 These fires are extra ones, as those of a TRIGGER are: they lock nothing, wait for no lock, and
 count for no `max_fires`.
@@ -43,12 +45,14 @@ FIRED_BYTES: Final = 300
 class Amid(NamedTuple):
     """The schedule that a backfill is amid: the instant of its last fire, and how many there are.
 
-    Before the first of them `fired` is 0, and the instant means nothing.
+    Before the first of them `fired` is 0, and the instants mean nothing.  From then on its range
+    ends before `until_ms`, also when the schedule has fired by itself meanwhile.
     """
 
     name: bytes
     at_ms: int = 0
     fired: int = 0
+    until_ms: int = 0
 
 
 class Done(NamedTuple):
@@ -105,7 +109,7 @@ class Backfill:
             self._change.tell_gone(amid.name, refusal, work, step)
             return Done(amid, found=refusal.code)
         _, row, record = standing
-        past = _past(row, record, work)
+        past = _past(row, record, amid, work)
         if isinstance(past, PastRange) and not amid.fired:
             past = _bounded(past, fires[0])
         if isinstance(past, Reply):
@@ -124,23 +128,31 @@ class Backfill:
             identity = backfill_fire_id(row.name, row.life, work.row.origin, nominal_ms)
             fire_past(row, route, (identity, nominal_ms), work.job, step)
             step.effects.room -= size
-            amid, most = Amid(amid.name, nominal_ms, amid.fired + 1), most - 1
+            amid, most = Amid(amid.name, nominal_ms, amid.fired + 1, past.end_ms), most - 1
         reply = _told(amid)
         self._change.tell(row, reply, work, step)
         return Done(amid, found=reply.outcome)
 
 
 def _amid(row: JobRow) -> Amid | None:
-    return Amid(row.amid.encode(), row.amid_ms, row.amid_fired) if row.amid else None
+    if not row.amid:
+        return None
+    return Amid(row.amid.encode(), row.amid_ms, row.amid_fired, row.amid_until)
 
 
 def _row(row: JobRow, fired: int, amid: Amid | None) -> JobRow:
     """The row of the job with where it stands; a schedule is begun once it has fired."""
     at = amid if amid is not None and amid.fired else Amid(b"")
-    return row._replace(fired=fired, amid=at.name.decode(), amid_ms=at.at_ms, amid_fired=at.fired)
+    return row._replace(
+        fired=fired,
+        amid=at.name.decode(),
+        amid_ms=at.at_ms,
+        amid_fired=at.fired,
+        amid_until=at.until_ms,
+    )
 
 
-def _past(row: Pending, record: bytes, work: JobAtWork) -> PastRange | Reply:
+def _past(row: Pending, record: bytes, amid: Amid, work: JobAtWork) -> PastRange | Reply:
     """The range of a schedule that is over, or why it has none."""
     if why := why_unreadable(record):
         reason = f"The schedule cannot be fired by this worker: {why}."
@@ -151,7 +163,7 @@ def _past(row: Pending, record: bytes, work: JobAtWork) -> PastRange | Reply:
     spec = work.spec
     assert spec.range_from is not None
     assert spec.range_until is not None
-    until_ms = min(spec.range_until, work.row.begun_ms)
+    until_ms = amid.until_ms if amid.fired else min(spec.range_until, work.row.begun_ms)
     return past_range(compiled(row.extra).trigger, row.nominal_ms, spec.range_from, until_ms)
 
 

@@ -51,11 +51,15 @@ def fill(driver: Driver, hours: int, **said: Any) -> list[str]:
 def fired_by(driver: Driver, budget: Budget = MUCH, now_ms: int = T0 + 1_000) -> list[int]:
     """The scheduled instants of what one step fires, in hours before T0 + 30 min."""
     effects = driver.engine.advance_jobs(now_ms, budget)
-    found = [dict(headers) for *_, headers in effects.fired]
+    found = hours(effects.fired)
     if not effects.empty:
         driver.end(now_ms)
+    return found
+
+
+def hours(fired: Any) -> list[int]:
     hour = {rfc3339(T0 + HALF - each * HOUR): each for each in range(1_001)}
-    return [hour[headers["belfry-scheduled-at"] or b""] for headers in found]
+    return [hour[dict(headers)["belfry-scheduled-at"] or b""] for *_, headers in fired]
 
 
 def test_each_occurrence_of_the_range_fires_once() -> None:
@@ -138,6 +142,26 @@ def test_what_a_schedule_waits_for_is_no_part_of_the_range() -> None:
     driver.step(T0 + 3 * HOUR, fire=False)
     # The three since T0 wait for its pause to end.
     assert fired_by(driver, now_ms=T0 + 3 * HOUR) == [1]
+
+
+@pytest.mark.parametrize("steps", [1, 2])
+def test_what_fires_by_itself_amid_the_range_does_not_fire_twice(steps: int) -> None:
+    """The schedule waits for six occurrences that are late, and its pause ends amid the job."""
+    driver = Driver(level=Level.FAILURES)
+    late = {**HOURLY, "misfire": "FIRE_ALL", "max_lateness_ms": 1_000}
+    driver.ask(T0 - 6 * HOUR, schedule_id="a", **late)
+    driver.ask(T0 - 6 * HOUR, schedule_id="a", action="PAUSE")
+    driver.step(T0 - 6 * HOUR, fire=False)
+    fill(driver, 12)
+    found = [each for _ in range(steps) for each in fired_by(driver, Budget(10, 2))]
+    driver.ask(T0 + 1_000, schedule_id="a", action="RESUME")
+    driver.step(T0 + 1_000, fire=False)
+    for later in range(8):
+        found += hours(driver.step(T0 + 2_000 + later * 100, take=0).effects.fired)
+    while driver.engine.jobs.under_way:
+        found += fired_by(driver, Budget(10, 2), T0 + 5_000)
+    assert sorted(found) == [*range(1, 13)]
+    assert row(driver).fired == 6
 
 
 def test_nothing_before_the_start_and_nothing_that_is_left_out_fires() -> None:
