@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import pytest
 
+from belfry.schedules.backfill import past_range
 from belfry.schedules.calendars import day_number, days_off, packed_days
 from belfry.schedules.rule import Rule, decode_rule, encode_rule
 from belfry.schedules.triggers import Trigger, trigger_by, trigger_of
@@ -162,7 +163,25 @@ def agrees(given: dict[str, Any], days: set[date], weekend: set[int], from_ms: i
         if place:
             assert trigger.before_ms(at, from_ms) == wanted[place - 1], given
         assert trigger.holds(at), given
+    ranges_agree(trigger, wanted)
     return len(wanted)
+
+
+def ranges_agree(trigger: Trigger, wanted: list[int]) -> None:
+    """A range of the past has what lies in it, at its edges too, whatever the schedule waits for.
+
+    `wanted` are instants one after another; the first says when the trigger knows them from.
+    """
+    for waits in wanted[len(wanted) // 2 :: max(1, len(wanted) // 4)]:
+        for edge in wanted[1 :: max(1, len(wanted) // 5)]:
+            for from_ms in (edge - HOUR, edge, edge + 1, edge + HOUR):
+                if from_ms <= wanted[0]:
+                    continue
+                past = past_range(trigger, waits, from_ms, from_ms + 2 * DAY)
+                end_ms = min(waits, from_ms + 2 * DAY)
+                inside = [ms for ms in wanted if from_ms <= ms < end_ms]
+                assert [*past.instants()] == inside, (trigger.rule, waits, from_ms)
+                assert past.number() == len(inside), (trigger.rule, waits, from_ms)
 
 
 @pytest.mark.parametrize("seed", range(30 if ALL else 6))

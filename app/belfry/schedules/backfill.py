@@ -6,7 +6,8 @@
 
 What a schedule still waits for fires by itself and is no part of it, overdue or not: the next
 occurrence that has not fired bounds the range.  So does `start_at`, for the rule has no occurrence
-before it.  An interval without `start_at` has its rhythm from what it waits for, also backwards.
+before it.  An interval without `start_at` has its rhythm from what it waits for, also backwards;
+one that moves has it from `start_at`, for what it waits for may have moved.
 """
 
 from __future__ import annotations
@@ -57,5 +58,5 @@ def past_range(trigger: Trigger, nominal_ms: int, from_ms: int, until_ms: int) -
     `nominal_ms` is the instant that the schedule waits for.
     """
     first_ms = max(from_ms, trigger.rule.start_at or from_ms)
-    after_ms = trigger.whole.anchor_ms(nominal_ms, first_ms - 1)
+    after_ms = trigger.anchor_ms(nominal_ms, first_ms - 1)
     return PastRange(trigger, after_ms, min(until_ms, nominal_ms))
