@@ -21,7 +21,9 @@ rhythm from `start_at` where it moves: what has moved does not tell it any more.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from functools import lru_cache
 from typing import Final
 
 from belfry.schedules.calendars import days_off
@@ -39,6 +41,8 @@ LONGEST_MS: Final = 50 * 366 * DAY_MS
 # What moves is due once a minute at most: so many instants may have to be looked at one by one.
 LEAST_MS: Final = 60_000
 LOOKED_AT: Final = 130
+# Days about a change of the clock whose moved instants are remembered, by all triggers together.
+MOST_MOVED: Final = 256
 # How far back what came before is looked for, before all is.
 BACK_MS: Final = (2 * DAY_MS, 40 * DAY_MS, 400 * DAY_MS)
 
@@ -254,13 +258,9 @@ class Moving(Heeding):
             by_ms = days.begin_ms(target) - begin_ms
             found_ms = self._source(max(after_ms - by_ms, begin_ms - 1))
             return found_ms + by_ms if found_ms is not None and found_ms < end_ms else None
-        found_ms, least_ms = self._source(begin_ms - 1), None
-        while found_ms is not None and found_ms < end_ms:
-            moved_ms = days.moved_ms(found_ms, day, target)
-            if moved_ms > after_ms and (least_ms is None or moved_ms < least_ms):
-                least_ms = moved_ms
-            found_ms = self._source(found_ms)
-        return least_ms
+        moved = _moved(self._source, days, day, target)
+        place = bisect_right(moved, after_ms)
+        return moved[place] if place < len(moved) else None
 
     def latest_ms(self, after_ms: int, until_ms: int) -> tuple[int, int]:
         """Counts where nothing has moved, and looks at each instant of the days between."""
@@ -294,6 +294,23 @@ class Moving(Heeding):
             if count:
                 return found_ms
         return self.latest_ms(accepted_ms, nominal_ms - 1)[0]
+
+
+@lru_cache(maxsize=MOST_MOVED)
+def _moved(
+    source: Callable[[int], int | None], days: Days, day: int, target: int
+) -> tuple[int, ...]:
+    """The instants of a day, each moved to another, in their new order.
+
+    A change of the clock may change the order, so each has to be looked at.  It is remembered, for
+    whoever walks through the day asks once for each instant of it.
+    """
+    end_ms, found = days.begin_ms(day + 1), list[int]()
+    found_ms = source(days.begin_ms(day) - 1)
+    while found_ms is not None and found_ms < end_ms:
+        found.append(days.moved_ms(found_ms, day, target))
+        found_ms = source(found_ms)
+    return tuple(sorted(found))
 
 
 def heed(whole: Trigger, rule: Rule) -> Heeding:
