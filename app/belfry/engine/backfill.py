@@ -25,7 +25,7 @@ from typing import Final, NamedTuple
 from belfry.engine.bulk_change import BulkChange, JobAtWork
 from belfry.engine.compiled_rule import compiled
 from belfry.engine.emit import fire_past, route_to
-from belfry.engine.job_counts import Budget, Counts
+from belfry.engine.job_counts import Budget, Counts, Walked
 from belfry.engine.reports import Reply
 from belfry.engine.step import Step
 from belfry.schedules.backfill import MOST_OCCURRENCES, PastRange, past_range
@@ -58,12 +58,14 @@ class Amid(NamedTuple):
 class Done(NamedTuple):
     """Where a schedule stands after a step, and its outcome, if its range is done.
 
-    `found` is None where the schedule is left alone, else as `BulkChange.apply` has it.
+    `found` is None where the schedule is left alone, else as `BulkChange.apply` has it.  Of one
+    that was refused, or begun and not done, `counted` instants were counted one by one.
     """
 
     amid: Amid
     is_over: bool = True
     found: Outcome | str | None = None
+    counted: int = 0
 
 
 class Backfill:
@@ -73,22 +75,28 @@ class Backfill:
         self._store = store
         self._change = change
 
-    def walk(self, work: JobAtWork, budget: Budget, step: Step) -> tuple[JobRow, bool]:
-        """Walk on; the row that follows, and whether the end was reached."""
+    def walk(self, work: JobAtWork, budget: Budget, step: Step) -> Walked:
+        """Walk on; what is counted one by one takes from the budget as what fires does."""
         counts, row = Counts(work.row), work.row
         cursor, amid = row.cursor.encode(), _amid(row)
         fired, most = row.fired, row.fired + budget.changes
+        counted = 0
         for name in self._names(work, cursor, amid):
-            if counts.examined >= budget.names or fired >= most or step.effects.room <= 0:
-                return _row(counts.of(row, cursor), fired, amid), False
+            used_up = counts.examined >= budget.names or fired + counted >= most
+            if used_up or step.effects.room <= 0:
+                return Walked(
+                    _row(counts.of(row, cursor), fired, amid), ended=False, counted=counted
+                )
             before = amid or Amid(name)
             done = self._schedule(before, work, (fired, most - fired), step)
             fired += done.amid.fired - before.fired
+            counted += done.counted
             if not done.is_over:
-                return _row(counts.of(row, cursor), fired, done.amid), False
+                now = _row(counts.of(row, cursor), fired, done.amid)
+                return Walked(now, ended=False, counted=counted)
             counts.add(done.found, BACKFILL, step)
             cursor, amid = name, None
-        return _row(counts.of(row, cursor), fired, None), True
+        return Walked(_row(counts.of(row, cursor), fired, None), ended=True, counted=counted)
 
     def _names(self, work: JobAtWork, cursor: bytes, amid: Amid | None) -> Iterator[bytes]:
         """The names to go on with; the one that the job is amid may be gone, and comes first."""
@@ -109,13 +117,14 @@ class Backfill:
             self._change.tell_gone(amid.name, refusal, work, step)
             return Done(amid, found=refusal.code)
         _, row, record = standing
-        past = _past(row, record, amid, work)
+        past, counted = _past(row, record, amid, work), 0
         if isinstance(past, PastRange) and not amid.fired:
-            past = _bounded(past, fires[0])
+            past, counted = _bounded(past, fires[0])
         if isinstance(past, Reply):
             self._change.tell(row, past, work, step)
-            return Done(amid, found=past.code)
-        return self._fire(row, past, amid, work, fires[1], step)
+            return Done(amid, found=past.code, counted=counted)
+        done = self._fire(row, past, amid, work, fires[1], step)
+        return done if done.is_over else done._replace(counted=counted)
 
     def _fire(
         self, row: Pending, past: PastRange, amid: Amid, work: JobAtWork, most: int, step: Step
@@ -167,17 +176,23 @@ def _past(row: Pending, record: bytes, amid: Amid, work: JobAtWork) -> PastRange
     return past_range(compiled(row.extra).trigger, row.nominal_ms, spec.range_from, until_ms)
 
 
-def _bounded(past: PastRange, fired: int) -> PastRange | Reply:
-    """The range, or the refusal of one that is too long for what the job may still fire."""
-    count = past.number()
-    if fired + count <= MOST_OCCURRENCES:
-        return past
+def _bounded(past: PastRange, fired: int) -> tuple[PastRange | Reply, int]:
+    """The range, or the refusal of one that is too long for what the job may still fire.
+
+    And how many instants were looked at for that.
+    """
+    room = MOST_OCCURRENCES - fired
+    count = past.number(room)
+    counted = count if past.trigger.looks_at_each else 0
+    if count <= room:
+        return past, counted
     before = f" beside the {fired} of schedules before it" if fired else ""
+    holds = f"at least {count}" if counted else f"{count}"
     reason = (
-        f"The range holds {count} occurrences{before}, and a job fires at most"
+        f"The range holds {holds} occurrences{before}, and a job fires at most"
         f" {MOST_OCCURRENCES}: ask for a shorter range. None of them was fired."
     )
-    return Reply(Outcome.REJECTED, code="too_many_occurrences", reason=reason)
+    return Reply(Outcome.REJECTED, code="too_many_occurrences", reason=reason), counted
 
 
 def _gone(amid: Amid) -> Reply:

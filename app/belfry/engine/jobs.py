@@ -29,7 +29,7 @@ from typing import Final, NamedTuple
 from belfry.engine.backfill import Backfill
 from belfry.engine.bulk_change import BulkChange, JobAtWork
 from belfry.engine.calendars import Calendars
-from belfry.engine.job_counts import Budget, Counts
+from belfry.engine.job_counts import Budget, Counts, Walked
 from belfry.engine.queues import Queues
 from belfry.engine.reports import MOST_REASON, Reply, SourcePartition
 from belfry.engine.step import Step, Tracked, UndoLog
@@ -226,7 +226,7 @@ class Jobs:
             return budget
         work = JobAtWork(tenant, job, row, spec, wanted_by(name, spec))
         walk = self._backfill.walk if spec.action == BACKFILL else self._walk
-        now, ended = walk(work, Budget(budget.names, changes), step)
+        now, ended, counted = walk(work, Budget(budget.names, changes), step)
         touched = now.matched - row.matched
         if spec.action == BACKFILL:
             touched = now.fired - row.fired
@@ -238,10 +238,10 @@ class Jobs:
         else:
             self._running[key] = now
             self._note(key, now, step)
-        return budget.less(now.examined - row.examined, touched)
+        return budget.less(now.examined - row.examined, touched + counted)
 
-    def _walk(self, work: JobAtWork, budget: Budget, step: Step) -> tuple[JobRow, bool]:
-        """Walk on through the names; the row that follows, and whether the end was reached."""
+    def _walk(self, work: JobAtWork, budget: Budget, step: Step) -> Walked:
+        """Walk on through the names."""
         counts = Counts(work.row)
         first, end = work.wanted.names
         cursor = work.row.cursor.encode()
@@ -253,8 +253,8 @@ class Jobs:
             counts.add(self._change.apply(name, work, step), work.spec.action, step)
             cursor = name
         else:
-            return counts.of(work.row, cursor), True
-        return counts.of(work.row, cursor), False
+            return Walked(counts.of(work.row, cursor), ended=True)
+        return Walked(counts.of(work.row, cursor), ended=False)
 
 
 @lru_cache(maxsize=256)

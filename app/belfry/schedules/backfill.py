@@ -31,12 +31,19 @@ class PastRange(NamedTuple):
     after_ms: int
     end_ms: int
 
-    def number(self) -> int:
-        """How many there are; takes as long as counting days does."""
-        return self.trigger.latest_ms(self.after_ms, self.end_ms - 1)[1] if self.is_some else 0
+    def number(self, most: int) -> int:
+        """How many there are; some number above `most` where there are more.
+
+        Takes as long as counting days does, or for what moves as looking at `most` instants.
+        """
+        if not self.is_some:
+            return 0
+        return self.trigger.count(self.after_ms, self.end_ms - 1, most)
 
     def last_ms(self) -> int:
         """The last one; there has to be one."""
+        if self.trigger.looks_at_each:
+            return self.trigger.before_ms(self.end_ms, self.after_ms)
         return self.trigger.latest_ms(self.after_ms, self.end_ms - 1)[0]
 
     def instants(self, after_ms: int | None = None) -> Iterator[int]:

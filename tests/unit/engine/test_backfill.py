@@ -5,13 +5,17 @@ T0 is when the job is asked for; the schedules fire every hour, and wait for T0 
 
 from __future__ import annotations
 
+import json
 from typing import Any, Final
 
 import pytest
 
 from belfry.engine import backfill
 from belfry.engine.job_counts import Budget
-from belfry.schedules.bulk import BulkSpec
+from belfry.schedules.bulk import BulkSpec, read_bulk
+from belfry.schedules.triggers.heeding import Moving
+from belfry.store import past_lookup
+from belfry.store.job_lookup import wanted_by
 from belfry.store.layout.jobs import DONE, RUNNING
 from belfry.tenants.effective import Level
 from belfry.wire.fired import rfc3339
@@ -220,6 +224,46 @@ def test_a_range_of_too_many_is_refused_before_any_fires(monkeypatch: pytest.Mon
         second.reason or ""
     )
     assert row(driver).fired == 3
+
+
+def test_what_moves_is_counted_no_further_than_a_job_may_fire(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(backfill, "MOST_OCCURRENCES", 50)
+    asked, after = 0, Moving.after_ms
+
+    def counted(self: Moving, nominal_ms: int) -> int | None:
+        nonlocal asked
+        asked += 1
+        return after(self, nominal_ms)
+
+    driver = Driver(level=Level.FAILURES)
+    every_day = json.dumps({"days": [], "weekend": ["TUE", "THU", "SAT", "SUN"], "source": ""})
+    driver.ask(action="CALENDAR", schedule_id="de", days_off=every_day)
+    for name in "abc":
+        driver.ask(schedule_id=name, kind="CRON", cron="* * * * *", calendar="de",
+                   on_holiday="PREVIOUS_BUSINESS_DAY")  # fmt: skip
+    driver.step(T0, fire=False)
+    driver.engine.advance_jobs(T0, MUCH)
+    driver.end(T0)
+    monkeypatch.setattr(Moving, "after_ms", counted)
+    span = (T0 - 700 * 24 * HOUR, T0)
+    # A page of a preview ends behind as many.
+    monkeypatch.setattr(past_lookup, "MOST_OCCURRENCES", 50)
+    wanted = wanted_by(b"demo", read_bulk(spec(range_from=span[0], range_until=span[1])))
+    found = past_lookup.past_preview(driver.rows, wanted, span, None)
+    assert (found.page.matched, found.page.sample, found.occurrences > 50) == (1, ["a"], True)
+    assert found.page.after is not None
+    after_it = past_lookup.past_preview(driver.rows, wanted, span, found.page.after)
+    assert after_it.page.sample == ["b"]
+    begin(driver, "BACKFILL", range_from=span[0], range_until=span[1])
+    asked = 0
+    # What is counted takes from the budget, so each of them has a step of its own.
+    for name in "abc":
+        (told,) = advance(driver, budget=Budget(100, 40))
+        assert (told.schedule_id, told.code) == (name, "too_many_occurrences")
+        assert "at least " in (told.reason or "")
+    assert asked < 3 * 60
 
 
 def test_it_keeps_to_its_rate_and_to_that_of_its_tenant() -> None:

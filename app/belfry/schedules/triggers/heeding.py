@@ -265,8 +265,30 @@ class Moving(Heeding):
     def latest_ms(self, after_ms: int, until_ms: int) -> tuple[int, int]:
         """Counts where nothing has moved, and looks at each instant of the days between."""
         last_ms, total = after_ms, 0
+        for found_ms, count in self._runs(after_ms, until_ms):
+            last_ms, total = found_ms, total + count
+        return last_ms, total
+
+    def count(self, after_ms: int, until_ms: int, most: int) -> int:
+        """As `latest_ms`, up to the run of instants with which there are more than `most`."""
+        total = 0
+        for _, count in self._runs(after_ms, until_ms):
+            total += count
+            if total > most:
+                break
+        return total
+
+    @property
+    def looks_at_each(self) -> bool:
+        """So it does about days off."""
+        return True
+
+    def _runs(self, after_ms: int, until_ms: int) -> Iterator[tuple[int, int]]:
+        """Single instants, and runs to which nothing moves: the last of each, and how many."""
+        last_ms = after_ms
         while (found_ms := self.after_ms(last_ms)) is not None and found_ms <= until_ms:
-            last_ms, total = found_ms, total + 1
+            last_ms = found_ms
+            yield found_ms, 1
             first, last, _ = self._group(self._days.of(found_ms))
             if first == last:
                 end_ms = min(until_ms, self._end_ms, self._untouched_ms(first) - 1)
@@ -275,8 +297,8 @@ class Moving(Heeding):
                     anchor_ms = self._whole.anchor_ms(self._start_ms, found_ms)
                 more_ms, count = self._whole.latest_ms(anchor_ms, end_ms)
                 if count:
-                    last_ms, total = more_ms, total + count
-        return last_ms, total
+                    last_ms = more_ms
+                    yield more_ms, count
 
     def _untouched_ms(self, day: int) -> int:
         """The end of the business days from this one on to which nothing moves."""
