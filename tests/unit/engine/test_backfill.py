@@ -12,7 +12,7 @@ import pytest
 
 from belfry.engine import backfill
 from belfry.engine.job_counts import Budget
-from belfry.schedules.bulk import BulkSpec, read_bulk
+from belfry.schedules.bulk import BulkSpec
 from belfry.schedules.triggers.heeding import Moving
 from belfry.store import past_lookup
 from belfry.store.job_lookup import wanted_by
@@ -250,7 +250,9 @@ def test_what_moves_is_counted_no_further_than_a_job_may_fire(
     span = (T0 - 700 * 24 * HOUR, T0)
     # A page of a preview ends behind as many.
     monkeypatch.setattr(past_lookup, "MOST_OCCURRENCES", 50)
-    wanted = wanted_by(b"demo", read_bulk(spec(range_from=span[0], range_until=span[1])))
+    wanted = wanted_by(
+        b"demo", BulkSpec(action="BACKFILL", range_from=span[0], range_until=span[1])
+    )
     found = past_lookup.past_preview(driver.rows, wanted, span, None)
     assert (found.page.matched, found.page.sample, found.occurrences > 50) == (1, ["a"], True)
     assert found.page.after is not None
