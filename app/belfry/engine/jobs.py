@@ -102,6 +102,7 @@ class Jobs:
         self._running = Tracked(undo, {key: row for key, row in rows if row.state == RUNNING})
         self._rate = Rate(BURST_MS, Tracked(undo))
         self._fresh: set[bytes] = set()
+        self._undo = undo
         self.left_off = False
         # Whose turn was the last one.
         self._last = b""
@@ -190,6 +191,8 @@ class Jobs:
 
     def advance(self, step: Step, budget: Budget) -> None:
         """Go on with the jobs, as far as the budget goes; schedules follow calendars first."""
+        self._undo.attribute(self, "_last")
+        self._undo.attribute(self, "left_off")
         if self._calendars.under_way:
             budget = Budget(*self._calendars.advance(step, *budget))
         for key in self._turns():
