@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import pytest
 
+from belfry.schedules.backfill import past_range
 from belfry.schedules.calendars import day_number, days_off, packed_days
 from belfry.schedules.rule import Rule, decode_rule, encode_rule
 from belfry.schedules.triggers import Trigger, trigger_by, trigger_of
@@ -162,7 +163,25 @@ def agrees(given: dict[str, Any], days: set[date], weekend: set[int], from_ms: i
         if place:
             assert trigger.before_ms(at, from_ms) == wanted[place - 1], given
         assert trigger.holds(at), given
+    ranges_agree(trigger, wanted)
     return len(wanted)
+
+
+def ranges_agree(trigger: Trigger, wanted: list[int]) -> None:
+    """A range of the past has what lies in it, at its edges too, whatever the schedule waits for.
+
+    `wanted` are instants one after another; the first says when the trigger knows them from.
+    """
+    for waits in wanted[len(wanted) // 2 :: max(1, len(wanted) // 3)]:
+        for edge in wanted[1 :: max(1, len(wanted) // 3)]:
+            for from_ms in (edge - HOUR, edge, edge + 1):
+                if from_ms <= wanted[0]:
+                    continue
+                past = past_range(trigger, waits, from_ms, from_ms + 2 * DAY)
+                end_ms = min(waits, from_ms + 2 * DAY)
+                inside = [ms for ms in wanted if from_ms <= ms < end_ms]
+                assert [*past.instants()] == inside, (trigger.rule, waits, from_ms)
+                assert past.number(1_000_000) == len(inside), (trigger.rule, waits, from_ms)
 
 
 @pytest.mark.parametrize("seed", range(30 if ALL else 6))
@@ -216,6 +235,27 @@ def test_a_year_without_events_is_counted_in_good_time() -> None:
         start = day_number(date(2027, 1, 1)) * DAY + 12 * HOUR
         _, count = trigger_by(rule).latest_ms(start, start + 365 * DAY)
         assert 6_200 < count < 6_300
+
+
+def test_a_day_on_which_the_clock_changes_is_walked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All instants of a Sunday with 25 hours move to the Monday after it, or the Friday before."""
+    asked = 0
+    source = Moving._source
+
+    def counted(self: Moving, ms: int) -> int | None:
+        nonlocal asked
+        asked += 1
+        return source(self, ms)
+
+    monkeypatch.setattr(Moving, "_source", counted)
+    for way, month_day in (("NEXT_BUSINESS_DAY", 26), ("PREVIOUS_BUSINESS_DAY", 23)):
+        rule = Rule("CRON", "* * * * *", timezone="Europe/Berlin", calendar="de", on_holiday=way,
+                    packed_days=packed_days([], {5, 6}))  # fmt: skip
+        begin = begin_ms(date(2026, 10, month_day), "Europe/Berlin")
+        asked = 0
+        assert len(each(trigger_by(rule), begin - 1, begin + DAY - 1)) == 1440
+        # Each of the days asks about each instant, but for the one that is remembered.
+        assert asked < 4 * 1440 + 100
 
 
 def test_a_calendar_at_rest_is_the_same() -> None:

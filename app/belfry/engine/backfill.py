@@ -7,9 +7,11 @@
     step 8'                               ────────────────────►     cursor c, DONE
 
 The place within a schedule is the instant of its last occurrence that was fired, and lies in the
-row of the job.  So each occurrence fires once, and with the id that follows from job, schedule and
-instant.  A schedule has its outcome when its range is done: TRIGGERED with the number, UNCHANGED
-where the range holds none.  What ends, or is defined anew, amid its range is left there.
+row of the job beside the end of its range, which is found when the schedule is begun: what it still
+waited for then fires by itself, also amid the job.  So each occurrence fires once, and with the id
+that follows from job, schedule and instant.  A schedule has its outcome when its range is done:
+TRIGGERED with the number, UNCHANGED where the range holds none.  What ends, or is defined anew,
+amid its range is left there.
 
 These fires are extra ones, as those of a TRIGGER are: they lock nothing, wait for no lock, and
 count for no `max_fires`.
@@ -23,7 +25,7 @@ from typing import Final, NamedTuple
 from belfry.engine.bulk_change import BulkChange, JobAtWork
 from belfry.engine.compiled_rule import compiled
 from belfry.engine.emit import fire_past, route_to
-from belfry.engine.job_counts import Budget, Counts
+from belfry.engine.job_counts import Budget, Counts, Walked
 from belfry.engine.reports import Reply
 from belfry.engine.step import Step
 from belfry.schedules.backfill import MOST_OCCURRENCES, PastRange, past_range
@@ -43,23 +45,27 @@ FIRED_BYTES: Final = 300
 class Amid(NamedTuple):
     """The schedule that a backfill is amid: the instant of its last fire, and how many there are.
 
-    Before the first of them `fired` is 0, and the instant means nothing.
+    Before the first of them `fired` is 0, and the instants mean nothing.  From then on its range
+    ends before `until_ms`, also when the schedule has fired by itself meanwhile.
     """
 
     name: bytes
     at_ms: int = 0
     fired: int = 0
+    until_ms: int = 0
 
 
 class Done(NamedTuple):
     """Where a schedule stands after a step, and its outcome, if its range is done.
 
-    `found` is None where the schedule is left alone, else as `BulkChange.apply` has it.
+    `found` is None where the schedule is left alone, else as `BulkChange.apply` has it.  Of one
+    that was refused, or begun and not done, `counted` instants were counted one by one.
     """
 
     amid: Amid
     is_over: bool = True
     found: Outcome | str | None = None
+    counted: int = 0
 
 
 class Backfill:
@@ -69,22 +75,28 @@ class Backfill:
         self._store = store
         self._change = change
 
-    def walk(self, work: JobAtWork, budget: Budget, step: Step) -> tuple[JobRow, bool]:
-        """Walk on; the row that follows, and whether the end was reached."""
+    def walk(self, work: JobAtWork, budget: Budget, step: Step) -> Walked:
+        """Walk on; what is counted one by one takes from the budget as what fires does."""
         counts, row = Counts(work.row), work.row
         cursor, amid = row.cursor.encode(), _amid(row)
         fired, most = row.fired, row.fired + budget.changes
+        counted = 0
         for name in self._names(work, cursor, amid):
-            if counts.examined >= budget.names or fired >= most or step.effects.room <= 0:
-                return _row(counts.of(row, cursor), fired, amid), False
+            used_up = counts.examined >= budget.names or fired + counted >= most
+            if used_up or step.effects.room <= 0:
+                return Walked(
+                    _row(counts.of(row, cursor), fired, amid), ended=False, counted=counted
+                )
             before = amid or Amid(name)
             done = self._schedule(before, work, (fired, most - fired), step)
             fired += done.amid.fired - before.fired
+            counted += done.counted
             if not done.is_over:
-                return _row(counts.of(row, cursor), fired, done.amid), False
+                now = _row(counts.of(row, cursor), fired, done.amid)
+                return Walked(now, ended=False, counted=counted)
             counts.add(done.found, BACKFILL, step)
             cursor, amid = name, None
-        return _row(counts.of(row, cursor), fired, None), True
+        return Walked(_row(counts.of(row, cursor), fired, None), ended=True, counted=counted)
 
     def _names(self, work: JobAtWork, cursor: bytes, amid: Amid | None) -> Iterator[bytes]:
         """The names to go on with; the one that the job is amid may be gone, and comes first."""
@@ -105,13 +117,14 @@ class Backfill:
             self._change.tell_gone(amid.name, refusal, work, step)
             return Done(amid, found=refusal.code)
         _, row, record = standing
-        past = _past(row, record, work)
+        past, counted = _past(row, record, amid, work), 0
         if isinstance(past, PastRange) and not amid.fired:
-            past = _bounded(past, fires[0])
+            past, counted = _bounded(past, fires[0])
         if isinstance(past, Reply):
             self._change.tell(row, past, work, step)
-            return Done(amid, found=past.code)
-        return self._fire(row, past, amid, work, fires[1], step)
+            return Done(amid, found=past.code, counted=counted)
+        done = self._fire(row, past, amid, work, fires[1], step)
+        return done if done.is_over else done._replace(counted=counted)
 
     def _fire(
         self, row: Pending, past: PastRange, amid: Amid, work: JobAtWork, most: int, step: Step
@@ -124,23 +137,31 @@ class Backfill:
             identity = backfill_fire_id(row.name, row.life, work.row.origin, nominal_ms)
             fire_past(row, route, (identity, nominal_ms), work.job, step)
             step.effects.room -= size
-            amid, most = Amid(amid.name, nominal_ms, amid.fired + 1), most - 1
+            amid, most = Amid(amid.name, nominal_ms, amid.fired + 1, past.end_ms), most - 1
         reply = _told(amid)
         self._change.tell(row, reply, work, step)
         return Done(amid, found=reply.outcome)
 
 
 def _amid(row: JobRow) -> Amid | None:
-    return Amid(row.amid.encode(), row.amid_ms, row.amid_fired) if row.amid else None
+    if not row.amid:
+        return None
+    return Amid(row.amid.encode(), row.amid_ms, row.amid_fired, row.amid_until)
 
 
 def _row(row: JobRow, fired: int, amid: Amid | None) -> JobRow:
     """The row of the job with where it stands; a schedule is begun once it has fired."""
     at = amid if amid is not None and amid.fired else Amid(b"")
-    return row._replace(fired=fired, amid=at.name.decode(), amid_ms=at.at_ms, amid_fired=at.fired)
+    return row._replace(
+        fired=fired,
+        amid=at.name.decode(),
+        amid_ms=at.at_ms,
+        amid_fired=at.fired,
+        amid_until=at.until_ms,
+    )
 
 
-def _past(row: Pending, record: bytes, work: JobAtWork) -> PastRange | Reply:
+def _past(row: Pending, record: bytes, amid: Amid, work: JobAtWork) -> PastRange | Reply:
     """The range of a schedule that is over, or why it has none."""
     if why := why_unreadable(record):
         reason = f"The schedule cannot be fired by this worker: {why}."
@@ -151,21 +172,27 @@ def _past(row: Pending, record: bytes, work: JobAtWork) -> PastRange | Reply:
     spec = work.spec
     assert spec.range_from is not None
     assert spec.range_until is not None
-    until_ms = min(spec.range_until, work.row.begun_ms)
+    until_ms = amid.until_ms if amid.fired else min(spec.range_until, work.row.begun_ms)
     return past_range(compiled(row.extra).trigger, row.nominal_ms, spec.range_from, until_ms)
 
 
-def _bounded(past: PastRange, fired: int) -> PastRange | Reply:
-    """The range, or the refusal of one that is too long for what the job may still fire."""
-    count = past.number()
-    if fired + count <= MOST_OCCURRENCES:
-        return past
+def _bounded(past: PastRange, fired: int) -> tuple[PastRange | Reply, int]:
+    """The range, or the refusal of one that is too long for what the job may still fire.
+
+    And how many instants were looked at for that.
+    """
+    room = MOST_OCCURRENCES - fired
+    count = past.number(room)
+    counted = count if past.trigger.looks_at_each else 0
+    if count <= room:
+        return past, counted
     before = f" beside the {fired} of schedules before it" if fired else ""
+    holds = f"at least {count}" if counted else f"{count}"
     reason = (
-        f"The range holds {count} occurrences{before}, and a job fires at most"
+        f"The range holds {holds} occurrences{before}, and a job fires at most"
         f" {MOST_OCCURRENCES}: ask for a shorter range. None of them was fired."
     )
-    return Reply(Outcome.REJECTED, code="too_many_occurrences", reason=reason)
+    return Reply(Outcome.REJECTED, code="too_many_occurrences", reason=reason), counted
 
 
 def _gone(amid: Amid) -> Reply:

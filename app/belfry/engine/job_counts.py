@@ -30,6 +30,17 @@ class Budget(NamedTuple):
         return Budget(self.names - names, self.changes - changes)
 
 
+class Walked(NamedTuple):
+    """The row of a job after a step, whether it has ended, and the instants counted for nothing.
+
+    Those were counted one by one, and did not fire in the step.
+    """
+
+    row: JobRow
+    ended: bool
+    counted: int = 0
+
+
 class Counts:
     """What one step has met on a walk."""
 

@@ -29,7 +29,7 @@ from typing import Final, NamedTuple
 from belfry.engine.backfill import Backfill
 from belfry.engine.bulk_change import BulkChange, JobAtWork
 from belfry.engine.calendars import Calendars
-from belfry.engine.job_counts import Budget, Counts
+from belfry.engine.job_counts import Budget, Counts, Walked
 from belfry.engine.queues import Queues
 from belfry.engine.reports import MOST_REASON, Reply, SourcePartition
 from belfry.engine.step import Step, Tracked, UndoLog
@@ -102,6 +102,7 @@ class Jobs:
         self._running = Tracked(undo, {key: row for key, row in rows if row.state == RUNNING})
         self._rate = Rate(BURST_MS, Tracked(undo))
         self._fresh: set[bytes] = set()
+        self._undo = undo
         self.left_off = False
         # Whose turn was the last one.
         self._last = b""
@@ -193,6 +194,8 @@ class Jobs:
 
         Calendars have half of it where there are jobs, so that neither waits for the other's end.
         """
+        self._undo.attribute(self, "_last")
+        self._undo.attribute(self, "left_off")
         left = share = budget.half if self._running else budget
         if self._calendars.under_way:
             left = Budget(*self._calendars.advance(step, *share))
@@ -231,7 +234,7 @@ class Jobs:
             return budget
         work = JobAtWork(tenant, job, row, spec, wanted_by(name, spec))
         walk = self._backfill.walk if spec.action == BACKFILL else self._walk
-        now, ended = walk(work, Budget(budget.names, changes), step)
+        now, ended, counted = walk(work, Budget(budget.names, changes), step)
         touched = now.matched - row.matched
         if spec.action == BACKFILL:
             touched = now.fired - row.fired
@@ -243,10 +246,10 @@ class Jobs:
         else:
             self._running[key] = now
             self._note(key, now, step)
-        return budget.less(now.examined - row.examined, touched)
+        return budget.less(now.examined - row.examined, touched + counted)
 
-    def _walk(self, work: JobAtWork, budget: Budget, step: Step) -> tuple[JobRow, bool]:
-        """Walk on through the names; the row that follows, and whether the end was reached."""
+    def _walk(self, work: JobAtWork, budget: Budget, step: Step) -> Walked:
+        """Walk on through the names."""
         counts = Counts(work.row)
         first, end = work.wanted.names
         cursor = work.row.cursor.encode()
@@ -258,8 +261,8 @@ class Jobs:
             counts.add(self._change.apply(name, work, step), work.spec.action, step)
             cursor = name
         else:
-            return counts.of(work.row, cursor), True
-        return counts.of(work.row, cursor), False
+            return Walked(counts.of(work.row, cursor), ended=True)
+        return Walked(counts.of(work.row, cursor), ended=False)
 
 
 @lru_cache(maxsize=256)

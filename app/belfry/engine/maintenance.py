@@ -72,8 +72,9 @@ class Retention:
     every fire, and looks at a row for each one that is written.  A schedule's name is written when
     it is accepted, when it is over and when it ends, so what is over stays less than what is not.
 
-    A verdict's hour is that of requests: what repeats one may lie in the log for days before it is
-    read, so the verdict stays until a request has been read that came an hour later.
+    A marker's day and a verdict's hour are those of requests: what repeats one, or is throttled by
+    what has fired, may lie in the log for days before it is read.  So each stays until a request
+    has been read that came so much later.
     """
 
     def __init__(self, store: ScheduleStore, undo: UndoLog) -> None:
@@ -108,13 +109,13 @@ class Retention:
 
 
 def _is_over(row: bytes, step: Step) -> bool:
+    # All requests that came before it have been read, and their steps are committed.
+    heard_ms = min(step.begins.heard_ms, step.now_ms)
     if is_marker(row):
-        return step.now_ms - decode_marker(row).ended_ms >= MARKER_MS
+        return heard_ms - decode_marker(row).ended_ms >= MARKER_MS
     if row[:2] == HEAD_OF_JOB:
         ended_ms = decode_job(row).ended_ms
         return ended_ms is not None and step.now_ms - ended_ms >= KEPT_MS
-    # All requests that came before it have been read, and their steps are committed.
-    heard_ms = min(step.begins.heard_ms, step.now_ms)
     return is_answer(row) and heard_ms - decode_verdict(row).at_ms >= REQUEST_ID_MS
 
 

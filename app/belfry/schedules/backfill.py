@@ -6,7 +6,8 @@
 
 What a schedule still waits for fires by itself and is no part of it, overdue or not: the next
 occurrence that has not fired bounds the range.  So does `start_at`, for the rule has no occurrence
-before it.  An interval without `start_at` has its rhythm from what it waits for, also backwards.
+before it.  An interval without `start_at` has its rhythm from what it waits for, also backwards;
+one that moves has it from `start_at`, for what it waits for may have moved.
 """
 
 from __future__ import annotations
@@ -30,12 +31,19 @@ class PastRange(NamedTuple):
     after_ms: int
     end_ms: int
 
-    def number(self) -> int:
-        """How many there are; takes as long as counting days does."""
-        return self.trigger.latest_ms(self.after_ms, self.end_ms - 1)[1] if self.is_some else 0
+    def number(self, most: int) -> int:
+        """How many there are; some number above `most` where there are more.
+
+        Takes as long as counting days does, or for what moves as looking at `most` instants.
+        """
+        if not self.is_some:
+            return 0
+        return self.trigger.count(self.after_ms, self.end_ms - 1, most)
 
     def last_ms(self) -> int:
         """The last one; there has to be one."""
+        if self.trigger.looks_at_each:
+            return self.trigger.before_ms(self.end_ms, self.after_ms)
         return self.trigger.latest_ms(self.after_ms, self.end_ms - 1)[0]
 
     def instants(self, after_ms: int | None = None) -> Iterator[int]:
@@ -57,5 +65,5 @@ def past_range(trigger: Trigger, nominal_ms: int, from_ms: int, until_ms: int) -
     `nominal_ms` is the instant that the schedule waits for.
     """
     first_ms = max(from_ms, trigger.rule.start_at or from_ms)
-    after_ms = trigger.whole.anchor_ms(nominal_ms, first_ms - 1)
+    after_ms = trigger.anchor_ms(nominal_ms, first_ms - 1)
     return PastRange(trigger, after_ms, min(until_ms, nominal_ms))

@@ -5,6 +5,7 @@ T0 is when the job is asked for; the schedules fire every hour, and wait for T0 
 
 from __future__ import annotations
 
+import json
 from typing import Any, Final
 
 import pytest
@@ -12,6 +13,9 @@ import pytest
 from belfry.engine import backfill
 from belfry.engine.job_counts import Budget
 from belfry.schedules.bulk import BulkSpec
+from belfry.schedules.triggers.heeding import Moving
+from belfry.store import past_lookup
+from belfry.store.job_lookup import wanted_by
 from belfry.store.layout.jobs import DONE, RUNNING
 from belfry.tenants.effective import Level
 from belfry.wire.fired import rfc3339
@@ -51,11 +55,15 @@ def fill(driver: Driver, hours: int, **said: Any) -> list[str]:
 def fired_by(driver: Driver, budget: Budget = MUCH, now_ms: int = T0 + 1_000) -> list[int]:
     """The scheduled instants of what one step fires, in hours before T0 + 30 min."""
     effects = driver.engine.advance_jobs(now_ms, budget)
-    found = [dict(headers) for *_, headers in effects.fired]
+    found = hours(effects.fired)
     if not effects.empty:
         driver.end(now_ms)
+    return found
+
+
+def hours(fired: Any) -> list[int]:
     hour = {rfc3339(T0 + HALF - each * HOUR): each for each in range(1_001)}
-    return [hour[headers["belfry-scheduled-at"] or b""] for headers in found]
+    return [hour[dict(headers)["belfry-scheduled-at"] or b""] for *_, headers in fired]
 
 
 def test_each_occurrence_of_the_range_fires_once() -> None:
@@ -140,6 +148,26 @@ def test_what_a_schedule_waits_for_is_no_part_of_the_range() -> None:
     assert fired_by(driver, now_ms=T0 + 3 * HOUR) == [1]
 
 
+@pytest.mark.parametrize("steps", [1, 2])
+def test_what_fires_by_itself_amid_the_range_does_not_fire_twice(steps: int) -> None:
+    """The schedule waits for six occurrences that are late, and its pause ends amid the job."""
+    driver = Driver(level=Level.FAILURES)
+    late = {**HOURLY, "misfire": "FIRE_ALL", "max_lateness_ms": 1_000}
+    driver.ask(T0 - 6 * HOUR, schedule_id="a", **late)
+    driver.ask(T0 - 6 * HOUR, schedule_id="a", action="PAUSE")
+    driver.step(T0 - 6 * HOUR, fire=False)
+    fill(driver, 12)
+    found = [each for _ in range(steps) for each in fired_by(driver, Budget(10, 2))]
+    driver.ask(T0 + 1_000, schedule_id="a", action="RESUME")
+    driver.step(T0 + 1_000, fire=False)
+    for later in range(8):
+        found += hours(driver.step(T0 + 2_000 + later * 100, take=0).effects.fired)
+    while driver.engine.jobs.under_way:
+        found += fired_by(driver, Budget(10, 2), T0 + 5_000)
+    assert sorted(found) == [*range(1, 13)]
+    assert row(driver).fired == 6
+
+
 def test_nothing_before_the_start_and_nothing_that_is_left_out_fires() -> None:
     driver = with_hourly("a", start_at=T0 + HALF - 3 * HOUR)
     driver.ask(schedule_id="b", **HOURLY, except_cron="30 22 * * *", timezone="UTC")
@@ -196,6 +224,48 @@ def test_a_range_of_too_many_is_refused_before_any_fires(monkeypatch: pytest.Mon
         second.reason or ""
     )
     assert row(driver).fired == 3
+
+
+def test_what_moves_is_counted_no_further_than_a_job_may_fire(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(backfill, "MOST_OCCURRENCES", 50)
+    asked, after = 0, Moving.after_ms
+
+    def counted(self: Moving, nominal_ms: int) -> int | None:
+        nonlocal asked
+        asked += 1
+        return after(self, nominal_ms)
+
+    driver = Driver(level=Level.FAILURES)
+    every_day = json.dumps({"days": [], "weekend": ["TUE", "THU", "SAT", "SUN"], "source": ""})
+    driver.ask(action="CALENDAR", schedule_id="de", days_off=every_day)
+    for name in "abc":
+        driver.ask(schedule_id=name, kind="CRON", cron="* * * * *", calendar="de",
+                   on_holiday="PREVIOUS_BUSINESS_DAY")  # fmt: skip
+    driver.step(T0, fire=False)
+    driver.engine.advance_jobs(T0, MUCH)
+    driver.end(T0)
+    monkeypatch.setattr(Moving, "after_ms", counted)
+    span = (T0 - 700 * 24 * HOUR, T0)
+    # A page of a preview ends behind as many.
+    monkeypatch.setattr(past_lookup, "MOST_OCCURRENCES", 50)
+    wanted = wanted_by(
+        b"demo", BulkSpec(action="BACKFILL", range_from=span[0], range_until=span[1])
+    )
+    found = past_lookup.past_preview(driver.rows, wanted, span, None)
+    assert (found.page.matched, found.page.sample, found.occurrences > 50) == (1, ["a"], True)
+    assert found.page.after is not None
+    after_it = past_lookup.past_preview(driver.rows, wanted, span, found.page.after)
+    assert after_it.page.sample == ["b"]
+    begin(driver, "BACKFILL", range_from=span[0], range_until=span[1])
+    asked = 0
+    # What is counted takes from the budget, so each of them has a step of its own.
+    for name in "abc":
+        (told,) = advance(driver, budget=Budget(100, 40))
+        assert (told.schedule_id, told.code) == (name, "too_many_occurrences")
+        assert "at least " in (told.reason or "")
+    assert asked < 3 * 60
 
 
 def test_it_keeps_to_its_rate_and_to_that_of_its_tenant() -> None:

@@ -173,6 +173,23 @@ def test_jobs_of_several_tenants_take_turns() -> None:
     assert told == ["demo", "other", "demo", "other"]
 
 
+def test_a_step_that_is_rolled_back_takes_no_turn() -> None:
+    driver = with_schedules("a", "b")
+    driver.ask(schedule_id="a", tenant="other", at=T0 + HOUR)
+    begin(driver, "PAUSE")
+    driver.ask(action="BULK", schedule_id="job", tenant="other", bulk=job("PAUSE"))
+    driver.step(T0, fire=False)
+    jobs = driver.engine.jobs
+    turns = []
+    for commit in (False, True, False, True):
+        effects = driver.engine.advance_jobs(T0 + 1_000, Budget(1, 1))
+        assert jobs.left_off
+        turns += [each.tenant for each in effects.lifecycle]
+        driver.end(T0 + 1_000, commit=commit)
+        assert jobs.left_off == (commit or len(turns) > 2)
+    assert turns == ["demo", "demo", "other", "other"]
+
+
 def test_a_job_keeps_to_its_rate() -> None:
     driver = with_schedules(*(f"s{number:03}" for number in range(100)))
     begin(driver, "CANCEL", per_second=10)

@@ -154,8 +154,11 @@ def test_the_sweep_ends_what_is_over() -> None:
     rows = driver.sweep(T0 + HOUR).rows
     assert rows[keys.request_key("demo", "r1")] is None
     assert b"demo/a" not in rows
-    assert driver.sweep(T0 + 4 + 24 * HOUR).empty
-    assert driver.sweep(T0 + 5 + 24 * HOUR).rows[b"demo/a"] is None
+    day_ms = T0 + 5 + 24 * HOUR
+    driver.ask(day_ms, action="CANCEL", schedule_id="none")
+    driver.step(day_ms)
+    assert driver.sweep(day_ms - 1).empty
+    assert driver.sweep(day_ms).rows[b"demo/a"] is None
     assert list(driver.rows.scan(keys.NAMED_PREFIX, keys.NAMED_END)) == []
 
 
@@ -165,6 +168,8 @@ def test_the_sweep_spares_what_its_own_step_changed() -> None:
     driver.step(T0)
     driver.step(T0 + 5)
     now_ms = T0 + 25 * HOUR
+    driver.ask(now_ms, action="CANCEL", schedule_id="none")
+    driver.step(now_ms)
     driver.ask(at=now_ms + 5)
     driver.engine.accept(driver.batch(), now_ms)
     driver.engine.sweep(now_ms, 100)
@@ -179,8 +184,8 @@ def test_the_sweep_walks_round_and_round_a_few_rows_at_a_time() -> None:
         driver.ask(schedule_id=f"{number}", at=T0 + 5)
     driver.step(T0)
     driver.run(T0 + 5)
-    driver.ask(schedule_id="waits", at=T0 + 99 * HOUR)
-    driver.step(T0 + 6)
+    driver.ask(T0 + 25 * HOUR, schedule_id="waits", at=T0 + 99 * HOUR)
+    driver.step(T0 + 25 * HOUR)
     for _ in range(5):
         driver.sweep(T0 + 25 * HOUR, at_most=3)
     assert [key for key, _ in driver.rows.scan(b"k", b"l")] == [b"kdemo/waits"]

@@ -84,7 +84,14 @@ def test_a_verdict_stays_until_a_request_of_an_hour_later_was_read(
     store = filled()
     Retention(store, UndoLog()).sweep(at(T0 + 10**12, T0 + heard_ms), 100)
     assert (keys.request_key("demo", "r") in store.changes) == ends
-    assert b"demo/over" in store.changes
+    assert b"demo/over" not in store.changes
+
+
+@pytest.mark.parametrize(("heard_ms", "ends"), [(MARKER_MS - 1, False), (MARKER_MS, True)])
+def test_a_marker_stays_until_a_request_of_a_day_later_was_read(heard_ms: int, ends: bool) -> None:
+    store = filled()
+    Retention(store, UndoLog()).sweep(at(T0 + 10**12, T0 + heard_ms), 100)
+    assert (b"demo/over" in store.changes) == ends
 
 
 def test_a_few_rows_at_a_time_come_round_to_all() -> None:

@@ -108,6 +108,19 @@ def test_a_day_is_the_longest_window() -> None:
     assert ask(driver, 4 + 24 * 60, throttle_ms=86_400_000) == ACCEPTED
 
 
+def test_what_came_within_a_window_is_dropped_after_an_outage_of_more_than_a_day() -> None:
+    driver, came_ms, now_ms = begun(), T0 + 9 * MINUTE, T0 + 25 * 60 * MINUTE
+    ask(driver, 0, payload=b"a")
+    assert fire(driver, 4) == [b"a"]
+    driver.ask(schedule_id="other", delay_ms=1, kind="AFTER", timestamp_ms=came_ms)
+    driver.ask(kind="AFTER", delay_ms=1, throttle_ms=10 * MINUTE, timestamp_ms=came_ms)
+    # The first batch after the outage is read, and the sweep comes before the second.
+    driver.step(now_ms, take=1, fire=False)
+    driver.sweep(now_ms)
+    (told,) = driver.step(now_ms, fire=False).effects.lifecycle
+    assert (str(told.outcome), told.code) == DROPPED
+
+
 def test_what_was_cancelled_or_given_up_leaves_room() -> None:
     driver = begun()
     ask(driver, 0)

@@ -21,7 +21,9 @@ rhythm from `start_at` where it moves: what has moved does not tell it any more.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from functools import lru_cache
 from typing import Final
 
 from belfry.schedules.calendars import days_off
@@ -39,6 +41,8 @@ LONGEST_MS: Final = 50 * 366 * DAY_MS
 # What moves is due once a minute at most: so many instants may have to be looked at one by one.
 LEAST_MS: Final = 60_000
 LOOKED_AT: Final = 130
+# Days about a change of the clock whose moved instants are remembered, by all triggers together.
+MOST_MOVED: Final = 256
 # How far back what came before is looked for, before all is.
 BACK_MS: Final = (2 * DAY_MS, 40 * DAY_MS, 400 * DAY_MS)
 
@@ -254,19 +258,37 @@ class Moving(Heeding):
             by_ms = days.begin_ms(target) - begin_ms
             found_ms = self._source(max(after_ms - by_ms, begin_ms - 1))
             return found_ms + by_ms if found_ms is not None and found_ms < end_ms else None
-        found_ms, least_ms = self._source(begin_ms - 1), None
-        while found_ms is not None and found_ms < end_ms:
-            moved_ms = days.moved_ms(found_ms, day, target)
-            if moved_ms > after_ms and (least_ms is None or moved_ms < least_ms):
-                least_ms = moved_ms
-            found_ms = self._source(found_ms)
-        return least_ms
+        moved = _moved(self._source, days, day, target)
+        place = bisect_right(moved, after_ms)
+        return moved[place] if place < len(moved) else None
 
     def latest_ms(self, after_ms: int, until_ms: int) -> tuple[int, int]:
         """Counts where nothing has moved, and looks at each instant of the days between."""
         last_ms, total = after_ms, 0
+        for found_ms, count in self._runs(after_ms, until_ms):
+            last_ms, total = found_ms, total + count
+        return last_ms, total
+
+    def count(self, after_ms: int, until_ms: int, most: int) -> int:
+        """As `latest_ms`, up to the run of instants with which there are more than `most`."""
+        total = 0
+        for _, count in self._runs(after_ms, until_ms):
+            total += count
+            if total > most:
+                break
+        return total
+
+    @property
+    def looks_at_each(self) -> bool:
+        """So it does about days off."""
+        return True
+
+    def _runs(self, after_ms: int, until_ms: int) -> Iterator[tuple[int, int]]:
+        """Single instants, and runs to which nothing moves: the last of each, and how many."""
+        last_ms = after_ms
         while (found_ms := self.after_ms(last_ms)) is not None and found_ms <= until_ms:
-            last_ms, total = found_ms, total + 1
+            last_ms = found_ms
+            yield found_ms, 1
             first, last, _ = self._group(self._days.of(found_ms))
             if first == last:
                 end_ms = min(until_ms, self._end_ms, self._untouched_ms(first) - 1)
@@ -275,8 +297,8 @@ class Moving(Heeding):
                     anchor_ms = self._whole.anchor_ms(self._start_ms, found_ms)
                 more_ms, count = self._whole.latest_ms(anchor_ms, end_ms)
                 if count:
-                    last_ms, total = more_ms, total + count
-        return last_ms, total
+                    last_ms = more_ms
+                    yield more_ms, count
 
     def _untouched_ms(self, day: int) -> int:
         """The end of the business days from this one on to which nothing moves."""
@@ -294,6 +316,23 @@ class Moving(Heeding):
             if count:
                 return found_ms
         return self.latest_ms(accepted_ms, nominal_ms - 1)[0]
+
+
+@lru_cache(maxsize=MOST_MOVED)
+def _moved(
+    source: Callable[[int], int | None], days: Days, day: int, target: int
+) -> tuple[int, ...]:
+    """The instants of a day, each moved to another, in their new order.
+
+    A change of the clock may change the order, so each has to be looked at.  It is remembered, for
+    whoever walks through the day asks once for each instant of it.
+    """
+    end_ms, found = days.begin_ms(day + 1), list[int]()
+    found_ms = source(days.begin_ms(day) - 1)
+    while found_ms is not None and found_ms < end_ms:
+        found.append(days.moved_ms(found_ms, day, target))
+        found_ms = source(found_ms)
+    return tuple(sorted(found))
 
 
 def heed(whole: Trigger, rule: Rule) -> Heeding:

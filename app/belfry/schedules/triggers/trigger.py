@@ -37,6 +37,18 @@ class Trigger(ABC):
         Where there are none, it is `after_ms` itself, and 0.
         """
 
+    def count(self, after_ms: int, until_ms: int, most: int) -> int:  # noqa: ARG002  # of those that look at each
+        """How many instants there are, as `latest_ms` has it; some number above `most` for more.
+
+        So what has to look at single instants looks at no more of them than that.
+        """
+        return self.latest_ms(after_ms, until_ms)[1]
+
+    @property
+    def looks_at_each(self) -> bool:
+        """Whether counting looks at single instants, and not at days."""
+        return False
+
     def before_ms(self, nominal_ms: int, accepted_ms: int) -> int:
         """The instant before this one; `accepted_ms` where that is not after the acceptance."""
         return self.latest_ms(accepted_ms, nominal_ms - 1)[0]

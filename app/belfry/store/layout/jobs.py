@@ -38,7 +38,7 @@ class JobRow(NamedTuple):
     changed, `unchanged` were so already, and `refused` could not be; `refusals` has their codes.
     A backfill has `fired` so many occurrences.  `amid` is the changelog key of the schedule that it
     is amid, which lies behind the cursor: the last of its occurrences that were fired was that of
-    `amid_ms`, and they are `amid_fired` so far.
+    `amid_ms`, they are `amid_fired` so far, and its range ends before `amid_until`.
     """
 
     spec: str
@@ -59,6 +59,7 @@ class JobRow(NamedTuple):
     amid: str = ""
     amid_ms: int = 0
     amid_fired: int = 0
+    amid_until: int = 0
 
     @property
     def matched(self) -> int:
