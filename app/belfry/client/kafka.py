@@ -205,6 +205,14 @@ class Cluster:
         """That this user may not do something, and the command by which it may."""
         return sentence(user_of(self._properties), operation, kind, name, self.servers)
 
+    def fatal(self) -> KafkaException:
+        """What a new producer fails for, before it has written anything."""
+        try:
+            self.producer().poll(REACH_S)
+        except KafkaException as error:
+            return error
+        return KafkaException(KafkaError(KafkaError._FATAL))  # noqa: SLF001
+
     def unavailable(
         self, error: KafkaError, topic: str = "", group: str = "", operation: str = "Read"
     ) -> Unavailable:
@@ -273,18 +281,18 @@ def permanent(error: KafkaError, group: str | None = None) -> bool:
     return error.fatal() or error.code() in _PERMANENT
 
 
-def flush(producer: Producer, timeout_s: float) -> int:
+def flush(cluster: Cluster, producer: Producer, timeout_s: float) -> int:
     """Wait for records to be delivered; how many are not.  Raises KafkaException where none can be.
 
-    The client raises such an error amid a callback, whose next call then fails for no reason of its
-    own.
+    The client raises such an error amid a callback.  The next callback then fails for no reason of
+    its own, or clears the error: then a new producer is asked what it fails for.
     """
     try:
         return producer.flush(timeout_s)
     except SystemError as error:
         if isinstance(error.__cause__, KafkaException):
             raise error.__cause__ from None
-        raise
+        raise cluster.fatal() from None
 
 
 def missing(topic: str, servers: str) -> MissingTopic:

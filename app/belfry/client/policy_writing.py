@@ -91,7 +91,7 @@ class _Writing:
             for offset, name in enumerate(names, starts[partition]):
                 self._send(RecordLocation(self._topic, partition, offset), name, values[name])
         try:
-            left = flush(self._producer, WRITE_S)
+            left = flush(self._cluster, self._producer, WRITE_S)
         except KafkaException as error:
             raise self._cluster.unavailable(error.args[0], self._topic, operation="Write") from None
         if self._errors:

@@ -110,7 +110,7 @@ class RequestWriter:
     def _flush(self, producer: Producer, under_way: list[tuple[Verdict, int, _Delivery]]) -> None:
         """Wait until all is delivered, or is not; a producer that can write nothing is given up."""
         try:
-            flush(producer, WRITE_S)
+            flush(self._cluster, producer, WRITE_S)
         except KafkaException as error:
             with self._lock:
                 self._made = None
