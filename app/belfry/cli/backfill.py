@@ -8,7 +8,16 @@ from typing import Annotated, Any
 
 import typer
 
-from belfry.cli.bulk import counted_pages, followed, job_text, jobs_path
+from belfry.cli.bulk import (
+    DryRun,
+    NewJob,
+    NoWait,
+    Yes,
+    counted_pages,
+    followed,
+    job_text,
+    jobs_path,
+)
 from belfry.cli.failures import CommandError, Exit, WrongUse, ask_to_begin
 from belfry.cli.looking import EventType, Group, Prefix
 from belfry.cli.options import Reason, RequestId, Tenant
@@ -64,16 +73,10 @@ class BackfillOptions:
             "--per-second", min=1, max=MOST_PER_SECOND, metavar="N", help="Occurrences a second."
         ),
     ] = PER_SECOND
-    job: Annotated[
-        str | None, typer.Option("--job", metavar="TEXT", help="Id of the job.  [default: new]")
-    ] = None
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask whether to begin.")] = False
-    dry: Annotated[
-        bool, typer.Option("--dry-run", "--dry", help="Show the count, and change nothing.")
-    ] = False
-    no_wait: Annotated[bool, typer.Option("--no-wait", help="Return once the job has begun.")] = (
-        False
-    )
+    job: NewJob = None
+    yes: Yes = False
+    dry: DryRun = False
+    no_wait: NoWait = False
     request_id: RequestId = None
     reason: Reason = None
 

@@ -27,6 +27,14 @@ SHOWN: Final = 10
 JobId = Annotated[
     str, typer.Argument(metavar="JOB", help="As `belfry bulk list` shows it.", show_default=False)
 ]
+NewJob = Annotated[
+    str | None, typer.Option("--job", metavar="TEXT", help="Id of the job.  [default: new]")
+]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask whether to begin.")]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", "--dry", help="Show the count, and change nothing.")
+]
+NoWait = Annotated[bool, typer.Option("--no-wait", help="Return once the job has begun.")]
 
 
 def _signed(given: str) -> int:
@@ -64,16 +72,10 @@ class JobOptions:
             "--per-second", min=1, max=MOST_PER_SECOND, metavar="N", help="Schedules a second."
         ),
     ] = PER_SECOND
-    job: Annotated[
-        str | None, typer.Option("--job", metavar="TEXT", help="Id of the job.  [default: new]")
-    ] = None
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask whether to begin.")] = False
-    dry: Annotated[
-        bool, typer.Option("--dry-run", "--dry", help="Show the count, and change nothing.")
-    ] = False
-    no_wait: Annotated[bool, typer.Option("--no-wait", help="Return once the job has begun.")] = (
-        False
-    )
+    job: NewJob = None
+    yes: Yes = False
+    dry: DryRun = False
+    no_wait: NoWait = False
     request_id: RequestId = None
     reason: Reason = None
 

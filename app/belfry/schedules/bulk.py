@@ -26,6 +26,7 @@ import json
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Final
 
+from belfry.schedules.json_field import JsonField
 from belfry.schedules.rejections import Rejection
 from belfry.schedules.request import MAX_TEXT_BYTES, SECONDS_LIMIT, YEARS_100_MS, Request
 
@@ -70,24 +71,16 @@ class BulkSpec:
         return json.dumps(said, ensure_ascii=False)
 
 
-_NAMES: Final = tuple(field.name for field in fields(BulkSpec))
+_FIELD: Final = JsonField(
+    BULK, MOST_BYTES, tuple(field.name for field in fields(BulkSpec)), _EXAMPLE
+)
 
 
 def read_bulk(text: str | None) -> BulkSpec | Rejection:
     """What a request's field `bulk` says, or why it cannot be read."""
-    if not text:
-        return _bad(f"is missing: BULK needs it, such as {_EXAMPLE}")
-    if len(text) > MOST_BYTES:
-        return _bad(f"has {len(text)} characters; at most {MOST_BYTES} are read")
-    try:
-        said: Any = json.loads(text)
-    except (ValueError, RecursionError):
-        return _bad(f"{text[:60]!r} is no JSON: give an object such as {_EXAMPLE}")
-    if not isinstance(said, dict):
-        return _bad(f"{text[:60]!r} is no JSON object: give one such as {_EXAMPLE}")
-    odd = [name for name in said if name not in _NAMES]
-    if odd:
-        return _bad(f"has {odd[0][:60]!r}, which is none of {', '.join(_NAMES)}")
+    said = _FIELD.read(text)
+    if isinstance(said, str):
+        return _bad(said)
     said = {name: value for name, value in said.items() if value is not None}
     why = _wrong(said)
     return _bad(why) if why else BulkSpec(**said)

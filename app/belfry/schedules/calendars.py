@@ -26,6 +26,7 @@ from datetime import date
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
+from belfry.schedules.json_field import JsonField
 from belfry.schedules.rejections import Rejection
 from belfry.schedules.request import KEEPING, Request
 
@@ -45,8 +46,12 @@ MOST_SOURCE: Final = 200
 MOST_BYTES: Final = 60_000
 _EPOCH: Final = date(1970, 1, 1).toordinal()
 _LAST_YEAR: Final = 2200
-_NAMES: Final = ("days", "weekend", "source")
-_EXAMPLE: Final = '{"days": ["2026-12-25"], "weekend": ["SAT", "SUN"]}'
+_FIELD: Final = JsonField(
+    "CALENDAR",
+    MOST_BYTES,
+    ("days", "weekend", "source"),
+    '{"days": ["2026-12-25"], "weekend": ["SAT", "SUN"]}',
+)
 _MORE: Final = 0x80
 _SEVEN: Final = 0x7F
 
@@ -167,19 +172,9 @@ def _unpacked(packed: bytes) -> tuple[int, ...]:
 
 def read_calendar(text: str | None) -> Calendar | Rejection:
     """What a request says of a calendar's days, or why it cannot be read."""
-    if not text:
-        return _bad(f"is missing: CALENDAR needs it, such as {_EXAMPLE}")
-    if len(text) > MOST_BYTES:
-        return _bad(f"has {len(text)} characters; at most {MOST_BYTES} are read")
-    try:
-        said: Any = json.loads(text)
-    except (ValueError, RecursionError):
-        return _bad(f"{text[:60]!r} is no JSON: give an object such as {_EXAMPLE}")
-    if not isinstance(said, dict):
-        return _bad(f"{text[:60]!r} is no JSON object: give one such as {_EXAMPLE}")
-    odd = [name for name in said if name not in _NAMES]
-    if odd:
-        return _bad(f"has {odd[0][:60]!r}, which is none of {', '.join(_NAMES)}")
+    said = _FIELD.read(text)
+    if isinstance(said, str):
+        return _bad(said)
     return _read(said.get("days") or [], said.get("weekend") or [], said.get("source") or "")
 
 

@@ -1,0 +1,33 @@
+"""Fields of a request that hold a JSON object as text, such as `bulk` and `days_off`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from typing import Any, NamedTuple
+
+
+class JsonField(NamedTuple):
+    """What such a field may be: by which action, of how many characters, with which names."""
+
+    action: str
+    most: int
+    names: Collection[str]
+    example: str
+
+    def read(self, text: str | None) -> dict[str, Any] | str:
+        """What the text says, or what is wrong with it, as the end of a sentence."""
+        if not text:
+            return f"is missing: {self.action} needs it, such as {self.example}"
+        if len(text) > self.most:
+            return f"has {len(text)} characters; at most {self.most} are read"
+        try:
+            said: Any = json.loads(text)
+        except (ValueError, RecursionError):
+            return f"{text[:60]!r} is no JSON: give an object such as {self.example}"
+        if not isinstance(said, dict):
+            return f"{text[:60]!r} is no JSON object: give one such as {self.example}"
+        odd = [name for name in said if name not in self.names]
+        if odd:
+            return f"has {odd[0][:60]!r}, which is none of {', '.join(self.names)}"
+        return said
