@@ -116,6 +116,19 @@ def test_the_pure_ones_are_divided_and_each_file_has_a_worker_of_its_own(suite: 
     assert not {"acceptance", "integration"} & {of for of, *_ in ran[ran_of(ran, "soak") + 2 :]}
 
 
+@pytest.mark.parametrize("workers", [2, 3, 4])
+def test_what_measures_waits_for_all_files(suite: Suite, workers: int) -> None:
+    for folder in ("acceptance", "business", "connect", "soak"):
+        suite.add(folder, f"__import__('time').sleep({0.02 if folder == 'soak' else 0.05})")
+    suite.add("integration", "__import__('time').sleep(0.15)")
+    code, printed = suite.run(f"-n{workers}")
+    assert (code, "100 passed" in printed) == (0, True), printed
+    ran = suite.ran()
+    # A worker asks for more while it has a test or two left.
+    assert {of for of, *_ in ran[ran_of(ran, "soak") + 3 * workers :]} == {"soak"}
+    assert len({who for of, _, who, _ in ran if of == "soak"}) == 1
+
+
 def ran_of(ran: list[list[str]], folder: str) -> int:
     """When the first test of a folder ran."""
     return next(at for at, (of, *_) in enumerate(ran) if of == folder)

@@ -1,7 +1,8 @@
 """Pure tests side by side, then those with brokers file by file, then what measures: one report.
 
     one worker    pure  pure  pure │ file  file  file  file  file │ measured  measured (one by one)
-    the other     pure  pure  pure │ file  file  file  file │ wheel  simulator  simulator  (ends)
+    another       pure  pure  pure │ file  file  file  file │ wheel  simulator  simulator  (ends)
+    a third       pure  pure  pure │ file  file  file  file  (ends)
 
 Tests in `PURE` need no broker, measure nothing and share nothing, so the workers of pytest-xdist
 divide them.  All others but the last start brokers and workers, and wait more than they work.  The
@@ -76,6 +77,8 @@ class PureFirst(LoadScheduling):  # type: ignore[misc]  # xdist ships no types
         self.files: list[list[int]] = []
         self.last: list[list[int]] = []
         self._own: dict[WorkerController, list[int]] = {}
+        # Those that asked for a file when there was none any more.
+        self._late: set[WorkerController] = set()
 
     @property
     def tests_finished(self) -> bool:
@@ -128,9 +131,16 @@ class PureFirst(LoadScheduling):  # type: ignore[misc]  # xdist ships no types
         Who ends the last file asks last, and gets those that have to be alone.
         """
         if not self.pending and not self._own.get(node):
-            following = self.files or self.last
-            self._own[node] = following.pop(0) if following else []
+            self._own[node] = self._following(node)
         return self.pending or self._own[node]
+
+    def _following(self, node: WorkerController) -> list[int]:
+        if self.files:
+            return self.files.pop(0)
+        self._late.add(node)
+        # All but the last group run beside files of others.
+        left = len(self.last) if self._late.issuperset(self.nodes) else len(self.last) - 1
+        return self.last.pop(0) if left > 0 else []
 
     def _rest(self) -> int:
         return sum(map(len, (*self.files, *self.last, *self._own.values())))
