@@ -41,8 +41,8 @@ run: install ## Run broker, registry and one worker until Ctrl-C.
 	@exec $(BIN)/belfry dev
 
 # So many processes divide the pure tests (tests/plugins/pure_first.py); 0: all in one, for a debugger.
-# Tests with brokers wait more than they work, so three keep two cores busy.
-PROCESSES := 3
+# Three are quicker on two cores, and leave tests that wait for something less time.
+PROCESSES := 2
 .PHONY: test
 test: install ## Run all tests; those of whole processes start a broker of their own.
 	@$(BIN)/python -m pytest -p tests.plugins.pure_first -n $(PROCESSES) --durations=50 --durations-min=8

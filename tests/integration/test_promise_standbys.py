@@ -78,10 +78,10 @@ def test_a_former_owner_that_fences_late_is_fenced_in_turn(
     Its successor would not hear of that for half a minute, until its next commit.
     """
     with Site(kafka, unique("late"), tmp_path, SESSION_TIMEOUT_MS="60000") as site:
-        one = site.worker().start("R1:late:6")
+        one = site.worker().start("R1:late:12")
         wait_for("a take-over", lambda: '"event":"assigned"' in one.log.read_text(), 30)
         other = site.worker().start()
-        wait_for("a late fence", lambda: "fenced off by another" in other.log.read_text(), 25)
+        wait_for("a late fence", lambda: "fenced off by another" in other.log.read_text(), 50)
         wait_for("warm standbys", lambda: all_warm(one) and all_warm(other), 15)
         assert divided([one, other])
 
