@@ -17,7 +17,7 @@ from belfry.schedules.backfill import past_range
 from belfry.schedules.calendars import day_number, days_off, packed_days
 from belfry.schedules.rule import Rule, decode_rule, encode_rule
 from belfry.schedules.triggers import Trigger, trigger_by, trigger_of
-from belfry.schedules.triggers.heeding import Moving
+from belfry.schedules.triggers.heeding import MovingTrigger
 from tests.property.cron_oracle import wall_clock
 
 ALL: Final = os.environ.get("ORACLE") == "all"
@@ -240,14 +240,14 @@ def test_a_year_without_events_is_counted_in_good_time() -> None:
 def test_a_day_on_which_the_clock_changes_is_walked_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """All instants of a Sunday with 25 hours move to the Monday after it, or the Friday before."""
     asked = 0
-    source = Moving._source
+    source = MovingTrigger._source
 
-    def counted(self: Moving, ms: int) -> int | None:
+    def counted(self: MovingTrigger, ms: int) -> int | None:
         nonlocal asked
         asked += 1
         return source(self, ms)
 
-    monkeypatch.setattr(Moving, "_source", counted)
+    monkeypatch.setattr(MovingTrigger, "_source", counted)
     for way, month_day in (("NEXT_BUSINESS_DAY", 26), ("PREVIOUS_BUSINESS_DAY", 23)):
         rule = Rule("CRON", "* * * * *", timezone="Europe/Berlin", calendar="de", on_holiday=way,
                     packed_days=packed_days([], {5, 6}))  # fmt: skip
@@ -269,13 +269,13 @@ def test_a_calendar_at_rest_is_the_same() -> None:
 
 
 def test_the_oracle_sees_a_group_that_begins_late(monkeypatch: pytest.MonkeyPatch) -> None:
-    group = Moving._group
+    group = MovingTrigger._group
 
-    def late(self: Moving, day: int) -> tuple[int, int, int]:
+    def late(self: MovingTrigger, day: int) -> tuple[int, int, int]:
         first, last, target = group(self, day)
         return (first + 1 if last > first + 1 else first), last, target
 
-    monkeypatch.setattr(Moving, "_group", late)
+    monkeypatch.setattr(MovingTrigger, "_group", late)
     given = {"kind": "CRON", "when": "0 18 * * FRI,SAT", "timezone": "UTC",
              "on_holiday": "NEXT_BUSINESS_DAY"}  # fmt: skip
     with pytest.raises(AssertionError):

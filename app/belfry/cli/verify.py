@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from belfry.cli.changelog import judges
-from belfry.cli.failures import CommandError, Exit, tell
+from belfry.cli.failures import CommandError, Exit
 from belfry.cli.options import seconds
 from belfry.cli.session import Session, with_session
 from belfry.cli.shown import plain
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from belfry.cli.verify_cluster import ClusterVerifier, VerifiedTopics
     from belfry.client.kafka import Cluster
     from belfry.tenants.policy import TenantPolicy
-    from belfry.verification.findings import Breached, Counts
+    from belfry.verification.findings import Breached, CheckCounts
 
-# An error, where 1 says that something was found.
-FAILED = 2
+# Something was found, where 1 is an error.
+FOUND = Exit.CONFLICT
 DAY_MS = 24 * 3_600_000
 
 State = Annotated[
@@ -84,19 +84,12 @@ def verify(
 
     Reads changelog, outputs, lifecycle and rejected topics, and writes nothing to Kafka. It checks
     numbers, epochs, positions, watermarks, digests, and each event that fired against the schedule
-    that asked for it. Exit code 0 where nothing is wrong, 1 for a finding, 2 for an error, 3 where
+    that asked for it. Exit code 0 where nothing is wrong, 4 for a finding, 1 for an error, 3 where
     there is no changelog. Example:
 
     belfry verify --state verified.db
     """
-    try:
-        return _verify(session, (state, every, grace), remember_days, topic)
-    except Exception as error:
-        # 1 says that something was found, so that no error may end so.
-        code = tell(error)
-        if code is None:
-            raise
-        return FAILED if code == Exit.ERROR else code
+    return _verify(session, (state, every, grace), remember_days, topic)
 
 
 def _verify(
@@ -124,7 +117,7 @@ def _verify(
             except UnknownFormat as error:
                 raise CommandError(str(error)) from None
             _show(session, found, verifier.counts)
-            told = Exit.ERROR if found else told
+            told = FOUND if found else told
             if every is None:
                 return told
             sleep(every)
@@ -189,12 +182,12 @@ def _topics_of(session: Session, policies: dict[str, TenantPolicy]) -> dict[str,
 # -- what is shown ---------------------------------------------------------------------------------
 
 
-def _show(session: Session, found: list[Breached], counts: Counts) -> None:
+def _show(session: Session, found: list[Breached], counts: CheckCounts) -> None:
     text = "\n".join([*map(line, found), *summary(found, counts)])
     session.printer.one(shown(found, counts), text)
 
 
-def shown(found: list[Breached], counts: Counts) -> dict[str, Any]:
+def shown(found: list[Breached], counts: CheckCounts) -> dict[str, Any]:
     """A pass for programs."""
     from belfry.verification.findings import MEANINGS
 
@@ -223,7 +216,7 @@ def line(found: Breached) -> str:
     return f"{found.breach.upper():18} {found.spot}  {plain(said)}"
 
 
-def summary(found: list[Breached], counts: Counts) -> list[str]:
+def summary(found: list[Breached], counts: CheckCounts) -> list[str]:
     """What was looked at, in lines for people."""
     told = [
         f"{counts.checked:,} of {counts.transactions:,} transactions checked, {counts.fires:,}"

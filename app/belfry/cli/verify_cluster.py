@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Final
 
 from confluent_kafka import Message
 
-from belfry.cli.verify_topics import Span, TopicReader
+from belfry.cli.verify_topics import LogBounds, TopicReader
 from belfry.client.kafka import headers_of
 from belfry.kafka.record_headers import proof_of
 from belfry.schedules.instants import parse_instant
 from belfry.verification.coverage import ALL_OF_IT, Coverage
-from belfry.verification.findings import Breached, Counts, Spot
+from belfry.verification.findings import Breached, CheckCounts, Spot
 from belfry.verification.memory import ToldFire
 from belfry.verification.outputs import (
     COPY_HEADER,
@@ -81,7 +81,7 @@ class ClusterVerifier:
         decoder: Decoder,
         judge_of: Callable[[int], Judge],
     ) -> None:
-        self.counts = Counts()
+        self.counts = CheckCounts()
         self.findings: list[Breached] = []
         self.repeats: frozenset[str] = frozenset()
         self._reader = reader
@@ -91,7 +91,7 @@ class ClusterVerifier:
         self._judge_of = judge_of
         self._outputs = OutputVerifier(memory, self.counts)
         self._partitions: dict[int, PartitionVerifier] = {}
-        self._spans: dict[int, Span] = {}
+        self._spans: dict[int, LogBounds] = {}
         self._patient_until = 0.0
 
     def run(self, grace_s: float, forget_ms: int) -> list[Breached]:
@@ -206,7 +206,9 @@ class ClusterVerifier:
         read = {name: floors.get(name, ALL_OF_IT) for name in outputs}
         return Coverage(self._topics.fired, read, self._topics.tenants, self.repeats)
 
-    def _read_all(self, takes: Mapping[str, Take], spans: Mapping[str, Mapping[int, Span]]) -> None:
+    def _read_all(
+        self, takes: Mapping[str, Take], spans: Mapping[str, Mapping[int, LogBounds]]
+    ) -> None:
         """Read topics to the ends of these spans, each record by what takes those of its topic."""
         starts: dict[tuple[str, int], int] = {}
         ends: dict[tuple[str, int], int] = {}

@@ -49,7 +49,7 @@ _FENCED: Final = {
 Place = tuple[int, int]
 
 
-class Again(NamedTuple):
+class Resent(NamedTuple):
     """A record to be written: `partition` is None where its key says which."""
 
     topic: str
@@ -71,7 +71,7 @@ class RedriveSource(Protocol):
     def wanted(self, at_ms: int, headers: Headers) -> tuple[str, str | None] | None:
         """By what a record counts, and why it cannot be sent again; None for one not asked for."""
 
-    def again(self, message: Message, headers: Headers) -> list[Again]:
+    def again(self, message: Message, headers: Headers) -> list[Resent]:
         """What is written in one transaction to send a record again and to mark it."""
 
 
@@ -223,7 +223,7 @@ class Redrive:
         return self._cluster.unavailable(error)
 
 
-def _write(producer: Producer, each: Again) -> None:
+def _write(producer: Producer, each: Resent) -> None:
     # Kafka's client takes null values of headers, whatever its types say.
     headers: Any = each.headers
     partition = BY_KEY if each.partition is None else each.partition

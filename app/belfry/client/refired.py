@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from confluent_kafka import Message
 
-from belfry.client.redrive import Again
+from belfry.client.redrive import Resent
 from belfry.wire.headers import FIRE_ID, REDRIVEN
 from belfry.wire.record import Headers
 
@@ -55,12 +55,12 @@ class FiredSource:
         named = asked.schedule_id in (None, schedule_id)
         return (schedule_id, None) if named and schedule_id.startswith(asked.prefix) else None
 
-    def again(self, message: Message, headers: Headers) -> list[Again]:
+    def again(self, message: Message, headers: Headers) -> list[Resent]:
         """The copy of an event."""
         partition = message.partition() or 0
         mark = f"{self._asked.name}@{message.offset()}".encode()
         copied = [*headers, (REDRIVEN, mark)]
-        return [Again(self.topic, message.key(), message.value(), copied, partition)]
+        return [Resent(self.topic, message.key(), message.value(), copied, partition)]
 
 
 def _last(headers: Headers, name: str) -> str:

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from confluent_kafka import Message
 
-from belfry.client.redrive import Again
+from belfry.client.redrive import Resent
 from belfry.wire.headers import CUT, NO_TEXT
 from belfry.wire.record import REDRIVEN_FROM, Headers, without_origin
 
@@ -109,7 +109,7 @@ class RefusedSource:
             return None
         return refused.text("code"), refused.hindrance(self._schedules)
 
-    def again(self, message: Message, headers: Headers) -> list[Again]:
+    def again(self, message: Message, headers: Headers) -> list[Resent]:
         """The request as it was received, and the mark of its refusal."""
         refused = refused_request(headers)
         assert refused is not None, "it was looked at before"
@@ -117,8 +117,8 @@ class RefusedSource:
         place, key = f"{self.topic}/{partition}@{offset}", message.key()
         mark = refused.mark(place, offset, self._reason)
         return [
-            Again(refused.text("topic"), key, message.value(), refused.again(place)),
-            Again(self.topic, key, None, mark, partition),
+            Resent(refused.text("topic"), key, message.value(), refused.again(place)),
+            Resent(self.topic, key, None, mark, partition),
         ]
 
 

@@ -55,7 +55,7 @@ class Amid(NamedTuple):
     until_ms: int = 0
 
 
-class Done(NamedTuple):
+class Advance(NamedTuple):
     """Where a schedule stands after a step, and its outcome, if its range is done.
 
     `found` is None where the schedule is left alone, else as `BulkChange.apply` has it.  Of one
@@ -107,40 +107,40 @@ class Backfill:
         for name, _ in self._store.between(cursor + b"\0" if cursor else first, end):
             yield name
 
-    def _schedule(self, amid: Amid, work: JobAtWork, fires: tuple[int, int], step: Step) -> Done:
+    def _schedule(self, amid: Amid, work: JobAtWork, fires: tuple[int, int], step: Step) -> Advance:
         """Go on with a schedule; `fires` are those of the job so far, and how many may follow."""
         standing = self._change.matched(amid.name, work, amid=amid.fired > 0)
         if standing is None and not amid.fired:
-            return Done(amid)
+            return Advance(amid)
         if standing is None:
             refusal = _gone(amid)
             self._change.tell_gone(amid.name, refusal, work, step)
-            return Done(amid, found=refusal.code)
+            return Advance(amid, found=refusal.code)
         _, row, record = standing
         past, counted = _past(row, record, amid, work), 0
         if isinstance(past, PastRange) and not amid.fired:
             past, counted = _bounded(past, fires[0])
         if isinstance(past, Reply):
             self._change.tell(row, past, work, step)
-            return Done(amid, found=past.code, counted=counted)
+            return Advance(amid, found=past.code, counted=counted)
         done = self._fire(row, past, amid, work, fires[1], step)
         return done if done.is_over else done._replace(counted=counted)
 
     def _fire(
         self, row: Pending, past: PastRange, amid: Amid, work: JobAtWork, most: int, step: Step
-    ) -> Done:
+    ) -> Advance:
         """Fire so many of a range at most, and tell of the schedule behind the last."""
         route, size = route_to(work.tenant, step), FIRED_BYTES + len(row.name)
         for nominal_ms in past.instants(amid.at_ms if amid.fired else None):
             if not most or step.effects.room <= 0:
-                return Done(amid, is_over=False)
+                return Advance(amid, is_over=False)
             identity = backfill_fire_id(row.name, row.life, work.row.origin, nominal_ms)
             fire_past(row, route, (identity, nominal_ms), work.job, step)
             step.effects.room -= size
             amid, most = Amid(amid.name, nominal_ms, amid.fired + 1, past.end_ms), most - 1
         reply = _told(amid)
         self._change.tell(row, reply, work, step)
-        return Done(amid, found=reply.outcome)
+        return Advance(amid, found=reply.outcome)
 
 
 def _amid(row: JobRow) -> Amid | None:

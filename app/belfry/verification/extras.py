@@ -30,7 +30,7 @@ NEAR_MS: Final = 1_000
 VERSIONS: Final = 64
 
 
-class Stretch(NamedTuple):
+class JobRange(NamedTuple):
     """What a transaction may have fired for a job: what lies behind `since`, as far as it came."""
 
     job: AskedJob
@@ -56,7 +56,7 @@ class Ask(NamedTuple):
     # Whether events of the partition may have gone to a topic that is not read.
     unread: bool = False
     # Bulk jobs that it worked on.
-    jobs: Sequence[Stretch] = ()
+    jobs: Sequence[JobRange] = ()
 
 
 class FoundExtras(NamedTuple):
@@ -66,7 +66,7 @@ class FoundExtras(NamedTuple):
     ordered: bool = True
 
 
-class Turn(NamedTuple):
+class ExtraOrder(NamedTuple):
     """When an extra fire leaves among those of its transaction: TRIGGERs first, then jobs.
 
     `number` is the offset of the request, or the place of the job in the transaction.
@@ -87,7 +87,7 @@ class ExtraFires:
 
     def find(self, ask: Ask, most: int) -> FoundExtras:
         """What requests and jobs of a transaction fired, so many at most."""
-        turns: dict[bytes, Turn] = {}
+        turns: dict[bytes, ExtraOrder] = {}
         others: dict[bytes, None] = {}
         for fire in self._candidates(ask):
             for name in self._names(fire):
@@ -117,17 +117,19 @@ class ExtraFires:
         tenants = self._coverage.tenants_of(fire.spot.topic)
         return [b"%b/%b" % (tenant.encode(), fire.schedule_id) for tenant in tenants]
 
-    def _turn_of(self, fire: FiredEntry, name: bytes, ask: Ask) -> Turn | None:
+    def _turn_of(self, fire: FiredEntry, name: bytes, ask: Ask) -> ExtraOrder | None:
         """The turn of an extra fire for which this transaction has a reason, None for none."""
         for life, version in self._versions(name, ask):
             for number, stretch in enumerate(ask.jobs):
                 if stretch.has(name, fire.nominal_ms) and fire.identity in _ids(
                     stretch.job, name, (life, version, fire.nominal_ms)
                 ):
-                    return Turn(of_job=True, number=number, name=name, nominal_ms=fire.nominal_ms)
+                    return ExtraOrder(
+                        of_job=True, number=number, name=name, nominal_ms=fire.nominal_ms
+                    )
             for position in ask.positions or ():
                 if id_of_extra(name, life, version, position) == fire.identity:
-                    return Turn(of_job=False, number=position)
+                    return ExtraOrder(of_job=False, number=position)
         return None
 
     def _may_be(self, name: bytes, ask: Ask) -> bool:

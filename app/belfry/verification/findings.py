@@ -1,6 +1,6 @@
 """What a verification finds: a breach of the specification, with the place and what was expected.
 
-Each kind has a code that stays.  What cannot be checked is no finding: it is counted (`Counts`).
+Each kind has a code that stays.  What cannot be checked is no finding: `CheckCounts` counts it.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Breached(NamedTuple):
 
 
 @dataclass(slots=True)
-class Counts:
+class CheckCounts:
     """What was looked at, and what could not be checked, by the reason in words."""
 
     transactions: int = 0

@@ -1,6 +1,6 @@
 """The fires of one transaction: by its rows, in the outputs, and by its manifest.
 
-    rows ─► claims ─► an id for each ─► is it in an output? ┐
+    rows ─► their fires ─► an id for each ─► is it in an output? ┐
     outputs ─► fires that leave no row (`extras.py`) ───────┴─► number and digest of the manifest
 
 The order of rows is that of the fires, where each schedule fired once.  Where one fired several
@@ -15,11 +15,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from belfry.verification.claims import Claim, Unfounded
 from belfry.verification.coverage import Coverage
 from belfry.verification.extras import Ask, ExtraFires
 from belfry.verification.findings import Breach
 from belfry.verification.memory import FiredEntry, Memory
+from belfry.verification.row_fires import RowFire, Unfounded
 from belfry.verification.rows import Sealed, digest_of, id_of_fire
 
 # Most fires of one schedule that are looked for in one step.
@@ -43,7 +43,7 @@ class FiresJudged:
 
     identities: list[bytes] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
-    missing: list[tuple[Claim, bytes]] = field(default_factory=list)
+    missing: list[tuple[RowFire, bytes]] = field(default_factory=list)
     short_of: int = 0
     gone: int = 0
     unread: int = 0
@@ -64,19 +64,19 @@ class FireJudge:
         self._coverage = coverage
         self._extra_fires = ExtraFires(memory, coverage)
 
-    def judge(self, ask: Ask, claims: Sequence[Claim | Unfounded]) -> FiresJudged:
-        """What the claims, the outputs and the manifest say of one another."""
+    def judge(self, ask: Ask, row_fires: Sequence[RowFire | Unfounded]) -> FiresJudged:
+        """What the rows, the outputs and the manifest say of one another."""
         found = FiresJudged()
         # What may have fired and is in no output, with its place among the others.
-        maybe: list[tuple[int, Claim, bytes]] = []
+        maybe: list[tuple[int, RowFire, bytes]] = []
         plain = True
-        for claim in claims:
-            if isinstance(claim, Unfounded):
-                self._unfounded(claim, found)
-            elif claim.times is None:
-                plain = self._perhaps(claim, found, maybe) and plain
+        for row_fire in row_fires:
+            if isinstance(row_fire, Unfounded):
+                self._unfounded(row_fire, found)
+            elif row_fire.times is None:
+                plain = self._perhaps(row_fire, found, maybe) and plain
             else:
-                plain = self._certain(claim, ask, found) and plain
+                plain = self._certain(row_fire, ask, found) and plain
         found.short_of = ask.sealed.fired - len(found.identities)
         if found.short_of > 0:
             plain = self._extras(ask, found) and plain
@@ -98,66 +98,66 @@ class FireJudge:
 
     # -- by rows -----------------------------------------------------------------------------------
 
-    def _unfounded(self, claim: Unfounded, found: FiresJudged) -> None:
-        row = claim.row
+    def _unfounded(self, row_fire: Unfounded, found: FiresJudged) -> None:
+        row = row_fire.row
         found.faults.append(
             Fault(
                 Breach.UNASKED,
-                claim.offset,
-                f"{_shown(claim.name)} fired (version {row.version})",
+                row_fire.offset,
+                f"{_shown(row_fire.name)} fired (version {row.version})",
                 "a schedule of this version that waits",
             )
         )
-        found.identities.append(id_of_fire(claim.name, row.life, row.version, row.due_ms))
+        found.identities.append(id_of_fire(row_fire.name, row.life, row.version, row.due_ms))
 
     def _perhaps(
-        self, claim: Claim, found: FiresJudged, maybe: list[tuple[int, Claim, bytes]]
+        self, row_fire: RowFire, found: FiresJudged, maybe: list[tuple[int, RowFire, bytes]]
     ) -> bool:
         """A schedule that may have fired before it was replaced; whether the order is known."""
-        first = _expected_id(claim)
-        if claim.one_shot:
+        first = _expected_id(row_fire)
+        if row_fire.one_shot:
             several = [first] if self._memory.fire(first) is not None else []
         else:
-            several = [each.identity for each in self._fires_of(claim, MOST_OF_ONE)]
+            several = [each.identity for each in self._fires_of(row_fire, MOST_OF_ONE)]
         found.identities += several
         if not several:
-            maybe.append((len(found.identities), claim, first))
+            maybe.append((len(found.identities), row_fire, first))
         return len(several) < 2
 
-    def _certain(self, claim: Claim, ask: Ask, found: FiresJudged) -> bool:
+    def _certain(self, row_fire: RowFire, ask: Ask, found: FiresJudged) -> bool:
         """A schedule that has fired; whether the order of its fires among others is known."""
-        if claim.early:
-            found.faults.append(_early(claim, ask.sealed.watermark_ms))
-        times = claim.times or 0
-        first = _expected_id(claim)
+        if row_fire.early:
+            found.faults.append(_early(row_fire, ask.sealed.watermark_ms))
+        times = row_fire.times or 0
+        first = _expected_id(row_fire)
         if times == 1 and self._memory.fire(first) is not None:
             found.identities.append(first)
             return True
-        several = [] if claim.one_shot else list(self._fires_of(claim, times))
+        several = [] if row_fire.one_shot else list(self._fires_of(row_fire, times))
         found.identities += [each.identity for each in several]
         left = times - len(several)
         if not left:
             return times == 1
-        self._absent(claim, first, left, ask, found)
+        self._absent(row_fire, first, left, ask, found)
         # One that cannot be seen has the id of its instant, unless it stands for a late run.
         found.identities += [first] * left
-        return times == 1 and claim.one_shot
+        return times == 1 and row_fire.one_shot
 
     def _absent(
-        self, claim: Claim, identity: bytes, number: int, ask: Ask, found: FiresJudged
+        self, row_fire: RowFire, identity: bytes, number: int, ask: Ask, found: FiresJudged
     ) -> None:
-        """So many fires of a claim are in no output; or nobody can say."""
-        floor_ms = self._coverage.floor_of(claim.name)
+        """So many of these fires are in no output; or nobody can say."""
+        floor_ms = self._coverage.floor_of(row_fire.name)
         if floor_ms is None:
             found.unread += number
         elif ask.timestamp_ms <= floor_ms:
             found.gone += number
         else:
-            found.missing.append((claim, identity))
+            found.missing.append((row_fire, identity))
 
-    def _fires_of(self, claim: Claim, most: int) -> Iterator[FiredEntry]:
+    def _fires_of(self, row_fire: RowFire, most: int) -> Iterator[FiredEntry]:
         """Fires in outputs that are of this schedule's life and version, in their order."""
-        before, name = claim.before, claim.name
+        before, name = row_fire.before, row_fire.name
         first = before.occurrence
         schedule_id = name.partition(b"/")[2]
         wanted = first
@@ -186,7 +186,7 @@ class FireJudge:
             found.gone += found.short_of
 
     def _all_of(
-        self, maybe: Sequence[tuple[int, Claim, bytes]], ask: Ask, found: FiresJudged
+        self, maybe: Sequence[tuple[int, RowFire, bytes]], ask: Ask, found: FiresJudged
     ) -> None:
         """Take it that all have fired which may have, if that is what the digest says."""
         identities = list(found.identities)
@@ -194,8 +194,8 @@ class FireJudge:
             identities.insert(place, identity)
         if digest_of(identities) == ask.sealed.digest:
             found.identities = identities
-            for _, claim, identity in maybe:
-                self._absent(claim, identity, 1, ask, found)
+            for _, row_fire, identity in maybe:
+                self._absent(row_fire, identity, 1, ask, found)
             found.short_of = 0
 
     # -- by the manifest ---------------------------------------------------------------------------
@@ -228,17 +228,17 @@ class FireJudge:
         return True
 
 
-def _expected_id(claim: Claim) -> bytes:
-    before = claim.before
-    return id_of_fire(claim.name, before.life, before.version, before.nominal_ms)
+def _expected_id(row_fire: RowFire) -> bytes:
+    before = row_fire.before
+    return id_of_fire(row_fire.name, before.life, before.version, before.nominal_ms)
 
 
-def _early(claim: Claim, watermark_ms: int) -> Fault:
+def _early(row_fire: RowFire, watermark_ms: int) -> Fault:
     return Fault(
         Breach.EARLY,
-        claim.offset,
-        f"{_shown(claim.name)} fired in a transaction with the watermark {watermark_ms}",
-        f"not before it is due, at {claim.before.due_ms}",
+        row_fire.offset,
+        f"{_shown(row_fire.name)} fired in a transaction with the watermark {watermark_ms}",
+        f"not before it is due, at {row_fire.before.due_ms}",
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from belfry.verification.coverage import Coverage
-from belfry.verification.findings import Breach, Breached, Counts, Spot
+from belfry.verification.findings import Breach, Breached, CheckCounts, Spot
 from belfry.verification.memory import FiredEntry, Memory, Stands, ToldFire, short
 from belfry.verification.rows import id_of_fire
 
@@ -24,7 +24,7 @@ _SENT_AGAIN: Final = b"redriven"
 class OutputVerifier:
     """Takes records of all topics but the changelog; `findings` are what it found."""
 
-    def __init__(self, memory: Memory, counts: Counts, at_round: int = 1) -> None:
+    def __init__(self, memory: Memory, counts: CheckCounts, at_round: int = 1) -> None:
         self.findings: list[Breached] = []
         self.round = at_round
         self._memory = memory

@@ -20,12 +20,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from belfry.verification.claims import Claim, Unfounded, claim_of, counts, remembered
 from belfry.verification.coverage import Coverage
-from belfry.verification.extras import Ask, Stretch
-from belfry.verification.findings import Breach, Breached, Counts, Spot
+from belfry.verification.extras import Ask, JobRange
+from belfry.verification.findings import Breach, Breached, CheckCounts, Spot
 from belfry.verification.fires import FireJudge, FiresJudged
 from belfry.verification.memory import Memory, short
+from belfry.verification.row_fires import RowFire, Unfounded, counts, remembered, row_fire_of
 from belfry.verification.rows import (
     ASIDE_KEY,
     IDENTITY_KEY,
@@ -38,7 +38,7 @@ from belfry.verification.rows import (
     NotReadable,
     Over,
     Sealed,
-    Waits,
+    WaitingRow,
     aside_offset,
     generation,
     job,
@@ -104,7 +104,7 @@ class PartitionVerifier:
     read, and `end`.
     """
 
-    def __init__(self, spot: Spot, memory: Memory, counts: Counts, standing: Standing) -> None:
+    def __init__(self, spot: Spot, memory: Memory, counts: CheckCounts, standing: Standing) -> None:
         """`spot` names topic and partition."""
         self.findings: list[Breached] = []
         self.standing = standing
@@ -262,7 +262,7 @@ class PartitionVerifier:
     # -- fires -------------------------------------------------------------------------------------
 
     def _judged(self, cut: Cut) -> FiresJudged:
-        claims: list[Claim | Unfounded] = []
+        row_fires: list[RowFire | Unfounded] = []
         versions: dict[bytes, list[tuple[int, int]]] = {}
         asides: list[int] = []
         for record in cut.rows:
@@ -272,9 +272,9 @@ class PartitionVerifier:
                 continue
             row = _row_of(record)
             known = self._memory.schedule(self._partition, short(record.key))
-            claim = claim_of(record.key, known, row, cut.sealed.watermark_ms, record.offset)
-            if claim is not None:
-                claims.append(claim)
+            row_fire = row_fire_of(record.key, known, row, cut.sealed.watermark_ms, record.offset)
+            if row_fire is not None:
+                row_fires.append(row_fire)
             had = versions.setdefault(record.key, [])
             if row is not None:
                 had.append((row.life, row.version))
@@ -288,14 +288,14 @@ class PartitionVerifier:
             self.standing.unread,
             [*self._stretches(cut)],
         )
-        return self._judge.judge(ask, claims)
+        return self._judge.judge(ask, row_fires)
 
-    def _stretches(self, cut: Cut) -> Iterator[Stretch]:
+    def _stretches(self, cut: Cut) -> Iterator[JobRange]:
         """What the transaction may have fired for bulk jobs: it writes the rows of these anew."""
         for record in cut.rows:
             if record.key.startswith(JOB_KEY) and record.value is not None:
                 name, since_ms = self.standing.jobs.get(_text(record.key), ("", 0))
-                yield Stretch(job(record.key, record.value), (name.encode(), since_ms))
+                yield JobRange(job(record.key, record.value), (name.encode(), since_ms))
 
     def _taken_in(self, sealed: Sealed, asides: list[int]) -> list[int] | None:
         """Offsets of the requests that a transaction took in; None where there are too many."""
@@ -315,11 +315,11 @@ class PartitionVerifier:
             offset = cut.last.offset if fault.offset < 0 else fault.offset
             self._find(fault.breach, offset, fault.found, fault.expected)
         counted.digests += not (judged.order_unknown or judged.faults or judged.missing)
-        for claim, identity in judged.missing:
+        for fire, identity in judged.missing:
             self._memory.lose(identity)
-            shown = claim.name.decode(errors="replace")
-            found = f"{shown} fired, due at {claim.before.due_ms}, and is in no output"
-            self._find(Breach.LOST, claim.offset, found, f"an event with the id {identity.hex()}")
+            shown = fire.name.decode(errors="replace")
+            found = f"{shown} fired, due at {fire.before.due_ms}, and is in no output"
+            self._find(Breach.LOST, fire.offset, found, f"an event with the id {identity.hex()}")
         self._memory.settle(judged.identities)
 
     # -- what waits --------------------------------------------------------------------------------
@@ -390,7 +390,7 @@ def _text(key: bytes) -> str:
     return key.decode(errors="backslashreplace")
 
 
-def _row_of(record: Logged) -> Waits | Over | None:
+def _row_of(record: Logged) -> WaitingRow | Over | None:
     return None if record.value is None else schedule(record.value)
 
 

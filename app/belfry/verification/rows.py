@@ -52,7 +52,7 @@ class Logged(NamedTuple):
     stranger: bool = False
 
 
-class Waits(NamedTuple):
+class WaitingRow(NamedTuple):
     """A schedule that waits, as its row says."""
 
     kind: int
@@ -110,14 +110,16 @@ def manifest(value: bytes) -> Sealed:
     return Sealed._make(_unpacked(_MANIFEST, value, _MANIFEST_ROW)[3:])
 
 
-def schedule(value: bytes) -> Waits | Over | None:
+def schedule(value: bytes) -> WaitingRow | Over | None:
     """What the row of a schedule says, None for a row of another kind; raises `NotReadable`."""
     letter = value[1] if len(value) > 1 else 0
     if letter == _PENDING_ROW:
         _, _, kind, flags, due_ms, nominal_ms, life, version, occurrence = _unpacked(
             _PENDING, value, letter
         )
-        return Waits(kind, bool(flags & _PAUSED), due_ms, nominal_ms, life, version, occurrence)
+        return WaitingRow(
+            kind, bool(flags & _PAUSED), due_ms, nominal_ms, life, version, occurrence
+        )
     if letter == _MARKER_ROW:
         _, _, how, _, *rest = _unpacked(_MARKER, value, letter)
         return Over(how, *rest)

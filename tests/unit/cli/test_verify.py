@@ -10,7 +10,7 @@ from belfry.cli import verify
 from belfry.cli.entry import main
 from belfry.cli.failures import CommandError, Exit, WrongUse
 from belfry.cli.verify import line, shown, summary
-from belfry.verification.findings import Breach, Breached, Counts, Spot
+from belfry.verification.findings import Breach, Breached, CheckCounts, Spot
 
 FOUND = Breached(
     Breach.LOST,
@@ -28,7 +28,7 @@ def test_a_finding_says_where_what_is_there_and_what_was_expected() -> None:
 
 
 def test_programs_get_the_same_in_fields() -> None:
-    told = shown([FOUND], Counts(transactions=3, checked=1, compacted=2))
+    told = shown([FOUND], CheckCounts(transactions=3, checked=1, compacted=2))
     [finding] = told["findings"]
     assert (finding["kind"], finding["topic"], finding["partition"], finding["offset"]) == (
         "lost", "belfry.changelog", 2, 5151,
@@ -38,7 +38,7 @@ def test_programs_get_the_same_in_fields() -> None:
 
 
 def test_the_sum_says_what_was_not_checked() -> None:
-    counts = Counts(transactions=12_000, checked=11_990, compacted=10, fires=5)
+    counts = CheckCounts(transactions=12_000, checked=11_990, compacted=10, fires=5)
     assert summary([], counts)[0].startswith("11,990 of 12,000 transactions checked, 5 fires")
     assert summary([], counts)[0].endswith("nothing is wrong.")
     assert summary([FOUND], counts)[0].endswith("1 findings.")
@@ -50,7 +50,7 @@ def test_the_sum_says_what_was_not_checked() -> None:
 @pytest.mark.parametrize(
     ("error", "code"),
     [
-        (CommandError("no broker answers"), 2),
+        (CommandError("no broker answers"), 1),
         (WrongUse("options that do not go together"), 2),
         (CommandError("no changelog", Exit.NOT_FOUND), 3),
     ],
@@ -67,7 +67,7 @@ def test_an_error_is_no_finding(
 
 
 def test_no_broker_is_an_error_and_no_finding(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["verify", "--bootstrap-servers", "127.0.0.1:1"]) == 2
+    assert main(["verify", "--bootstrap-servers", "127.0.0.1:1"]) == 1
     assert "No Kafka broker answers" in capsys.readouterr().err
 
 

@@ -13,7 +13,7 @@ import pytest
 from belfry.engine import backfill
 from belfry.engine.job_counts import Budget
 from belfry.schedules.bulk import BulkSpec
-from belfry.schedules.triggers.heeding import Moving
+from belfry.schedules.triggers.heeding import MovingTrigger
 from belfry.store import past_lookup
 from belfry.store.job_lookup import wanted_by
 from belfry.store.layout.jobs import DONE, RUNNING
@@ -230,9 +230,9 @@ def test_what_moves_is_counted_no_further_than_a_job_may_fire(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(backfill, "MOST_OCCURRENCES", 50)
-    asked, after = 0, Moving.after_ms
+    asked, after = 0, MovingTrigger.after_ms
 
-    def counted(self: Moving, nominal_ms: int) -> int | None:
+    def counted(self: MovingTrigger, nominal_ms: int) -> int | None:
         nonlocal asked
         asked += 1
         return after(self, nominal_ms)
@@ -246,7 +246,7 @@ def test_what_moves_is_counted_no_further_than_a_job_may_fire(
     driver.step(T0, fire=False)
     driver.engine.advance_jobs(T0, MUCH)
     driver.end(T0)
-    monkeypatch.setattr(Moving, "after_ms", counted)
+    monkeypatch.setattr(MovingTrigger, "after_ms", counted)
     span = (T0 - 700 * 24 * HOUR, T0)
     # A page of a preview ends behind as many.
     monkeypatch.setattr(past_lookup, "MOST_OCCURRENCES", 50)

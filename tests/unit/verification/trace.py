@@ -10,7 +10,7 @@ from typing import Any, Final
 from belfry.engine.job_counts import Budget
 from belfry.schedules.bulk import BulkSpec
 from belfry.verification.coverage import Coverage
-from belfry.verification.findings import Breach, Breached, Counts, Spot
+from belfry.verification.findings import Breach, Breached, CheckCounts, Spot
 from belfry.verification.memory import FiredEntry, Memory, Remembered, ToldFire
 from belfry.verification.outputs import OutputVerifier, fired_entry, identity_of
 from belfry.verification.partition import PartitionVerifier, Standing
@@ -167,7 +167,7 @@ class Verification:
     """One verifier and what it remembers, for one round after the other."""
 
     memory: Memory = field(default_factory=MemoryInProcess)
-    counts: Counts = field(default_factory=Counts)
+    counts: CheckCounts = field(default_factory=CheckCounts)
     standing: Standing = field(default_factory=Standing)
     floors: dict[str, int] = field(default_factory=lambda: {FIRED + "demo": -1})
     tenants_that_repeat: frozenset[str] = frozenset()

@@ -59,7 +59,7 @@ def preview_routes(parts: ApiDependencies, reads: Reads, callers: Callers) -> AP
         }
 
         async def told(days: bytes | None) -> Response:
-            asked = Asked(fields, int(parts.now_ms()), body, days)
+            asked = AskedPreview(fields, int(parts.now_ms()), body, days)
             found = await _found(request, threads, asked)
             if isinstance(found, Rejection):
                 raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, found.reason, found.code)
@@ -80,7 +80,7 @@ def preview_routes(parts: ApiDependencies, reads: Reads, callers: Callers) -> AP
     return routes
 
 
-class Asked(NamedTuple):
+class AskedPreview(NamedTuple):
     """A preview that is asked for: of which request, from when on, by which days off."""
 
     fields: Any
@@ -89,7 +89,7 @@ class Asked(NamedTuple):
     days: bytes | None
 
 
-async def _found(request: Request, threads: Threads, asked: Asked) -> Preview | Rejection:
+async def _found(request: Request, threads: Threads, asked: AskedPreview) -> Preview | Rejection:
     """A preview of a rule at an instant; it ends early when its time is up or nobody waits."""
     fields, now_ms, body, days = asked
     gone, deadline_s = Event(), monotonic() + LONGEST_S

@@ -14,7 +14,7 @@ from belfry.schedules.triggers.zones import Zone
 MEMO_SIZE: Final = 64
 
 
-class Days:
+class ZoneDays:
     """The days of one zone, counted from 1970-01-01."""
 
     def __init__(self, place: Zone) -> None:

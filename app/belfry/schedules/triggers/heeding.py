@@ -27,7 +27,7 @@ from functools import lru_cache
 from typing import Final
 
 from belfry.schedules.calendars import days_off
-from belfry.schedules.triggers.days import Days
+from belfry.schedules.triggers.days import ZoneDays
 from belfry.schedules.triggers.rule import Rule
 from belfry.schedules.triggers.trigger import DAY_MS, Trigger, ZonedTrigger
 from belfry.schedules.triggers.zones import END_S, zone
@@ -54,7 +54,7 @@ class Heeding(ZonedTrigger):
         super().__init__(whole.rule)
         self._whole = whole
         self._off = days_off(packed)
-        self._days = Days(zone(whole.zone_name))
+        self._days = ZoneDays(zone(whole.zone_name))
 
     @property
     def whole(self) -> Trigger:
@@ -182,7 +182,7 @@ class Skipping(Heeding):
         return self._from(nominal_ms)
 
 
-class Moving(Heeding):
+class MovingTrigger(Heeding):
     """Moves what lies on days off to the next business day, or to the one before."""
 
     def __init__(self, whole: Trigger, packed: bytes, *, forward: bool) -> None:
@@ -320,7 +320,7 @@ class Moving(Heeding):
 
 @lru_cache(maxsize=MOST_MOVED)
 def _moved(
-    source: Callable[[int], int | None], days: Days, day: int, target: int
+    source: Callable[[int], int | None], days: ZoneDays, day: int, target: int
 ) -> tuple[int, ...]:
     """The instants of a day, each moved to another, in their new order.
 
@@ -341,7 +341,7 @@ def heed(whole: Trigger, rule: Rule) -> Heeding:
     way = rule.on_holiday or SKIP
     if way == SKIP:
         return Skipping(whole, rule.packed_days)
-    return Moving(whole, rule.packed_days, forward=way == NEXT)
+    return MovingTrigger(whole, rule.packed_days, forward=way == NEXT)
 
 
 def moves_too_often(whole: Trigger, now_ms: int) -> bool:

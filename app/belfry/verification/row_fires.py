@@ -14,13 +14,13 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from belfry.verification.memory import Remembered, Stands
-from belfry.verification.rows import AFTER, AT, ENDED_FIRED, Over, Waits
+from belfry.verification.rows import AFTER, AT, ENDED_FIRED, Over, WaitingRow
 
 # The watermark stays one below an instant whose events have not all left.
 WITHIN_AN_INSTANT_MS: Final = 1
 
 
-class Claim(NamedTuple):
+class RowFire(NamedTuple):
     """A schedule that fired by its rows: `times`, or None where they do not tell.
 
     `early` says that it did so before its instant.
@@ -46,12 +46,12 @@ class Unfounded(NamedTuple):
     offset: int
 
 
-Row = Waits | Over | None
+Row = WaitingRow | Over | None
 
 
-def claim_of(
+def row_fire_of(
     name: bytes, before: Remembered | None, row: Row, watermark_ms: int, offset: int
-) -> Claim | Unfounded | None:
+) -> RowFire | Unfounded | None:
     """What a row says that fired, None for nothing."""
     if before is None or before.stands is not Stands.WAITS or not _goes_on(before, row):
         if isinstance(row, Over) and row.how == ENDED_FIRED and not _is_copy(before, row):
@@ -60,7 +60,7 @@ def claim_of(
             return None
         if before.due_ms > watermark_ms + WITHIN_AN_INSTANT_MS:
             return None
-        return Claim(name, before, None, early=False, offset=offset)
+        return RowFire(name, before, None, early=False, offset=offset)
     assert row is not None
     times = row.occurrence - before.occurrence
     if times <= 0:
@@ -68,7 +68,7 @@ def claim_of(
     early = before.due_ms > watermark_ms + WITHIN_AN_INSTANT_MS
     if isinstance(row, Over) and row.how == ENDED_FIRED:
         early = early or row.ended_ms < row.due_ms
-    return Claim(name, before, times, early, offset)
+    return RowFire(name, before, times, early, offset)
 
 
 def _goes_on(before: Remembered, row: Row) -> bool:
@@ -83,7 +83,7 @@ def _is_copy(before: Remembered | None, row: Over) -> bool:
 
 def remembered(row: Row, before: Remembered | None, offset: int) -> Remembered | None:
     """What is known of a schedule after a row; None where there is nothing to know."""
-    if isinstance(row, Waits):
+    if isinstance(row, WaitingRow):
         stands = Stands.PAUSED if row.paused else Stands.WAITS
         return Remembered(stands, *row[:1], *row[2:], offset)
     if isinstance(row, Over):
