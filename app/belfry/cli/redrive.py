@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 import typer
 
@@ -116,16 +117,11 @@ def rejected(
     until = range_end(from_, until)
     with session.client() as client:
         found = client.redrive_preview(tenant, from_, until, code=code)
-        if dry:
-            session.printer.one(_json(found), _text(found, "would be sent"))
-            return
-        session.printer.note(_text(found, "would be sent"))
-        if not found.places:
-            return
-        if not yes:
-            ask_to_begin(f"Send {len(found.places)} requests again?")
-        done = client.redrive(tenant, from_, until, code=code, per_second=per_second, reason=reason)
-        session.printer.one(_json(done), _text(done, "were sent"))
+        if _goes_on(session, REQUESTS, found, dry=dry, yes=yes):
+            done = client.redrive(
+                tenant, from_, until, code=code, per_second=per_second, reason=reason
+            )
+            session.printer.one(_json(done), _text(done, "were sent"))
 
 
 def fires(
@@ -156,16 +152,23 @@ def fires(
     where = topic or _topic_of(session, tenant)
     with session.client() as client:
         found = client.refire_preview(where, asked)
-        if dry:
-            session.printer.one(_fires_json(found), _fires_text(found, "would be sent"))
-            return
-        session.printer.note(_fires_text(found, "would be sent"))
-        if not found.places:
-            return
-        if not yes:
-            ask_to_begin(f"Send {len(found.places)} events again?")
-        done = client.refire(where, asked, per_second=per_second)
-        session.printer.one(_fires_json(done), _fires_text(done, "were sent"))
+        if _goes_on(session, EVENTS, found, dry=dry, yes=yes):
+            done = client.refire(where, asked, per_second=per_second)
+            session.printer.one(_fires_json(done), _fires_text(done, "were sent"))
+
+
+def _goes_on(
+    session: Session, what: Countable, found: RedriveCount, *, dry: bool, yes: bool
+) -> bool:
+    """Show what would be sent; whether there is something, and somebody wants it sent."""
+    text = what.text(found, "would be sent")
+    if dry:
+        session.printer.one(what.json(found), text)
+        return False
+    session.printer.note(text)
+    if found.places and not yes:
+        ask_to_begin(f"Send {len(found.places)} {what.name} again?")
+    return bool(found.places)
 
 
 def _check_tenant(tenant: str) -> None:
@@ -230,3 +233,15 @@ def _text(found: RedriveCount, how: str) -> str:
         + (f", {found.redriven} were redriven before" * bool(found.redriven))
         + (f", {found.stuck.total()} cannot be ({stuck})" * bool(stuck))
     )
+
+
+class Countable(NamedTuple):
+    """What can be sent again: its name, and how a count of it is shown."""
+
+    name: str
+    json: Callable[[RedriveCount], dict[str, Any]]
+    text: Callable[[RedriveCount, str], str]
+
+
+REQUESTS: Final = Countable("requests", _json, _text)
+EVENTS: Final = Countable("events", _fires_json, _fires_text)
