@@ -19,12 +19,10 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its own re-exports
     AclBinding,
     AclBindingFilter,
-    AclOperation,
     AclPermissionType,
     AdminClient,
     NewTopic,
     ResourcePatternType,
-    ResourceType,
 )
 from structlog.testing import capture_logs
 
@@ -37,23 +35,11 @@ from belfry.kafka.rights import Options, Right, tenant_rights, worker_rights
 from belfry.process.cluster_start import find
 from belfry.process.data_folder import RefusedToStart
 from belfry.settings import Settings
-from tests.acceptance.harness.guarded import Guarded, guarded_broker, known
+from tests.acceptance.harness.guarded import KINDS, OPERATIONS, Guarded, guarded_broker, known
 from tests.acceptance.harness.site import wait_for
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
 
-KINDS: Final = {
-    "topic": ResourceType.TOPIC,
-    "group": ResourceType.GROUP,
-    "transactional-id": ResourceType.TRANSACTIONAL_ID,
-}
-OPERATIONS: Final = {
-    "Read": AclOperation.READ,
-    "Write": AclOperation.WRITE,
-    "Create": AclOperation.CREATE,
-    "Describe": AclOperation.DESCRIBE,
-    "DescribeConfigs": AclOperation.DESCRIBE_CONFIGS,
-}
 WORKER, TENANT = "each", "payments"
 
 

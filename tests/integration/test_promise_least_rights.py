@@ -11,36 +11,22 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import pytest
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its own re-exports
     AclBinding,
-    AclOperation,
     AclPermissionType,
     AdminClient,
     ResourcePatternType,
-    ResourceType,
 )
 
 from belfry.kafka import topics
 from belfry.settings import Settings
-from tests.acceptance.harness.guarded import Guarded, guarded_broker, known
+from tests.acceptance.harness.guarded import KINDS, OPERATIONS, Guarded, guarded_broker, known
 from tests.acceptance.harness.site import Site, now_ms
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
-
-KINDS: Final = {
-    "topic": ResourceType.TOPIC,
-    "group": ResourceType.GROUP,
-    "transactional-id": ResourceType.TRANSACTIONAL_ID,
-}
-OPERATIONS: Final = {
-    "Read": AclOperation.READ,
-    "Write": AclOperation.WRITE,
-    "Describe": AclOperation.DESCRIBE,
-    "DescribeConfigs": AclOperation.DESCRIBE_CONFIGS,
-}
 
 
 @pytest.fixture(scope="module")
