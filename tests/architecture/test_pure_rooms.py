@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.architecture.purity import impure, imports, inside, outside, reaches
+from tests.architecture.purity import imports, impure, inside, outside, reaches
 from tests.architecture.tree import PURE_MODULES, PURE_ROOMS, ROOT, pure_files, syntax
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import Annotated, Final
 from urllib.parse import unquote
 
-from fastapi import Path
 from pydantic import AfterValidator, BeforeValidator, WithJsonSchema
 
 from belfry.schedules.request import schedule_id_problem, tenant_problem
@@ -41,14 +40,13 @@ def _schedule_id(name: str) -> str:
     return name
 
 
-TenantName = Annotated[
+DecodedTenant = Annotated[
     str,
     BeforeValidator(_decoded),
     AfterValidator(_tenant),
     WithJsonSchema({"type": "string", "minLength": 1, "maxLength": 100, "pattern": TENANT_PATTERN}),
-    Path(description="Owner of the schedules."),
 ]
-ScheduleName = Annotated[
+DecodedScheduleId = Annotated[
     str,
     BeforeValidator(_decoded),
     AfterValidator(_schedule_id),
@@ -60,5 +58,4 @@ ScheduleName = Annotated[
             "pattern": r"^[^\u0000-\u001f\u007f-\u009f]+$",
         }
     ),
-    Path(description="Name of the schedule; percent-encode its slashes."),
 ]

@@ -8,9 +8,8 @@ from __future__ import annotations
 import re
 from enum import StrEnum
 from http import HTTPStatus
-from typing import Annotated, Final, Literal
+from typing import Final, Literal
 
-from fastapi import Header, Query
 from pydantic import BaseModel, ConfigDict, Field
 
 from belfry.api.json.bodies import Instant
@@ -118,17 +117,6 @@ class Conditions(Match):
     """The same, or that it must not be there."""
 
     if_none_match: str | None = Field(None, description="`*`: only if there is none.")
-
-
-DueRangeQuery = Annotated[DueRange, Query()]
-PagesQuery = Annotated[PageQuery, Query()]
-FiltersQuery = Annotated[ListQuery, Query()]
-LookQuery = Annotated[Shown, Query()]
-AskingQuery = Annotated[ChangeQuery, Query()]
-AskingOfFireQuery = Annotated[AskingOfFire, Query()]
-AskingWhyQuery = Annotated[AskingWhy, Query()]
-MatchHeaders = Annotated[Match, Header()]
-ConditionHeaders = Annotated[Conditions, Header()]
 
 
 def expected_version(if_match: str | None) -> int | None:
