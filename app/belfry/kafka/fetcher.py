@@ -32,7 +32,7 @@ from aiokafka.protocol.fetch import FetchRequest
 from aiokafka.structs import TopicPartition
 
 from belfry.kafka.epoch_requests import OffsetsForEpochs
-from belfry.kafka.fetch_position import FetchPosition
+from belfry.kafka.fetch_position import LONGEST_PAUSE_S, PAUSE_S, FetchPosition, backoff_s
 from belfry.kafka.fetch_refusals import NotLetIn, not_known, not_read, why_no_connection
 from belfry.kafka.security import group_client_security
 from belfry.telemetry.limited import LimitedLogger
@@ -47,10 +47,6 @@ ANSWER_BYTES: Final = 4 * 1024 * 1024
 # So many of them fit into one response.
 ANSWERS: Final = 4
 READ_COMMITTED: Final = 1
-PAUSE_S: Final = 0.1
-LONGEST_PAUSE_S: Final = 2.0
-# A topic that was made just now is not known to every broker.
-UNKNOWN_S: Final = 10.0
 # So many failures in a row, and brokers are looked for at the addresses of the start.
 FORGET_AFTER: Final = 8
 
@@ -147,8 +143,7 @@ class Fetcher:
     def _taken(self, answer: Answer) -> None:
         place = self._places.get(answer.where)
         if place is not None:
-            place.ahead_bytes -= len(answer.data)
-            place.taken = max(place.taken, answer.behind)
+            place.took(len(answer.data), answer.behind)
         if isinstance(answer.error, OffsetGone):
             self._places.pop(answer.where, None)
 
@@ -230,7 +225,7 @@ class Fetcher:
         wanted: dict[int, list[tuple[Where, int]]] = defaultdict(list)
         pause_s: float | None = None
         for where, place in self._places.items():
-            if place.ahead_bytes >= self._answer_bytes or place.stopped:
+            if not place.may_go_on(self._answer_bytes):
                 continue
             leader = self._client.cluster.leader_for_partition(TopicPartition(*where))
             if leader in self._asking:
@@ -249,10 +244,8 @@ class Fetcher:
 
     def _unknown(self, where: Where, place: FetchPosition, now: float) -> bool:
         """Whether a topic has been unknown for so long that its reader is told."""
-        place.unknown_since = now if place.unknown_since is None else place.unknown_since
-        if now - place.unknown_since < UNKNOWN_S:
+        if not place.unknown_too_long(now):
             return False
-        place.unknown_since = None
         self._told(where, place, not_known(where, self._client.cluster))
         return True
 
@@ -289,7 +282,7 @@ class Fetcher:
                 self._told(*each, error)
         elif self._client is not None:
             self._client.force_metadata_update()
-        return float(min(LONGEST_PAUSE_S, PAUSE_S * 2 ** min(self._failures - 1, 10)))
+        return backoff_s(self._failures)
 
     def _others_asking(self) -> bool:
         current = asyncio.current_task()
@@ -341,8 +334,7 @@ class Fetcher:
             return
         place.unknown_since = None
         data = row[-1] or b""
-        if not data and (place.met_end == offset or place.next < row[3]):
-            # Below the last stable offset there is more: the answer had no room for it.
+        if place.is_no_news(data, row[3]):
             return
         # The replica that is to be preferred stands between them from version 11 on.
         aborted = tuple(row[-3 if version > 10 else -2] or ())
@@ -359,8 +351,7 @@ class Fetcher:
             gone = OffsetGone(f"{name}: offset {place.next} is out of range")
             self._told(where, place, gone)
             return
-        place.doubted = True
-        place.not_before = now + PAUSE_S
+        place.refused(now)
         self._client.force_metadata_update()
         if error is errors.UnknownTopicOrPartitionError:
             self._unknown(where, place, now)

@@ -49,10 +49,9 @@ from belfry.api.workers.writing import Writes, request_fields
 from belfry.schedules.bulk import BACKFILL, BULK, BULK_STOP, BulkSpec, bulk_problem
 from belfry.schedules.fields import EMPTY
 from belfry.store import job_lookup
-from belfry.store.job_lookup import MOST_SHOWN, wanted_by
+from belfry.store.job_lookup import MOST_SHOWN, past_preview, wanted_by
 from belfry.store.lookup import Wanted
 from belfry.store.ordered_map import OrderedMap
-from belfry.store.past_lookup import past_preview
 
 JOBS: Final = "/tenants/{tenant}/jobs"
 JOB: Final = JOBS + "/{job:path}"

@@ -11,13 +11,14 @@ from typing import Annotated, TypeVar
 from fastapi import Header, Path, Query, Request
 from pydantic import BaseModel
 
-from belfry.api.json.names import DecodedScheduleId, DecodedTenant
 from belfry.api.json.parsing import read_json
 from belfry.api.json.queries import (
     AskingOfFire,
     AskingWhy,
     ChangeQuery,
     Conditions,
+    DecodedScheduleId,
+    DecodedTenant,
     DueRange,
     ListQuery,
     Match,
