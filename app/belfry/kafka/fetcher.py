@@ -57,7 +57,7 @@ class OffsetGone(Exception):
     """The log does not hold the offset, or not what was read before it."""
 
 
-class Answer(NamedTuple):
+class Fetched(NamedTuple):
     """What one fetch brought of one partition.
 
     `data` are batches as they are stored, and nothing where the end has been met.  `aborted` are
@@ -85,7 +85,7 @@ class Fetcher:
         self._log = LimitedLogger(log)
         self._client: Any = None
         self._places: dict[Where, FetchPosition] = {}
-        self._answers: deque[Answer] = deque()
+        self._answers: deque[Fetched] = deque()
         self._asking: dict[int, asyncio.Task[None]] = {}
         self._not_before: dict[int, float] = {}
         self._failures = 0
@@ -102,11 +102,11 @@ class Fetcher:
                 self._answers = deque(each for each in self._answers if each.where != where)
         self._answers = deque(each for each in self._answers if self._wanted(each))
 
-    def _wanted(self, answer: Answer) -> bool:
+    def _wanted(self, answer: Fetched) -> bool:
         place = self._places.get(answer.where)
         return place is not None and place.taken <= answer.offset <= place.next
 
-    def take(self, wait_s: float, but: Container[Where] = ()) -> Answer | None:
+    def take(self, wait_s: float, but: Container[Where] = ()) -> Fetched | None:
         """The next answer, None where none comes in time; those of `but` stay for another call."""
         if not self._places:
             time.sleep(wait_s)
@@ -116,7 +116,7 @@ class Fetcher:
             self._loop = asyncio.new_event_loop()
         return self._loop.run_until_complete(self._take(wait_s, but))
 
-    async def _take(self, wait_s: float, but: Container[Where]) -> Answer | None:
+    async def _take(self, wait_s: float, but: Container[Where]) -> Fetched | None:
         if self._feeder is None or self._feeder.done():
             self._changed, self._came = asyncio.Event(), asyncio.Event()
             self._feeder = asyncio.create_task(self._feed())
@@ -137,10 +137,10 @@ class Fetcher:
             await asyncio.sleep(0)
         return answer
 
-    def _first(self, but: Container[Where]) -> Answer | None:
+    def _first(self, but: Container[Where]) -> Fetched | None:
         return next((each for each in self._answers if each.where not in but), None)
 
-    def _taken(self, answer: Answer) -> None:
+    def _taken(self, answer: Fetched) -> None:
         place = self._places.get(answer.where)
         if place is not None:
             place.took(len(answer.data), answer.behind)
@@ -342,7 +342,7 @@ class Fetcher:
             name = f"{where[0]}/{where[1]}"
             self._told(where, place, ConnectionError(f"{name}: no whole batch at {offset}"))
             return
-        self._put(Answer(where, offset, place.next, data, aborted))
+        self._put(Fetched(where, offset, place.next, data, aborted))
 
     def _refused(self, where: Where, place: FetchPosition, error: Any) -> None:
         """A broker answers with an error."""
@@ -361,9 +361,9 @@ class Fetcher:
     def _told(self, where: Where, place: FetchPosition, error: Exception) -> None:
         place.stopped = isinstance(error, OffsetGone)
         place.not_before = asyncio.get_running_loop().time() + 1.0
-        self._put(Answer(where, place.next, place.next, error=error))
+        self._put(Fetched(where, place.next, place.next, error=error))
 
-    def _put(self, answer: Answer) -> None:
+    def _put(self, answer: Fetched) -> None:
         self._answers.append(answer)
         self._came.set()
 
