@@ -11,6 +11,9 @@ two modules use is a word with two meanings.
 - *Pure share*: lines of the pure rooms, and of the pure modules of other rooms, among those of the
   server, which is what a worker runs: the package without the rooms for people and for development
   (`NOT_SERVER`).  What counts is on the list that `test_pure_rooms.py` checks.
+- *Calls across files*: how often a general request is handed on from one file to another
+  (`request_way.py` tells the way).
+- *Long files*: those of more lines than `LONG`.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.architecture.purity import unlisted
+from tests.architecture.request_way import GENERAL, on_the_way, way
 from tests.architecture.tree import (
     PURE_ROOMS,
     ROOT,
@@ -33,6 +37,7 @@ from tests.architecture.tree import (
 )
 
 SHORT: Final = 80
+LONG: Final = 240
 COMMAND: Final = "belfry.cli.entry"
 NOT_SERVER: Final = ("bench", "cli", "client", "console", "devstack", "testing")
 DOCUMENTED: Final = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
@@ -139,6 +144,13 @@ def main() -> None:
     shares = prose_share()
     print(f"prose: {shares.pop('total'):.1%}")
     print("    " + ", ".join(f"{room} {share:.1%}" for room, share in shares.items()))
+    long = [path for path in python_files("app") if len(text(path).splitlines()) > LONG]
+    print(f"files over {LONG} lines: {len(long)}")
+    calls = way(GENERAL)
+    print(
+        f"calls across files that a general request is handed on by: {on_the_way(calls)}"
+        f" (besides {sum(calls.values()) - on_the_way(calls)} that are answered at once)"
+    )
     rooms, modules = pure_shares()
     print(
         f"pure share of the server: {rooms + modules:.1%}"

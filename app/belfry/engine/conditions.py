@@ -15,7 +15,7 @@ from belfry.schedules.identity import expected_in, generation_of
 from belfry.schedules.instants import format_instant
 from belfry.schedules.outcomes import Outcome
 from belfry.schedules.rejections import Rejection
-from belfry.schedules.request import KEEPING, Request
+from belfry.schedules.request import KEEPING
 from belfry.schedules.throttle import CODE, is_within
 from belfry.store.layout.pending import decode_pending
 from belfry.store.layout.records import ENDED_MISSED, decode_marker, is_marker
@@ -63,10 +63,8 @@ def throttled(asked: Asked, arrived_ms: int, store: ScheduleStore) -> Reply | No
     return Reply(Outcome.UNCHANGED, asked.version, ended.due_ms, CODE, reason)
 
 
-def group_of_spread(tenant: Tenant, request: Request) -> Rejection | None:
-    """Why a request of a spread tenant may not name a group, or None where that is no matter."""
-    if tenant.spread == 1 or request["group"] is None or request["action"] not in KEEPING:
-        return None
+def group_of_spread(tenant: Tenant) -> Rejection:
+    """Why a schedule of a spread tenant may not be in a group."""
     return Rejection(
         "group_of_spread_tenant",
         f"Tenant {tenant.name} is spread over {tenant.spread} shards, and a group is kept"

@@ -101,19 +101,25 @@ class Intake:
         if isinstance(request, Rejection):
             return self._reports.reject(record, asked_by(record), request, step)
         problem = self._checks.problem(request, self.accepted_ms) or unknown_header(record[4])
-        forged = self._forged(record, request, problem)
+        if problem is not None and problem.code in NAMELESS:
+            return self._refuse(record, request, problem, step)
+        tenant = self._tenants.of(request["tenant"])
+        # Before any other refusal: one that is remembered under a request id would speak for the
+        # tenant.
+        forged = false_claim(record, tenant) if tenant.signs else None
         if forged is not None:
             return self._reports.reject(record, request, forged, step)
         if problem is not None:
             return self._refuse(record, request, problem, step)
-        return self._take_valid(record, request, step)
+        return self._take_valid(record, request, tenant, step)
 
     def pass_on(self, record: SourceRecord, home: int, step: Step) -> None:
         """Send a request on that cannot be read here; its verdict falls where it can."""
         self._reroute(record, None, (home, 0), step)
 
-    def _take_valid(self, record: SourceRecord, request: Request, step: Step) -> Reply | None:
-        tenant = self._tenants.of(request["tenant"])
+    def _take_valid(
+        self, record: SourceRecord, request: Request, tenant: Tenant, step: Step
+    ) -> Reply | None:
         if tenant.effective.refused is not None:
             return self._refuse(record, request, tenant.effective.refused, step)
         if tenant.collides_with is not None:
@@ -189,19 +195,6 @@ class Intake:
             return self._jobs.begin(record, request, begun, step)
         return self._jobs.stop(request, step, elsewhere=begun.homes > 1)
 
-    def _forged(
-        self, record: SourceRecord, request: Request, problem: Rejection | None
-    ) -> Rejection | None:
-        """Why a request is not believed to be its tenant's, or None.
-
-        Comes before any other refusal: one that is remembered under a request id would speak for
-        the tenant.
-        """
-        if problem is not None and problem.code in NAMELESS:
-            return None
-        tenant = self._tenants.of(request["tenant"])
-        return false_claim(record, tenant) if tenant.signs else None
-
     def _refuse(
         self, record: SourceRecord, request: Request, rejection: Rejection, step: Step
     ) -> Reply:
@@ -223,9 +216,8 @@ class Intake:
         self, record: SourceRecord, tenant: Tenant, request: Request, step: Step
     ) -> Rejection | None:
         """Why the tenant's policy does not allow a request that is at its home, or None."""
-        grouped = group_of_spread(tenant, request)
-        if grouped is not None:
-            return grouped
+        if tenant.spread > 1 and request["group"] is not None and request["action"] in KEEPING:
+            return group_of_spread(tenant)
         if tenant.crowded_out and request["action"] in KEEPING:
             return crowded_out(tenant)
         if request["http_targets"] and request["action"] in KEEPING:
