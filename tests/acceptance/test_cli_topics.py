@@ -10,6 +10,7 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 
 from belfry.cli.entry import main
 from belfry.kafka import topics
+from belfry.kafka.wanted_topics import output_topic_spec
 from belfry.settings import ClusterSettings, Settings
 
 
@@ -62,7 +63,7 @@ def test_who_comes_second_finds_the_topics_there(settings: Settings, admin: Admi
 
 
 def test_a_tenants_topic_can_be_created(settings: Settings, admin: AdminClient) -> None:
-    spec = topics.output_topic_spec(settings, settings.topic("fired.demo"), 1)
+    spec = output_topic_spec(settings.cluster, settings.topic("fired.demo"), 1)
     assert topics.create_topics(admin, [spec]) == [spec.name]
     found = admin.list_topics(timeout=10).topics[spec.name]
     assert len(found.partitions) == settings.cluster.partitions

@@ -8,8 +8,12 @@ two modules use is a word with two meanings.
   but for the one that the installed command calls.
 - *Class names used twice*: names of classes that more than one module defines.
 - *Prose*: the lines of docstrings and of comments among all lines that are not blank.
-- *Pure share*: lines of the pure rooms among those of the server, which is what a worker runs: the
-  package without the rooms for people and for development (`NOT_SERVER`).
+- *Pure share*: lines of the pure rooms, and of the pure modules of other rooms, among those of the
+  server, which is what a worker runs: the package without the rooms for people and for development
+  (`NOT_SERVER`).  What counts is on the list that `test_pure_rooms.py` checks.
+- *Calls across files*: how often a general request is handed on from one file to another
+  (`request_way.py` tells the way).
+- *Long files*: those of more lines than `LONG`.
 """
 
 from __future__ import annotations
@@ -21,9 +25,19 @@ from collections import Counter
 from pathlib import Path
 from typing import Final
 
-from tests.architecture.tree import PURE_ROOMS, ROOT, python_files, syntax
+from tests.architecture.purity import unlisted
+from tests.architecture.request_way import GENERAL, on_the_way, way
+from tests.architecture.tree import (
+    PURE_ROOMS,
+    ROOT,
+    module,
+    pure_module_files,
+    python_files,
+    syntax,
+)
 
 SHORT: Final = 80
+LONG: Final = 240
 COMMAND: Final = "belfry.cli.entry"
 NOT_SERVER: Final = ("bench", "cli", "client", "console", "devstack", "testing")
 DOCUMENTED: Final = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
@@ -32,11 +46,6 @@ DOCUMENTED: Final = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctio
 def text(path: Path) -> str:
     """What a file says."""
     return (ROOT / path).read_text(encoding="utf-8")
-
-
-def module(path: Path) -> str:
-    """Name under which a file is imported."""
-    return ".".join(path.relative_to("app").with_suffix("").parts).removesuffix(".__init__")
 
 
 def imported(path: Path, names: set[str]) -> set[str]:
@@ -110,13 +119,18 @@ def prose_share() -> dict[str, float]:
     return {key: said / told for key, (said, told) in sorted(counted.items()) if told}
 
 
-def pure_share() -> float:
-    """Share of the pure rooms in the lines of the server."""
-    sizes = Counter[str]()
+def pure_shares() -> tuple[float, float]:
+    """Shares of the pure rooms and of the pure modules of other rooms in the server's lines."""
+    server = rooms = modules = 0
+    alone = set(pure_module_files())
     for path in python_files("app"):
-        sizes[path.relative_to("app/belfry").parts[0]] += len(text(path).splitlines())
-    server = sum(size for room, size in sizes.items() if room not in NOT_SERVER)
-    return sum(sizes[room] for room in PURE_ROOMS) / server
+        room = path.relative_to("app/belfry").parts[0]
+        if room not in NOT_SERVER:
+            size = len(text(path).splitlines())
+            server += size
+            rooms += size * (room in PURE_ROOMS)
+            modules += size * (path in alone)
+    return rooms / server, modules / server
 
 
 def main() -> None:
@@ -130,7 +144,19 @@ def main() -> None:
     shares = prose_share()
     print(f"prose: {shares.pop('total'):.1%}")
     print("    " + ", ".join(f"{room} {share:.1%}" for room, share in shares.items()))
-    print(f"pure share of the server: {pure_share():.1%}")
+    long = [path for path in python_files("app") if len(text(path).splitlines()) > LONG]
+    print(f"files over {LONG} lines: {len(long)}")
+    calls = way(GENERAL)
+    print(
+        f"calls across files that a general request is handed on by: {on_the_way(calls)}"
+        f" (besides {sum(calls.values()) - on_the_way(calls)} that are answered at once)"
+    )
+    rooms, modules = pure_shares()
+    print(
+        f"pure share of the server: {rooms + modules:.1%}"
+        f" (pure rooms {rooms:.1%}, pure modules of other rooms {modules:.1%})"
+    )
+    print(f"pure and not on the list of pyproject.toml: {', '.join(unlisted()) or 'none'}")
 
 
 if __name__ == "__main__":

@@ -7,6 +7,8 @@ by a comment where its table begins and where it ends:
     <!-- generated: files -->
     <!-- end -->
 
+Pure modules of a room of the shell are marked.
+
 The pages of `engine/` and `store/` have tables that are written by hand.
 """
 
@@ -18,7 +20,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from tests.architecture.tree import PACKAGE, python_files, rooms, syntax
+from tests.architecture.tree import PACKAGE, pure_module_files, python_files, rooms, syntax
 
 BY_HAND: Final = ("engine", "store")
 PART: Final = re.compile(r"(<!-- generated: files -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -59,8 +61,10 @@ def holds_code(path: Path) -> bool:
 
 def table(room: str) -> str:
     """The table of a room's files; a folder comes right before what lies in it."""
+    alone = set(pure_module_files())
     rows = (
-        f"| `{name}` | {first_sentence(ast.get_docstring(syntax(path)) or '')} |\n"
+        f"| `{name}`{' (pure)' if path in alone else ''}"
+        f" | {first_sentence(ast.get_docstring(syntax(path)) or '')} |\n"
         for name, path in sorted(listed(room))
     )
     return HEAD + "".join(rows)

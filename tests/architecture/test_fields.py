@@ -14,7 +14,7 @@ import pytest
 import typer
 
 from belfry.api.json.bodies import ScheduleBody
-from belfry.api.json.shapes import ScheduleAnswer
+from belfry.api.json.schedule_answers import ScheduleAnswer
 from belfry.cli.program import program
 from belfry.client.requests import Change, Definition
 from belfry.schedules.field import AVRO, Field, Form

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import subprocess
+import tomllib
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -11,17 +12,19 @@ from typing import Final
 
 ROOT: Final = Path(__file__).parents[2]
 PACKAGE: Final = ROOT / "app" / "belfry"
-PURE_ROOMS: Final = (
-    "balance",
-    "capacity",
-    "engine",
-    "firing",
-    "schedules",
-    "store",
-    "tenants",
-    "verification",
-    "wire",
-)
+
+
+def _pure() -> list[str]:
+    """Names in the contract of import-linter that keeps the pure ones pure, without `belfry.`."""
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        contracts = tomllib.load(file)["tool"]["importlinter"]["contracts"]
+    (contract,) = [each for each in contracts if each["id"] == "pure"]
+    return [name.removeprefix("belfry.") for name in contract["source_modules"]]
+
+
+PURE_ROOMS: Final = tuple(name for name in _pure() if "." not in name)
+# Modules of other rooms that keep the same rules, such as `kafka.rights`.
+PURE_MODULES: Final = tuple(name for name in _pure() if "." in name)
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -49,8 +52,18 @@ def python_files(*folders: str) -> list[Path]:
 
 
 def pure_files() -> list[Path]:
-    """Files of the pure rooms."""
-    return python_files(*(f"app/belfry/{room}" for room in PURE_ROOMS))
+    """Files of the pure rooms, and those of the pure modules of other rooms."""
+    return python_files(*(f"app/belfry/{room}" for room in PURE_ROOMS)) + pure_module_files()
+
+
+def pure_module_files() -> list[Path]:
+    """Files of the pure modules of other rooms."""
+    return [Path(f"app/belfry/{name.replace('.', '/')}.py") for name in PURE_MODULES]
+
+
+def module(path: Path) -> str:
+    """Name under which a file of the package is imported."""
+    return ".".join(path.relative_to("app").with_suffix("").parts).removesuffix(".__init__")
 
 
 @cache

@@ -21,7 +21,8 @@ from fastapi.routing import APIRoute
 from starlette.requests import Request
 from starlette.responses import Response
 
-from belfry.api.auth.access import Principal, Role
+from belfry.api.auth.principal import Principal, Role
+from belfry.api.problem_answers import problem_response
 from belfry.api.problems import Problem
 from belfry.api.routes import previews
 from belfry.schedules.preview import Preview, preview
@@ -104,7 +105,7 @@ class HttpDoor:
         try:
             return await route(request)
         except Problem as problem:
-            return problem.response(request.url.path)
+            return problem_response(problem, request.url.path)
 
     def check(self, answer: Response, allowed: Callable[[int], bool]) -> None:
         """The status is one of those that may be, and no other tenant was touched."""

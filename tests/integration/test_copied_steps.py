@@ -22,9 +22,9 @@ from belfry.kafka.outcome import Aborted
 from belfry.kafka.partition_log import PartitionLog
 from belfry.kafka.row_signing import BATCH_RECORDS, RowSigner
 from belfry.kafka.transactions import PartitionProducer, StepProducer
+from belfry.recovery.partition_evidence import CannotRecover
 from belfry.recovery.recovery_plan import NOTHING, RecoveryPlan
 from belfry.recovery.recovery_write import RecoveryWriter
-from belfry.recovery.rewind import CannotRecover
 from belfry.settings import Settings
 from belfry.store.identity import Identity
 from belfry.store.layout import keys

@@ -21,7 +21,7 @@ from belfry.host.clock import SystemClock
 from belfry.kafka.outcome import Aborted, Fenced, Unknown
 from belfry.kafka.step_records import OutputTopics
 from belfry.kafka.transactions import PartitionProducer, ProducerSurroundings
-from belfry.transactions.brokers import Cluster
+from belfry.transactions.brokers import BrokerConnections
 from belfry.transactions.loop import WriterLoop
 from belfry.transactions.producer import DirectProducer
 from belfry.transactions.requests import EndTxn, EndTxnWithEpoch
@@ -134,10 +134,10 @@ def place(
 ) -> Iterator[Place]:
     if request.param == "v1":
 
-        async def overlooked(_self: Cluster) -> bool:
+        async def overlooked(_self: BrokerConnections) -> bool:
             return False
 
-        monkeypatch.setattr(Cluster, "gives_own_epochs", overlooked)
+        monkeypatch.setattr(BrokerConnections, "gives_own_epochs", overlooked)
     made = Place(kafka, unique("direct"), "lz4")
     yield made
     made.close()

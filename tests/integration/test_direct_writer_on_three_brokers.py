@@ -15,7 +15,7 @@ from confluent_kafka import ElectionType, KafkaException, TopicPartition
 from belfry.devstack import Cluster as Nodes
 from belfry.devstack import Kafka
 from belfry.kafka.outcome import Aborted, Unknown
-from belfry.transactions.brokers import Cluster
+from belfry.transactions.brokers import BrokerConnections
 from belfry.transactions.producer import DirectProducer
 from tests.acceptance.harness.site import wait_for
 from tests.integration.test_direct_writer import OUTPUTS, PARTITIONS, Place, step
@@ -128,10 +128,10 @@ def test_nothing_is_lost_or_doubled_when_leaders_move_and_brokers_die(
 ) -> None:
     if protocol == "v1":
 
-        async def overlooked(_self: Cluster) -> bool:
+        async def overlooked(_self: BrokerConnections) -> bool:
             return False
 
-        monkeypatch.setattr(Cluster, "gives_own_epochs", overlooked)
+        monkeypatch.setattr(BrokerConnections, "gives_own_epochs", overlooked)
     place = Place(nodes.bootstrap_servers, unique("three"), "lz4", replicas=3)
     wait_for("replicas", lambda: all_in_sync(place), READY_S)
     assert len(set(leaders(place).values())) == 3

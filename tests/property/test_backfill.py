@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from belfry.engine.job_counts import Budget
 from belfry.schedules.bulk import BulkSpec
-from belfry.store.job_lookup import wanted_by
-from belfry.store.past_lookup import past_preview
+from belfry.store.job_lookup import past_preview, wanted_by
 from belfry.tenants.effective import Level
 from belfry.wire.fired import rfc3339
 from tests.property.test_bulk import EVENTS, row

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Container, Mapping
 from typing import Any, Final
 
-from belfry.kafka.fetcher import Answer, OffsetGone, Where
+from belfry.kafka.fetcher import Fetched, OffsetGone, Where
 from tests.simulation.broker import Entry
 from tests.simulation.machine import machine
 from tests.simulation.murmur import partition_of
@@ -34,7 +34,7 @@ class SimFetcher:
         self._positions = dict(positions)
         self._told_ends.clear()
 
-    def take(self, wait_s: float, but: Container[Where] = ()) -> Answer | None:
+    def take(self, wait_s: float, but: Container[Where] = ()) -> Fetched | None:
         """The next answer, None where none comes in time; those of `but` stay for another call."""
         stage = here()
         deadline_ms = stage.now_ms + wait_s * 1000
@@ -59,24 +59,24 @@ class SimFetcher:
             if stage.current in log.readers:
                 log.readers.remove(stage.current)
 
-    def _fetch(self, where: Where) -> Answer | None:
+    def _fetch(self, where: Where) -> Fetched | None:
         log, offset = self._machine.broker.log(*where), self._positions[where]
         if offset > log.end:
             error = OffsetGone(f"{where}: {offset} is out of range")
-            return Answer(where, offset, offset, error=error)
+            return Fetched(where, offset, offset, error=error)
         entries = log.read(offset, log.stable_end, AT_ONCE)
         if not entries:
             if self._told_ends.get(where) == offset:
                 return None
             self._told_ends[where] = offset
-            return Answer(where, offset, offset)
+            return Fetched(where, offset, offset)
         behind = self._positions[where] = entries[-1].offset + 1
         aborted = {
             (_number(each), each.offset)
             for each in reversed(entries)
             if not each.marker and each.txn is not None and each.txn.outcome != "commit"
         }
-        return Answer(where, offset, behind, b"".join(map(_stored, entries)), tuple(aborted))
+        return Fetched(where, offset, behind, b"".join(map(_stored, entries)), tuple(aborted))
 
     def close(self) -> None:
         """Nothing is kept open."""

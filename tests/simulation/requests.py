@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from aiokafka.record.default_records import DefaultRecordBatch
 
-from belfry.transactions.batches import Batch, Where
+from belfry.transactions.batches import ProducedBatch, Where
 from belfry.transactions.requests import (
     AddPartitionsToTxn,
     EndTxn,
@@ -200,7 +200,9 @@ class Nodes:
             answers.append((*batch.where, code, offset if not code else -1, appended_ms))
         return ProduceAnswer(answers, 0)
 
-    def _append(self, name: str, node: int, batch: Batch, adding: bool) -> tuple[int, int, int]:
+    def _append(
+        self, name: str, node: int, batch: ProducedBatch, adding: bool
+    ) -> tuple[int, int, int]:
         """Append a batch, unless it is there already: error, offset, append time."""
         _, epoch, sequence, count = _PRODUCER.unpack_from(batch.data, _PRODUCER_AT)
         where, refusal = batch.where, self._refusal(batch.where)

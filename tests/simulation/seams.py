@@ -46,7 +46,7 @@ REPLACED: Final[list[tuple[Any, Any]]] = [
     (open_transactions.open_transactions, admin.open_transactions),
     (broker_features.ask_brokers, admin.ask_brokers),
     (lacking.lacking, admin.nothing_lacks),
-    (brokers.Cluster, direct.SimCluster),
+    (brokers.BrokerConnections, direct.SimCluster),
     (loop.WriterLoop, direct.SimWriterLoop),
     (rocks.RocksMap, disk.SimRocks),
     (rocks.wipe, disk.wipe),

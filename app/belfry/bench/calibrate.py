@@ -34,7 +34,7 @@ PARTITIONS: Final = 4
 ATTEMPTS: Final = 3
 
 
-class Asked(NamedTuple):
+class CalibrationPlan(NamedTuple):
     """How many runs there are of each, and the broker's process where it is known."""
 
     runs: int = 1
@@ -42,7 +42,7 @@ class Asked(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class CalibrationRun:
     """One run: its figures, the broker's CPU for it, and what it left behind."""
 
     result: Result
@@ -64,13 +64,13 @@ class Measured:
 
 
 def calibrated(
-    settings: Settings, plan: BenchPlan, asked: Asked, told: Callable[[str], None]
+    settings: Settings, plan: BenchPlan, asked: CalibrationPlan, told: Callable[[str], None]
 ) -> dict[str, Any]:
     """The file of constants: what was measured, when, and on what."""
     on, start = machine(), _start_cpu_s(settings)
     told(f"{'start':10}  {start:.2f} s of CPU")
     bigger = replace(plan, payload_bytes=plan.payload_bytes * BIGGER)
-    runs: dict[str, Measured] = {}
+    runs: dict[str, CalibrationRun] = {}
     for name, bench, sized, partitions in (
         ("in", "ingest", plan, PARTITIONS),
         ("in_bigger", "ingest", bigger, PARTITIONS),
@@ -105,7 +105,7 @@ def machine() -> str:
     )
 
 
-def _run(settings: Settings, plan: BenchPlan, asked: Asked) -> Measured:
+def _run(settings: Settings, plan: BenchPlan, asked: CalibrationPlan) -> CalibrationRun:
     """The quickest of some runs, which others on the machine have held up least."""
     return max(
         (_retried(settings, plan, asked.broker_pid) for _ in range(asked.runs)),
@@ -113,7 +113,7 @@ def _run(settings: Settings, plan: BenchPlan, asked: Asked) -> Measured:
     )
 
 
-def _retried(settings: Settings, plan: BenchPlan, broker_pid: int | None) -> Measured:
+def _retried(settings: Settings, plan: BenchPlan, broker_pid: int | None) -> CalibrationRun:
     """One run; on a machine that is busy with others it may be too slow, and is made again."""
     for _ in range(ATTEMPTS - 1):
         with suppress(WorkerFailed):
@@ -121,13 +121,13 @@ def _retried(settings: Settings, plan: BenchPlan, broker_pid: int | None) -> Mea
     return _run_once(settings, plan, broker_pid)
 
 
-def _run_once(settings: Settings, plan: BenchPlan, broker_pid: int | None) -> Measured:
+def _run_once(settings: Settings, plan: BenchPlan, broker_pid: int | None) -> CalibrationRun:
     with BenchCluster(settings, plan.workers, plan.partitions) as cluster:
         before = _cpu_of(broker_pid)
         result = BENCHES[plan.bench](cluster, plan)
         after = _cpu_of(broker_pid)
         used = None if before is None or after is None else after - before
-        return Measured(
+        return CalibrationRun(
             result,
             used,
             cluster.state_bytes(),
@@ -158,7 +158,7 @@ def _cpu_of(pid: int | None) -> float | None:
     return (int(fields[11]) + int(fields[12])) / CLOCK_TICKS
 
 
-def _constants(runs: dict[str, Measured], start_s: float) -> dict[str, float]:
+def _constants(runs: dict[str, CalibrationRun], start_s: float) -> dict[str, float]:
     """What the runs say, for each event and each byte of a payload."""
     events = runs["in"].result.events
     payload = runs["in"].result.payload_bytes
@@ -204,7 +204,7 @@ def _constants(runs: dict[str, Measured], start_s: float) -> dict[str, float]:
     return found | _of_the_broker(runs, events, payload)
 
 
-def _of_the_broker(runs: dict[str, Measured], events: int, payload: int) -> dict[str, float]:
+def _of_the_broker(runs: dict[str, CalibrationRun], events: int, payload: int) -> dict[str, float]:
     """The broker's CPU, where its process was told; the load's own writing is in it."""
     cpu = {name: run.broker_cpu_s for name, run in runs.items()}
     took = {name: used for name, used in cpu.items() if used is not None}

@@ -26,6 +26,7 @@ from belfry.client.kafka import Cluster
 from belfry.client.tenants import TenantPolicies
 from belfry.kafka import topics
 from belfry.kafka.partition_log import PartitionLog
+from belfry.kafka.wanted_topics import output_topic_spec
 from belfry.settings import ClusterSettings, Settings
 from belfry.tenants.policy import TenantPolicy
 
@@ -174,7 +175,7 @@ class BenchCluster:
             # A producer that knows very many topics asks after all of them, over and over.
             producer = Producer(self.properties)
             topics_of = [self.settings.topic(name) for name in some]
-            specs = [topics.output_topic_spec(self.settings, name, 1) for name in topics_of]
+            specs = [output_topic_spec(self.settings.cluster, name, 1) for name in topics_of]
             topics.create_topics(self._admin, specs)
             for spec in specs:
                 for partition in range(spec.partitions):

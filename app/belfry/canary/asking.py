@@ -21,7 +21,7 @@ IDS: Final = 60
 ACCEPTED: Final = frozenset({Outcome.ACCEPTED, Outcome.UPDATED})
 
 
-class Asked(NamedTuple):
+class CanaryRequest(NamedTuple):
     """A request, as it is to be produced."""
 
     partition: int
@@ -30,7 +30,7 @@ class Asked(NamedTuple):
     headers: Headers
 
 
-class Asking:
+class CanaryRequests:
     """Makes requests; ids that lead to a partition are looked for once and remembered."""
 
     def __init__(self, homes: Homes, head: bytes, key: bytes) -> None:
@@ -40,7 +40,7 @@ class Asking:
         self._key = key
         self._ids: dict[tuple[int, int], str] = {}
 
-    def request(self, probe: Probe) -> Asked:
+    def request(self, probe: Probe) -> CanaryRequest:
         """The request for a probe's event."""
         schedule_id = self.schedule_id(probe)
         fields = {
@@ -53,7 +53,7 @@ class Asking:
         route = f"{CANARY}/{crc32(schedule_id.encode()) % CANARY_SHARDS}".encode()
         signed = signature(self._key, CANARY, route, value, []) if self._key else None
         headers: Headers = [(SIGNATURE, signed)] if signed else []
-        return Asked(probe.partition, route, value, headers)
+        return CanaryRequest(probe.partition, route, value, headers)
 
     def schedule_id(self, probe: Probe) -> str:
         """An id whose home is the probe's partition."""

@@ -21,7 +21,7 @@ from typing import Any, Final, NamedTuple, Protocol
 import structlog
 from confluent_kafka import KafkaException, TopicPartition
 
-from belfry.canary.asking import Asking, accepted_in
+from belfry.canary.asking import CanaryRequests, accepted_in
 from belfry.canary.slots import (
     HOUR_MS,
     IN_TIME_MS,
@@ -69,7 +69,7 @@ class CanaryPlace(NamedTuple):
     `run` names this run of a process among all that ever write rows.
     """
 
-    asking: Asking
+    asking: CanaryRequests
     partitions: int
     now_ms: Callable[[], float]
     run: str

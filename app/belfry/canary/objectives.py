@@ -33,7 +33,7 @@ REACH: Final = Goal("reach", 0.9999)
 WITHIN_1S: Final = Goal("within_1s", 0.9995)
 
 
-class Measured(NamedTuple):
+class Attainment(NamedTuple):
     """How many of how many were good, against a goal."""
 
     goal: Goal
@@ -72,12 +72,12 @@ class Report:
     fired: int = 0
     in_time: int = 0
 
-    def objectives(self) -> tuple[Measured, ...]:
+    def objectives(self) -> tuple[Attainment, ...]:
         """What was measured against the goals."""
         return (
-            Measured(AVAILABILITY, self.registered, self.slots),
-            Measured(REACH, self.fired, self.accepted),
-            Measured(WITHIN_1S, self.in_time, self.accepted),
+            Attainment(AVAILABILITY, self.registered, self.slots),
+            Attainment(REACH, self.fired, self.accepted),
+            Attainment(WITHIN_1S, self.in_time, self.accepted),
         )
 
 

@@ -14,7 +14,7 @@ from belfry.cli.failures import CommandError, Exit
 from belfry.cli.policies import policies_of
 from belfry.cli.remote import Remote, schedule_path, tenant_path
 from belfry.client.errors import BelfryError, refusal
-from belfry.client.tenants import removal_problem
+from belfry.client.policy_fields import removal_problem
 from belfry.schedules.outcomes import Outcome
 
 if TYPE_CHECKING:

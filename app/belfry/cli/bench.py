@@ -178,12 +178,12 @@ def _calibrate(session: Session, plan: BenchPlan, runs: int, broker_pid: int | N
 
     import orjson
 
-    from belfry.bench.calibrate import Asked, calibrated
+    from belfry.bench.calibrate import CalibrationPlan, calibrated
 
     def told(line: str) -> None:
         print(line, file=sys.stderr, flush=True)
 
-    found = calibrated(_of_worker(session), plan, Asked(runs, broker_pid), told)
+    found = calibrated(_of_worker(session), plan, CalibrationPlan(runs, broker_pid), told)
     print(orjson.dumps(found, option=orjson.OPT_INDENT_2).decode())
 
 

@@ -20,7 +20,7 @@ from belfry.api.json.bodies import ScheduleBody
 from belfry.api.json.events import EventAnswer
 from belfry.api.json.previews import PreviewAnswer, PreviewBody
 from belfry.api.json.queries import ListQuery
-from belfry.api.json.shapes import PageAnswer, ScheduleAnswer, VerdictAnswer
+from belfry.api.json.schedule_answers import PageAnswer, ScheduleAnswer, VerdictAnswer
 from belfry.api.nearest import unknown_name
 from belfry.cli.failures import WrongUse
 from belfry.cli.remote import Remote, schedule_path, tenant_path

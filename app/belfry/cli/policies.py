@@ -81,7 +81,7 @@ class HttpPolicies:
 
     def get(self, tenant: str) -> TenantPolicy | None:
         """The policy of a tenant, or None for one that has none."""
-        from belfry.client.tenants import policy_from
+        from belfry.client.policy_fields import policy_from
 
         try:
             return policy_from(self._remote.get(tenant_path(tenant)))

@@ -16,8 +16,9 @@ from belfry.cli.failures import CommandError, Exit, WrongUse
 from belfry.cli.session import Session, with_session
 
 if TYPE_CHECKING:
+    from belfry.recovery.partition_evidence import PartitionEvidence
     from belfry.recovery.recovery_plan import Choices, RecoveryPlan
-    from belfry.recovery.rewind import Looker, PartitionEvidence
+    from belfry.recovery.rewind import Looker
     from belfry.store.identity import Identity
 
 _LOST: Final = re.compile(r"(\d+):(\d+)-(\d+)")
@@ -79,7 +80,8 @@ def recover(
 
     belfry recover --from local --data-dir .belfry/worker
     """
-    from belfry.recovery.rewind import CannotRecover, held
+    from belfry.recovery.partition_evidence import CannotRecover
+    from belfry.recovery.rewind import held
 
     if backup is not None and source not in (None, "nothing"):
         raise WrongUse("--backup begins with nothing: leave --from out.")
@@ -129,7 +131,8 @@ class _Recovery:
         from belfry.kafka.anchors import Anchors
         from belfry.kafka.changelog_trust import ChangelogTrust
         from belfry.recovery.identities import Identities
-        from belfry.recovery.rewind import CannotRecover, Looker
+        from belfry.recovery.partition_evidence import CannotRecover
+        from belfry.recovery.rewind import Looker
 
         self._settings = settings = session.settings
         self._choices = choices
@@ -153,7 +156,7 @@ class _Recovery:
 
     def run(self, wanted: list[int] | None) -> Iterator[Told]:
         """What is found of each partition, what would be done, and what was done."""
-        from belfry.recovery.rewind import CannotRecover
+        from belfry.recovery.partition_evidence import CannotRecover
 
         for partition in wanted or range(self._homes):
             if partition >= self._homes:
@@ -183,9 +186,9 @@ class _Recovery:
         """Fence, look again at what nobody changes any more, and write."""
         from contextlib import ExitStack, closing
 
+        from belfry.recovery.partition_evidence import CannotRecover
         from belfry.recovery.recovery_plan import plan
         from belfry.recovery.recovery_write import RecoveryWriter
-        from belfry.recovery.rewind import CannotRecover
 
         with closing(RecoveryWriter(self._settings, partition)) as writer, ExitStack() as undo:
             found = undo.enter_context(self._looker.look(partition))

@@ -14,7 +14,7 @@ from belfry.cli.session import Session, with_session
 from belfry.cli.shown import instant_json
 
 if TYPE_CHECKING:
-    from belfry.canary.objectives import Measured, Report
+    from belfry.canary.objectives import Attainment, Report
 
 SWITCH: Final = "BELFRY_CANARY_INTERVAL_MS=10000 on all workers"
 # After that it is said that nothing was asked for.
@@ -102,7 +102,7 @@ def shown(found: Report) -> dict[str, Any]:
     }
 
 
-def _objective(each: Measured) -> dict[str, Any]:
+def _objective(each: Attainment) -> dict[str, Any]:
     return {
         "objective": each.goal.name,
         "goal": each.goal.share,
@@ -129,7 +129,7 @@ def lines(found: Report) -> list[str]:
     return told
 
 
-def _line(each: Measured) -> str:
+def _line(each: Attainment) -> str:
     name, goal = f"{each.goal.name:12}", f"goal {each.goal.share:.2%}"
     if each.share is None or each.budget_left is None:
         return f"{name} nothing to judge   {goal}"

@@ -164,7 +164,7 @@ def remove(
 
 
 def _check_removal(policy: TenantPolicy | None) -> None:
-    from belfry.client.tenants import removal_problem
+    from belfry.client.policy_fields import removal_problem
 
     problem = None if policy is None else removal_problem(policy)
     if problem is not None:
@@ -176,7 +176,7 @@ def _no_policy(tenant: str) -> str:
 
 
 def _with(policies: PolicyStore, tenant: str, change: dict[str, Any]) -> TenantPolicy:
-    from belfry.client.tenants import changed
+    from belfry.client.policy_fields import changed
     from belfry.tenants.policy import TenantPolicy
 
     before = policies.get(tenant)
@@ -200,7 +200,7 @@ def _fields(given: list[str]) -> dict[str, Any]:
 
 
 def _from_file(file: Path) -> Iterator[TenantPolicy]:
-    from belfry.client.tenants import policy_from
+    from belfry.client.policy_fields import policy_from
 
     try:
         records = _records(file)

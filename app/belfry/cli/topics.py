@@ -18,7 +18,7 @@ from belfry.schedules.request import tenant_problem
 
 if TYPE_CHECKING:
     from belfry.kafka.topic_rules import TopicProblem
-    from belfry.kafka.topics import TopicSpec
+    from belfry.kafka.wanted_topics import TopicSpec
     from belfry.registry.client import Registry
 
 

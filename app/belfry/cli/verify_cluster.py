@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from confluent_kafka import Message
 
-from belfry.cli.verify_topics import LogBounds, TopicReader
+from belfry.cli.verify_topics import ReadableRange, TopicReader
 from belfry.client.kafka import headers_of
 from belfry.kafka.record_headers import proof_of
 from belfry.schedules.instants import parse_instant
@@ -91,7 +91,7 @@ class ClusterVerifier:
         self._judge_of = judge_of
         self._outputs = OutputVerifier(memory, self.counts)
         self._partitions: dict[int, PartitionVerifier] = {}
-        self._spans: dict[int, LogBounds] = {}
+        self._spans: dict[int, ReadableRange] = {}
         self._patient_until = 0.0
 
     def run(self, grace_s: float, forget_ms: int) -> list[Breached]:
@@ -207,7 +207,7 @@ class ClusterVerifier:
         return Coverage(self._topics.fired, read, self._topics.tenants, self.repeats)
 
     def _read_all(
-        self, takes: Mapping[str, Take], spans: Mapping[str, Mapping[int, LogBounds]]
+        self, takes: Mapping[str, Take], spans: Mapping[str, Mapping[int, ReadableRange]]
     ) -> None:
         """Read topics to the ends of these spans, each record by what takes those of its topic."""
         starts: dict[tuple[str, int], int] = {}

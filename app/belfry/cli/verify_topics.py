@@ -26,7 +26,7 @@ ANSWER_S: Final = 30.0
 Places = Mapping[tuple[str, int], int]
 
 
-class LogBounds(NamedTuple):
+class ReadableRange(NamedTuple):
     """What of a partition is there to read: first offset, and that of the first open record."""
 
     low: int
@@ -47,18 +47,18 @@ class TopicReader:
         found = self._cluster.reach(self._consumer).topics
         return {name: sorted(topic.partitions) for name, topic in found.items()}
 
-    def spans(self, topics: Mapping[str, Iterable[int]]) -> dict[str, dict[int, LogBounds]]:
+    def spans(self, topics: Mapping[str, Iterable[int]]) -> dict[str, dict[int, ReadableRange]]:
         """Where partitions begin and end for a reader of what is committed; by topic."""
         places = [TopicPartition(name, each) for name in topics for each in topics[name]]
         lows = self._asked(places, EARLIEST)
         ends = self._asked(places, LATEST)
-        found: dict[str, dict[int, LogBounds]] = {name: {} for name in topics}
+        found: dict[str, dict[int, ReadableRange]] = {name: {} for name in topics}
         for place in places:
-            span = LogBounds(lows[place], ends[place])
+            span = ReadableRange(lows[place], ends[place])
             found[place.topic][place.partition] = span
         return found
 
-    def hides(self, topic: str, spans: Mapping[int, LogBounds]) -> set[int]:
+    def hides(self, topic: str, spans: Mapping[int, ReadableRange]) -> set[int]:
         """Partitions in which an open transaction holds back what lies behind the end of a span."""
         places = [TopicPartition(topic, each) for each in spans]
         uncommitted = IsolationLevel.READ_UNCOMMITTED

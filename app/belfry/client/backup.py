@@ -19,8 +19,8 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from belfry.client.errors import BelfryError
+from belfry.client.policy_fields import BadPolicy, policy_from
 from belfry.client.portable import NotPortable, request_fields
-from belfry.client.tenants import BadPolicy, policy_from
 from belfry.schedules.instants import parse_instant
 from belfry.tenants.policy import TenantPolicy, problems
 

@@ -1,27 +1,25 @@
 """Policies of tenants, as an operator sees them: written to and read from `belfry.tenants`.
 
 Workers follow the topic, so a policy that Kafka has confirmed is in effect within two seconds.  A
-policy is replaced as a whole; `changed` works out what a change of some fields leads to.
+policy is replaced as a whole; `policy_fields.py` works out what a change of some fields leads to.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import fields, replace
-from difflib import get_close_matches
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from confluent_kafka import TopicPartition
-from pydantic import TypeAdapter, ValidationError
 
 from belfry.client.decoding import Decoder
-from belfry.client.errors import BelfryError, Unavailable
+from belfry.client.errors import Unavailable
 from belfry.client.kafka import NO_GROUP, Cluster
+from belfry.client.policy_fields import BadPolicy, conflicts
 from belfry.client.policy_writing import PolicyWriter, log_bounds
 from belfry.kafka.record_headers import headers_of
-from belfry.tenants.policy import TenantPolicy, problems, secret_ref_problem
+from belfry.tenants.policy import TenantPolicy, problems
 from belfry.tenants.topic_names import TopicNames, taken_topics
 from belfry.wire import framing
 from belfry.wire.policies import encode_policy, policy_of
@@ -34,7 +32,6 @@ if TYPE_CHECKING:
 
 NAME: Final = "TenantPolicy"
 READ_S: Final = 30.0
-_POLICY: Final = TypeAdapter(TenantPolicy)
 
 
 class PolicySigning(NamedTuple):
@@ -42,10 +39,6 @@ class PolicySigning(NamedTuple):
 
     keys: Keys = ()
     required: bool = False
-
-
-class BadPolicy(BelfryError, ValueError):
-    """A policy that no worker would carry out; the message says what is wrong."""
 
 
 class TenantPolicies:
@@ -135,7 +128,7 @@ class TenantPolicies:
         wrong = [f"{each.tenant}: {why}" for each in policies for why in self._problems(each)]
         before = self.all()
         wrong += [] if share_topic else taken_topics(before, policies)
-        wrong += [*_colliding(before, policies), *_bad_refs(before, policies)]
+        wrong += conflicts(before, policies)
         if wrong:
             raise BadPolicy(" ".join(wrong))
         frame = self._frame()
@@ -190,85 +183,3 @@ class TenantPolicies:
         for place in consumer.position([TopicPartition(self._topic, p) for p in ends]):
             if place.offset >= ends[place.partition]:
                 del ends[place.partition]
-
-
-def _colliding(
-    before: Mapping[str, TenantPolicy], policies: tuple[TenantPolicy, ...]
-) -> Iterator[str]:
-    owners = {_metric_name(name): name for name in before}
-    for policy in policies:
-        other = owners.setdefault(_metric_name(policy.tenant), policy.tenant)
-        if other != policy.tenant:
-            yield (
-                f"{policy.tenant}: tenant {other!r} exists, and in Kafka's metrics a dot and an"
-                " underscore are the same; choose another name."
-            )
-
-
-def _bad_refs(
-    before: Mapping[str, TenantPolicy], policies: tuple[TenantPolicy, ...]
-) -> Iterator[str]:
-    """References to secrets that are new and that no worker would follow.
-
-    One that stands already does not keep anything else of its policy from being changed.
-    """
-    for policy in policies:
-        stands = before.get(policy.tenant)
-        reference = policy.signing_secret_ref
-        if stands is None or stands.signing_secret_ref != reference:
-            why = secret_ref_problem(reference)
-            if why is not None:
-                yield f"{policy.tenant}: {why}"
-
-
-def policy_from(given: Mapping[str, Any]) -> TenantPolicy:
-    """A policy from its fields, as JSON or TOML hold them; `BadPolicy` says what is wrong."""
-    known = [each.name for each in fields(TenantPolicy)]
-    for name in given:
-        if name not in known:
-            near = get_close_matches(name, known, n=1)
-            guess = f" Did you mean {near[0]}?" if near else ""
-            raise BadPolicy(f"A policy has no field {name!r}.{guess} See docs/schemas.md.")
-    try:
-        return _POLICY.validate_python({"tenant": "", **given})
-    except ValidationError as error:
-        found = "; ".join(
-            f"{'.'.join(str(part) for part in each['loc'])} is {each['input']!r}: {each['msg']}"
-            for each in error.errors()
-        )
-        raise BadPolicy(f"Policy of {given.get('tenant', '?')}: {found}.") from None
-
-
-def changed(before: TenantPolicy, change: Mapping[str, Any], *, used: bool) -> TenantPolicy:
-    """The policy after a change of some fields.
-
-    Where `spread` changes and the tenant was `used` before, what it was joins `former_spreads`, so
-    that schedules which began under it are still found.
-    """
-    after = policy_from({**_plain(before), **change})
-    moves = after.spread != before.spread and "former_spreads" not in change
-    return replace(after, former_spreads=_longer(before)) if moves and used else after
-
-
-def removal_problem(policy: TenantPolicy) -> str | None:
-    """Why a policy cannot be forgotten, or None: it may know where schedules live."""
-    if policy.spread == 1 and not policy.former_spreads:
-        return None
-    return (
-        f"The policy of {policy.tenant} says where its schedules live: spread {policy.spread},"
-        f" former_spreads {list(policy.former_spreads)}. Without it those elsewhere would not be"
-        " found. Set spread to 1, and former_spreads to [] once they are over; or remove it with"
-        " what is pending."
-    )
-
-
-def _longer(before: TenantPolicy) -> tuple[int, ...]:
-    return (*before.former_spreads, before.spread)
-
-
-def _plain(policy: TenantPolicy) -> dict[str, Any]:
-    return {each.name: getattr(policy, each.name) for each in fields(policy)}
-
-
-def _metric_name(tenant: str) -> str:
-    return tenant.replace(".", "_")

@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from typing import Any, Final
 
-from belfry.client.tenants import BadPolicy, changed, policy_from
+from belfry.client.policy_fields import BadPolicy, changed, policy_from
 from belfry.declared.yaml_lines import Complaints, Entry, unknown
 from belfry.schedules.targets import HttpTarget
 from belfry.tenants.policy import TenantPolicy, problems

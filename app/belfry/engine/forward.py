@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from belfry.engine.effects import Effects, Rerouted
-from belfry.engine.intake import MAX_MISROUTED_BYTES
 from belfry.engine.reports import Reports, SourcePartition
+from belfry.engine.rerouting import MAX_MISROUTED_BYTES
 from belfry.engine.step import Step
 from belfry.schedules.rejections import Rejection
 from belfry.store.ordered_map import MemoryMap

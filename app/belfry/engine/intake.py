@@ -4,8 +4,7 @@ record ─ read ─ checks ─ home? ─ repeat of an id? ─ transition table �
             │        │        └ misrouted: sent on, its verdict falls at its home
             └────────┴ rejected: kept in `belfry.rejected` with a code and a reason
 
-A misrouted request came in on a partition that is not its home.  It goes on with the position of
-its first arrival, so that its home counts it from there.
+A misrouted request came in on a partition that is not its home, and goes on (`rerouting.py`).
 """
 
 from __future__ import annotations
@@ -15,14 +14,19 @@ from typing import Final, NamedTuple
 
 from belfry.engine.arrival import MOST_AHEAD_MS, arrival_ms
 from belfry.engine.calendars import Calendars
-from belfry.engine.claims import claimed, false_claim
-from belfry.engine.effects import Rerouted
-from belfry.engine.expected import unexpected
+from belfry.engine.claims import false_claim
+from belfry.engine.conditions import (
+    collision,
+    crowded_out,
+    group_of_spread,
+    throttled,
+    unexpected,
+)
 from belfry.engine.jobs import Begun, Jobs
-from belfry.engine.limits import Limits, collision, crowded_out
+from belfry.engine.limits import Limits
 from belfry.engine.reports import Reply, Reports, SourcePartition
+from belfry.engine.rerouting import sent_on
 from belfry.engine.step import Step
-from belfry.engine.throttling import throttled
 from belfry.engine.transitions import Asked, Transitions
 from belfry.engine.waiting import Waiting
 from belfry.schedules.bulk import BULK, BULK_ACTIONS
@@ -40,25 +44,12 @@ from belfry.tenants.directory import StepTenants
 from belfry.tenants.effective import Tenant
 from belfry.tenants.policy_rights import reach_of_targets_problem
 from belfry.wire.headers import asked_by, unknown_header
-from belfry.wire.origins import vouched
 from belfry.wire.record import (
-    ORIGIN_TENANT,
-    RETRIES,
-    Origin,
     SourceRecord,
     asked_of,
-    carried_on,
-    has_hopped,
-    origin_headers,
-    retries_of,
     size_of,
-    stamp_of,
 )
 
-MAX_MISROUTED_BYTES: Final = 1_000_000
-# How often a request begins its way anew.  Workers learn of a policy within two seconds, and a hop
-# takes some milliseconds at least.
-MAX_RETRIES: Final = 1_000
 # Refused for a name that is not fit to remember anything under.
 UNNAMED: Final = frozenset({"no_tenant", "bad_tenant", "bad_request_id"})
 NAMELESS: Final = frozenset({"no_tenant", "bad_tenant"})
@@ -110,19 +101,25 @@ class Intake:
         if isinstance(request, Rejection):
             return self._reports.reject(record, asked_by(record), request, step)
         problem = self._checks.problem(request, self.accepted_ms) or unknown_header(record[4])
-        forged = self._forged(record, request, problem)
+        if problem is not None and problem.code in NAMELESS:
+            return self._refuse(record, request, problem, step)
+        tenant = self._tenants.of(request["tenant"])
+        # Before any other refusal: one that is remembered under a request id would speak for the
+        # tenant.
+        forged = false_claim(record, tenant) if tenant.signs else None
         if forged is not None:
             return self._reports.reject(record, request, forged, step)
         if problem is not None:
             return self._refuse(record, request, problem, step)
-        return self._take_valid(record, request, step)
+        return self._take_valid(record, request, tenant, step)
 
     def pass_on(self, record: SourceRecord, home: int, step: Step) -> None:
         """Send a request on that cannot be read here; its verdict falls where it can."""
         self._reroute(record, None, (home, 0), step)
 
-    def _take_valid(self, record: SourceRecord, request: Request, step: Step) -> Reply | None:
-        tenant = self._tenants.of(request["tenant"])
+    def _take_valid(
+        self, record: SourceRecord, request: Request, tenant: Tenant, step: Step
+    ) -> Reply | None:
         if tenant.effective.refused is not None:
             return self._refuse(record, request, tenant.effective.refused, step)
         if tenant.collides_with is not None:
@@ -198,19 +195,6 @@ class Intake:
             return self._jobs.begin(record, request, begun, step)
         return self._jobs.stop(request, step, elsewhere=begun.homes > 1)
 
-    def _forged(
-        self, record: SourceRecord, request: Request, problem: Rejection | None
-    ) -> Rejection | None:
-        """Why a request is not believed to be its tenant's, or None.
-
-        Comes before any other refusal: one that is remembered under a request id would speak for
-        the tenant.
-        """
-        if problem is not None and problem.code in NAMELESS:
-            return None
-        tenant = self._tenants.of(request["tenant"])
-        return false_claim(record, tenant) if tenant.signs else None
-
     def _refuse(
         self, record: SourceRecord, request: Request, rejection: Rejection, step: Step
     ) -> Reply:
@@ -233,11 +217,7 @@ class Intake:
     ) -> Rejection | None:
         """Why the tenant's policy does not allow a request that is at its home, or None."""
         if tenant.spread > 1 and request["group"] is not None and request["action"] in KEEPING:
-            return Rejection(
-                "group_of_spread_tenant",
-                f"Tenant {tenant.name} is spread over {tenant.spread} shards, and a group is kept"
-                " in order on one: leave the group out, or give its schedules another tenant.",
-            )
+            return group_of_spread(tenant)
         if tenant.crowded_out and request["action"] in KEEPING:
             return crowded_out(tenant)
         if request["http_targets"] and request["action"] in KEEPING:
@@ -350,47 +330,9 @@ class Intake:
         self, record: SourceRecord, request: Request | None, stop: tuple[int, int], step: Step
     ) -> Reply | None:
         """Send a request on; the reply where it is refused instead."""
-        origin, (home, asked) = self._reports.origin(record), stop
-        headers, stamp = record[4], stamp_of(record[4])
-        # What begins its way anew has met partitions whose owners go by different policies.
-        again = not asked or asked == asked_of(record)
-        retries = retries_of(record) + (again and has_hopped(headers))
-        if retries > MAX_RETRIES:
-            rejection = _misrouted(_named(record, request), origin, self._place.partition, home)
-            return self._reports.reject(record, request, rejection, step)
-        size = size_of(record)
-        if size > MAX_MISROUTED_BYTES:
-            reason = (
-                f"The request takes {size} bytes; {MAX_MISROUTED_BYTES} can be re-routed to its"
-                " home partition. Write it with key = tenant and the murmur2 partitioner, or store"
-                " its content elsewhere and schedule the address (claim check)."
-            )
-            rejection = Rejection("request_too_large", reason)
-            return self._reports.reject(record, request, rejection, step)
-        _, _, key, value, _ = record
-        carried = carried_on(headers)
-        carried += origin_headers(origin, asked if asked or stamp is not None else None)
-        if stamp is not None:
-            carried.append((ORIGIN_TENANT, stamp.encode()))
-        if retries:
-            carried.append((RETRIES, b"%d" % retries))
-        carried = vouched(self._place.origin_keys, key, value, carried)
-        step.effects.rerouted.append(Rerouted(home, key, value, carried))
-        step.effects.room -= size
+        sent = sent_on(record, request, stop, self._reports.origin(record), self._place)
+        if isinstance(sent, Rejection):
+            return self._reports.reject(record, request, sent, step)
+        step.effects.rerouted.append(sent)
+        step.effects.room -= size_of(record)
         return None
-
-
-def _named(record: SourceRecord, request: Request | None) -> str:
-    """The tenant of a request; where it cannot be read, the one that it shows."""
-    return claimed(record).decode(errors="replace") if request is None else request["tenant"]
-
-
-def _misrouted(tenant: str, origin: Origin, here: int, home: int) -> Rejection:
-    reason = (
-        f"The request came in on {origin.topic}/{origin.partition} and was sent on {MAX_RETRIES}"
-        f" times; partition {here} takes partition {home} for the owner, and that one does not. The"
-        f" workers go by different policies of tenant {tenant} (spread, former_spreads), or some"
-        " cannot read the policies: their logs and `belfry doctor` tell. Nothing was done; send the"
-        " request again when they agree."
-    )
-    return Rejection("misrouted", reason)

@@ -67,23 +67,3 @@ class Limits:
             f"Tenant {tenant.name} has {waiting} pending schedules, and {limit} are allowed in a"
             " partition (max_pending of its policy): cancel some, or ask for more.",
         )
-
-
-def crowded_out(tenant: Tenant) -> Rejection:
-    """Why nothing is kept for a tenant without a policy, where there are too many of those."""
-    return Rejection(
-        "too_many_tenants",
-        f"Tenant {tenant.name!r} has neither a policy nor an output topic, and tenants without a"
-        " policy have as many topics as they may have (BELFRY_UNKNOWN_TENANTS_MOST): run `belfry"
-        f" tenant set {tenant.name}`, or create {tenant.topic}, and send the request again.",
-    )
-
-
-def collision(tenant: Tenant) -> Rejection:
-    """Why nothing is kept for a tenant whose name collides with another one's."""
-    reason = (
-        f"Tenants {tenant.name!r} and {tenant.collides_with!r} cannot both exist: in Kafka's"
-        " metrics a dot and an underscore are the same, so their topics collide. Choose another"
-        " name."
-    )
-    return Rejection("tenant_collides", reason)

@@ -81,10 +81,11 @@ class Waiting:
 
     def put(self, row: Pending, record: bytes, step: Step) -> None:
         """Put a record into the timeline, or the backlog if its time is over or it is isolated."""
-        if step.scan.has_passed(row.sort_key) or row.tenant in self.hints:
+        sort_key = row.sort_key
+        if step.scan.has_passed(sort_key) or row.tenant in self.hints:
             self.hold(row, record)
         else:
-            self._store.move_to_timeline(row.name, record, *row.sort_key)
+            self._store.move_to_timeline(row.name, record, *sort_key)
 
     def keep_isolated(self, name: bytes, tenant: bytes, record: bytes, sort_key: SortKey) -> None:
         """Keep a new schedule of an isolated tenant in its backlog."""

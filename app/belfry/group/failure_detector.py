@@ -40,7 +40,7 @@ class Timeouts:
 
 
 @dataclass(frozen=True, slots=True)
-class Waits:
+class DetectorTimeouts:
     """The settings that time-outs follow from: the silence limit, and the longest time-out."""
 
     limit_ms: float

@@ -23,11 +23,10 @@ from mode.utils.queues import FlowControlEvent
 from belfry.balance.owners import ASSIGNERS
 from belfry.group.assignment_map_client import follow_assignment_map
 from belfry.group.assignor import assignor_of
-from belfry.group.batch_agent import AgentTold, to_nobody
+from belfry.group.batch_agent import AgentTold, WorkerAgents, to_nobody
 from belfry.group.batches import BatchConductor, SteadyFlow
 from belfry.group.group import Group
 from belfry.group.schedules_table import BelfryTables, SchedulesTable, schedules_table
-from belfry.group.worker_agents import WorkerAgents
 from belfry.kafka.security import group_client_security
 from belfry.settings import Settings
 

@@ -23,12 +23,12 @@ from typing import Any, Final
 import structlog
 from aiokafka.record.default_records import DefaultRecordBatch
 
-from belfry.kafka.fetcher import Answer, Where
+from belfry.kafka.fetcher import Fetched, Where
 from belfry.kafka.unpacking import NONE, chunks_of
 from belfry.telemetry.limited import LimitedLogger
 from belfry.wire.headers import MOST_CARRIED, UNREADABLE_BATCH, bounded, unread
 from belfry.wire.record import SourceRecord, size_of
-from belfry.wire.record_batches import MAGIC, Batch, CommittedBatches, batches_in
+from belfry.wire.record_batches import MAGIC, CommittedBatches, RecordBatch, batches_in
 from belfry.wire.record_stream import Unreadable, records_of
 
 # How much of a portion's records there is at most, but for one batch or one record more.
@@ -48,7 +48,7 @@ class BatchReader:
     def __init__(self, where: Where, position: int, said: LimitedLogger | None = None) -> None:
         self._where = where
         self._log = said or LimitedLogger(log)
-        self._batches: deque[tuple[Batch, bool]] = deque()
+        self._batches: deque[tuple[RecordBatch, bool]] = deque()
         self._opened: _Quick | _Stream | None = None
         self.position = self.fetched = position
         # Whether the records of the last portion have the broker's append times.
@@ -59,7 +59,7 @@ class BatchReader:
         """Whether all that was fetched has been read."""
         return self._opened is None and not self._batches
 
-    def add(self, answer: Answer) -> None:
+    def add(self, answer: Fetched) -> None:
         """Take in what was fetched next."""
         self.fetched = max(self.fetched, answer.behind)
         committed = CommittedBatches(answer.aborted)
@@ -117,7 +117,7 @@ class BatchReader:
             self.position = batch.next_offset
         return False
 
-    def _open(self, batch: Batch) -> _Quick | _Stream:
+    def _open(self, batch: RecordBatch) -> _Quick | _Stream:
         if batch.magic != MAGIC:
             return _Stream(batch)
         if batch.codec == NONE:
@@ -137,7 +137,7 @@ class BatchReader:
             return _Stream(batch)
         return _Quick(batch, batch.unpacked(b"".join(kept)))
 
-    def _tell(self, batch: Batch) -> None:
+    def _tell(self, batch: RecordBatch) -> None:
         topic, partition = self._where
         self._log.info(
             "large", "a batch unpacks to some megabytes; it is read in slices",
@@ -145,7 +145,7 @@ class BatchReader:
             packed_bytes=len(batch.data), records=batch.record_count,
         )  # fmt: skip
 
-    def _refusal(self, batch: Batch, cause: str) -> list[SourceRecord]:
+    def _refusal(self, batch: RecordBatch, cause: str) -> list[SourceRecord]:
         """What stands for all records of the batch that cannot be read."""
         topic, partition = self._where
         first, last = max(self.position, batch.base_offset), batch.next_offset - 1
@@ -166,7 +166,7 @@ class BatchReader:
 class _Quick:
     """A batch that is small enough to be read by aiokafka's parser."""
 
-    def __init__(self, batch: Batch, data: bytes) -> None:
+    def __init__(self, batch: RecordBatch, data: bytes) -> None:
         self.batch = batch
         self._size = len(data)
         self._records: Any = DefaultRecordBatch(data)
@@ -191,7 +191,7 @@ class _Quick:
         return [_bounded(each) if each[4] else each for each in some], size, ended
 
 
-def _check(offsets: list[int], batch: Batch) -> None:
+def _check(offsets: list[int], batch: RecordBatch) -> None:
     """Unreadable where offsets do not rise, or leave their batch; brokers take no such batch."""
     if offsets and not (
         batch.base_offset <= offsets[0]
@@ -211,7 +211,9 @@ def _bounded(record: SourceRecord) -> SourceRecord:
 class _Stream:
     """A batch that is read record by record, out of slices."""
 
-    def __init__(self, batch: Batch, chunks: Iterator[bytes | memoryview] | None = None) -> None:
+    def __init__(
+        self, batch: RecordBatch, chunks: Iterator[bytes | memoryview] | None = None
+    ) -> None:
         self.batch = batch
         if chunks is None:
             chunks = chunks_of(batch.codec, batch.packed)

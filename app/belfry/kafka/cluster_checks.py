@@ -28,7 +28,7 @@ log = structlog.get_logger(__name__)
 CONTROLLED = "controlled.shutdown.enable"
 
 
-class Brokers(NamedTuple):
+class BrokerFindings(NamedTuple):
     """What was found, and a sentence on which brokers these are."""
 
     problems: list[TopicProblem]
@@ -49,7 +49,7 @@ def check_at_start(admin: AdminClient, settings: SharedSettings) -> str:
     return ""
 
 
-def look_at_brokers(admin: AdminClient, settings: SharedSettings) -> Brokers:
+def look_at_brokers(admin: AdminClient, settings: SharedSettings) -> BrokerFindings:
     """Compare each broker; what the cluster does not tell is among the problems, unchecked."""
     cluster = admin.list_topics(timeout=REACH_S)
     names = sorted(str(number) for number in cluster.brokers)
@@ -69,7 +69,7 @@ def look_at_brokers(admin: AdminClient, settings: SharedSettings) -> Brokers:
         answers = ask_brokers(settings.kafka_properties())
     except ConnectionError as error:
         found.append(_featureless("brokers", str(error)))
-        return Brokers(found, f"{len(names)} brokers of unknown release")
+        return BrokerFindings(found, f"{len(names)} brokers of unknown release")
     single = _has_lone_partitions(cluster, settings)
     features: dict[str, Features] = {}
     for name, each in sorted(answers.items()):
@@ -81,7 +81,7 @@ def look_at_brokers(admin: AdminClient, settings: SharedSettings) -> Brokers:
         told = {} if isinstance(config, KafkaException) else config
         hands_on = single and told.get(CONTROLLED, "true") == "true"
         found += feature_problems(f"broker {name}", each, hands_on=hands_on)
-    return Brokers(found, _told(features))
+    return BrokerFindings(found, _told(features))
 
 
 def _unread(broker: str, error: KafkaException) -> TopicProblem:

@@ -32,7 +32,7 @@ from aiokafka.protocol.fetch import FetchRequest
 from aiokafka.structs import TopicPartition
 
 from belfry.kafka.epoch_requests import OffsetsForEpochs
-from belfry.kafka.fetch_position import FetchPosition
+from belfry.kafka.fetch_position import LONGEST_PAUSE_S, PAUSE_S, FetchPosition, backoff_s
 from belfry.kafka.fetch_refusals import NotLetIn, not_known, not_read, why_no_connection
 from belfry.kafka.security import group_client_security
 from belfry.telemetry.limited import LimitedLogger
@@ -47,10 +47,6 @@ ANSWER_BYTES: Final = 4 * 1024 * 1024
 # So many of them fit into one response.
 ANSWERS: Final = 4
 READ_COMMITTED: Final = 1
-PAUSE_S: Final = 0.1
-LONGEST_PAUSE_S: Final = 2.0
-# A topic that was made just now is not known to every broker.
-UNKNOWN_S: Final = 10.0
 # So many failures in a row, and brokers are looked for at the addresses of the start.
 FORGET_AFTER: Final = 8
 
@@ -61,7 +57,7 @@ class OffsetGone(Exception):
     """The log does not hold the offset, or not what was read before it."""
 
 
-class Answer(NamedTuple):
+class Fetched(NamedTuple):
     """What one fetch brought of one partition.
 
     `data` are batches as they are stored, and nothing where the end has been met.  `aborted` are
@@ -89,7 +85,7 @@ class Fetcher:
         self._log = LimitedLogger(log)
         self._client: Any = None
         self._places: dict[Where, FetchPosition] = {}
-        self._answers: deque[Answer] = deque()
+        self._answers: deque[Fetched] = deque()
         self._asking: dict[int, asyncio.Task[None]] = {}
         self._not_before: dict[int, float] = {}
         self._failures = 0
@@ -106,11 +102,11 @@ class Fetcher:
                 self._answers = deque(each for each in self._answers if each.where != where)
         self._answers = deque(each for each in self._answers if self._wanted(each))
 
-    def _wanted(self, answer: Answer) -> bool:
+    def _wanted(self, answer: Fetched) -> bool:
         place = self._places.get(answer.where)
         return place is not None and place.taken <= answer.offset <= place.next
 
-    def take(self, wait_s: float, but: Container[Where] = ()) -> Answer | None:
+    def take(self, wait_s: float, but: Container[Where] = ()) -> Fetched | None:
         """The next answer, None where none comes in time; those of `but` stay for another call."""
         if not self._places:
             time.sleep(wait_s)
@@ -120,7 +116,7 @@ class Fetcher:
             self._loop = asyncio.new_event_loop()
         return self._loop.run_until_complete(self._take(wait_s, but))
 
-    async def _take(self, wait_s: float, but: Container[Where]) -> Answer | None:
+    async def _take(self, wait_s: float, but: Container[Where]) -> Fetched | None:
         if self._feeder is None or self._feeder.done():
             self._changed, self._came = asyncio.Event(), asyncio.Event()
             self._feeder = asyncio.create_task(self._feed())
@@ -141,14 +137,13 @@ class Fetcher:
             await asyncio.sleep(0)
         return answer
 
-    def _first(self, but: Container[Where]) -> Answer | None:
+    def _first(self, but: Container[Where]) -> Fetched | None:
         return next((each for each in self._answers if each.where not in but), None)
 
-    def _taken(self, answer: Answer) -> None:
+    def _taken(self, answer: Fetched) -> None:
         place = self._places.get(answer.where)
         if place is not None:
-            place.ahead_bytes -= len(answer.data)
-            place.taken = max(place.taken, answer.behind)
+            place.took(len(answer.data), answer.behind)
         if isinstance(answer.error, OffsetGone):
             self._places.pop(answer.where, None)
 
@@ -230,7 +225,7 @@ class Fetcher:
         wanted: dict[int, list[tuple[Where, int]]] = defaultdict(list)
         pause_s: float | None = None
         for where, place in self._places.items():
-            if place.ahead_bytes >= self._answer_bytes or place.stopped:
+            if not place.may_go_on(self._answer_bytes):
                 continue
             leader = self._client.cluster.leader_for_partition(TopicPartition(*where))
             if leader in self._asking:
@@ -249,10 +244,8 @@ class Fetcher:
 
     def _unknown(self, where: Where, place: FetchPosition, now: float) -> bool:
         """Whether a topic has been unknown for so long that its reader is told."""
-        place.unknown_since = now if place.unknown_since is None else place.unknown_since
-        if now - place.unknown_since < UNKNOWN_S:
+        if not place.unknown_too_long(now):
             return False
-        place.unknown_since = None
         self._told(where, place, not_known(where, self._client.cluster))
         return True
 
@@ -289,7 +282,7 @@ class Fetcher:
                 self._told(*each, error)
         elif self._client is not None:
             self._client.force_metadata_update()
-        return float(min(LONGEST_PAUSE_S, PAUSE_S * 2 ** min(self._failures - 1, 10)))
+        return backoff_s(self._failures)
 
     def _others_asking(self) -> bool:
         current = asyncio.current_task()
@@ -341,8 +334,7 @@ class Fetcher:
             return
         place.unknown_since = None
         data = row[-1] or b""
-        if not data and (place.met_end == offset or place.next < row[3]):
-            # Below the last stable offset there is more: the answer had no room for it.
+        if place.is_no_news(data, row[3]):
             return
         # The replica that is to be preferred stands between them from version 11 on.
         aborted = tuple(row[-3 if version > 10 else -2] or ())
@@ -350,7 +342,7 @@ class Fetcher:
             name = f"{where[0]}/{where[1]}"
             self._told(where, place, ConnectionError(f"{name}: no whole batch at {offset}"))
             return
-        self._put(Answer(where, offset, place.next, data, aborted))
+        self._put(Fetched(where, offset, place.next, data, aborted))
 
     def _refused(self, where: Where, place: FetchPosition, error: Any) -> None:
         """A broker answers with an error."""
@@ -359,8 +351,7 @@ class Fetcher:
             gone = OffsetGone(f"{name}: offset {place.next} is out of range")
             self._told(where, place, gone)
             return
-        place.doubted = True
-        place.not_before = now + PAUSE_S
+        place.refused(now)
         self._client.force_metadata_update()
         if error is errors.UnknownTopicOrPartitionError:
             self._unknown(where, place, now)
@@ -370,9 +361,9 @@ class Fetcher:
     def _told(self, where: Where, place: FetchPosition, error: Exception) -> None:
         place.stopped = isinstance(error, OffsetGone)
         place.not_before = asyncio.get_running_loop().time() + 1.0
-        self._put(Answer(where, place.next, place.next, error=error))
+        self._put(Fetched(where, place.next, place.next, error=error))
 
-    def _put(self, answer: Answer) -> None:
+    def _put(self, answer: Fetched) -> None:
         self._answers.append(answer)
         self._came.set()
 

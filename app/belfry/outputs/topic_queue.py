@@ -23,7 +23,8 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its own re-
 )
 
 from belfry.kafka.causes import cause_of
-from belfry.kafka.topics import create_topics, output_topic_spec
+from belfry.kafka.topics import create_topics
+from belfry.kafka.wanted_topics import output_topic_spec
 from belfry.settings import Settings
 
 AT_ONCE: Final = 20
@@ -103,7 +104,7 @@ def make_topics(
         brokers = len(admin.list_topics(timeout=ADMIN_S).brokers)
     except KafkaException as error:
         return {}, dict.fromkeys(topics, error.args[0].str())
-    specs = [output_topic_spec(settings, topic, brokers) for topic in topics]
+    specs = [output_topic_spec(settings.cluster, topic, brokers) for topic in topics]
     made: dict[str, int] = {}
     problems: dict[str, str] = {}
     for some in (specs, *([spec] for spec in specs)):

@@ -73,3 +73,18 @@ def take_aside(owned: Owned, effects: Effects | None, now_ms: int | None) -> Eff
 def longest_s(owned: Owned) -> float:
     """How long the loop may wait for what it has to look at."""
     return LOOK_AGAIN_S if owned.engine.aside.any else LONGEST_WAIT_S
+
+
+def taken_in(owned: Owned, now_ms: float) -> bool:
+    """Whether what the source holds has been taken in, up to an end that is not old.
+
+    A partition fires after that, or after a while: what waits there may cancel what is due.
+    `now_ms` is of the monotonic clock.
+    """
+    position = owned.engine.position
+    if not owned.intake.reached(position):
+        return False
+    if owned.tenant_inputs is not None and not owned.tenant_inputs.caught_up:
+        # What tenants' own topics hold is handed over first, behind what was the end.
+        return False
+    return owned.intake.fresh(position, now_ms)

@@ -26,7 +26,7 @@ from belfry.kafka.agreement import OwnershipRefused
 from belfry.kafka.outcome import Aborted, Fenced, Stopped, Unknown
 from belfry.kafka.transactions import Receipt
 from belfry.outputs.readiness import Outputs
-from belfry.partitions.arrivals import LOOK_AGAIN_S, Arrivals, longest_s, take_aside
+from belfry.partitions.arrivals import LOOK_AGAIN_S, Arrivals, longest_s, take_aside, taken_in
 from belfry.partitions.failure import PAUSE_AFTER_ABORT_S, PAUSE_AFTER_ERROR_S, Failures
 from belfry.partitions.leasing import Leasing
 from belfry.partitions.mailbox import Mailbox, MissingBatch
@@ -216,7 +216,8 @@ class PartitionRunner:
         deadline_ms = self._clock.monotonic_ms() + self._catch_up_limit_ms
         while not self._stopping.is_set():
             if self.state is Ownership.TAKING_IN and (
-                self._taken_in(owned) or self._clock.monotonic_ms() >= deadline_ms
+                taken_in(owned, self._clock.monotonic_ms())
+                or self._clock.monotonic_ms() >= deadline_ms
             ):
                 self._move(Event.TAKEN_IN)
                 self.failures.problem = ""
@@ -233,16 +234,6 @@ class PartitionRunner:
         self._metrics.recovered(seconds)
         told = {"seconds": round(seconds, 3), "records": self.reading.records, "warm": warm}
         self._log.info("partition taken over", **told, by_the_group=self.assigned)
-
-    def _taken_in(self, owned: Owned) -> bool:
-        """Whether what the source holds has been taken in, up to an end that is not old."""
-        position = owned.engine.position
-        if not owned.intake.reached(position):
-            return False
-        if owned.tenant_inputs is not None and not owned.tenant_inputs.caught_up:
-            # What tenants' own topics hold is handed over first, behind what was the end.
-            return False
-        return owned.intake.fresh(position, self._clock.monotonic_ms())
 
     def _step(self, owned: Owned) -> None:
         owned.check()

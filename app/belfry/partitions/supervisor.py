@@ -20,7 +20,7 @@ import structlog
 from belfry.balance.assignment import Assignment, Watched
 from belfry.balance.assignment_map import idle_commit_ms
 from belfry.engine.ownership import Ownership
-from belfry.group.failure_detector import Timeouts, Waits
+from belfry.group.failure_detector import DetectorTimeouts, Timeouts
 from belfry.group.group import Group
 from belfry.group.heartbeats import Heartbeats
 from belfry.host.background import Background
@@ -250,7 +250,7 @@ class Owners:
         if times and monotonic() - since > STEADY_S:
             del self._backing_off[partition]
             times = 0
-        waits = Waits(settings.silence_limit_ms, 2.0 * settings.session_timeout_ms)
+        waits = DetectorTimeouts(settings.silence_limit_ms, 2.0 * settings.session_timeout_ms)
         return waits.timeouts(owner.owns, owner.ranks[partition], times)
 
     def _set_beats(self, told: Assignment) -> None:

@@ -26,7 +26,7 @@ from belfry.host.background import END, Background
 from belfry.host.clock import SystemClock
 from belfry.host.passing import PassThrough, at_once
 from belfry.kafka.batch_reader import BatchReader
-from belfry.kafka.fetcher import Answer, Fetcher, OffsetGone, Where
+from belfry.kafka.fetcher import Fetched, Fetcher, OffsetGone, Where
 from belfry.partitions.forwarding import RENEW_MS, ForwardingProducer
 from belfry.partitions.gauges import Gauges
 from belfry.partitions.tenant_topics import TenantTopics
@@ -220,7 +220,7 @@ class TenantInputReading:
                 self._readers[where] = self._readers.pop(where)
         return count, effects
 
-    def _came_through(self, answer: Answer, stopping: Event) -> bool:
+    def _came_through(self, answer: Fetched, stopping: Event) -> bool:
         """Whether what was fetched has come through the agent; False if asked to stop."""
         if not answer.data:
             return True
@@ -309,7 +309,7 @@ class TenantInputReading:
         self._producer.commit(effects)
         self._means.metrics.committed(effects, (clock.monotonic_ms() - started_ms) / 1000)
 
-    def _take(self, answer: Answer) -> None:
+    def _take(self, answer: Fetched) -> None:
         """Take in what was fetched; note an end that was met, and say what cannot be read."""
         where, error = answer.where, answer.error
         if isinstance(error, OffsetGone) and self._is_new(where):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from belfry.client.errors import Unavailable
 from belfry.client.kafka import Cluster
+from belfry.client.policy_fields import BadPolicy
 from belfry.client.schemas import RegisteredSchemas
-from belfry.client.tenants import BadPolicy, PolicySigning, TenantPolicies
+from belfry.client.tenants import PolicySigning, TenantPolicies
 from belfry.policies.follower import Policies
 from belfry.policies.secrets import BadSecret, SecretPlaces
 from belfry.settings import Settings, property_name

@@ -15,7 +15,7 @@ from belfry.api.workers.directory import Directory
 from belfry.api.workers.holdings import Holdings
 from belfry.api.workers.parts import ApiDependencies, Open
 from belfry.api.workers.request_client import Frames, RequestClient
-from belfry.canary.asking import Asking
+from belfry.canary.asking import CanaryRequests
 from belfry.canary.canary import Canary, CanaryPlace
 from belfry.client.errors import BelfryError
 from belfry.group.group import Group
@@ -62,7 +62,7 @@ class Front:
         )
         self._policies = PolicyClient(settings, opener.policies)
         self._kept = ReadKeptTopics(settings, opener.clock.wall_ms)
-        asking = Asking(
+        asking = CanaryRequests(
             Homes(opener.partitions), frames[0], first(settings.worker_keys(Purpose.CANARY))
         )
         run = f"{group.worker}-{int(opener.clock.wall_ms())}"

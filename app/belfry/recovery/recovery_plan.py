@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from belfry.recovery.rewind import CannotRecover, Copy, PartitionEvidence
+from belfry.recovery.partition_evidence import CannotRecover, Copy, PartitionEvidence
 from belfry.schedules.instants import format_instant
 from belfry.store.identity import Identity, differ, lost_requests
 from belfry.store.layout.records import Manifest

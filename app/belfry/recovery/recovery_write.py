@@ -13,8 +13,9 @@ from typing import Any, Final
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from belfry.kafka.giving_up import give_up
+from belfry.recovery.partition_evidence import CannotRecover, PartitionEvidence
 from belfry.recovery.recovery_plan import NOTHING, RecoveryPlan
-from belfry.recovery.rewind import CannotRecover, PartitionEvidence, ReadOnlyRows
+from belfry.recovery.rewind import ReadOnlyRows
 from belfry.settings import SharedSettings
 from belfry.store.identity import encode_identity
 from belfry.store.layout import keys

@@ -9,7 +9,6 @@ from __future__ import annotations
 import fcntl
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -23,18 +22,21 @@ from belfry.kafka.signature_marks import Mark
 from belfry.recovery.evidence import Evidence
 from belfry.recovery.identities import Identities
 from belfry.recovery.local_state import stamp_of
-from belfry.store.identity import Contradiction, Identity, differ, lost_changelog, truncated_log
+from belfry.recovery.partition_evidence import (
+    CannotRecover,
+    Copy,
+    PartitionEvidence,
+    ahead_of_log,
+    hole_in_changelog,
+)
+from belfry.store.identity import Contradiction
 from belfry.store.layout import keys
-from belfry.store.layout.records import NOTHING, Manifest
+from belfry.store.layout.records import NOTHING
 from belfry.store.ordered_map import Range
 from belfry.store.replay import HoleInChangelog, Replay
 from belfry.store.schedules import ScheduleStore
 
 READ_RECORDS = 20_000
-
-
-class CannotRecover(Exception):
-    """A recovery is not possible as it was asked for; the message says what to do."""
 
 
 class ReadOnlyRows:
@@ -70,49 +72,6 @@ class ReadOnlyRows:
     def close(self) -> None:
         """Close it."""
         self._db.close()
-
-
-@dataclass(frozen=True, slots=True)
-class Copy:
-    """Local state of a partition, whole as of `manifest`."""
-
-    path: Path
-    cluster: str
-    changelog: str
-    offset: int
-    written_ms: int
-    manifest: Manifest
-    identity: Identity | None
-    in_use: bool
-
-    @property
-    def generation(self) -> int:
-        """How many recoveries its changelog had seen."""
-        return 0 if self.identity is None else self.identity.generation
-
-
-@dataclass(slots=True)
-class PartitionEvidence:
-    """The evidence about one partition."""
-
-    partition: int
-    here: Identity
-    anchor: Identity | None
-    store: ScheduleStore
-    logged: Manifest | None
-    identity: Identity | None
-    log_end: int
-    held_back: bool
-    low: int
-    end: int
-    copies: list[Copy] = field(default_factory=list)
-    problem: Contradiction | None = None
-
-    @property
-    def generation(self) -> int:
-        """Of the newest evidence."""
-        known = [each.generation for each in (self.anchor, self.identity) if each is not None]
-        return max([*known, *(copy.generation for copy in self.copies)], default=0)
 
 
 class Looker:
@@ -172,7 +131,7 @@ class Looker:
                 replay.apply(*log.changes(messages), 0)
             replay.check()
         except HoleInChangelog as error:
-            hole = _hole(str(error))
+            hole = hole_in_changelog(str(error))
         return PartitionEvidence(
             partition,
             evidence.here,
@@ -201,30 +160,11 @@ def _check(trust: ChangelogTrust, partition: int) -> Mark:
     return mark
 
 
-def _hole(what: str) -> Contradiction:
-    return Contradiction(
-        "hole_in_changelog",
-        f"the changelog does not hold what its manifests say: {what}.",
-        "recover with `belfry recover --from local --data-dir DIR`, or keep what is there with"
-        " `belfry recover --from log`.",
-    )
-
-
 def _problem(found: PartitionEvidence, evidence: Evidence, replay: Replay) -> Contradiction | None:
     """What a worker on these data directories would stop for."""
-    known = max(
-        [each.generation for each in (found.anchor, found.identity) if each is not None],
-        default=0,
-    )
-    for copy in found.copies:
-        if not copy.in_use or copy.generation < known:
-            continue
-        if found.logged is None:
-            held = f"{copy.path} keeps {copy.manifest.pending} schedules that wait"
-            return lost_changelog(found.here, copy.changelog, held)
-        same = not differ(copy.changelog, found.here.changelog)
-        if same and copy.offset > found.log_end:
-            return truncated_log(found.log_end, copy.offset)
+    ahead = ahead_of_log(found)
+    if ahead is not None:
+        return ahead
     try:
         evidence.check(replay)
     except Contradiction as error:

@@ -8,7 +8,7 @@ from typing import Final
 
 from belfry.transactions import errors
 from belfry.transactions.asking import Asker, Ended, Pauses, judge, named, now, refusals, tell_gone
-from belfry.transactions.batches import Batch, Where, requests_of
+from belfry.transactions.batches import ProducedBatch, Where, requests_of
 from belfry.transactions.brokers import Brokers, Lost
 from belfry.transactions.errors import Meaning
 from belfry.transactions.requests import Produce, ProduceAdding
@@ -27,7 +27,7 @@ class Appender:
         # Bytes of a batch that these topics take, where they have refused a larger one.
         self.limits: dict[str, int] = {}
 
-    async def append(self, batches: list[Batch], deadline: float) -> None:
+    async def append(self, batches: list[ProducedBatch], deadline: float) -> None:
         """Append all of these, or raise Ended."""
         pauses, began = Pauses(deadline), now()
         left = batches
@@ -46,9 +46,9 @@ class Appender:
             if line.meaning is Meaning.MOVED:
                 await self._brokers.refresh({topic for topic, _ in codes})
 
-    async def _attempt(self, batches: list[Batch], deadline: float) -> list[Batch]:
+    async def _attempt(self, batches: list[ProducedBatch], deadline: float) -> list[ProducedBatch]:
         """Send these to their leaders, in parallel; those that were not taken."""
-        shares: defaultdict[int, list[Batch]] = defaultdict(list)
+        shares: defaultdict[int, list[ProducedBatch]] = defaultdict(list)
         for batch in batches:
             leader = self._brokers.leader_of(batch.where)
             if leader is not None:
@@ -64,13 +64,13 @@ class Appender:
             await asyncio.gather(*sends)
         return _told([batch for batch in batches if batch.code != errors.NONE])
 
-    async def _to_leader(self, node: int, batches: list[Batch], deadline: float) -> None:
+    async def _to_leader(self, node: int, batches: list[ProducedBatch], deadline: float) -> None:
         """Send a leader its share: the first batch of each partition, and then the others.
 
         A log that knows nothing of a producer takes any sequence.  So what follows a batch that was
         not taken must not be under way with it.
         """
-        first: dict[Where, Batch] = {}
+        first: dict[Where, ProducedBatch] = {}
         for batch in batches:
             first.setdefault(batch.where, batch)
         await self._pipelined(node, list(first.values()), deadline)
@@ -79,7 +79,7 @@ class Appender:
         if others:
             await self._pipelined(node, others, deadline)
 
-    async def _pipelined(self, node: int, batches: list[Batch], deadline: float) -> None:
+    async def _pipelined(self, node: int, batches: list[ProducedBatch], deadline: float) -> None:
         """Send these, a few requests at a time; connections keep their order."""
         requests = requests_of(batches)
         if len(requests) == 1:
@@ -92,7 +92,7 @@ class Appender:
                 task = group.create_task(self._produce(node, some, deadline))
                 task.add_done_callback(lambda _: slots.release())
 
-    async def _produce(self, node: int, batches: list[Batch], deadline: float) -> None:
+    async def _produce(self, node: int, batches: list[ProducedBatch], deadline: float) -> None:
         kind = ProduceAdding if self._own_epochs else Produce
         left_ms = max(int((deadline - now()) * 1000), 1)
         try:
@@ -104,18 +104,18 @@ class Appender:
             batch = by_place[topic, partition]
             batch.code, batch.offset, batch.appended_ms = code, offset, appended_ms
 
-    def _note_sizes(self, batches: list[Batch]) -> None:
+    def _note_sizes(self, batches: list[ProducedBatch]) -> None:
         """Remember which topics take smaller batches than they were sent."""
         for batch in self._too_small(batches):
             self.limits[batch.where[0]] = max(len(batch.data) // 2, 1)
 
     @staticmethod
-    def _too_small(batches: list[Batch]) -> list[Batch]:
+    def _too_small(batches: list[ProducedBatch]) -> list[ProducedBatch]:
         """Batches that were refused for their size, and can be divided."""
         return [each for each in batches if each.code in errors.TOO_LARGE and each.records > 1]
 
 
-def _told(batches: list[Batch]) -> list[Batch]:
+def _told(batches: list[ProducedBatch]) -> list[ProducedBatch]:
     """The same; what came behind a batch that was not taken, or waited, says what that one said."""
     first: dict[Where, int] = {}
     for batch in batches:

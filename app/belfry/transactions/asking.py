@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from belfry.transactions import errors
-from belfry.transactions.batches import Batch
+from belfry.transactions.batches import ProducedBatch
 from belfry.transactions.brokers import Brokers, Lost
 from belfry.transactions.errors import Line, Meaning
 
@@ -102,7 +102,7 @@ def named(codes: dict[Any, int], counts: Callable[[int], bool]) -> dict[str, str
     }
 
 
-def refusals(codes: dict[Any, int], divisible: Iterable[Batch] = ()) -> dict[str, str]:
+def refusals(codes: dict[Any, int], divisible: Iterable[ProducedBatch] = ()) -> dict[str, str]:
     """Topics that refused a record, with the reason; not those that take it in smaller batches."""
     spared = {batch.where for batch in divisible}
     kept = {where: code for where, code in codes.items() if where not in spared}

@@ -40,7 +40,7 @@ class Writer(NamedTuple):
 
 
 @dataclass(slots=True, eq=False)
-class Batch:
+class ProducedBatch:
     """A finished batch, and what its partition has answered: offset and append time in epoch ms."""
 
     where: Where
@@ -129,19 +129,21 @@ class StepBatches:
         """The partitions that get something."""
         return {where for where, filling in self._open.items() if filling.count}
 
-    def finish(self, writer: Writer, sequences: Mapping[Where, int]) -> list[Batch]:
+    def finish(self, writer: Writer, sequences: Mapping[Where, int]) -> list[ProducedBatch]:
         """All batches: the first of each partition, then the second ones, and so on.
 
         `sequences` are those of the next record of each partition; 0 where none is told.
         """
-        rounds: defaultdict[int, list[Batch]] = defaultdict(list)
+        rounds: defaultdict[int, list[ProducedBatch]] = defaultdict(list)
         for where, last in self._open.items():
             sequence = sequences.get(where, 0)
             parts = [*self._filled.get(where, ()), last]
             for number, filling in enumerate(part for part in parts if part.count):
                 builder, count = filling.builder, filling.count
                 builder.set_producer_state(writer.producer_id, writer.epoch, sequence)
-                rounds[number].append(Batch(where, count, packed(builder.build(), self._codec)))
+                rounds[number].append(
+                    ProducedBatch(where, count, packed(builder.build(), self._codec))
+                )
                 sequence = after(sequence, count)
         return [batch for number in sorted(rounds) for batch in rounds[number]]
 
@@ -151,9 +153,9 @@ def after(sequence: int, records: int) -> int:
     return (sequence + records) % _SEQUENCES
 
 
-def requests_of(batches: Iterable[Batch]) -> list[list[Batch]]:
+def requests_of(batches: Iterable[ProducedBatch]) -> list[list[ProducedBatch]]:
     """Batches for one broker, in order, as requests that it takes."""
-    requests: list[list[Batch]] = []
+    requests: list[list[ProducedBatch]] = []
     places: set[Where] = set()
     size = 0
     for batch in batches:

@@ -57,7 +57,7 @@ class Brokers(Protocol):
         """The broker that leads a partition, or None for none."""
 
 
-class Cluster:
+class BrokerConnections:
     """A cluster over connections of its own; made, used and closed in one event loop."""
 
     def __init__(self, properties: Mapping[str, Any]) -> None:

@@ -36,13 +36,13 @@ from belfry.kafka.step_records import (
 )
 from belfry.kafka.transactions import ProducerSurroundings, Receipt
 from belfry.transactions.asking import Ended
-from belfry.transactions.batches import Batch, StepBatches
-from belfry.transactions.brokers import Cluster
+from belfry.transactions.batches import ProducedBatch, StepBatches
+from belfry.transactions.brokers import BrokerConnections
 from belfry.transactions.errors import Meaning
 from belfry.transactions.loop import WriterLoop
 from belfry.transactions.packing import CODECS
 from belfry.transactions.partitioner import partitioner
-from belfry.transactions.writer import BEGIN_S, END_S, WRITE_S, State, TransactionWriter
+from belfry.transactions.writer import BEGIN_S, END_S, WRITE_S, TransactionWriter, WriterState
 
 CONNECT_S: Final = 10.0
 CLOSE_S: Final = 2.0
@@ -57,7 +57,7 @@ log = structlog.get_logger(__name__)
 class _Acknowledged:
     """Where the manifest lies, and when this worker heard of it."""
 
-    manifest: Batch
+    manifest: ProducedBatch
     wall_ms: float
     monotonic_ms: float
 
@@ -83,7 +83,7 @@ class DirectProducer:
         self._codec = CODECS[codec_of(properties)]
         self._partition_of = partitioner()
         self._non_transactional: NonTransactionalProducer | None = None
-        self._cluster: Cluster | None = None
+        self._cluster: BrokerConnections | None = None
         self._writer: TransactionWriter | None = None
         self._steps = 0
         self._closed = False
@@ -210,11 +210,11 @@ class DirectProducer:
             step.add(where, key, None, headers)
         step.add(where, manifest["key"], manifest["value"], [])
 
-    def _manifest_at(self, last: Batch) -> int:
+    def _manifest_at(self, last: ProducedBatch) -> int:
         """Where the manifest lies, in the last batch of the changelog."""
         return last.last_offset - (0 if self.signer is None else self.signer.fillers)
 
-    def _see_places(self, last: Batch) -> None:
+    def _see_places(self, last: ProducedBatch) -> None:
         """See that signed rows lie where they are believed, before the commit."""
         at = self._manifest_at(last)
         if self.signer is not None and not self.signer.lies_as_signed(at):
@@ -239,10 +239,10 @@ class DirectProducer:
             self.signer.aborted()
         topics, blocked = self._refused(error, effects), False
         if isinstance(error, Ended):
-            if writer.state is State.OVER:
+            if writer.state is WriterState.OVER:
                 return self._end_of(error)
             blocked = error.blocked
-        if writer.state is State.OPEN:
+        if writer.state is WriterState.OPEN:
             try:
                 self._run(writer.end(commit=False), END_S)
             except Ended as second:
@@ -275,9 +275,9 @@ class DirectProducer:
     def _run(self, work: Any, most_s: float) -> Any:
         return self._loop.run(work, most_s + MARGIN_S)
 
-    async def _connect(self) -> Cluster:
+    async def _connect(self) -> BrokerConnections:
         if self._cluster is None:
-            self._cluster = Cluster(self._properties)
+            self._cluster = BrokerConnections(self._properties)
         cluster = self._cluster
         await cluster.start()
         await cluster.know([self._output_topics.changelog], CONNECT_S)
@@ -294,7 +294,9 @@ class DirectProducer:
         await writer.begin()
         self._writer = writer
 
-    async def _write(self, writer: TransactionWriter, batches: list[Batch]) -> _Acknowledged:
+    async def _write(
+        self, writer: TransactionWriter, batches: list[ProducedBatch]
+    ) -> _Acknowledged:
         await writer.write(batches)
         where = self._output_topics.changelog, self._partition
         manifest = next(batch for batch in reversed(batches) if batch.where == where)

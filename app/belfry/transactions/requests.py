@@ -30,7 +30,7 @@ from aiokafka.protocol.types import (
     UnsignedVarInt32,
 )
 
-from belfry.transactions.batches import Batch, Where, Writer
+from belfry.transactions.batches import ProducedBatch, Where, Writer
 
 PRODUCE: Final = 0
 INIT_PRODUCER_ID: Final = 22
@@ -243,7 +243,7 @@ class _Produce(RequestStruct):  # type: ignore[misc]
 
     def encode(self) -> bytes:
         """The request's bytes: each batch is copied once."""
-        topics: defaultdict[str, list[Batch]] = defaultdict(list)
+        topics: defaultdict[str, list[ProducedBatch]] = defaultdict(list)
         for batch in self.batches:
             topics[batch.where[0]].append(batch)
         varint = UnsignedVarInt32.encode
@@ -268,7 +268,7 @@ class Produce(Request[_Produce]):  # type: ignore[misc]
 
     API_KEY: ClassVar[int] = PRODUCE
 
-    def __init__(self, name: str, timeout_ms: int, batches: Sequence[Batch]) -> None:
+    def __init__(self, name: str, timeout_ms: int, batches: Sequence[ProducedBatch]) -> None:
         self.batches = batches
         self._fields = (name, timeout_ms, batches)
 

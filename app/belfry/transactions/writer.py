@@ -28,7 +28,7 @@ from typing import Any, Final
 from belfry.transactions import errors
 from belfry.transactions.appending import Appender
 from belfry.transactions.asking import Asker, Ended, Pauses, judge, now, refusals, tell_gone
-from belfry.transactions.batches import Batch, StepBatches, Where, Writer, after
+from belfry.transactions.batches import ProducedBatch, StepBatches, Where, Writer, after
 from belfry.transactions.brokers import Brokers, Lost
 from belfry.transactions.errors import Line, Meaning
 from belfry.transactions.requests import (
@@ -44,7 +44,7 @@ WRITE_S: Final = 8.0
 END_S: Final = 9.5
 
 
-class State(Enum):
+class WriterState(Enum):
     """Where a writer stands."""
 
     NEW = "new"
@@ -70,13 +70,13 @@ class TransactionWriter:
         self._begun = False
         self.limits = self._appender.limits
         self.writer = NO_WRITER
-        self.state = State.NEW
+        self.state = WriterState.NEW
 
     async def begin(self) -> None:
         """Fence whoever had the id before, and end the transaction that was left open."""
         await self._next_epoch(NO_WRITER, now() + BEGIN_S)
 
-    def finish(self, step: StepBatches) -> list[Batch]:
+    def finish(self, step: StepBatches) -> list[ProducedBatch]:
         """A step's batches, as this writer's next transaction; any thread may call it."""
         batches = step.finish(self.writer, self._sequences)
         self._following = {}
@@ -86,10 +86,10 @@ class TransactionWriter:
             self._following[where] = after(begun, batch.records)
         return batches
 
-    async def write(self, batches: list[Batch]) -> None:
+    async def write(self, batches: list[ProducedBatch]) -> None:
         """Append all of these, or raise Ended; `end` is next in either case."""
-        assert self.state is State.READY, self.state
-        self.state = State.OPEN
+        assert self.state is WriterState.READY, self.state
+        self.state = WriterState.OPEN
         deadline = now() + WRITE_S
         try:
             if not self._own_epochs:
@@ -102,7 +102,7 @@ class TransactionWriter:
 
     async def end(self, *, commit: bool) -> None:
         """Make the transaction visible, or roll it back; raises Ended where that is not certain."""
-        assert self.state is State.OPEN, self.state
+        assert self.state is WriterState.OPEN, self.state
         if self._begun:
             deadline = now() + END_S
             try:
@@ -112,7 +112,7 @@ class TransactionWriter:
                 raise
         # Nothing of this transaction has reached a broker otherwise.
         self._begun = False
-        self.state = State.READY
+        self.state = WriterState.READY
 
     async def _end(self, deadline: float, *, commit: bool) -> None:
         kind = EndTxnWithEpoch if self._own_epochs else EndTxn
@@ -139,11 +139,11 @@ class TransactionWriter:
         )
         self.writer = Writer(answer.producer_id, answer.producer_epoch)
         self._sequences = {}
-        self.state = State.READY
+        self.state = WriterState.READY
 
     def _may_be_over(self, ended: Ended) -> None:
         if ended.meaning in (Meaning.FENCED, Meaning.UNKNOWN):
-            self.state = State.OVER
+            self.state = WriterState.OVER
 
     # -- the coordinator ---------------------------------------------------------------------------
 

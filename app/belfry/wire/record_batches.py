@@ -29,7 +29,7 @@ _CONTROL: Final = 0x20
 MAGIC: Final = 2
 
 
-class Batch(NamedTuple):
+class RecordBatch(NamedTuple):
     """One batch: what its head says, and its bytes as they came."""
 
     base_offset: int
@@ -83,7 +83,7 @@ class Batch(NamedTuple):
         return bytes(head) + records
 
 
-def batches_in(data: bytes) -> Iterator[Batch]:
+def batches_in(data: bytes) -> Iterator[RecordBatch]:
     """The whole batches of what one fetch brought; the rest of it belongs to the next fetch."""
     at, end = 0, len(data)
     while end - at > _MAGIC_AT:
@@ -115,16 +115,16 @@ def end_of(data: bytes) -> tuple[int, int]:
     return base_offset + max(0, delta) + 1, epoch
 
 
-def _batch(data: bytes) -> Batch:
+def _batch(data: bytes) -> RecordBatch:
     base_offset = _LENGTH.unpack_from(data)[0]
     magic = data[_MAGIC_AT]
     if magic != MAGIC or len(data) < HEAD_BYTES:
         # Written before Kafka 0.11, whose offset is that of its last record, or damaged.
-        return Batch(base_offset, base_offset + 1, magic, 0, -1, -1, -1, 1, data)
+        return RecordBatch(base_offset, base_offset + 1, magic, 0, -1, -1, -1, 1, data)
     head = _HEAD.unpack_from(data)
     _, _, _, _, _, attributes, delta, first_ms, largest_ms, producer, _, _, count = head
     behind = base_offset + max(0, delta) + 1
-    return Batch(
+    return RecordBatch(
         base_offset, behind, magic, attributes, first_ms, largest_ms, producer, count, data
     )
 
@@ -141,7 +141,7 @@ class CommittedBatches:
         self._ahead = sorted(aborted, key=lambda each: each[1], reverse=True)
         self._aborting: set[int] = set()
 
-    def holds(self, batch: Batch) -> bool:
+    def holds(self, batch: RecordBatch) -> bool:
         """Whether a batch has records for readers; asked of each batch, in their order."""
         while self._ahead and self._ahead[-1][1] < batch.next_offset:
             self._aborting.add(self._ahead.pop()[0])

@@ -18,7 +18,7 @@ from typing import Final
 
 from belfry.wire.headers import CUT, MOST_CARRIED, MOST_KEPT, NO_TEXT, unread
 from belfry.wire.record import Headers, SourceRecord
-from belfry.wire.record_batches import MAGIC, Batch
+from belfry.wire.record_batches import MAGIC, RecordBatch
 
 # Of a record that is larger than it may be: of its key, its value and its headers.
 KEPT_BYTES: Final = 250_000
@@ -35,7 +35,7 @@ class Unreadable(ValueError):
 
 
 def records_of(
-    batch: Batch, chunks: Iterable[bytes | memoryview], most_bytes: int
+    batch: RecordBatch, chunks: Iterable[bytes | memoryview], most_bytes: int
 ) -> Iterator[SourceRecord]:
     """The records of a batch, out of its unpacked chunks; those above `most_bytes` are cut.
 
@@ -66,7 +66,7 @@ def records_of(
         yield record
 
 
-def _record(batch: Batch, data: bytes) -> SourceRecord:
+def _record(batch: RecordBatch, data: bytes) -> SourceRecord:
     body = _Chunks((data,))
     offset, timestamp_ms = _place(batch, body)
     key, value = body.beginning(len(data)), body.beginning(len(data))
@@ -74,7 +74,7 @@ def _record(batch: Batch, data: bytes) -> SourceRecord:
     return (offset, timestamp_ms, key, value, headers)
 
 
-def _place(batch: Batch, body: _Chunks) -> tuple[int, int]:
+def _place(batch: RecordBatch, body: _Chunks) -> tuple[int, int]:
     """Offset and timestamp, with which a record begins."""
     body.take(1)
     delta_ms, delta = body.number(), body.number()
@@ -105,7 +105,7 @@ def _headers(body: _Chunks, room: int) -> Headers | None:
     return (headers or None) if readable else [NO_TEXT]
 
 
-def _cut(batch: Batch, stream: _Chunks, size: int, most_bytes: int) -> SourceRecord:
+def _cut(batch: RecordBatch, stream: _Chunks, size: int, most_bytes: int) -> SourceRecord:
     """The beginning of a record that is larger than it may be; the rest is passed over."""
     end = stream.passed + size
     offset, timestamp_ms = _place(batch, stream)

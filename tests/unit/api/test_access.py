@@ -11,8 +11,9 @@ import pytest
 from starlette.requests import Request
 from starlette.types import Message, Receive
 
-from belfry.api.auth.access import ANYBODY, Gate, Principal, Role, check
+from belfry.api.auth.access import Gate
 from belfry.api.auth.keys import ApiKeys, BadKeys, digest, new_key
+from belfry.api.auth.principal import ANYBODY, Principal, Role, check
 from belfry.api.problems import Problem
 from belfry.api.routes.callers import Callers
 from belfry.api.workers.parts import ApiDependencies
@@ -63,7 +64,7 @@ def test_what_a_caller_may_not_is_forbidden() -> None:
     for role, tenant in ((Role.SCHEDULE, "orders"), (Role.READ, "others")):
         with pytest.raises(Problem) as refused:
             check(caller, role, tenant)
-        assert refused.value.status_code == 403
+        assert refused.value.status == 403
 
 
 async def test_without_verifiers_everybody_may_everything() -> None:
@@ -78,7 +79,7 @@ async def test_who_shows_nothing_good_is_not_admitted(clock: Clock, shown: str |
     gate = Gate([ApiKeys(json.dumps([entry()]), None, clock)])
     with pytest.raises(Problem) as refused:
         await gate.admit(shown)
-    assert refused.value.status_code == 401
+    assert refused.value.status == 401
     assert refused.value.headers is not None
     assert refused.value.headers["www-authenticate"].startswith("Bearer")
 
@@ -167,7 +168,7 @@ def test_workers_believe_nothing_else(
 def test_a_claim_that_says_nothing_is_not_believed(closed: Gate, clock: Clock, claim: str) -> None:
     with pytest.raises(Problem) as refused:
         InternalToken(KEYS, closed, clock).read(f"{claim}.{TARGET.signed(KEYS[0], claim)}", TARGET)
-    assert refused.value.status_code == 401
+    assert refused.value.status == 401
 
 
 def test_while_a_secret_is_changed_both_are_believed(closed: Gate, clock: Clock) -> None:
@@ -215,7 +216,7 @@ async def test_only_for_who_is_believed_a_body_is_read(
     try:
         await Callers(parts, 1.0).admit(_request(target, given, receive), Role.READ)
     except Problem as problem:
-        found = problem.status_code
+        found = problem.status
     assert (found, len(read)) == (status, bodies)
 
 

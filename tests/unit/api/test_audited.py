@@ -10,7 +10,8 @@ import pytest
 from fastapi.testclient import TestClient
 from prometheus_client import CollectorRegistry
 
-from belfry.api.auth.access import Gate, Principal, Role
+from belfry.api.auth.access import Gate
+from belfry.api.auth.principal import Principal, Role
 from belfry.api.routes.app import create_app
 from belfry.api.routes.audited import CHANGES_NOTHING, MOST_OBJECTS, asked_by
 from belfry.api.workers.parts import ApiDependencies, Open

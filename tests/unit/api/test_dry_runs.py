@@ -36,6 +36,6 @@ async def test_copies_that_wait_hold_up_nobody_else() -> None:
         assert await asyncio.to_thread(lambda: "the loop's own threads are free")
     with pytest.raises(Problem) as refused:
         await runs._written(COPY)
-    assert refused.value.status_code == 503
+    assert refused.value.status == 503
     desk.answers.set()
     assert [answer.status_code for answer in await asyncio.gather(*waiting)] == [200] * MOST

@@ -16,8 +16,9 @@ from prometheus_client import CollectorRegistry
 from starlette.testclient import TestClient
 from starlette.types import Receive, Scope, Send
 
-from belfry.api.auth.access import Gate, forbidden
+from belfry.api.auth.access import Gate
 from belfry.api.auth.keys import ApiKeys, digest
+from belfry.api.auth.principal import forbidden
 from belfry.api.routes.app import create_app
 from belfry.api.routes.express import Calls, Express
 from belfry.api.workers.holdings import NotHeld

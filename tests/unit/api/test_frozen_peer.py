@@ -6,7 +6,8 @@ import asyncio
 
 import pytest
 
-from belfry.api.auth.access import ANYBODY, Gate
+from belfry.api.auth.access import Gate
+from belfry.api.auth.principal import ANYBODY
 from belfry.api.workers import peers
 from belfry.api.workers.peers import InternalToken, Peers, PeerUnreachable, Target
 

@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.types import Message, Receive, Scope, Send
 
+from belfry.api.problem_answers import problem_response
 from belfry.api.problems import Problem
 from belfry.api.server.guard import Guard
 from belfry.api.server.limits import LATELY_S, PortLimits, Traffic
@@ -43,7 +44,7 @@ class Door:
         try:
             await Request(scope, receive).body()
         except Problem as problem:
-            await problem.response(scope["path"])(scope, receive, send)
+            await problem_response(problem, scope["path"])(scope, receive, send)
             return
         await self.waits.wait()
         await PlainTextResponse("ok")(scope, receive, send)

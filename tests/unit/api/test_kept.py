@@ -9,8 +9,9 @@ import pytest
 from prometheus_client import CollectorRegistry
 from starlette.testclient import TestClient
 
-from belfry.api.auth.access import Gate, Role
+from belfry.api.auth.access import Gate
 from belfry.api.auth.keys import ApiKeys, digest, new_key
+from belfry.api.auth.principal import Role
 from belfry.api.json.cursors import question, write_cursor
 from belfry.api.routes.app import create_app
 from belfry.api.workers.kept import Before, KeptDelivery, KeptPage, RejectedRequest

@@ -13,9 +13,10 @@ from prometheus_client import CollectorRegistry
 from starlette.responses import Response
 from structlog.testing import capture_logs
 
-from belfry.api.auth.access import Gate, Principal, Role
+from belfry.api.auth.access import Gate
 from belfry.api.auth.key_uses import SOON_MS, KeyRow, id_of, merged
 from belfry.api.auth.keys import ApiKeys, digest
+from belfry.api.auth.principal import Principal, Role
 from belfry.api.routes.app import create_app
 from belfry.api.workers.parts import ApiDependencies
 from belfry.api.workers.peers import PeerUnreachable, Target

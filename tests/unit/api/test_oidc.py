@@ -10,8 +10,8 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from jwt.algorithms import ECAlgorithm
 
-from belfry.api.auth.access import Principal, Role
 from belfry.api.auth.oidc import Provider, Tokens
+from belfry.api.auth.principal import Principal, Role
 from belfry.api.problems import Problem
 
 PRIVATE = ec.generate_private_key(ec.SECP256R1())
@@ -119,7 +119,7 @@ async def refused(tokens: Tokens, token: str, status: int) -> Problem:
     """How a token is refused."""
     with pytest.raises(Problem) as found:
         await tokens.principal(token)
-    assert found.value.status_code == status
+    assert found.value.status == status
     return found.value
 
 

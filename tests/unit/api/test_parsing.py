@@ -81,7 +81,7 @@ def test_a_number_that_would_arrive_as_another_is_refused(
     raw = '{"schedule_id":"a","delay_ms":1,"payload_json":%s}' % (place % number)
     with pytest.raises(Problem) as refused:
         read_json(raw.encode(), ScheduleBody)
-    assert refused.value.status_code == 422
+    assert refused.value.status == 422
     assert says in str(refused.value.detail)
     (first,) = refused.value.more["errors"]
     assert first["where"] == ("body" if "digits" in says else "payload_json")
@@ -100,4 +100,4 @@ def test_a_number_of_thousands_of_digits_is_the_callers_fault(name: str) -> None
     for value in ("9" * 5_000, '"' + "9" * 5_000 + '"', "9" * 30):
         with pytest.raises(Problem) as refused:
             read_json(f'{{"schedule_id":"a","{name}":{value}}}'.encode(), ScheduleBody)
-        assert refused.value.status_code == 422
+        assert refused.value.status == 422

@@ -12,10 +12,11 @@ import pytest
 from prometheus_client import CollectorRegistry
 from starlette.testclient import TestClient
 
-from belfry.api.auth.access import Gate, Principal, Role
+from belfry.api.auth.access import Gate
+from belfry.api.auth.principal import Principal, Role
 from belfry.api.routes.app import create_app
 from belfry.api.workers.parts import ApiDependencies, Open
-from belfry.client.tenants import BadPolicy
+from belfry.client.policy_fields import BadPolicy
 from belfry.telemetry.metrics import Metrics
 from belfry.tenants.policy import TenantPolicy
 from belfry.tenants.policy_rights import PLATFORMS, platform_changes

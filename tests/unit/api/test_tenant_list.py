@@ -9,7 +9,8 @@ import pytest
 from prometheus_client import CollectorRegistry
 from starlette.testclient import TestClient
 
-from belfry.api.auth.access import Gate, Principal, Role
+from belfry.api.auth.access import Gate
+from belfry.api.auth.principal import Principal, Role
 from belfry.api.routes import tenant_list
 from belfry.api.routes.app import create_app
 from belfry.api.workers.parts import ApiDependencies, Open

@@ -28,7 +28,7 @@ async def test_beyond_its_threads_work_is_refused_not_queued() -> None:
     await asyncio.sleep(0.01)
     with pytest.raises(Problem, match="2 dry runs are under way") as refused:
         await threads.run(lambda: True)
-    assert (refused.value.status_code, refused.value.headers) == (503, {"retry-after": "1"})
+    assert (refused.value.status, refused.value.headers) == (503, {"retry-after": "1"})
     goes_on.set()
     assert await waiting[1] is True
     await asyncio.sleep(0.05)

@@ -16,7 +16,8 @@ from prometheus_client import CollectorRegistry
 from starlette.responses import Response
 from starlette.testclient import TestClient
 
-from belfry.api.auth.access import ANYBODY, Gate, Principal
+from belfry.api.auth.access import Gate
+from belfry.api.auth.principal import ANYBODY, Principal
 from belfry.api.json.cursors import question, write_cursor
 from belfry.api.routes.app import create_app
 from belfry.api.workers.holdings import NotHeld

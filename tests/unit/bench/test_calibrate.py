@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from belfry.bench.calibrate import Measured, _constants
+from belfry.bench.calibrate import CalibrationRun, _constants
 from belfry.bench.result import Result
 from belfry.capacity.constants import MEASURED
 
@@ -16,10 +16,10 @@ START_S = 2.0
 
 def run(
     cpu_us: float, payload: int = PAYLOAD, *, seconds: float = 10.0, mb: float = 300.0
-) -> Measured:
+) -> CalibrationRun:
     """A run of a million events, which took so many microseconds of CPU each."""
     result = Result("x", EVENTS, seconds, EVENTS / seconds, payload_bytes=payload)
-    return Measured(
+    return CalibrationRun(
         result.using(cpu_us, mb),
         broker_cpu_s=cpu_us * 2,
         state_bytes=EVENTS * (100 + payload),
@@ -29,7 +29,7 @@ def run(
     )
 
 
-def runs() -> dict[str, Measured]:
+def runs() -> dict[str, CalibrationRun]:
     return {
         "in": run(START_S + 10 + 0.01 * PAYLOAD),
         "in_bigger": run(START_S + 10 + 0.01 * BIG, BIG),

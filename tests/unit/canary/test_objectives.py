@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from belfry.canary.objectives import AVAILABILITY, Measured, report
+from belfry.canary.objectives import AVAILABILITY, Attainment, report
 from belfry.canary.slots import HOUR_MS, HourRow
 
 TEN_S = 10_000
@@ -84,11 +84,11 @@ def test_nothing_measured_is_no_report() -> None:
     ("good", "of", "left"), [(10_000, 10_000, 1.0), (9_995, 10_000, 0.0), (9_990, 10_000, -1.0)]
 )
 def test_an_error_budget(good: int, of: int, left: float) -> None:
-    measured = Measured(AVAILABILITY, good, of)
+    measured = Attainment(AVAILABILITY, good, of)
     assert measured.budget_left == pytest.approx(left)
     assert measured.met is (left >= 0) or left == pytest.approx(0)
 
 
 def test_no_budget_where_nothing_was_judged() -> None:
-    measured = Measured(AVAILABILITY, 0, 0)
+    measured = Attainment(AVAILABILITY, 0, 0)
     assert (measured.share, measured.budget_left, measured.met) == (None, None, True)

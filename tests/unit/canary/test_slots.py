@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from belfry.canary.asking import Asking, accepted_in
+from belfry.canary.asking import CanaryRequests, accepted_in
 from belfry.canary.slots import (
     HOUR_MS,
     CanarySlots,
@@ -80,7 +80,7 @@ def test_rows_of_two_owners_are_one_in_any_order() -> None:
 
 def test_each_request_leads_to_its_partition_and_is_signed() -> None:
     homes = Homes(7)
-    asking = Asking(homes, b"head", b"key")
+    asking = CanaryRequests(homes, b"head", b"key")
     for partition in range(7):
         probe = PROBE._replace(partition=partition)
         asked = asking.request(probe)

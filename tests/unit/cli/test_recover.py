@@ -11,8 +11,8 @@ import pytest
 
 from belfry.cli.recover import _Recovery
 from belfry.recovery import recovery_write
+from belfry.recovery.partition_evidence import PartitionEvidence
 from belfry.recovery.recovery_plan import Choices
-from belfry.recovery.rewind import PartitionEvidence
 from belfry.store.identity import Contradiction, Identity
 from belfry.store.layout.records import Manifest
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from belfry.kafka.topics import (
+from belfry.kafka.topics import wanted_topics
+from belfry.kafka.wanted_topics import (
     config_problems,
     output_topic_spec,
     partition_problems,
     replication_problems,
-    wanted_topics,
 )
 from belfry.settings import ClusterSettings, Settings
 
@@ -64,7 +64,7 @@ def test_a_period_of_usage_divides_an_hour(length_ms: int) -> None:
 
 
 def test_a_tenants_topic() -> None:
-    spec = output_topic_spec(SETTINGS, SETTINGS.topic("fired.payments.eu"), 1)
+    spec = output_topic_spec(SETTINGS.cluster, SETTINGS.topic("fired.payments.eu"), 1)
     assert spec.name == "x.fired.payments.eu"
     assert spec.config["cleanup.policy"] == "delete"
 

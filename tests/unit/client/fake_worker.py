@@ -15,6 +15,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from belfry.kafka import topics
+from belfry.kafka.wanted_topics import output_topic_spec
 from belfry.schedules.instants import format_instant
 from belfry.settings import ClusterSettings, Settings
 from belfry.wire import catalogue, framing
@@ -68,7 +69,7 @@ class FakeWorker:
 
     def ready_for(self, tenant: str) -> str:
         """Create a tenant's topic; its name."""
-        spec = topics.output_topic_spec(self.settings, self.settings.topic(f"fired.{tenant}"), 1)
+        spec = output_topic_spec(self.settings.cluster, self.settings.topic(f"fired.{tenant}"), 1)
         topics.create_topics(self._admin, [spec])
         return spec.name
 

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from belfry.client.tenants import BadPolicy, changed, policy_from
+from belfry.client.policy_fields import BadPolicy, changed, policy_from
 from belfry.schedules.targets import HttpTarget
 from belfry.tenants.policy import TenantPolicy, problems, secret_ref_problem
 

@@ -15,7 +15,7 @@ from belfry.engine.job_counts import Budget
 from belfry.schedules import backfill as past_range
 from belfry.schedules.bulk import BulkSpec
 from belfry.schedules.triggers.heeding import MovingTrigger
-from belfry.store import past_lookup
+from belfry.store import job_lookup
 from belfry.store.job_lookup import wanted_by
 from belfry.store.layout.jobs import DONE, RUNNING
 from belfry.tenants.effective import Level
@@ -250,14 +250,14 @@ def test_what_moves_is_counted_no_further_than_a_job_may_fire(
     monkeypatch.setattr(MovingTrigger, "after_ms", counted)
     span = (T0 - 700 * 24 * HOUR, T0)
     # A page of a preview ends behind as many.
-    monkeypatch.setattr(past_lookup, "MOST_MOVED", 50)
+    monkeypatch.setattr(job_lookup, "MOST_MOVED", 50)
     wanted = wanted_by(
         b"demo", BulkSpec(action="BACKFILL", range_from=span[0], range_until=span[1])
     )
-    found = past_lookup.past_preview(driver.rows, wanted, span, None)
+    found = job_lookup.past_preview(driver.rows, wanted, span, None)
     assert (found.page.matched, found.page.sample, found.occurrences > 50) == (1, ["a"], True)
     assert found.page.after is not None
-    after_it = past_lookup.past_preview(driver.rows, wanted, span, found.page.after)
+    after_it = job_lookup.past_preview(driver.rows, wanted, span, found.page.after)
     assert after_it.page.sample == ["b"]
     begin(driver, "BACKFILL", range_from=span[0], range_until=span[1])
     asked = 0

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from belfry.engine.intake import MAX_RETRIES
 from belfry.engine.reports import SourcePartition
+from belfry.engine.rerouting import MAX_RETRIES
 from belfry.schedules.identity import Homes
 from belfry.tenants.effective import EffectivePolicy
 from belfry.tenants.policy import TenantPolicy

@@ -15,7 +15,7 @@ import pytest
 from faust.types import TP
 
 from belfry.balance.assignment_map import MemberMetadata
-from belfry.group import batch_agent, worker_agents
+from belfry.group import batch_agent
 from belfry.group.batch_agent import AgentTold, to_nobody
 from belfry.group.group import Group
 from belfry.group.membership import MembershipApp, membership_app
@@ -151,7 +151,7 @@ def test_an_agent_that_is_gone_is_started_again_and_loses_nothing(
     came: list[int] = []
     told: list[tuple[str, str]] = []
     monkeypatch.setattr(batch_agent, "RESTART_S", 0.2)
-    monkeypatch.setattr(worker_agents, "LOOK_S", 0.1)
+    monkeypatch.setattr(batch_agent, "LOOK_S", 0.1)
 
     async def play(app: MembershipApp) -> None:
         for number in range(2):

@@ -14,7 +14,7 @@ import zstandard
 from aiokafka.codec import gzip_encode, lz4_encode, snappy_encode, zstd_encode
 
 from belfry.kafka.batch_reader import RECORD_BYTES, SLICE_BYTES, WHOLE_BYTES, BatchReader
-from belfry.kafka.fetcher import Answer
+from belfry.kafka.fetcher import Fetched
 from belfry.kafka.unpacking import chunks_of
 from belfry.wire.headers import MOST_CARRIED, NO_TEXT, refused_unread
 from belfry.wire.record import SourceRecord
@@ -61,8 +61,8 @@ def zstd(values: Sequence[bytes | None], base: int = 10, **more: Any) -> bytes:
     return batch(base, packed, len(values), attributes=ZSTD, **more)
 
 
-def answer(data: bytes, *aborted: tuple[int, int], offset: int = 10) -> Answer:
-    return Answer(WHERE, offset, end_of(data)[0], data, aborted)
+def answer(data: bytes, *aborted: tuple[int, int], offset: int = 10) -> Fetched:
+    return Fetched(WHERE, offset, end_of(data)[0], data, aborted)
 
 
 def all_of(

@@ -18,7 +18,7 @@ from aiokafka.errors import (
 
 from belfry.kafka import fetcher
 from belfry.kafka.epoch_requests import OffsetsForEpochs
-from belfry.kafka.fetcher import Answer, Fetcher, OffsetGone, Where
+from belfry.kafka.fetcher import Fetched, Fetcher, OffsetGone, Where
 from tests.simulation.record_batches import stored
 
 A, B = ("in", 0), ("in", 1)
@@ -122,13 +122,13 @@ def fetching(cluster: Cluster) -> Iterator[Fetcher]:
     assert all(client.closed for client in cluster.clients)
 
 
-def taken(fetching: Fetcher) -> Answer:
+def taken(fetching: Fetcher) -> Fetched:
     answer = fetching.take(LONG_S)
     assert answer is not None
     return answer
 
 
-def with_data(fetching: Fetcher) -> Answer:
+def with_data(fetching: Fetcher) -> Fetched:
     while not (answer := taken(fetching)).data:
         pass
     return answer

@@ -255,7 +255,9 @@ def test_a_worker_starts_unless_a_problem_says_so(monkeypatch: pytest.MonkeyPatc
         return check_at_start(None, SETTINGS)  # type: ignore[arg-type]
 
     monkeypatch.setattr(cluster_checks, "log", Log())
-    brokers = cluster_checks.Brokers([unread("broker 1", "denied", "the cluster")], "Kafka 4.3")
+    brokers = cluster_checks.BrokerFindings(
+        [unread("broker 1", "denied", "the cluster")], "Kafka 4.3"
+    )
     monkeypatch.setattr(cluster_checks, "look_at_brokers", lambda *_: brokers)
     broken = TopicProblem("s", "it is wrong", "mend it", fatal=True, refuses=False)
     risk = TopicProblem("r", "it is risky", "mend it", fatal=False)

@@ -13,7 +13,7 @@ from confluent_kafka import TopicPartition
 from belfry.engine.effects import Effects
 from belfry.engine.forward import TenantInput
 from belfry.engine.reports import SourcePartition
-from belfry.kafka.fetcher import Answer, OffsetGone, Where
+from belfry.kafka.fetcher import Fetched, OffsetGone, Where
 from belfry.partitions import tenant_input
 from belfry.partitions.tenant_input import TenantInputDependencies, TenantInputReading
 from belfry.schedules.identity import Homes
@@ -27,7 +27,7 @@ class Broker:
     """What the topics hold, and what a reading commits."""
 
     def __init__(self) -> None:
-        self.answers: list[Answer] = []
+        self.answers: list[Fetched] = []
         self.followed: dict[Where, int] = {}
         self.begins: dict[Where, int] = {}
         self.steps: list[list[bytes | None]] = []
@@ -38,7 +38,7 @@ class Broker:
     def follow(self, positions: Mapping[Where, int]) -> None:
         self.followed = dict(positions)
 
-    def take(self, _wait_s: float, but: Container[Where] = ()) -> Answer | None:
+    def take(self, _wait_s: float, but: Container[Where] = ()) -> Fetched | None:
         found = next((each for each in self.answers if each.where not in but), None)
         if found is not None:
             self.answers.remove(found)
@@ -95,12 +95,12 @@ def reading(broker: Broker) -> TenantInputReading:
     return made
 
 
-def batches(where: Where, count: int) -> Answer:
+def batches(where: Where, count: int) -> Fetched:
     data = [
         stored(each, 1_000, (f"{where[0]}-{each}".encode(), b"v", None), -1)
         for each in range(count)
     ]
-    return Answer(where, 0, count, b"".join(data))
+    return Fetched(where, 0, count, b"".join(data))
 
 
 def test_a_topic_that_has_much_comes_in_turn_with_others(
@@ -136,9 +136,9 @@ def test_a_topic_whose_log_begins_later_is_read_from_there(
     broker: Broker, reading: TenantInputReading
 ) -> None:
     broker.begins[BUSY] = 5
-    broker.answers = [Answer(BUSY, 0, 0, error=OffsetGone("0 is out of range"))]
+    broker.answers = [Fetched(BUSY, 0, 0, error=OffsetGone("0 is out of range"))]
     reading.turn(Event())
     assert broker.followed == {BUSY: 5, CALM: 0}
-    broker.answers = [Answer(BUSY, 5, 5), Answer(CALM, 0, 0)]
+    broker.answers = [Fetched(BUSY, 5, 5), Fetched(CALM, 0, 0)]
     reading.turn(Event())
     assert reading.at_ends

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from belfry.recovery.partition_evidence import CannotRecover, Copy, PartitionEvidence
 from belfry.recovery.recovery_plan import Choices, plan
-from belfry.recovery.rewind import CannotRecover, Copy, PartitionEvidence
 from belfry.store.identity import Contradiction, Identity
 from belfry.store.layout.records import Manifest
 

@@ -12,9 +12,9 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from belfry.recovery import recovery_write
+from belfry.recovery.partition_evidence import CannotRecover
 from belfry.recovery.recovery_plan import LOG, NOTHING, RecoveryPlan
 from belfry.recovery.recovery_write import RecoveryWriter
-from belfry.recovery.rewind import CannotRecover
 from belfry.settings import Settings
 from belfry.store.identity import Identity, encode_identity
 from belfry.store.layout import keys

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from types import SimpleNamespace
 from typing import Any
 
-from belfry.transactions.batches import Batch, StepBatches, Where
+from belfry.transactions.batches import ProducedBatch, StepBatches, Where
 from belfry.transactions.brokers import Lost
 from belfry.transactions.packing import NONE
 from belfry.transactions.requests import (
@@ -118,7 +118,7 @@ async def opened(script: Script, *, own_epochs: bool) -> TransactionWriter:
     return writer
 
 
-def batches(writer: TransactionWriter, *places: Where, records: int = 3) -> list[Batch]:
+def batches(writer: TransactionWriter, *places: Where, records: int = 3) -> list[ProducedBatch]:
     """A step of so many records for each of these partitions."""
     step = StepBatches(NONE, writer.limits, 1_700_000_000_000)
     for where in places or (("changelog", 0), ("fired", 1)):

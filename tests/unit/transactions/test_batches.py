@@ -12,7 +12,7 @@ from aiokafka.record.default_records import DefaultRecordBatch
 
 from belfry.schedules.identity import partition_of
 from belfry.transactions import batches as batching
-from belfry.transactions.batches import Batch, StepBatches, Writer, after, requests_of
+from belfry.transactions.batches import ProducedBatch, StepBatches, Writer, after, requests_of
 from belfry.transactions.packing import CODECS
 from belfry.transactions.partitioner import partitioner
 from belfry.transactions.producer import codec_of
@@ -21,7 +21,7 @@ from belfry.transactions.requests import Produce, ProduceAnswer
 NOW_MS = 1_700_000_000_000
 
 
-def read(batch: Batch) -> Any:
+def read(batch: ProducedBatch) -> Any:
     return DefaultRecordBatch(batch.data)
 
 
@@ -98,7 +98,7 @@ def test_behind_the_largest_sequence_comes_nought() -> None:
 
 def test_a_request_holds_a_partition_once_and_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batching, "REQUEST_BYTES", 100)
-    given = [Batch((topic, 0), 1, bytes(40)) for topic in "abcaab"]
+    given = [ProducedBatch((topic, 0), 1, bytes(40)) for topic in "abcaab"]
     requests = requests_of(given)
     assert [batch for some in requests for batch in some] == given
     for some in requests:

@@ -12,7 +12,7 @@ from belfry.transactions import asking, errors
 from belfry.transactions import writer as writing
 from belfry.transactions.asking import Ended
 from belfry.transactions.errors import Meaning
-from belfry.transactions.writer import State, TransactionWriter
+from belfry.transactions.writer import TransactionWriter, WriterState
 from tests.unit.transactions.scripted import LOST, Script, batches, opened, told
 
 V1, V2 = False, True
@@ -109,7 +109,7 @@ async def test_a_topic_that_refuses_is_named(code: int, own_epochs: bool) -> Non
         await writer.write(batches(writer, ("changelog", 0), ("bad", 0), records=1))
     assert raised.value.topics == {"bad": errors.sentence(code)}
     await writer.end(commit=False)
-    assert writer.state is State.READY
+    assert writer.state is WriterState.READY
     await writer.write(batches(writer))
     assert all(epoch == 1 for epoch, _ in sequences(script.sent[-1]).values())
 
@@ -141,7 +141,7 @@ async def test_what_is_over_is_over(request_kind: str, meaning: Meaning, own_epo
             await (writer.begin() if request_kind == "init" else one_step(writer))
         assert raised.value.meaning is meaning, code
         if request_kind != "init":
-            assert writer.state is State.OVER
+            assert writer.state is WriterState.OVER
 
 
 async def test_what_came_behind_a_batch_that_was_not_taken_is_no_disorder() -> None:
@@ -230,7 +230,7 @@ async def test_a_coordinator_is_asked_again(kind: str, code: int, own_epochs: bo
     writer = await opened(script, own_epochs=own_epochs)
     await writer.write(batches(writer))
     await writer.end(commit=True)
-    assert writer.state is State.READY
+    assert writer.state is WriterState.READY
     if errors.TABLE[code].meaning is Meaning.MOVED:
         assert ("find", 0) in script.asked[1:]
 
@@ -241,7 +241,7 @@ async def test_v2_repeats_an_end_without_an_answer() -> None:
     await writer.write(batches(writer))
     await writer.end(commit=True)
     assert script.kinds.count("end") == 3
-    assert writer.state is State.READY
+    assert writer.state is WriterState.READY
 
 
 async def test_v1_never_repeats_an_end_without_an_answer() -> None:
@@ -252,7 +252,7 @@ async def test_v1_never_repeats_an_end_without_an_answer() -> None:
         await writer.end(commit=True)
     assert raised.value.meaning is Meaning.UNKNOWN
     assert script.kinds.count("end") == 1
-    assert writer.state is State.OVER
+    assert writer.state is WriterState.OVER
 
 
 @BOTH
@@ -265,7 +265,7 @@ async def test_an_end_that_is_refused_is_unknown(code: int, commit: bool, own_ep
     with pytest.raises(Ended) as raised:
         await writer.end(commit=commit)
     assert raised.value.meaning is Meaning.UNKNOWN
-    assert writer.state is State.OVER
+    assert writer.state is WriterState.OVER
 
 
 @BOTH

@@ -20,8 +20,8 @@ from typing import Annotated, Final
 import structlog
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError
 
-from belfry.api.auth.access import Principal, Role
 from belfry.api.auth.key_uses import KeyRow, KeyUses, id_of
+from belfry.api.auth.principal import Principal, Role
 from belfry.schedules.instants import parse_instant
 
 PREFIX: Final = "belfry_"

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import jwt
 
-from belfry.api.auth.access import Principal, Role, unauthorized
+from belfry.api.auth.principal import Principal, Role, unauthorized
 from belfry.api.auth.provider_keys import KeysUnavailable, ProviderKeys, published
 from belfry.api.problems import Problem
 

@@ -14,7 +14,6 @@ from typing import Any, Final, TypeVar, get_args
 
 import orjson
 from pydantic import BaseModel, JsonValue, ValidationError
-from starlette.requests import Request
 
 from belfry.api.nearest import unknown_name
 from belfry.api.problems import Problem
@@ -27,18 +26,6 @@ ENDLESS_NUMBER = "number out of range"
 _LEAST_INTEGER: Final = -(2**63)
 _MOST_INTEGER: Final = 2**64 - 1
 _SHOWN_DIGITS: Final = 30
-
-
-async def parsed(request: Request, kind: type[B]) -> B:
-    """The body of a request; raises `Problem`."""
-    given = request.headers.get("content-type", "")
-    if given.partition(";")[0].strip().lower() != "application/json":
-        raise Problem(
-            HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
-            f"Content-Type {given[:100]!r} is not taken here: send application/json.",
-            "not_json",
-        )
-    return read_json(await request.body(), kind)
 
 
 def read_json(raw: bytes, kind: type[B]) -> B:

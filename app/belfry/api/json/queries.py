@@ -1,6 +1,10 @@
-"""What callers may add to an address, and the headers that say what to expect.
+"""What an address says: names in its path, what callers may add to it, and conditions in headers.
 
-`If-Match` and `If-None-Match` say what a schedule has to be for a change to count.
+*Names* are decoded once, and only after the path has been split: a schedule's id may hold slashes.
+The guard leaves the paths of the API as they were written, so ``order%2F4711`` is one segment,
+which cannot be taken for ``order/4711/pause``; an id whose last part is no action may also be
+written with plain slashes.  *Conditions*: `If-Match` and `If-None-Match` say what a schedule has to
+be for a change to count.
 """
 
 from __future__ import annotations
@@ -9,17 +13,70 @@ import re
 from enum import StrEnum
 from http import HTTPStatus
 from typing import Annotated, Final, Literal
+from urllib.parse import unquote
 
-from fastapi import Header, Query
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    WithJsonSchema,
+)
 
 from belfry.api.json.bodies import Instant
 from belfry.api.problems import Problem
 from belfry.schedules.identity import expected_from
+from belfry.schedules.request import schedule_id_problem, tenant_problem
 from belfry.store.lookup import STATES, Wanted
 
 State = StrEnum("State", {name: name for name in STATES})  # type: ignore[misc]
+TENANT_PATTERN: Final = r"^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$"
 _TAG: Final = re.compile(r'(?:W/)?"?([0-9.]{1,21})"?')
+
+
+def _decoded(given: object) -> object:
+    if not isinstance(given, str):
+        return given
+    try:
+        return unquote(given, errors="strict")
+    except UnicodeDecodeError:
+        raise ValueError("its percent-encoding is no UTF-8") from None
+
+
+def _tenant(name: str) -> str:
+    problem = tenant_problem(name)
+    if problem is not None:
+        raise ValueError(problem.reason)
+    return name
+
+
+def _schedule_id(name: str) -> str:
+    problem = schedule_id_problem(name)
+    if problem is not None:
+        raise ValueError(problem.reason)
+    return name
+
+
+DecodedTenant = Annotated[
+    str,
+    BeforeValidator(_decoded),
+    AfterValidator(_tenant),
+    WithJsonSchema({"type": "string", "minLength": 1, "maxLength": 100, "pattern": TENANT_PATTERN}),
+]
+DecodedScheduleId = Annotated[
+    str,
+    BeforeValidator(_decoded),
+    AfterValidator(_schedule_id),
+    WithJsonSchema(
+        {
+            "type": "string",
+            "minLength": 1,
+            "maxLength": 255,
+            "pattern": r"^[^\u0000-\u001f\u007f-\u009f]+$",
+        }
+    ),
+]
 
 
 class Known(BaseModel):
@@ -118,17 +175,6 @@ class Conditions(Match):
     """The same, or that it must not be there."""
 
     if_none_match: str | None = Field(None, description="`*`: only if there is none.")
-
-
-DueRangeQuery = Annotated[DueRange, Query()]
-PagesQuery = Annotated[PageQuery, Query()]
-FiltersQuery = Annotated[ListQuery, Query()]
-LookQuery = Annotated[Shown, Query()]
-AskingQuery = Annotated[ChangeQuery, Query()]
-AskingOfFireQuery = Annotated[AskingOfFire, Query()]
-AskingWhyQuery = Annotated[AskingWhy, Query()]
-MatchHeaders = Annotated[Match, Header()]
-ConditionHeaders = Annotated[Conditions, Header()]
 
 
 def expected_version(if_match: str | None) -> int | None:

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import struct
 from http import HTTPStatus
-from typing import Annotated, Final
+from typing import Final
 
-from fastapi import Query
 from pydantic import Field
 
 from belfry.api.json.bodies import Instant
@@ -79,7 +78,3 @@ def _place(partition: int, key: bytes) -> SortKey | None:
     if not (0 <= at_ms <= LAST_MS and offset <= LAST_OFFSET):
         return None
     return SortKey(at_ms, partition, offset)
-
-
-SpanQuery = Annotated[TimeSpan, Query()]
-HistoryQuery = Annotated[HistorySpan, Query()]

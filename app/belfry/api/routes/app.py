@@ -15,7 +15,7 @@ from fastapi import APIRouter, FastAPI
 from starlette.staticfiles import StaticFiles
 
 from belfry import __version__
-from belfry.api import problems
+from belfry.api import problem_answers
 from belfry.api.auth.access import Gate
 from belfry.api.auth.key_uses import figures_of
 from belfry.api.json.document import describe
@@ -81,7 +81,7 @@ def create_app(
     app.add_middleware(Measured, metrics=metrics)
     if parts.tracing is not None:
         app.add_middleware(TracedCalls, tracing=parts.tracing)
-    problems.install(app)
+    problem_answers.install(app)
     app.state.routers = (
         health_routes(view, metrics, callers.sees_all),
         cluster_routes(view, metrics, parts, callers),
@@ -116,7 +116,7 @@ def create_health_app(
     """
     app = FastAPI(title="belfry health", docs_url=None, redoc_url=None, openapi_url=None)
     app.add_middleware(Guard, limits=replace(HEALTH, hosts=hosts))
-    problems.install(app)
+    problem_answers.install(app)
     app.state.routers = (health_routes(view, metrics),)
     for routes in app.state.routers:
         app.include_router(routes)

@@ -73,7 +73,7 @@ async def _create(line: bytes, tenant: str, writes: Writes, wait: bool) -> bytes
     except Problem as problem:
         note().became(schedule_id or "", None, problem.more["code"])
         told: dict[str, Any] = {"schedule_id": schedule_id, "outcome": None, **problem.more}
-        return _line(problem.status_code, {**told, "detail": str(problem.detail)})
+        return _line(problem.status, {**told, "detail": problem.detail})
     except Exception as error:  # a fault in one line; the others may be written
         log.exception("A line of a request failed.", exc_info=error)
         note().became(schedule_id or "", None, "internal_error")

@@ -17,8 +17,7 @@ from typing import Any, Final
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from belfry.api.auth.access import Principal, Role
-from belfry.api.json import shapes
+from belfry.api.auth.principal import Principal, Role
 from belfry.api.json.calendars import (
     CalendarAnswer,
     CalendarBody,
@@ -27,11 +26,10 @@ from belfry.api.json.calendars import (
     merged_calendar,
 )
 from belfry.api.json.document import body_of, problems, with_answer
-from belfry.api.json.names import ScheduleName, TenantName
-from belfry.api.json.parsing import parsed
-from belfry.api.json.queries import AskingWhyQuery
+from belfry.api.json.schedule_answers import VerdictAnswer
 from belfry.api.problems import Problem
 from belfry.api.routes.callers import Callers
+from belfry.api.routes.parameters import AskingWhyQuery, ScheduleName, TenantName, parsed
 from belfry.api.workers import writing
 from belfry.api.workers.gathering import Gathering, json_answer
 from belfry.api.workers.parts import ApiDependencies
@@ -65,7 +63,7 @@ def _setting(routes: APIRouter, writes: Writes, callers: Callers) -> None:
         ONE,
         response_model=None,
         responses={
-            **with_answer(shapes.VerdictAnswer, 200, 201, 202),
+            **with_answer(VerdictAnswer, 200, 201, 202),
             **problems(400, 409, 413, 415, 422, 429, 503),
         },
         openapi_extra=body_of(CalendarBody),
@@ -147,7 +145,7 @@ def _removing(routes: APIRouter, writes: Writes, callers: Callers) -> None:
         ONE,
         response_model=None,
         responses={
-            **with_answer(shapes.VerdictAnswer, 200, 202),
+            **with_answer(VerdictAnswer, 200, 202),
             **problems(404, 409, 422, 429, 503),
         },
     )

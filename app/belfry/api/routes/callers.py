@@ -9,7 +9,7 @@ from urllib.parse import unquote
 from fastapi import Depends, Request, Security
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
-from belfry.api.auth.access import Principal, Role, check
+from belfry.api.auth.principal import Principal, Role, check
 from belfry.api.auth.rates import FailedTokens, TokenBuckets
 from belfry.api.notes import note
 from belfry.api.problems import Problem
@@ -49,7 +49,7 @@ class Callers:
         try:
             principal = await self._known(request)
         except Problem as problem:
-            if problem.status_code == HTTPStatus.UNAUTHORIZED:
+            if problem.status == HTTPStatus.UNAUTHORIZED:
                 self._failures.failed(_address(request), self._parts.now_ms())
             raise
         note().comes_from(principal.name, str(principal.role))

@@ -12,10 +12,10 @@ from fastapi import APIRouter, Query
 from pydantic import Field, ValidationError
 
 from belfry import __version__
-from belfry.api.auth.access import Principal, Role
+from belfry.api.auth.principal import Principal, Role
 from belfry.api.json.document import problems
 from belfry.api.json.queries import Known
-from belfry.api.routes.answers import (
+from belfry.api.json.worker_answers import (
     ClusterAnswer,
     MemberAnswer,
     ReadyAnswer,

@@ -14,7 +14,8 @@ import orjson
 from starlette.requests import Request
 from starlette.responses import Response
 
-from belfry.api.auth.access import Principal
+from belfry.api.auth.principal import Principal
+from belfry.api.problem_answers import problem_response
 from belfry.api.problems import Problem
 from belfry.api.server.threads import Threads
 from belfry.api.workers.holdings import NotHeld
@@ -59,7 +60,8 @@ class DryRuns:
             found = self._reads.read(partition, lambda rows: standing_of(rows, name, now_ms))
             if found is None:
                 detail = f"Tenant {tenant} has no such schedule."
-                return Problem(HTTPStatus.NOT_FOUND, detail, "not_found").response(request.url.path)
+                problem = Problem(HTTPStatus.NOT_FOUND, detail, "not_found")
+                return problem_response(problem, request.url.path)
             return Copied(self._copy(found, tenant, partition, now_ms))
 
         for home in self._reads.homes(request, tenant, schedule_id):

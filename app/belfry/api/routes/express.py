@@ -17,7 +17,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from belfry.api.auth.access import Principal, Role
+from belfry.api.auth.principal import Principal, Role
+from belfry.api.problem_answers import problem_response
 from belfry.api.problems import Problem
 from belfry.api.routes.callers import Callers
 from belfry.api.server.measured import ROUTE
@@ -62,7 +63,7 @@ class Express:
         try:
             response = await self._answer(request, *names)
         except Problem as problem:
-            response = problem.response(scope["path"])
+            response = problem_response(problem, scope["path"])
         await response(scope, receive, send)
 
     async def _answer(self, request: Request, tenant: str, schedule_id: str | None) -> Response:

@@ -10,8 +10,8 @@ from prometheus_client import CONTENT_TYPE_LATEST
 from pydantic import BaseModel
 
 from belfry.api.json.document import Responses, problems_at_the_door
-from belfry.api.routes.answers import HealthAnswer, ReadyAnswer
-from belfry.api.routes.tenant_answers import worst_waits
+from belfry.api.json.tenant_answers import worst_waits
+from belfry.api.json.worker_answers import HealthAnswer, ReadyAnswer
 from belfry.api.workers.view import WorkerView
 from belfry.telemetry.metrics import Metrics
 

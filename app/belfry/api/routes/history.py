@@ -16,13 +16,13 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
-from belfry.api.auth.access import Principal, Role
+from belfry.api.auth.principal import Principal, Role
 from belfry.api.json.document import problems, with_answer
 from belfry.api.json.events import EventAnswer, HistoryAnswer
-from belfry.api.json.names import ScheduleName, TenantName
 from belfry.api.json.shapes import moment
-from belfry.api.json.spans import HistoryQuery, HistorySpan, SpanQuery, cursor_to
+from belfry.api.json.spans import HistorySpan, cursor_to
 from belfry.api.routes.callers import Callers
+from belfry.api.routes.parameters import HistoryQuery, ScheduleName, SpanQuery, TenantName
 from belfry.api.routes.schedules import SCHEDULE
 from belfry.api.workers.holdings import NotHeld
 from belfry.api.workers.parts import ApiDependencies

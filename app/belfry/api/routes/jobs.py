@@ -23,8 +23,7 @@ from fastapi import APIRouter, Query, Request
 from pydantic import Field
 from starlette.responses import Response
 
-from belfry.api.auth.access import Principal, Role, check
-from belfry.api.json import shapes
+from belfry.api.auth.principal import Principal, Role, check
 from belfry.api.json.document import body_of, problems, with_answer
 from belfry.api.json.jobs import (
     JobAnswer,
@@ -34,14 +33,14 @@ from belfry.api.json.jobs import (
     merged,
     part,
 )
-from belfry.api.json.names import ScheduleName, TenantName
-from belfry.api.json.parsing import parsed
-from belfry.api.json.queries import AskingWhyQuery, ChangeQuery
+from belfry.api.json.queries import ChangeQuery
+from belfry.api.json.schedule_answers import VerdictAnswer
 from belfry.api.json.shapes import moment
 from belfry.api.notes import note
 from belfry.api.problems import Problem
 from belfry.api.routes.callers import Callers
 from belfry.api.routes.lists import EXAMINE, Lists, Pages
+from belfry.api.routes.parameters import AskingWhyQuery, ScheduleName, TenantName, parsed
 from belfry.api.workers import writing
 from belfry.api.workers.gathering import Gathering, json_answer
 from belfry.api.workers.parts import ApiDependencies
@@ -50,10 +49,9 @@ from belfry.api.workers.writing import Writes, request_fields
 from belfry.schedules.bulk import BACKFILL, BULK, BULK_STOP, BulkSpec, bulk_problem
 from belfry.schedules.fields import EMPTY
 from belfry.store import job_lookup
-from belfry.store.job_lookup import MOST_SHOWN, wanted_by
+from belfry.store.job_lookup import MOST_SHOWN, past_preview, wanted_by
 from belfry.store.lookup import Wanted
 from belfry.store.ordered_map import OrderedMap
-from belfry.store.past_lookup import past_preview
 
 JOBS: Final = "/tenants/{tenant}/jobs"
 JOB: Final = JOBS + "/{job:path}"
@@ -119,7 +117,7 @@ def _beginning(
         status_code=HTTPStatus.CREATED,
         response_model=None,
         responses={
-            **with_answer(shapes.VerdictAnswer, 201, 202),
+            **with_answer(VerdictAnswer, 201, 202),
             **with_answer(PreviewJobAnswer, 200),
             **problems(400, 409, 413, 415, 422, 429, 503),
         },
@@ -236,7 +234,7 @@ def _stopping(routes: APIRouter, writes: Writes, callers: Callers) -> None:
         JOB,
         response_model=None,
         responses={
-            **with_answer(shapes.VerdictAnswer, 200, 202),
+            **with_answer(VerdictAnswer, 200, 202),
             **problems(404, 409, 422, 429, 503),
         },
     )

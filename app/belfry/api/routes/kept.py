@@ -18,15 +18,16 @@ from confluent_kafka import KafkaException
 from fastapi import APIRouter, Path, Query
 from pydantic import BaseModel, Field
 
-from belfry.api.auth.access import Principal, Role, forbidden
+from belfry.api.auth.principal import Principal, Role, forbidden
 from belfry.api.json.cursors import bad_cursor, question, read_cursor, write_cursor
 from belfry.api.json.document import problems
-from belfry.api.json.names import TenantName
 from belfry.api.json.queries import Known
-from belfry.api.json.shapes import HeaderAnswer, bytes_json
+from belfry.api.json.schedule_answers import HeaderAnswer
+from belfry.api.json.shapes import bytes_json
+from belfry.api.json.worker_answers import instant
 from belfry.api.problems import Problem
-from belfry.api.routes.answers import instant
 from belfry.api.routes.callers import Callers
+from belfry.api.routes.parameters import TenantName
 from belfry.api.server.threads import Threads
 from belfry.api.workers.kept import Before, KeptDelivery, RejectedRequest
 from belfry.api.workers.parts import RETRY_SOON, ApiDependencies

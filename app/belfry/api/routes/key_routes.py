@@ -18,11 +18,11 @@ from typing import Annotated, Final
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, Field, ValidationError
 
-from belfry.api.auth.access import Principal, Role, forbidden
 from belfry.api.auth.key_uses import KeyRow, merged
+from belfry.api.auth.principal import Principal, Role, forbidden
 from belfry.api.json.document import problems
 from belfry.api.json.queries import Known
-from belfry.api.routes.answers import instant
+from belfry.api.json.worker_answers import instant
 from belfry.api.routes.callers import Callers
 from belfry.api.workers.parts import ApiDependencies
 from belfry.api.workers.peers import PeerUnreachable, Target

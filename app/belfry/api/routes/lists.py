@@ -16,7 +16,7 @@ import orjson
 from starlette.requests import Request
 from starlette.responses import Response
 
-from belfry.api.auth.access import Principal
+from belfry.api.auth.principal import Principal
 from belfry.api.json import shapes
 from belfry.api.json.cursors import bad_cursor, question, read_cursor, write_cursor
 from belfry.api.server.threads import Threads

@@ -21,8 +21,9 @@ import orjson
 from fastapi import Request
 from starlette.responses import Response
 
-from belfry.api.auth.access import Principal
+from belfry.api.auth.principal import Principal
 from belfry.api.json import shapes
+from belfry.api.problem_answers import problem_response
 from belfry.api.problems import Problem
 from belfry.api.workers.holdings import NotHeld
 from belfry.api.workers.parts import ApiDependencies
@@ -96,7 +97,7 @@ def _shown(
 ) -> Response:
     if found is None:
         detail = f"The tenant has no schedule {schedule_id!r}."
-        return Problem(HTTPStatus.NOT_FOUND, detail, "not_found").response(path)
+        return problem_response(Problem(HTTPStatus.NOT_FOUND, detail, "not_found"), path)
     shown = shapes.whole(found) | waits
     headers = {"etag": f'"{etag_of(shown["generation"], shown["version"])}"'}
     return Response(orjson.dumps(shown), HTTPStatus.OK, headers, "application/json")

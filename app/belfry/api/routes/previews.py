@@ -11,13 +11,13 @@ from typing import Any, Final, NamedTuple
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from belfry.api.auth.access import Principal, Role, check
+from belfry.api.auth.principal import Principal, Role, check
 from belfry.api.json.bodies import TRIGGER_FIELDS
 from belfry.api.json.document import body_of, problems, with_answer
-from belfry.api.json.parsing import parsed
 from belfry.api.json.previews import PreviewAnswer, PreviewBody, shown
 from belfry.api.problems import Problem
 from belfry.api.routes.callers import Callers
+from belfry.api.routes.parameters import parsed
 from belfry.api.server.threads import Threads
 from belfry.api.workers.gathering import json_answer
 from belfry.api.workers.parts import ApiDependencies

@@ -10,28 +10,18 @@ from typing import Final
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from belfry.api.auth.access import Principal, Role
-from belfry.api.json import shapes
+from belfry.api.auth.principal import Principal, Role
 from belfry.api.json.bodies import DefinitionBody, ScheduleBody
 from belfry.api.json.credentials import warned
 from belfry.api.json.document import body_of, bulk_answer, problems, with_answer
-from belfry.api.json.names import ScheduleName, TenantName
-from belfry.api.json.parsing import parsed
-from belfry.api.json.queries import (
-    AskingOfFire,
-    AskingOfFireQuery,
-    AskingQuery,
-    AskingWhy,
-    AskingWhyQuery,
-    ConditionHeaders,
-    DueRangeQuery,
-    FiltersQuery,
-    LookQuery,
-    Match,
-    MatchHeaders,
-    PagesQuery,
-    expected_version,
-    must_be_new,
+from belfry.api.json.queries import AskingOfFire, AskingWhy, Match, expected_version, must_be_new
+from belfry.api.json.schedule_answers import (
+    CountsAnswer,
+    DryRunAnswer,
+    LocksAnswer,
+    PageAnswer,
+    ScheduleAnswer,
+    VerdictAnswer,
 )
 from belfry.api.problems import Problem
 from belfry.api.routes.bulk import Charge, create_many, is_many
@@ -40,6 +30,20 @@ from belfry.api.routes.dry_runs import DryRuns
 from belfry.api.routes.express import Calls
 from belfry.api.routes.lists import Lists, MostRows
 from belfry.api.routes.lookup import ScheduleLookup
+from belfry.api.routes.parameters import (
+    AskingOfFireQuery,
+    AskingQuery,
+    AskingWhyQuery,
+    ConditionHeaders,
+    DueRangeQuery,
+    FiltersQuery,
+    LookQuery,
+    MatchHeaders,
+    PagesQuery,
+    ScheduleName,
+    TenantName,
+    parsed,
+)
 from belfry.api.workers import writing
 from belfry.api.workers.parts import ApiDependencies
 from belfry.api.workers.reading import Reads
@@ -108,8 +112,8 @@ def _creating(routes: APIRouter, writes: Writes, callers: Callers) -> None:
         status_code=HTTPStatus.CREATED,
         response_model=None,
         responses={
-            **with_answer(shapes.VerdictAnswer, 201, 202),
-            **bulk_answer(shapes.VerdictAnswer),
+            **with_answer(VerdictAnswer, 201, 202),
+            **bulk_answer(VerdictAnswer),
             **problems(400, 404, 409, 413, 415, 422, 429, 503),
         },
         openapi_extra=body_of(ScheduleBody, bulk=True),
@@ -145,7 +149,7 @@ def _listing(routes: APIRouter, lists: Lists, callers: Callers) -> None:
     @routes.get(
         SCHEDULES,
         response_model=None,
-        responses={**with_answer(shapes.PageAnswer, 200), **problems(422, 429, 503)},
+        responses={**with_answer(PageAnswer, 200), **problems(422, 429, 503)},
     )
     async def schedules(
         request: Request,
@@ -165,7 +169,7 @@ def _listing(routes: APIRouter, lists: Lists, callers: Callers) -> None:
     @routes.get(
         "/tenants/{tenant}/counts",
         response_model=None,
-        responses={**with_answer(shapes.CountsAnswer, 200), **problems(422, 429, 503)},
+        responses={**with_answer(CountsAnswer, 200), **problems(422, 429, 503)},
     )
     async def counts(
         request: Request,
@@ -188,7 +192,7 @@ def _listing(routes: APIRouter, lists: Lists, callers: Callers) -> None:
     @routes.get(
         "/tenants/{tenant}/locks",
         response_model=None,
-        responses={**with_answer(shapes.LocksAnswer, 200), **problems(422, 429, 503)},
+        responses={**with_answer(LocksAnswer, 200), **problems(422, 429, 503)},
     )
     async def locks(
         request: Request,
@@ -205,7 +209,7 @@ def _one(routes: APIRouter, lookup: ScheduleLookup, callers: Callers) -> None:
     @routes.get(
         SCHEDULE,
         response_model=None,
-        responses={**with_answer(shapes.ScheduleAnswer, 200), **problems(404, 422, 429, 503)},
+        responses={**with_answer(ScheduleAnswer, 200), **problems(404, 422, 429, 503)},
     )
     async def schedule(
         request: Request,
@@ -223,7 +227,7 @@ def _changing(routes: APIRouter, writes: Writes, callers: Callers) -> None:
         SCHEDULE,
         response_model=None,
         responses={
-            **with_answer(shapes.VerdictAnswer, 200, 201, 202),
+            **with_answer(VerdictAnswer, 200, 201, 202),
             **problems(400, 404, 409, 412, 413, 415, 422, 429, 503),
         },
         openapi_extra=body_of(DefinitionBody),
@@ -250,7 +254,7 @@ def _changing(routes: APIRouter, writes: Writes, callers: Callers) -> None:
         SCHEDULE,
         response_model=None,
         responses={
-            **with_answer(shapes.VerdictAnswer, 200, 202),
+            **with_answer(VerdictAnswer, 200, 202),
             **problems(404, 409, 412, 422, 429, 503),
         },
     )
@@ -312,7 +316,7 @@ def _acting(routes: APIRouter, writes: Writes, callers: Callers, action: str) ->
         name=action,
         response_model=None,
         responses={
-            **with_answer(shapes.VerdictAnswer, 200, 202),
+            **with_answer(VerdictAnswer, 200, 202),
             **problems(404, 409, 412, 422, 429, 503),
         },
     )
@@ -323,7 +327,7 @@ def _acknowledging(routes: APIRouter, writes: Writes, callers: Callers) -> None:
         f"{SCHEDULE}/ack",
         response_model=None,
         responses={
-            **with_answer(shapes.VerdictAnswer, 200, 202),
+            **with_answer(VerdictAnswer, 200, 202),
             **problems(404, 409, 412, 422, 429, 503),
         },
     )
@@ -344,7 +348,7 @@ def _trying(routes: APIRouter, dry_runs: DryRuns, callers: Callers) -> None:
         f"{SCHEDULE}/dry-run",
         response_model=None,
         responses={
-            **with_answer(shapes.DryRunAnswer, 200),
+            **with_answer(DryRunAnswer, 200),
             **problems(404, 409, 422, 429, 503),
         },
     )

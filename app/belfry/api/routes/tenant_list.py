@@ -17,12 +17,12 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, Field, ValidationError
 
-from belfry.api.auth.access import Principal, Role
+from belfry.api.auth.principal import Principal, Role
 from belfry.api.json.document import problems
 from belfry.api.json.queries import Known
+from belfry.api.json.tenant_answers import TenantAnswer, urgency
 from belfry.api.problems import Problem
 from belfry.api.routes.callers import Callers
-from belfry.api.routes.tenant_answers import TenantAnswer, urgency
 from belfry.api.workers.everyone import ask_others
 from belfry.api.workers.parts import ApiDependencies
 from belfry.api.workers.peers import Target

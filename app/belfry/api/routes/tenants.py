@@ -18,19 +18,18 @@ from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, Field, create_model
 from starlette.responses import Response
 
-from belfry.api.auth.access import Principal, Role, forbidden
+from belfry.api.auth.principal import Principal, Role, forbidden
 from belfry.api.json.bodies import Strict
 from belfry.api.json.credentials import warned_of_policy
 from belfry.api.json.document import body_of, problems, with_answer
-from belfry.api.json.names import TenantName
-from belfry.api.json.parsing import parsed
 from belfry.api.json.queries import Known
 from belfry.api.notes import note
 from belfry.api.problems import Problem
 from belfry.api.routes.callers import Callers
+from belfry.api.routes.parameters import TenantName, parsed
 from belfry.api.workers.parts import RETRY_SOON, ApiDependencies
 from belfry.client.errors import Unavailable
-from belfry.client.tenants import BadPolicy, changed, removal_problem
+from belfry.client.policy_fields import BadPolicy, changed, removal_problem
 from belfry.policies.policy_client import PolicyClient
 from belfry.schedules.masking import masked_target
 from belfry.tenants.policy import TenantPolicy

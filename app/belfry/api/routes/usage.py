@@ -13,15 +13,15 @@ from typing import Annotated, Final
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, Field
 
-from belfry.api.auth.access import Principal, Role
+from belfry.api.auth.principal import Principal, Role
 from belfry.api.json.bodies import Instant
 from belfry.api.json.document import problems
-from belfry.api.json.names import TenantName
 from belfry.api.json.queries import Known
+from belfry.api.json.worker_answers import instant
 from belfry.api.problems import Problem
-from belfry.api.routes.answers import instant
 from belfry.api.routes.callers import Callers
 from belfry.api.routes.kept import TopicReads
+from belfry.api.routes.parameters import TenantName
 from belfry.api.workers.kept import MOST_USAGE_RECORDS
 from belfry.api.workers.parts import ApiDependencies
 from belfry.client.errors import BelfryError, MissingTopic

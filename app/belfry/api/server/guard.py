@@ -22,6 +22,7 @@ from urllib.parse import urlsplit
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from belfry.api.problem_answers import problem_response
 from belfry.api.problems import Problem
 from belfry.api.server.incoming import Bodies, Body
 from belfry.api.server.limits import PortLimits, Traffic
@@ -97,7 +98,7 @@ class Guard:
         answer = _SentAnswer(send, body, slot)
         refusal = self._refusal(headers, body)
         if refusal is not None:
-            await refusal.response(scope["path"])(scope, receive, answer)
+            await problem_response(refusal, scope["path"])(scope, receive, answer)
             return
         if scope["path"].startswith(API) and scope.get("raw_path"):
             # Names are decoded after the path has been split: an id may hold slashes.
@@ -110,7 +111,8 @@ class Guard:
         except TimeoutError:
             if answer.begun:
                 raise
-            await _slow(self._limits.answer_s).response(scope["path"])(scope, receive, answer)
+            problem = _slow(self._limits.answer_s)
+            await problem_response(problem, scope["path"])(scope, receive, answer)
         finally:
             slot.free()
             body.forget()

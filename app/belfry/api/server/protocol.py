@@ -17,6 +17,7 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
+from belfry.api.problem_answers import problem_response
 from belfry.api.problems import Problem
 from belfry.api.server.guard import ANSWER_HEADERS
 from belfry.api.server.room import Connections
@@ -121,7 +122,7 @@ class Protocol(HttpToolsProtocol):
 
     def send_400_response(self, msg: str) -> None:
         """Say what is wrong with the bytes that came, and end the connection."""
-        answer = Problem(HTTPStatus.BAD_REQUEST, msg, "bad_http", LAST).response("")
+        answer = problem_response(Problem(HTTPStatus.BAD_REQUEST, msg, "bad_http", LAST), "")
         head = [b"%b: %b\r\n" % each for each in answer.raw_headers]
         self.transport.write(
             b"".join([STATUS_LINE[answer.status_code], *head, b"\r\n", answer.body])
@@ -185,6 +186,6 @@ def _full(detail: str) -> ASGIApp:
     async def refuse(scope: Scope, receive: Receive, send: Send) -> None:
         headers = {**LAST, "retry-after": "1"}
         refusal = Problem(HTTPStatus.SERVICE_UNAVAILABLE, detail, "busy", headers)
-        await refusal.response(scope["path"])(scope, receive, send)
+        await problem_response(refusal, scope["path"])(scope, receive, send)
 
     return refuse

@@ -9,7 +9,7 @@ import asyncio
 from http import HTTPStatus
 from typing import Final
 
-from belfry.api.auth.access import Principal
+from belfry.api.auth.principal import Principal
 from belfry.api.workers.parts import ApiDependencies
 from belfry.api.workers.peers import PeerUnreachable, Target
 from belfry.api.workers.view import WorkerView

@@ -11,7 +11,7 @@ import orjson
 from starlette.requests import Request
 from starlette.responses import Response
 
-from belfry.api.auth.access import Principal
+from belfry.api.auth.principal import Principal
 from belfry.api.workers.parts import ApiDependencies
 from belfry.api.workers.peers import AT, number_told
 from belfry.api.workers.reading import Reads

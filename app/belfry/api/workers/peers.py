@@ -22,7 +22,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from yarl import URL
 
-from belfry.api.auth.access import ANYBODY, Gate, Principal, Role, forbidden, unauthorized
+from belfry.api.auth.access import Gate
+from belfry.api.auth.principal import ANYBODY, Principal, Role, forbidden, unauthorized
 from belfry.api.problems import Problem
 from belfry.telemetry.tracing import CURRENT
 from belfry.wire.worker_keys import Keys

@@ -22,7 +22,8 @@ from typing import Final, TypeVar
 from starlette.requests import Request
 from starlette.responses import Response
 
-from belfry.api.auth.access import Principal
+from belfry.api.auth.principal import Principal
+from belfry.api.problem_answers import problem_response
 from belfry.api.problems import Problem
 from belfry.api.workers.holdings import NotHeld
 from belfry.api.workers.parts import RETRY_SOON, ApiDependencies
@@ -174,7 +175,7 @@ def _not_held(request: Request, partition: int) -> Response:
     refusal = Problem(
         HTTPStatus.MISDIRECTED_REQUEST, detail, "not_held", {NOT_HELD: str(partition)}
     )
-    return refusal.response(request.url.path)
+    return problem_response(refusal, request.url.path)
 
 
 def _moving(partition: int, why: str) -> Problem:

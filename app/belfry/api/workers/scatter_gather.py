@@ -17,7 +17,8 @@ import orjson
 from fastapi import Request
 from starlette.responses import Response
 
-from belfry.api.auth.access import Principal
+from belfry.api.auth.principal import Principal
+from belfry.api.problem_answers import problem_response
 from belfry.api.problems import Problem
 from belfry.api.workers.parts import RETRY_SOON, ApiDependencies
 from belfry.api.workers.peers import FORWARDED, NOT_HELD, PeerUnreachable, Target, number_in
@@ -115,7 +116,7 @@ async def _for_worker(request: Request, source: Follower, look: Look) -> Respons
         return sent(found)
     detail = f"Partitions {sorted(wanted - source.followed)} are not followed here."
     refusal = Problem(HTTPStatus.MISDIRECTED_REQUEST, detail, "not_held", {NOT_HELD: "1"})
-    return refusal.response(request.url.path)
+    return problem_response(refusal, request.url.path)
 
 
 def opened(source: Follower) -> Follower:

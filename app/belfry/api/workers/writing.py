@@ -26,6 +26,7 @@ from starlette.responses import Response
 
 from belfry.api.json import shapes
 from belfry.api.notes import note
+from belfry.api.problem_answers import problem_response
 from belfry.api.problems import Problem
 from belfry.api.workers.parts import RETRY_SOON, ApiDependencies
 from belfry.api.workers.reading import Reads
@@ -158,7 +159,7 @@ def _no(status: HTTPStatus, verdict: Verdict, told: dict[str, Any], path: str) -
     code = verdict.code or outcome.lower()
     headers = RETRY_SOON if status in _AGAIN else None
     told = {name: value for name, value in told.items() if name not in ("code", "reason")}
-    return Problem(status, detail, code, headers, **told).response(path)
+    return problem_response(Problem(status, detail, code, headers, **told), path)
 
 
 _AGAIN: Final = frozenset({HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.TOO_MANY_REQUESTS})

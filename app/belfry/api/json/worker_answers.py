@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 from pydantic import BaseModel, Field
 
-from belfry.api.routes.tenant_answers import WaitAnswer
+from belfry.api.json.tenant_answers import WaitAnswer
 from belfry.api.workers.view import PartitionView, Readiness, StandbyView
 from belfry.balance.assignment_map import AssignedMember
 

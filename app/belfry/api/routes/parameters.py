@@ -1,0 +1,59 @@
+"""What routes take of a call: names in its path, its parameters, its conditions, and its body.
+
+`json/` says what each of them may hold; here FastAPI is told where each of them comes from.
+"""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Annotated, TypeVar
+
+from fastapi import Header, Path, Query, Request
+from pydantic import BaseModel
+
+from belfry.api.json.parsing import read_json
+from belfry.api.json.queries import (
+    AskingOfFire,
+    AskingWhy,
+    ChangeQuery,
+    Conditions,
+    DecodedScheduleId,
+    DecodedTenant,
+    DueRange,
+    ListQuery,
+    Match,
+    PageQuery,
+    Shown,
+)
+from belfry.api.json.spans import HistorySpan, TimeSpan
+from belfry.api.problems import Problem
+
+B = TypeVar("B", bound=BaseModel)
+
+TenantName = Annotated[DecodedTenant, Path(description="Owner of the schedules.")]
+ScheduleName = Annotated[
+    DecodedScheduleId, Path(description="Name of the schedule; percent-encode its slashes.")
+]
+DueRangeQuery = Annotated[DueRange, Query()]
+PagesQuery = Annotated[PageQuery, Query()]
+FiltersQuery = Annotated[ListQuery, Query()]
+LookQuery = Annotated[Shown, Query()]
+AskingQuery = Annotated[ChangeQuery, Query()]
+AskingOfFireQuery = Annotated[AskingOfFire, Query()]
+AskingWhyQuery = Annotated[AskingWhy, Query()]
+MatchHeaders = Annotated[Match, Header()]
+ConditionHeaders = Annotated[Conditions, Header()]
+SpanQuery = Annotated[TimeSpan, Query()]
+HistoryQuery = Annotated[HistorySpan, Query()]
+
+
+async def parsed(request: Request, kind: type[B]) -> B:
+    """The body of a request, read as JSON of this kind; raises `Problem`."""
+    given = request.headers.get("content-type", "")
+    if given.partition(";")[0].strip().lower() != "application/json":
+        raise Problem(
+            HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+            f"Content-Type {given[:100]!r} is not taken here: send application/json.",
+            "not_json",
+        )
+    return read_json(await request.body(), kind)

@@ -1,0 +1,115 @@
+"""Policies as people give them: fields checked, changes worked out, conflicts with others found.
+
+A policy is given as fields, of JSON, of TOML or of a form.  Three questions are answered here, by
+the fields alone and the policies that stand: what policy do they make (`policy_from`, `changed`),
+does it get in the way of other tenants (`conflicts`), and may one be forgotten
+(`removal_problem`)?  `tenants.py` reads and writes the policies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, replace
+from difflib import get_close_matches
+from typing import Any, Final
+
+from pydantic import TypeAdapter, ValidationError
+
+from belfry.client.errors import BelfryError
+from belfry.tenants.policy import TenantPolicy, secret_ref_problem
+
+_POLICY: Final = TypeAdapter(TenantPolicy)
+
+
+class BadPolicy(BelfryError, ValueError):
+    """A policy that no worker would carry out; the message says what is wrong."""
+
+
+def conflicts(
+    before: Mapping[str, TenantPolicy], policies: tuple[TenantPolicy, ...]
+) -> Iterator[str]:
+    """What these policies must not say beside those that stand, which are given by tenant."""
+    yield from _colliding(before, policies)
+    yield from _bad_refs(before, policies)
+
+
+def _colliding(
+    before: Mapping[str, TenantPolicy], policies: tuple[TenantPolicy, ...]
+) -> Iterator[str]:
+    owners = {_metric_name(name): name for name in before}
+    for policy in policies:
+        other = owners.setdefault(_metric_name(policy.tenant), policy.tenant)
+        if other != policy.tenant:
+            yield (
+                f"{policy.tenant}: tenant {other!r} exists, and in Kafka's metrics a dot and an"
+                " underscore are the same; choose another name."
+            )
+
+
+def _bad_refs(
+    before: Mapping[str, TenantPolicy], policies: tuple[TenantPolicy, ...]
+) -> Iterator[str]:
+    """References to secrets that are new and that no worker would follow.
+
+    One that stands already does not keep anything else of its policy from being changed.
+    """
+    for policy in policies:
+        stands = before.get(policy.tenant)
+        reference = policy.signing_secret_ref
+        if stands is None or stands.signing_secret_ref != reference:
+            why = secret_ref_problem(reference)
+            if why is not None:
+                yield f"{policy.tenant}: {why}"
+
+
+def policy_from(given: Mapping[str, Any]) -> TenantPolicy:
+    """A policy from its fields, as JSON or TOML hold them; `BadPolicy` says what is wrong."""
+    known = [each.name for each in fields(TenantPolicy)]
+    for name in given:
+        if name not in known:
+            near = get_close_matches(name, known, n=1)
+            guess = f" Did you mean {near[0]}?" if near else ""
+            raise BadPolicy(f"A policy has no field {name!r}.{guess} See docs/schemas.md.")
+    try:
+        return _POLICY.validate_python({"tenant": "", **given})
+    except ValidationError as error:
+        found = "; ".join(
+            f"{'.'.join(str(part) for part in each['loc'])} is {each['input']!r}: {each['msg']}"
+            for each in error.errors()
+        )
+        raise BadPolicy(f"Policy of {given.get('tenant', '?')}: {found}.") from None
+
+
+def changed(before: TenantPolicy, change: Mapping[str, Any], *, used: bool) -> TenantPolicy:
+    """The policy after a change of some fields.
+
+    Where `spread` changes and the tenant was `used` before, what it was joins `former_spreads`, so
+    that schedules which began under it are still found.
+    """
+    after = policy_from({**_plain(before), **change})
+    moves = after.spread != before.spread and "former_spreads" not in change
+    return replace(after, former_spreads=_longer(before)) if moves and used else after
+
+
+def removal_problem(policy: TenantPolicy) -> str | None:
+    """Why a policy cannot be forgotten, or None: it may know where schedules live."""
+    if policy.spread == 1 and not policy.former_spreads:
+        return None
+    return (
+        f"The policy of {policy.tenant} says where its schedules live: spread {policy.spread},"
+        f" former_spreads {list(policy.former_spreads)}. Without it those elsewhere would not be"
+        " found. Set spread to 1, and former_spreads to [] once they are over; or remove it with"
+        " what is pending."
+    )
+
+
+def _longer(before: TenantPolicy) -> tuple[int, ...]:
+    return (*before.former_spreads, before.spread)
+
+
+def _plain(policy: TenantPolicy) -> dict[str, Any]:
+    return {each.name: getattr(policy, each.name) for each in fields(policy)}
+
+
+def _metric_name(tenant: str) -> str:
+    return tenant.replace(".", "_")

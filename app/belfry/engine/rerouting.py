@@ -1,0 +1,94 @@
+"""A misrouted request on its way: the record that is sent to another partition, or why none is.
+
+A request that came in on a partition that is not its home goes on with the position of its first
+arrival, so that its home counts it from there, and with how many homes have been asked:
+
+    first arrival ─► another partition ─► … ─► its home, where the verdict falls
+         origin           origin, asked            counted from the first arrival
+
+Where two workers go by different policies it could go round for ever, so how often it begins its
+way anew is counted, and refused at the end.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from belfry.engine.claims import claimed
+from belfry.engine.effects import Rerouted
+from belfry.engine.reports import SourcePartition
+from belfry.schedules.rejections import Rejection
+from belfry.schedules.request import Request
+from belfry.wire.origins import vouched
+from belfry.wire.record import (
+    ORIGIN_TENANT,
+    RETRIES,
+    Origin,
+    SourceRecord,
+    asked_of,
+    carried_on,
+    has_hopped,
+    origin_headers,
+    retries_of,
+    size_of,
+    stamp_of,
+)
+
+MAX_MISROUTED_BYTES: Final = 1_000_000
+# How often a request begins its way anew.  Workers learn of a policy within two seconds, and a hop
+# takes some milliseconds at least.
+MAX_RETRIES: Final = 1_000
+
+
+def sent_on(
+    record: SourceRecord,
+    request: Request | None,
+    stop: tuple[int, int],
+    origin: Origin,
+    place: SourcePartition,
+) -> Rerouted | Rejection:
+    """What is written of a request that is sent on from a place, or why it is refused instead.
+
+    `request` is None where it cannot be read here.  `stop` is the partition that it goes to, and
+    how many homes have been asked then; `origin` is where it first arrived.
+    """
+    home, asked = stop
+    headers, stamp = record[4], stamp_of(record[4])
+    # What begins its way anew has met partitions whose owners go by different policies.
+    again = not asked or asked == asked_of(record)
+    retries = retries_of(record) + (again and has_hopped(headers))
+    if retries > MAX_RETRIES:
+        return _misrouted(_named(record, request), origin, place.partition, home)
+    size = size_of(record)
+    if size > MAX_MISROUTED_BYTES:
+        return Rejection(
+            "request_too_large",
+            f"The request takes {size} bytes; {MAX_MISROUTED_BYTES} can be re-routed to its"
+            " home partition. Write it with key = tenant and the murmur2 partitioner, or store"
+            " its content elsewhere and schedule the address (claim check).",
+        )
+    _, _, key, value, _ = record
+    carried = carried_on(headers)
+    carried += origin_headers(origin, asked if asked or stamp is not None else None)
+    if stamp is not None:
+        carried.append((ORIGIN_TENANT, stamp.encode()))
+    if retries:
+        carried.append((RETRIES, b"%d" % retries))
+    carried = vouched(place.origin_keys, key, value, carried)
+    return Rerouted(home, key, value, carried)
+
+
+def _named(record: SourceRecord, request: Request | None) -> str:
+    """The tenant of a request; where it cannot be read, the one that it shows."""
+    return claimed(record).decode(errors="replace") if request is None else request["tenant"]
+
+
+def _misrouted(tenant: str, origin: Origin, here: int, home: int) -> Rejection:
+    reason = (
+        f"The request came in on {origin.topic}/{origin.partition} and was sent on {MAX_RETRIES}"
+        f" times; partition {here} takes partition {home} for the owner, and that one does not. The"
+        f" workers go by different policies of tenant {tenant} (spread, former_spreads), or some"
+        " cannot read the policies: their logs and `belfry doctor` tell. Nothing was done; send the"
+        " request again when they agree."
+    )
+    return Rejection("misrouted", reason)

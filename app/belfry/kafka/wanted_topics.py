@@ -1,0 +1,171 @@
+"""belfry's topics as they should be, and what is wrong with those that exist.
+
+The topics are a table (`CONFIGS`); `topics_of` makes specifications of it for a cluster of so many
+brokers.  The other functions compare a specification with what Kafka says of a topic.  A difference
+is only reported, for an operator may have good reasons, and only what makes a promise untrue is
+called fatal.  `topics.py` asks the cluster, and creates what is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import islice
+from typing import Final, NamedTuple
+
+from belfry.kafka.topic_rules import DAY_MS, MIB, TopicProblem
+from belfry.settings.cluster import ClusterSettings
+from belfry.tenants.canary import CANARY_TOPIC, SLO_TOPIC
+
+REPLICATION: Final = 3
+MOST_OF_TENANTS: Final = 500
+HANDED_OVER_BYTES: Final = 900_000
+
+_DELETE: Final = {"cleanup.policy": "delete"}
+_APPEND_TIME: Final = {"message.timestamp.type": "LogAppendTime"}
+CONFIGS: Final[dict[str, dict[str, str]]] = {
+    "schedules": {**_DELETE, **_APPEND_TIME, "retention.ms": str(7 * DAY_MS)},
+    "rejected": {**_DELETE, "retention.ms": str(14 * DAY_MS)},
+    "lifecycle": {**_DELETE, "retention.ms": str(7 * DAY_MS)},
+    "deliveries": {**_DELETE, "retention.ms": str(7 * DAY_MS)},
+    "undelivered": {**_DELETE, "retention.ms": str(14 * DAY_MS)},
+    "audit": {**_DELETE, "retention.ms": str(90 * DAY_MS)},
+    "tenants": {"cleanup.policy": "compact"},
+    "changelog": {
+        "cleanup.policy": "compact",
+        **_APPEND_TIME,
+        # Recovery reads the whole topic, so garbage is collected early and in small segments.
+        "min.cleanable.dirty.ratio": "0.2",
+        "segment.bytes": str(64 * MIB),
+        "segment.ms": str(DAY_MS // 4),
+        # A worker that was away for longer than half of this starts from nothing: the tombstones
+        # it has not seen may be gone.
+        "delete.retention.ms": str(DAY_MS),
+        # A schedule's row holds a request and a little more.
+        "max.message.bytes": str(2 * MIB),
+    },
+}
+# There only where belfry measures itself.
+_CANARY_CONFIGS: Final[dict[str, dict[str, str]]] = {
+    CANARY_TOPIC: {**_DELETE, "retention.ms": str(DAY_MS)},
+    SLO_TOPIC: {"cleanup.policy": "compact,delete", "retention.ms": str(100 * DAY_MS)},
+}
+# There only where usage is counted.
+_METERING_CONFIGS: Final[dict[str, dict[str, str]]] = {
+    "metering": {**_DELETE, "retention.ms": str(400 * DAY_MS)},
+}
+# What a promise rests on; anything else is an operator's choice.
+_FATAL: Final = frozenset({"cleanup.policy", "message.timestamp.type"})
+
+
+class TopicSpec(NamedTuple):
+    """A topic as it should be created."""
+
+    name: str
+    partitions: int
+    replication: int
+    config: dict[str, str]
+
+
+def topics_of(
+    cluster: ClusterSettings, brokers: int, *, canary: bool, metering: bool
+) -> list[TopicSpec]:
+    """All topics that do not belong to one tenant, for a cluster of so many brokers.
+
+    `canary` and `metering` say whether belfry measures itself, and whether it counts usage.
+    """
+    configs = CONFIGS | (_CANARY_CONFIGS if canary else {})
+    configs |= _METERING_CONFIGS if metering else {}
+    return [
+        _spec(cluster.topic_prefix + name, cluster.partitions, brokers, config)
+        for name, config in configs.items()
+    ]
+
+
+def output_topic_spec(cluster: ClusterSettings, topic: str, brokers: int) -> TopicSpec:
+    """A topic that a tenant's events come out on."""
+    return _spec(topic, cluster.partitions, brokers, _DELETE)
+
+
+def tenant_topic_spec(cluster: ClusterSettings, tenant: str, brokers: int) -> TopicSpec:
+    """The input topic of one tenant's own: one partition keeps all of its requests in order.
+
+    What it takes still fits the shared topic with the headers that the hand-over adds.
+    """
+    config = {**CONFIGS["schedules"], "max.message.bytes": str(HANDED_OVER_BYTES)}
+    return _spec(f"{cluster.topic_prefix}schedules.{tenant}", 1, brokers, config)
+
+
+def _spec(name: str, partitions: int, brokers: int, config: dict[str, str]) -> TopicSpec:
+    replication = max(1, min(REPLICATION, brokers))
+    # One replica may be down without stopping writers; with two, either of them.
+    in_sync = {"min.insync.replicas": str(max(1, replication - 1))}
+    return TopicSpec(name, partitions, replication, {**config, **in_sync})
+
+
+def of_tenants(cluster: ClusterSettings, topics: Iterable[str]) -> dict[str, str]:
+    """Topics of tenants, and of which kind each is; some hundreds at most."""
+    kinds = {f"{cluster.topic_prefix}{kind}.": kind for kind in ("fired", "schedules")}
+    found = {
+        topic: kind
+        for topic in topics
+        for prefix, kind in kinds.items()
+        if topic.startswith(prefix)
+    }
+    return dict(islice(sorted(found.items()), MOST_OF_TENANTS))
+
+
+def config_problems(spec: TopicSpec, actual: Mapping[str, str | None]) -> list[TopicProblem]:
+    """Settings of a topic that break a promise."""
+    return [
+        TopicProblem(
+            spec.name,
+            f"{key} is {actual.get(key)}; it has to be {value}",
+            f"kafka-configs.sh --alter --topic {spec.name} --add-config {key}={value}",
+            fatal=True,
+        )
+        for key, value in spec.config.items()
+        if key in _FATAL and actual.get(key) != value
+    ]
+
+
+def replication_problems(spec: TopicSpec, replicas: int, in_sync: int) -> list[TopicProblem]:
+    """A topic with too few replicas to write to, or to survive the loss of a broker."""
+    more = f"give it {spec.replication} replicas with kafka-reassign-partitions.sh"
+    if in_sync > replicas:
+        what = f"min.insync.replicas is {in_sync}, with {replicas} replicas: nobody can write"
+        return [TopicProblem(spec.name, what, f"{more}, or lower min.insync.replicas", fatal=True)]
+    if replicas < spec.replication:
+        what = f"{replicas} replicas, where the cluster has brokers for {spec.replication}"
+        return [TopicProblem(spec.name, what, more, fatal=False)]
+    return []
+
+
+def home_problems(changelog: str, counts: dict[str, int], wanted: int) -> list[TopicProblem]:
+    """Another number of homes than was agreed: schedules would be looked for where they are not."""
+    homes = counts.get(changelog)
+    if homes is None or homes == wanted:
+        return []
+    what = (
+        f"cluster settings differ: {changelog} has {homes} partitions, and"
+        f" BELFRY_CLUSTER__PARTITIONS is {wanted}; the number of homes never changes"
+    )
+    cure = (
+        f"set it to {homes} on all workers; if {changelog} was altered, restore a backup into"
+        " new topics"
+    )
+    return [TopicProblem(changelog, what, cure, fatal=True)]
+
+
+def partition_problems(
+    schedules: str, changelog: str, counts: dict[str, int]
+) -> list[TopicProblem]:
+    """Fewer partitions of input than of state: some schedules would have no home to be sent to.
+
+    More of input are fine; they only take requests, which are re-routed.
+    """
+    given, homes = counts.get(schedules), counts.get(changelog)
+    if given is None or homes is None or given >= homes:
+        return []
+    what = f"{given} partitions, but {changelog} has {homes}"
+    cure = f"kafka-topics.sh --alter --topic {schedules} --partitions {homes}"
+    return [TopicProblem(schedules, what, cure, fatal=True)]
