@@ -11,6 +11,14 @@ Whoever reads or shows a request asks this table, or is held to it:
 
 `tests/architecture/test_fields.py` does the checking, and names the place that lacks a field.  The
 fields by which the kinds say when come from the kinds themselves (`triggers/registry`).
+
+The order is that of the Avro schema, and grows at its end only:
+
+    names │ at … cron │ bounds │ event │ asking │ LATER │ rrule … │ LATEST
+            └ the first four kinds                        └ later kinds
+
+Two releases that differ by a field read each other's records by the rules of Avro: a reader skips
+what it does not know, and fills what is missing with the default.
 """
 
 from __future__ import annotations
@@ -273,5 +281,8 @@ NOT_DEFINING: Final = OF_ONE_REQUEST | {"tenant", "schedule_id", "kind", "standi
 
 
 def named(*forms: Form) -> frozenset[str]:
-    """The names of the fields that have one of these forms."""
+    """The names of the fields that have one of these forms.
+
+    ``named(Form.INSTANT)`` is what a door has to turn from text into epoch milliseconds.
+    """
     return frozenset(name for name, field in FIELDS.items() if field.form in forms)

@@ -1,4 +1,12 @@
-"""Targets as they may be shown to those who must not see credentials."""
+"""Targets as they may be shown to those who must not see credentials.
+
+    https://h.example/x?token=abc   authorization: Bearer abc
+    https://h.example/x?***         authorization: ***
+
+HTTP shows targets so to callers who may only read, and audit records hold them so for everybody.
+All values of headers are masked, whatever their names: a list of names that hold credentials is
+never complete.
+"""
 
 from __future__ import annotations
 

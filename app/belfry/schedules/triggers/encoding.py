@@ -20,6 +20,16 @@ All of these are taken.  Bit 7 says that 16 more bits follow the first ones (u16
 takes one of those; they lie before the targets.  The first four of them are numbers.  The fifth is
 the calendar: a size of two bytes, then a code of what becomes of instants on days off, the name
 with its size (u8), and the days as `calendars` packs them.  The rest is free.
+
+Three rules, byte for byte:
+
+    EVERY 60 s            01 02 0001  000000000000ea60
+    AT, max late 1 s      01 00 0010  00000000000003e8
+    CRON @daily, UTC      01 03 3000  03 "UTC"  06 "@daily"
+
+A reader that meets a bit, a format or a kind that it does not know refuses the whole rule: a field
+that is not understood might be what keeps the schedule from firing.  Such a schedule waits, and a
+worker of the later release fires it (`engine/README.md`, "What cannot be understood").
 """
 
 from __future__ import annotations
@@ -78,7 +88,10 @@ READS: Final = f"{FORMAT} {_KNOWN_BITS:04x} {len(KINDS)} {len(POLICIES)} {len(OV
 
 
 def encode_rule(rule: Rule) -> bytes:
-    """The bytes of a rule; none where a one-shot schedule says nothing about lateness."""
+    """The bytes of a rule; none where a one-shot schedule says nothing about lateness.
+
+    Equal rules have equal bytes, so an update that changes nothing is found by comparing them.
+    """
     given = [(bit, value) for bit in _FIELDS if (value := _said(rule, bit)) is not None]
     if not given and not rule.recurs:
         return b""

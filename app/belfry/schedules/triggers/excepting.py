@@ -11,6 +11,16 @@ To find the next instant, a whole run of minutes that are left out is passed ove
 `MOST_PASSED` such runs in a row, each of which held an instant, or `LONGEST_MS`, nothing more is
 looked for: the door refuses a rule whose first instant is not found, and a schedule that comes to
 such a place ends and says so (`why_over`).
+
+The search for the next instant, with the picture above, after 23:45:
+
+    whole.after_ms(23:45)       00:00      left out: its run ends at 06:00
+    whole.anchor_ms(…, 05:59)   05:45      the last of the rhythm before that
+    whole.after_ms(05:45)       06:00      free: the answer, after two questions and not 25
+
+Counting works by pieces of days (`left_out.Piece`): all instants of a piece, less those in its
+runs.  Days of one pattern are counted once, so a year costs little more than its changes of the
+clock.
 """
 
 from __future__ import annotations
@@ -76,7 +86,7 @@ class Excepting(ZonedTrigger):
         return None
 
     def latest_ms(self, after_ms: int, until_ms: int) -> tuple[int, int]:
-        """Counts by days, and days that are alike once."""
+        """Counts day by day; of days that are alike only the first one is counted."""
         last_ms, count = self._whole.latest_ms(after_ms, until_ms)
         if not count:
             return after_ms, 0
