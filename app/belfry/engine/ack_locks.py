@@ -31,6 +31,17 @@ Three at once, where each `c` allows three (the strictest of those that are awai
 
 A fire that is awaited is a record of the changelog.  Which locks are closed, and what they hold
 back, follows from these records: it is counted here, and a roll-back undoes the step's part.
+
+The same in time, with the group's lock as a step leaves it:
+
+    12:00:00.000   s1 fires, is awaited until 12:05:00.000               locked by s1
+    12:00:01.000   n2, s3 and n4 come due: behind the lock               locked
+    12:00:03.400   ACK of s1 is taken in: n2 and s3 go to the backlog    releasing, n4 is held
+    12:00:03.420   the next step fires n2 and s3                         locked by s3
+    12:00:07.000   ACK of s3: n4 goes to the backlog, nothing is held    free
+
+Without an ACK of s1 the second line of the release comes at 12:05:00.000, and FAILED is told.  What
+a lock lets go fires in the next step, because the backlog is read from what is committed.
 """
 
 from __future__ import annotations
@@ -68,14 +79,20 @@ Places = tuple[tuple[bytes, int], ...]
 
 
 class Lock(NamedTuple):
-    """A tenant's lock: of a group (``g…``), of one schedule (``s…``), of the unreadable (``u``)."""
+    """A tenant's lock: of a group (``g…``), of one schedule (``s…``), of the unreadable (``u``).
+
+    The name is part of the keys of rows that are held, so its first letters are frozen.
+    """
 
     tenant: bytes
     name: bytes
 
 
 class Release(NamedTuple):
-    """How far a lock is released: where what it still holds begins, and what left it last."""
+    """How far a lock is released: where what it still holds begins, and what left it last.
+
+    More leaves once the last one has left the backlog: its name then has another location.
+    """
 
     first: keys.SortKey
     last_name: bytes = b""
@@ -178,8 +195,8 @@ class AckLocks:
     def close(self, row: Pending, fire: tuple[bytes, int], terms: tuple[int, int, int]) -> None:
         """Await the acknowledgement of a fire (its id, its instant), and lock what waits for it.
 
-        The terms are what it locks, how long it is awaited (ms), and with how many others of its
-        group at most.
+        The terms are what it locks (bits `LOCKS_GROUP`, `LOCKS_OWN`), how long it is awaited (ms),
+        and how many of its group may be awaited at once; `CompiledRule.awaits` has them.
         """
         (identity, now_ms), (locks, wait_ms, at_once) = fire, terms
         until_ms, name, group = now_ms + wait_ms, row.schedule_id, row.group

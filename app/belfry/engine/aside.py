@@ -28,6 +28,15 @@ input that was made anew.
 A partition that only forwards has no state to set anything aside in.  What cannot be read there
 goes on unread to where the tenant lives that its record shows, in the order of the batch, and is
 set aside there if need be.
+
+    12:00:00.000   offset 5, lane shop, schema 42 that nobody knows      set aside
+    12:00:00.000   offset 6, lane shop, a known schema                   set aside, behind 5
+    12:00:00.000   offset 7, lane books, a known schema                  taken in
+    12:00:00.400   the registry answers: schema 42 is a request          5 and 6 are taken in
+
+Where it does not answer within its limit, 5 is refused (`schema_unavailable`) and 6 is taken in.
+
+Which schemas are looked up, and how long, is the shell's affair (`registry/`); here is the order.
 """
 
 from __future__ import annotations
@@ -72,7 +81,10 @@ class Unread(NamedTuple):
 
 
 class Split(NamedTuple):
-    """What of a batch is taken in, what waits, and what of the former is decided unread."""
+    """What of a batch is taken in, what waits, and what of the former is decided unread.
+
+    `decided` is by offset: a refusal, or the partition to which the request goes on unread.
+    """
 
     taken: Sequence[SourceRecord]
     waits: Sequence[Waits]
@@ -80,7 +92,11 @@ class Split(NamedTuple):
 
 
 class AsideRoom:
-    """How much is set aside, in requests and bytes, by lane and by account."""
+    """How much is set aside, in requests and bytes, by lane and by account.
+
+    A batch is parted on a copy, so that what it would set aside counts for its own later requests
+    before any of it is set aside for good.
+    """
 
     def __init__(self) -> None:
         self._records: Counter[bytes] = Counter()

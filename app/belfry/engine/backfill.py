@@ -15,6 +15,10 @@ amid its range is left there.
 
 These fires are extra ones, as those of a TRIGGER are: they lock nothing, wait for no lock, and
 count for no `max_fires`.
+
+`schedules/backfill.py` says which instants a range holds, `jobs.py` when the job has its turn.
+A job fires 100 000 occurrences at most; a schedule whose range would be too long is refused as a
+whole, before its first fire, and the job goes on with the next schedule.
 """
 
 from __future__ import annotations

@@ -5,6 +5,10 @@
 
 What waits to be made up for, or behind a lock, goes back to the backlog: from there it comes to its
 queue or its lock once more, where it still has to.
+
+The version of a schedule stays: its definition names the calendar, and that has not changed.  The
+outcome is UPDATED with the code `calendar`, and only where the instant is another one; COMPLETED
+where the new days leave nothing.
 """
 
 from __future__ import annotations

@@ -2,6 +2,12 @@
 
 Thousands of schedules have one rule (`EVERY` of a minute, say), so what follows from its bytes is
 remembered by them.  HTTP targets are cut off first: they differ from schedule to schedule.
+
+    record ─► bytes of the rule ─► without targets ─► CompiledRule (one for all that share it)
+
+What firing asks of each occurrence is an attribute here, worked out once: whether it recurs, its
+lateness limit, what it locks.  Threads of several partitions share the values and never change
+them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,19 @@
 """What one step of a partition wants to happen: all of it in one transaction, or none.
 
 Made per event, so entries are plain tuples; the shell produces them and never looks inside.
+
+    Effects            ─► topic                               when
+    fired              ─► belfry.fired.<tenant>               in the step's transaction
+    deliveries         ─► belfry.deliveries
+    rejected           ─► belfry.rejected
+    rerouted           ─► belfry.schedules, at its home
+    lifecycle          ─► belfry.lifecycle
+    metered            ─► the topic of metering
+    rows, manifest     ─► belfry.changelog                    last, and then the local store
+    counters, traced, drained                                 told once the commit is acknowledged
+
+What is only counted lies here too, and not in metrics of the engine: a step that is rolled back has
+then counted nothing.
 """
 
 from __future__ import annotations
@@ -33,7 +46,7 @@ REFUSED_BYTES: Final = 1_000_000
 
 
 class RejectedRecord(NamedTuple):
-    """A refused record, as received, with the headers that say why."""
+    """A refused record, as received, with the headers that say why (`belfry-error-…`)."""
 
     key: bytes | None
     value: bytes | None
@@ -41,7 +54,10 @@ class RejectedRecord(NamedTuple):
 
 
 class Rerouted(NamedTuple):
-    """A misrouted request on its way to its home partition."""
+    """A misrouted request on its way to its home partition; `partition` is of the shared topic.
+
+    Key and value are as received; the headers carry where and when it first came in.
+    """
 
     partition: int
     key: bytes | None

@@ -10,6 +10,13 @@ tenant that is spread over shards has them once for each.
   ended makes room for the next one.
 
 Fires beyond their rate are no rejections: they wait (`queues.py`).
+
+With `max_requests_per_second` 2, the burst of a second, and requests by their arrival:
+
+    arrived    12:00:00.000   .100   .200     12:00:00.500
+    verdict    taken in       taken  refused  taken in        `too_many_requests` at .200
+
+The same holds if all four are read at 12:07, and if the step is done again.
 """
 
 from __future__ import annotations

@@ -6,8 +6,17 @@
     oldest        since when the oldest due event waits, and for what (`oldest.py`)
 
 Each walks through names from a cursor on, and goes on there with the next sweep.  A cursor that a
-step moved goes back with the step.  Whoever reads a row judges its age, so a sweep may be slow: it
+step moved goes back with the step.  Each reader of a row judges its age, so a sweep may be slow: it
 gives space back, and nobody waits for it.
+
+    names     a  b  c  d  e  f  g          at most 3 with each sweep
+    sweep 1   ───────►                     cursor c
+    sweep 2            ───────►            cursor f
+    sweep 3                     ──►        the end: begin anew, from a
+
+Sweeps belong to steps, so what they forget is forgotten in a transaction, as a tombstone of the
+changelog, and a replay forgets it too.  The partition's loop (`partitions/upkeep.py`) sweeps every
+so often, and more often while sweeps have not made up for what was written.
 """
 
 from __future__ import annotations
@@ -41,7 +50,10 @@ MORE: Final = 20
 
 
 class Maintenance:
-    """All that one partition looks through now and then."""
+    """All that one partition looks through now and then.
+
+    `oldest` is told from any thread; everything else belongs to the partition's own.
+    """
 
     def __init__(
         self,

@@ -26,6 +26,9 @@ what it has no room for it tells as one record, from the first of these periods 
 
 Where metering is switched on, all that is pending is weighed once, at the take-over.  Where it is
 switched off, the first step writes what was not told yet, and the rows go.
+
+Exactly once holds for usage as it does for events, and for the same reason: the counters are rows
+of the state, and the record that tells them is in the transaction that resets them.
 """
 
 from __future__ import annotations
@@ -75,7 +78,8 @@ class Metering:
     def settle(self, step: Step) -> None:
         """Count what a step has done; called once it is complete.
 
-        A step without an instant (a manifest alone) does nothing for a tenant.
+        A step without an instant (a manifest alone) does nothing for a tenant.  Costs one row for
+        each tenant that the step has touched; their rows are read in one call.
         """
         if not step.first_ms or not (self._length_ms or self._ends):
             return
@@ -136,7 +140,10 @@ class Metering:
             self._store.note(USAGE_PREFIX, None)
 
     def _up_to_now(self, name: bytes, step: Step) -> UsageRow:
-        """A tenant's row, reckoned up to now; tells of the periods that have ended since."""
+        """A tenant's row, reckoned up to now; tells of the periods that have ended since.
+
+        "Now" is the step's first instant, so all that the step does counts into one period.
+        """
         record = self._store.named(usage_key(name))
         if record is None:
             return self._begun(step.first_ms)

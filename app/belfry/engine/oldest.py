@@ -7,6 +7,13 @@ told when it is over.  So that is a second old, and older where more than `LOOKS
 A round tells it of the partition (`due_ms`), and of each tenant (`waits`): where one waits for
 several things, the one that its oldest due event waits for.  A tenant that is blocked and has
 schedules is told of before any of them is due.
+
+    look      1         2         3          200 looks with each sweep
+    round     ├───── queues ─────┤├ locks ┤├ blocked tenants without a backlog ┤
+    told                                                                        ▲ all at once
+
+What is told is replaced as a whole at the end of a round, so a reader in another thread never sees
+half of one.  The bounds below keep a look short whatever waits; counts stop at them.
 """
 
 from __future__ import annotations

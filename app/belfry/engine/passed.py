@@ -8,6 +8,10 @@
 A change may arrive before a fire and be read after it.  So a calendar keeps how far its partition
 had come when it was changed last: what fired before that lies up to there, and what fired after it
 goes by the days that the schedule has now.
+
+Why it matters: the id of a fire follows from its nominal instant.  An instant that fires twice
+would have one id for two events, and consumers would drop the second one, or fail on it.  So what
+is derived anew always lies behind all that may have fired, also where that leaves an instant out.
 """
 
 from __future__ import annotations

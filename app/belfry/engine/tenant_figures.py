@@ -6,6 +6,9 @@ its minute buckets; it is read once, when an owner begins, and followed from com
 
 Counters begin at 0 with each owner; a reader of rates sees that as it sees a restart.  So that a
 flood of made-up names costs no memory, names beyond `MOST` share the counters of `REST`.
+
+The partition's thread adds up and others read.  Each counter is written in one go, so a reader may
+see figures of two commits beside one another, and never a wrong number.
 """
 
 from __future__ import annotations

@@ -1,4 +1,12 @@
-"""Throttling: whether a request is dropped because its schedule waits, or has fired just now."""
+"""Throttling: whether a request is dropped because its schedule waits, or has fired just now.
+
+    row under the name      pending            ─► dropped: it waits
+                            marker of a fire   ─► dropped within the window after it
+                            marker of no fire, or none ─► taken in
+
+The reply is UNCHANGED with the code `throttled`, and names the instant from which on a request is
+taken in again.  `schedules/throttle.py` draws the window.
+"""
 
 from __future__ import annotations
 

@@ -12,6 +12,9 @@ A request is traced by the context that its event carries: that of the schedule'
 that of the request's record.  A fire is traced by the context that lies in its schedule's headers,
 which is the same one, however long the schedule has waited.  What belfry asks of itself for retries
 of deliveries is not traced: an attempt has a span of its own.
+
+Contexts are those of W3C Trace Context (`traceparent`, `tracestate`); only one whose flag says
+"sampled" is told of.  What is rolled back has no span, for spans are made after the commit.
 """
 
 from __future__ import annotations

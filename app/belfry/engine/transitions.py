@@ -110,6 +110,7 @@ class Transitions:
         }
 
     def begin(self, asked: Asked, step: Step) -> Reply:
+        """Begin a generation, at its first occurrence or where an export stood."""
         life = generation_at(self._place.partition, asked.record[0])
         row = self._pending(asked, life, 1)
         standing = asked.request["standing"]
@@ -133,6 +134,7 @@ class Transitions:
         )
 
     def replace(self, asked: Asked, step: Step) -> Reply:
+        """Replace the definition; the cadence goes on where the trigger stays as it was."""
         assert asked.row is not None
         before = self._store.pending_at(asked.name, asked.row)
         old = decode_pending(before)
@@ -164,6 +166,7 @@ class Transitions:
         return replace(self._keep(asked, row, record, step), outcome=Outcome.UPDATED)
 
     def end(self, asked: Asked, _step: Step) -> Reply:
+        """Cancel: the schedule goes, and leaves no marker."""
         assert asked.row is not None
         due_ms = decode_pending(self._store.pending_at(asked.name, asked.row)).due_ms
         self._drop(asked)
@@ -204,6 +207,7 @@ class Transitions:
         return Reply(Outcome.UNCHANGED, asked.version, self._found(asked)[1].due_ms)
 
     def extra(self, asked: Asked, step: Step) -> Reply:
+        """Fire once more, now; the schedule itself stays as it is."""
         assert asked.row is not None
         if asked.tenant.stopped:
             reason = f"Events of {asked.tenant.name} wait: {asked.tenant.stopped}. Try again."

@@ -23,6 +23,10 @@ before which none of them is due.  A hint may be too early, never too late:
 
     hint        10        10            40
     backlog     ──── 40 ────── 12 joins ──── 12 leaves ────►        the hint follows at a turn's end
+
+Where a row waits is a *location* under its name; a replay derives it anew, for only the schedule
+itself is in the changelog.  What is due then goes to the backlog, and from there it finds its lock
+closed, or its rate used up, once more.
 """
 
 from __future__ import annotations
@@ -49,7 +53,8 @@ class Waiting:
 
     `backlog` and `catch_up` are sizes by tenant; who comes first in them has the next turn.
     `slowed` are tenants whose backlog waits for the rate of catching up.  `held_up_to_ms`: a
-    backlog may hold what is due until then, later than the scan position.
+    backlog may hold what is due until then, later than the scan position.  `hints` are epoch ms by
+    tenant, and a tenant is isolated exactly while it has one.
     """
 
     def __init__(self, store: ScheduleStore, undo: UndoLog, scan: ScanPosition) -> None:
@@ -80,7 +85,10 @@ class Waiting:
             self.hints[tenant] = 0
 
     def put(self, row: Pending, record: bytes, step: Step) -> None:
-        """Put a record into the timeline, or the backlog if its time is over or it is isolated."""
+        """Put a record into the timeline, or the backlog if its time is over or it is isolated.
+
+        "Over" is what the scan has passed, not what is before now: only the former is never met.
+        """
         if step.scan.has_passed(row.sort_key) or row.tenant in self.hints:
             self.hold(row, record)
         else:
@@ -140,7 +148,10 @@ class Waiting:
             del sizes[tenant]
 
     def shrink(self, tenant: bytes, gone: int, queue: int = IN_BACKLOG) -> None:
-        """Count what left a queue; who has more goes to the end, so that others come first."""
+        """Count what left a queue; a tenant that has more goes to the end, behind the others.
+
+        The order of the dictionary is the order of turns.
+        """
         sizes = self._sizes(queue)
         left = sizes[tenant] - gone
         del sizes[tenant]

@@ -12,6 +12,14 @@ instant, it might fire again at the new one.
 What is over by now is never an answer: an instant of the same schedule may have fired there, and a
 second fire would have its id.  What waits in a backlog is looked at where it is not due yet, as all
 is that belongs to an isolated tenant.
+
+    12:00:00.000   a worker with tzdata 2027a takes over; the changelog says 2026c
+    12:00:00.230   it fires; each due schedule is derived anew first
+    12:00:00.500   sweep after sweep looks at some thousand names
+    12:04:10.000   all are seen: 2027a is written down, in the step of the last sweep
+
+A new owner before 12:04:10 begins again from the first name; what was moved already is found to be
+right.
 """
 
 from __future__ import annotations
