@@ -80,7 +80,10 @@ class Backfill:
         self._change = change
 
     def walk(self, work: JobAtWork, budget: Budget, step: Step) -> Walked:
-        """Walk on; what is counted one by one takes from the budget as what fires does."""
+        """Walk on; what is counted one by one takes from the budget as what fires does.
+
+        Ends with the budget, with the room of the step, or with the last name of the job.
+        """
         counts, row = Counts(work.row), work.row
         cursor, amid = row.cursor.encode(), _amid(row)
         fired, most = row.fired, row.fired + budget.changes

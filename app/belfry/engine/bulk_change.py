@@ -104,7 +104,8 @@ class BulkChange:
         """Location, row and record of a schedule that is the job's business, or None.
 
         One that a job is amid (a backfill that has fired some of its range) has fitted the filter
-        before, and need not do so again: by its own fires its instant may have left the filter.
+        before, and need not do so again: it fires by itself meanwhile, so that the instant which it
+        waits for may have left the filter.
         """
         location = self._store.named(name)
         if not is_location(location):

@@ -50,7 +50,10 @@ CalendarOf = Callable[[bytes, str], CalendarRow | None]
 
 
 class CalendarFollowers:
-    """The schedules of one partition that have a calendar; `calendar_of` finds it by its name."""
+    """The schedules of one partition that have a calendar.
+
+    `calendar_of` finds a calendar by its tenant and name, also one that is being removed.
+    """
 
     def __init__(self, store: ScheduleStore, waiting: Waiting, calendar_of: CalendarOf) -> None:
         self._store = store

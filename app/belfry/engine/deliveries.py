@@ -34,7 +34,7 @@ OVERHEAD_BYTES: Final = 1_024
 
 
 def fired_event(row: Pending, tenant: Tenant, fire: tuple[bytes, int], missed: int) -> FiredEvent:
-    """A fire as an envelope has it."""
+    """A fire as an envelope has it; `fire` is its id (32 digits) and the instant of the step."""
     identity, now_ms = fire
     return FiredEvent(
         tenant=tenant.name,

@@ -81,8 +81,8 @@ class TracedRequest(NamedTuple):
 class TracedFire(NamedTuple):
     """A fired record; instants in epoch milliseconds.
 
-    `accepted_ms` is when the request arrived that it waited for since, None where it waited for
-    something else: it is not the first of its schedule, or was asked for by a TRIGGER.
+    `accepted_ms` is when the request arrived since which it has waited.  None where it has waited
+    for something else: it is not the first of its schedule, or a TRIGGER asked for it.
     """
 
     context: TraceContext
@@ -113,9 +113,10 @@ class Effects:
     they name, and `accepted` what was accepted of each.  `bulk` counts what jobs did, by
     action and outcome.  `metered` is for the metering topic.  `traced` is what spans are made of
     (`engine/traces.py`); empty where nothing is traced.
-    `room` is how many bytes may still join: whoever adds what its own input does not bound takes of
-    it, and what comes when it is used up waits for the next step.  `refused_room` is how many bytes
-    of refused records are still kept whole; those that come when it is used up are cut.
+    `room` is how many bytes may still join.  A part that adds what its own input does not bound
+    takes from it, and what comes when it is used up waits for the next step.  It may go below zero,
+    by the last thing that joined.  `refused_room` is how many bytes of refused records are still
+    kept whole; those that come when it is used up are cut.
     """
 
     rows: dict[bytes, bytes | None] = field(default_factory=dict)

@@ -67,7 +67,10 @@ class Firing:
         self._occurrences = occurrences
 
     def fire_due(self, step: Step, at_most: int) -> ScanPosition:
-        """Fire at most `at_most` events that are due; returns how far the timeline is emptied."""
+        """Fire at most `at_most` events that are due; returns how far the timeline is emptied.
+
+        At least one row of the timeline is looked at, so a large backlog cannot stop it for good.
+        """
         self._occurrences.begin(step)
         room = at_most
         if self._waiting.backlog:

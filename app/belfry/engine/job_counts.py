@@ -53,7 +53,10 @@ class Walked(NamedTuple):
 
 
 class Counts:
-    """What one step has met on a walk."""
+    """What one step has met on a walk; `of` adds it to what the job's row has counted so far.
+
+    A job's row is written once in a step, so counting is done in attributes meanwhile.
+    """
 
     def __init__(self, row: JobRow) -> None:
         self.examined = self.done = self.unchanged = self.refused = 0

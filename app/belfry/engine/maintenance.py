@@ -132,7 +132,10 @@ def _is_over(row: bytes, step: Step) -> bool:
 
 
 class Walk(NamedTuple):
-    """Where a walk through a tenant's names goes on, and whether it has met what is pending."""
+    """Where a walk through a tenant's names goes on, and whether it has met what is pending.
+
+    `cursor` is the last name that was looked at, None at the beginning.
+    """
 
     cursor: bytes | None
     met: bool

@@ -60,7 +60,10 @@ RECORD_BYTES: Final = 250
 
 
 class Metering:
-    """Counts what tenants use of one partition; `length_ms` is how long a period is, 0: never."""
+    """Counts what tenants use of one partition; `length_ms` is how long a period is, 0: never.
+
+    Periods begin at multiples of their length since 1970, so all partitions have the same ones.
+    """
 
     def __init__(self, store: ScheduleStore, partition: int, length_ms: int, undo: UndoLog) -> None:
         self._store = store

@@ -39,7 +39,10 @@ _TRACEPARENT_BYTES: Final = TRACEPARENT.encode()
 
 
 class TracedIntake:
-    """Takes requests in as `Intake` does, and tells of those whose trace is sampled."""
+    """Takes requests in as `Intake` does, and tells of those whose trace is sampled.
+
+    A TRIGGER gives two values: one for the request, and one for the fire that it made.
+    """
 
     def __init__(self, intake: Intake, reports: Reports) -> None:
         self._intake = intake
