@@ -7,6 +7,12 @@ which is faster.  What is returned is shared and cached: never change it.
 
 A schema that a release changes leaves its previous text in ``schemas/earlier/``, so that
 single-object records of old clients, which name nothing but a fingerprint, stay readable.
+
+    name ─► text (what a registry gets) ─► JSON ─┬─► parsed, plain     for fastavro
+                                                 └─► fingerprint       8 bytes, CRC-64-AVRO
+
+The fingerprint is over the *Parsing Canonical Form* of the Avro specification, in which documents,
+defaults and the order of attributes do not count.
 """
 
 from __future__ import annotations

@@ -2,7 +2,12 @@
 
     belfry-tenant: demo   belfry-id: hello   belfry-in: 5m      value, key, other headers: the event
 
-For kcat, Connect sources and any language without Avro.  Such headers win over an Avro value.
+For kcat, Connect sources and any language without Avro.  Such headers win over an Avro value.  The
+names come from the table of fields (`schedules/fields.py`), each with the reader of its form.
+
+    belfry-tenan: demo      unknown_header: "Unknown header belfry-tenan; did you mean
+                            belfry-tenant? …"
+    belfry-in: 5 minutes    bad_header: the text of `instants.parse_duration`
 
 Names that begin with ``belfry-`` are belfry's.  One that belfry does not know is refused, for it
 may be a misspelt field.  What belfry itself puts onto records that it writes (`TRAVELLING`) may
@@ -161,7 +166,11 @@ def asked_by(record: SourceRecord) -> Request | None:
 
 
 def read_headers(record: SourceRecord) -> Request | Rejection:
-    """The request that a record's headers hold, or why there is none."""
+    """The request that a record's headers hold, or why there is none.
+
+    Of two headers with one name the later one counts, except for those that say when: two of them
+    contradict each other, and are refused (`several_instants`).
+    """
     _, _, key, value, headers = record
     fields: dict[str, Any] = {**EMPTY, "key": key, "payload": value}
     kept: list[Header] = []

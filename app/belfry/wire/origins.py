@@ -28,7 +28,10 @@ ORIGIN_SIGNATURE: Final = ORIGIN_PREFIX + "signature"
 
 
 def vouched(keys: Keys, key: bytes | None, value: bytes | None, headers: Headers) -> Headers:
-    """Headers of a request that is sent on, with the proof that a worker did; it comes last."""
+    """Headers of a request that is sent on, with the proof that a worker did; it comes last.
+
+    Without keys they stay as they are: workers without a secret believe what headers say.
+    """
     if not keys:
         return headers
     return [*headers, (ORIGIN_SIGNATURE, _signature(keys[0], key, value, headers))]
