@@ -8,6 +8,15 @@ variables and other files are not touched.  A file is small and regular, which i
 was opened without waiting: a device or a pipe costs neither memory nor time.
 
 Several lines are for a change of secrets: any of them is accepted, and workers use the first.
+
+    env:BELFRY_SECRET_SHOP     good, if the worker has such a variable
+    env:PATH                   refused: only variables that are there to be named
+    file:shop/key              good: <BELFRY_SECRETS_DIR>/shop/key
+    file:../passwd             refused: it does not lie below the folder
+    file:link-to-etc-shadow    refused: a link must not lead out of the folder
+
+A check of the path alone could be outrun by somebody who swaps a link meanwhile, so the file is
+opened without following a last link, and the open file is looked at.
 """
 
 from __future__ import annotations
@@ -99,7 +108,10 @@ def _below(path: str, folder: str) -> bool:
 
 
 def _contents(path: str) -> bytes:
-    """What a small regular file holds; OSError, or `BadSecret` for anything else."""
+    """What a small regular file holds; OSError, or `BadSecret` for anything else.
+
+    O_NONBLOCK: opening a pipe that nobody writes to would otherwise wait for ever.
+    """
     descriptor = os.open(path, _FLAGS)
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):

@@ -7,7 +7,7 @@ A change makes a new snapshot, and one assignment puts it in place: a step that 
 the old one whole.  Who is met for the first time joins the snapshots that are in use, so nobody
 copies a directory to look up a name.
 
-Anybody may make names up, so those that have nothing are forgotten when there are thousands: no
+Anybody can make names up, so those that have nothing are forgotten when there are thousands: no
 policy, no output topic, and nothing that was found out about them.  Met again, such a tenant is
 what it was.
 """

@@ -7,6 +7,13 @@ forgetting it.
 
 The platform's fields bound the targets in turn: `reach_of_targets_problem` says why a tenant may
 not have a target, by the hosts and secrets of its policy, and by whose topic it is.
+
+    the tenant's admin sets   http_targets: https://hooks.example.com/x
+    the platform allows it    allowed_hosts: *.example.com
+    refused                   https://other.example/x      target_not_allowed, where it is set, and
+                                                           in each request that names it
+
+HTTP asks `platform_changes` before it carries out what a tenant's own administrator sends.
 """
 
 from __future__ import annotations

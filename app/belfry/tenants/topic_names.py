@@ -9,6 +9,9 @@ one, says is looked at wherever it comes in, and once more where a tenant is tre
     belfry.tenants          belfry's own: who writes there makes policies, deliveries, state
     belfry_fired_x          belfry.fired.x in Kafka's metrics, so either keeps the other out
     __consumer_offsets      Kafka's own
+
+Why so strict: a worker may write to every topic of belfry, with rights that no tenant has.  A
+policy that named `belfry.tenants` as its output would turn each fire into somebody's policy.
 """
 
 from __future__ import annotations
@@ -53,7 +56,7 @@ OWN_TOPICS: Final = frozenset({(RETRIES, DELIVERIES), (CANARY, CANARY_TOPIC)})
 
 
 class TopicNames(NamedTuple):
-    """The names of one belfry's topics, which begin with its prefix."""
+    """The names of one belfry's topics, which begin with its prefix, such as ``belfry.``."""
 
     prefix: str
 
