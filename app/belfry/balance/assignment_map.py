@@ -5,6 +5,9 @@ what all say and what each was told; the broker that keeps the group tells it to
 asks.  Members of format 1 do not ask, so the leader sends them the whole of it.  Fields that a
 reader does not know are passed over, and what cannot be read at all counts as a plain member, so
 that versions can stand side by side.
+
+"What cannot be read" is never an error here: a rebalance in which one member cannot be understood
+must still give every partition an owner.
 """
 
 from __future__ import annotations
@@ -27,7 +30,11 @@ MISSED_COMMITS: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class MemberMetadata:
-    """What a member says of itself."""
+    """What a member says of itself.
+
+    `owns` has the epoch of each ownership, `warm` the partitions that it follows closely enough.
+    `http` is the address under which other members reach it, empty where there is none.
+    """
 
     worker: str
     version: str = ""

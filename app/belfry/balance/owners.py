@@ -3,6 +3,12 @@
 `even` gives each member as many partitions as its weight says, and moves only what must move: a
 member keeps what it owns up to its quota, and what is free goes to members that are warm.  `hashed`
 depends on names and weights alone, so that an owner can be told without asking anybody.
+
+    a owns 0-7; b joins, warm for 2 and 5      even: quota 4 each; b takes 2, 5 and two others
+    c joins afterwards                          even: quotas 3, 3, 2: two of 8 move
+
+`hashed` is weighted rendezvous hashing (Thaler and Ravishankar, *Using name-based mappings to
+increase hit rates*, 1998): when a member goes, only its own partitions move.
 """
 
 from __future__ import annotations

@@ -1,4 +1,13 @@
-"""The whole assignment: owners by an assigner, then standbys beside them."""
+"""The whole assignment: owners by an assigner, then standbys beside them.
+
+    partition   owner   standbys          a and b in rack r1, c in rack r2
+    0           a       c                 another rack comes first
+    1           b       c
+    2           c       a                 then who is warm, then who has the most room
+
+A partition never has its owner as a standby, and has as many as there are other members at most.
+The order of standbys is the order in which they may take over.
+"""
 
 from __future__ import annotations
 
