@@ -12,6 +12,10 @@ the step may have fired.
     row          reached c, 10:00          └────── this step ──────────┘  a later one
 
 Such fires are found in outputs, by ids that are computed from what the changelog says.
+
+An extra fire carries the number -1, and its event the schedule's id, so the candidates for a
+transaction are the events with -1 around its timestamp: first within a second, then within two
+minutes.  Each is tried with the lives and versions that its schedule may have had.
 """
 
 from __future__ import annotations
@@ -86,7 +90,11 @@ class ExtraFires:
         self._coverage = coverage
 
     def find(self, ask: Ask, most: int) -> FoundExtras:
-        """What requests and jobs of a transaction fired, so many at most."""
+        """What requests and jobs of a transaction fired, so many at most.
+
+        An event with a known reason comes first; one of a schedule that may have had a reason which
+        no row tells makes up for the rest, and then the order is not known.
+        """
         turns: dict[bytes, ExtraOrder] = {}
         others: dict[bytes, None] = {}
         for fire in self._candidates(ask):

@@ -2,6 +2,9 @@
 
 `Memory` is a port.  The command has a file of SQLite behind it, so what lies in the process stays
 bounded however much waits (`cli/verify_memory.py`); tests have dictionaries.
+
+A verification goes on round after round, so what has served its purpose can be forgotten: a fire
+once it is settled, a schedule once nothing of it is left, and what was told once its fire was seen.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from belfry.verification.findings import Spot
 
 
 class Stands(IntEnum):
-    """How a schedule stands."""
+    """How a schedule stands; GONE is one that was cancelled, whose events must not come out."""
 
     WAITS = 0
     PAUSED = 1
@@ -57,7 +60,11 @@ class ToldFire(NamedTuple):
 
 
 def short(name: bytes) -> int:
-    """Under what a schedule's name is remembered: 63 bits of a digest."""
+    """Under what a schedule's name is remembered: 63 bits of a digest.
+
+    Eight bytes in place of a name of up to 356.  Of a hundred million names two have the same
+    number with a chance of one in two thousand.
+    """
     return int.from_bytes(blake2b(name, digest_size=8).digest()) >> 1
 
 
