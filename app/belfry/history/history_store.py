@@ -4,8 +4,12 @@ Records and the offset behind them go into the store in one batch, so each recor
 whatever a crash takes away.  A store may hold what a partition left behind that is followed by
 another worker now; who asks says which partitions count.
 
-Who reads looks at a bounded number of rows and is told where the rest begins, whether the rows were
+A reader looks at a bounded number of rows and is told where the rest begins, whether the rows were
 to be shown or not: a look never takes longer than the loop that it runs in can do without.
+
+    rows      r1 r2 r3 r4 r5 …        limit 2, of which r2 belongs to another worker's partition
+    page      r1, r3                  rest: r4
+    next      from r4 on
 """
 
 from __future__ import annotations
@@ -36,14 +40,20 @@ Walk = Iterator[tuple[SortKey, bytes | None]]
 
 
 class HistoryPage(NamedTuple):
-    """Some records, and where the rest begins; None where nothing follows."""
+    """Some records with their places, and where the rest begins; None where nothing follows.
+
+    A page may be empty and have a rest: none of the rows that were looked at was to be shown.
+    """
 
     found: list[tuple[SortKey, bytes]]
     rest: SortKey | None
 
 
 class Counted(NamedTuple):
-    """Counters by the hour's first instant, and the hour to go on from; None at the end."""
+    """Counters by the hour's first instant (epoch ms), and the hour to go on from.
+
+    Lists are in the order of `counters.NAMES`; `rest_ms` is None at the end.
+    """
 
     hours: dict[int, list[int]]
     rest_ms: int | None
@@ -72,7 +82,10 @@ class HistoryStore:
         return None if stored is None else layout.read_offset(stored)
 
     def add(self, partition: int, notes: Iterable[HistoryEntry], next_offset: int) -> None:
-        """Keep records of a partition, and go on behind them."""
+        """Keep records of a partition, and go on behind them; one batch of the store.
+
+        Counters are read once for each tenant and hour in the batch, and not for each record.
+        """
         writes: dict[bytes, bytes | None] = {}
         counted: dict[bytes, list[int]] = {}
         for offset, head, body in notes:

@@ -7,6 +7,15 @@
 
 The time comes before the schedule's id, so that what is too old is a range in each of them.  A
 tenant holds no zero byte, nor does an id, and the day bounds what a look at one schedule seeks.
+
+One record of shop/a in partition 2 at offset 7, on 2026-12-01 at 09:00 (day 20788, hour 498921):
+
+    h shop 00 │ at │ 0002 │ 7              its body
+    s shop 00 │ 5134 │ a 00 │ at │ 0002 │ 7      empty: it leads to the row above
+    c shop 00 │ hour │ 0002                one more counted
+
+To forget is to delete three ranges, whatever they hold.  Costs: a look at a tenant's time is one
+scan; a look at a schedule is a seek for each day of the time.
 """
 
 from __future__ import annotations

@@ -22,7 +22,10 @@ SILENT_S: Final = 5.0
 
 
 class Envelopes:
-    """Knows the head of tenants' envelopes; used by all partitions' threads."""
+    """Knows the head of tenants' envelopes; used by all partitions' threads.
+
+    `registry` is None where belfry has none; `clock` gives monotonic seconds.
+    """
 
     def __init__(
         self,
@@ -36,7 +39,11 @@ class Envelopes:
         self._silence = (0.0, "")
 
     def head(self, topic: str) -> tuple[bytes, str]:
-        """What comes before envelopes on a topic; or nothing, and the reason."""
+        """What comes before envelopes on a topic; or nothing, and the reason.
+
+        Without a registry it is the ten bytes of single-object encoding, with one the five of
+        Confluent's format.  Waits for the registry for as long as its client's time-out.
+        """
         if self._registry is None:
             return framing.single_object("FiredEvent"), ""
         until, reason = self._silence

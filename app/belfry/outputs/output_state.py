@@ -4,6 +4,13 @@
 
 A step asks once (`covers`), from its partition's thread.  Threads that look at topics change it.
 Each method holds the lock for as long as it takes, and no longer: nobody waits for a broker here.
+
+    12:00:00.000   the topic of `shop` refuses a record        shop is held, its topic closed
+    12:00:01       tried again: still refused                  pause 2 s
+    12:00:03       tried again: the right was granted          let go; the next step opens the topic
+
+A *tenant* is ready or held; a *topic* is open where all tenants that fire to it are ready.  Both
+are kept, because a step knows its topics, and a policy or a registry is about a tenant.
 """
 
 from __future__ import annotations
@@ -30,7 +37,10 @@ class OutputState:
         self._retry: dict[str, tuple[float, float]] = {}
 
     def covers(self, topics: AbstractSet[str], tenants: AbstractSet[str]) -> bool:
-        """Whether all of these topics are open and all of these tenants ready."""
+        """Whether all of these topics are open and all of these tenants ready.
+
+        The one question of a step that has nothing new; two comparisons of sets.
+        """
         with self._lock:
             return topics <= self._open and tenants <= self._ready
 
@@ -50,7 +60,10 @@ class OutputState:
             self._open.update(topics)
 
     def close(self, topics: Iterable[str]) -> None:
-        """Some tenant of these topics may not be ready any more."""
+        """Some tenant of these topics may not be ready any more.
+
+        A step that fires there looks again; nothing is refused by this alone.
+        """
         with self._lock:
             self._open.difference_update(topics)
 
@@ -71,7 +84,10 @@ class OutputState:
             self._retry.pop(name, None)
 
     def keep_back(self, name: str, topic: str, now_s: float | None) -> None:
-        """A tenant is held; tried again after a pause from `now_s` on, None: somebody will tell."""
+        """A tenant is held; tried again after a pause from `now_s` on, which doubles each time.
+
+        None for `now_s`: the thread that makes its topic will tell, so no pause is needed.
+        """
         with self._lock:
             self._ready.discard(name)
             self._open.discard(topic)
