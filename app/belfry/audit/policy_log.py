@@ -1,8 +1,8 @@
-"""Notes each change of a policy that lies in `belfry.tenants`, whoever wrote it.
+"""Notes each change of a policy that lies in `belfry.tenants`, however it came there.
 
-Over HTTP the caller is known.  Whoever may write to the topic (`belfry tenant set` does) shows
-itself to Kafka alone, so the log says what has changed and where the record lies, and Kafka's own
-authorizer log says who wrote there.
+Over HTTP the caller is known.  A producer that writes to the topic (`belfry tenant set` does) shows
+itself to Kafka alone.  So the log says what has changed and where the record lies, and Kafka's own
+authorizer log says which principal wrote there.
 
     workers ── consumer group <app id>.audit ── each partition of belfry.tenants is one worker's
 

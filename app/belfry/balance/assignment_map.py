@@ -1,4 +1,4 @@
-"""Who is in the group: what a member says of itself, and all members with what each of them got.
+"""The members of the group: what each says of itself, and all of them with what each one got.
 
 A member says what it is and holds (`MemberMetadata`), as JSON.  The assignment map is the sum of
 what all say and what each was told; the broker that keeps the group tells it to every member that

@@ -29,7 +29,10 @@ class Assigner(Protocol):
 
 
 def even(partitions: Sequence[int], members: Sequence[Member]) -> dict[int, str]:
-    """As many for each as its weight says, keeping what is owned and preferring who is warm."""
+    """As many for each as its weight says; members keep what they own, and warm ones come first.
+
+    Costs partitions times members; a member's name breaks ties, so the answer is one answer.
+    """
     present = _present_owners(partitions, members)
     held = {m.name: sum(1 for name in present.values() if name == m.name) for m in members}
     room = quotas(len(partitions), list(members), held)

@@ -29,6 +29,15 @@ Three at once, where each `c` allows three (the strictest of those that are awai
     ●──●──●────┬──┬──────────────────●─────────────●───────────►
     fire       held behind the lock  c4 fires      c5 fires, and there is room for one more
 
+A schedule's own lock, EVERY minute with `overlap`, where the fire of 12:00 is acknowledged at
+12:02:30:
+
+    due          12:00     12:01      12:02      12:03
+    SKIP         fires     given up   given up   fires          MISSED with the code `overlap`
+    QUEUE_ONE    fires     held ───────────►  12:02:30: the one of 12:02 fires for both, `missed` 1,
+                                              and 12:03 fires if that one is acknowledged by then
+    ALLOW        fires     fires      fires      fires
+
 A fire that is awaited is a record of the changelog.  Which locks are closed, and what they hold
 back, follows from these records: it is counted here, and a roll-back undoes the step's part.
 

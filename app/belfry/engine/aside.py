@@ -4,9 +4,9 @@
            ├─ its schema is still looked up ─────────┐
            └─ its lane has something set aside ──────┴─► a row ─► taken in by its turn, later
 
-A request that cannot be read is set aside with its *lane*: who asks for it, as far as that is known
-before it is read (`claims.py`).  All that comes later in the same lane is set aside behind it, so
-the order of an asker's requests is kept.  What is refused without being read changes nothing, and
+A request that cannot be read is set aside with its *lane*: the asker, as far as it is known before
+the request is read (`claims.py`).  All that comes later in the same lane is set aside behind it, so
+the order of an asker's requests is kept.  A request that is refused unread changes nothing, so it
 is refused at once.
 
 The rows are in the step's transaction, which also moves the source position.  So each request has
@@ -16,7 +16,7 @@ its verdict names its own place.
 
 A tenant's lane holds so many requests and bytes; what comes on top of that is refused.  The lanes
 of strangers share as much.  Each of them may have a third of what is left free, so there is always
-some left for who has none yet:
+some left for a lane that has none yet:
 
     lanes that take what they may      1     2     4     16     255
     each has of 10 000 requests     2500  2000  1428    526      38
@@ -70,7 +70,7 @@ STRANGERS_PARTS: Final = 3
 # So many of a lane are taken in before the next lane has its turn.
 AT_A_TIME: Final = 50
 
-# Who needs which schema: a lane and a reference.
+# A lane, and the reference of the schema that it needs.
 Need = tuple[bytes, Reference]
 
 

@@ -3,8 +3,8 @@
     row under the name ─ does the filter match? ─► transition, or move ─► one outcome, told of
 
 A schedule is the job's business where it waits, was defined before the job was asked for, and fits
-the filter.  Who defines a schedule anew while a job runs has the last word: the job leaves it as it
-is.  What fires meanwhile is over, and no business of the job's either.
+the filter.  A request that defines a schedule anew while a job runs has the last word: the job
+leaves it as it is.  What fires meanwhile is over, and no business of the job's either.
 
 A move changes the instant of a one-shot and leaves all else: another version, the same place among
 events of one instant.  A delay counts from the same acceptance as before, so it changes with the

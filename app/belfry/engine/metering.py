@@ -1,4 +1,4 @@
-"""Metering: what each tenant uses of a partition, by the hour, for who sends the bills.
+"""Metering: what each tenant uses of a partition, by the hour, so that it can be billed.
 
     step      accepted, fired, bytes that came and left  ─► row of the tenant, in the changelog
     09:00:00  the hour is over                           ─► effects.metered, and a row of the next

@@ -90,7 +90,7 @@ class Occurrences:
         self.rate = CatchUpRate()
 
     def begin(self, step: Step) -> None:
-        """A step fires: find out anew who is slowed by the rate."""
+        """A step fires: find out anew which tenants are slowed by the rate."""
         self._rules.clear()
         self._waiting.begin_slowing()
         self.set_rate(self.rate.filled(step.now_ms))

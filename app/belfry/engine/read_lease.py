@@ -96,7 +96,7 @@ class ReadLease:
         return takes
 
     def serves(self) -> None:
-        """Who asks from now on asks for a later commit; to be called before `sent`."""
+        """Call this before `sent`: a reader that asks from now on asks for a later commit."""
         self.wanted = False
 
     def sent(self, now_ms: float) -> None:

@@ -51,7 +51,7 @@ PutBack = tuple[SortKey, Pending, bytes]
 class Waiting:
     """Puts records of one partition's store where they wait, and counts each tenant's queues.
 
-    `backlog` and `catch_up` are sizes by tenant; who comes first in them has the next turn.
+    `backlog` and `catch_up` are sizes by tenant; the first tenant in them has the next turn.
     `slowed` are tenants whose backlog waits for the rate of catching up.  `held_up_to_ms`: a
     backlog may hold what is due until then, later than the scan position.  `hints` are epoch ms by
     tenant, and a tenant is isolated exactly while it has one.

@@ -1,7 +1,8 @@
 """Reads the lifecycle topic into the store: those partitions that this worker answers for.
 
-Partition *p* of the lifecycle topic is followed by whoever holds the home *p* mod homes, so the
-worker that holds a schedule's partition need not be the one that has its history, but each record
+Partition *p* of the lifecycle topic is followed by the worker that holds the home *p* mod homes.
+So the worker that holds a schedule's partition need not be the one that has its history, but each
+record
 is followed by one.  The reader takes its time: after each batch it rests for as long as the batch
 took, 50 ms at most, so that firing has its turn.
 

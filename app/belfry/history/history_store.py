@@ -1,8 +1,8 @@
 """The history at rest: records by time and by schedule, counters by the hour.
 
 Records and the offset behind them go into the store in one batch, so each record is counted once,
-whatever a crash takes away.  A store may hold what a partition left behind that is followed by
-another worker now; who asks says which partitions count.
+whatever a crash takes away.  A store may hold rows of a partition that another worker follows now,
+so each question says which partitions count.
 
 A reader looks at a bounded number of rows and is told where the rest begins, whether the rows were
 to be shown or not: a look never takes longer than the loop that it runs in can do without.

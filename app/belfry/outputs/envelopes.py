@@ -1,8 +1,8 @@
 """What comes before an envelope: the head that says which schema reads it, settled for each topic.
 
 Where the registry has no id to write with, or refuses our schema, that tenant is held, and nobody
-else.  One that does not answer is left alone for a while: whoever asks may be a partition's thread,
-and would wait out a time-out for each of its tenants.
+else.  A registry that does not answer is left alone for `SILENT_S`: the asker may be a partition's
+thread, which would wait out a time-out for each of its tenants.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Who may fire to which topics, and when those that are held are tried again.
+"""Which tenants may fire to which topics, and when those that are held are tried again.
 
     ready tenant ── kept back ──► held, tried again after 1 s, 2 s, 4 s … 60 s ── let go ──► ready
 

@@ -226,7 +226,7 @@ class Outputs:
         for name, topic in topics.items():
             tenant = self._tenants.of(name)
             if tenant.topic != topic:
-                # A policy has moved it meanwhile; whoever did makes it ready there.
+                # A policy has moved it meanwhile, and the thread of policies makes it ready there.
                 continue
             reason, found = problems.get(name, ""), TenantFacts()
             enveloped = tenant.delivery is Delivery.ENVELOPE

@@ -3,9 +3,9 @@
     env:BELFRY_SECRET_NAME   a variable of the worker that is there to be named
     file:PATH                a file below BELFRY_SECRETS_DIR; PATH is absolute, or begins there
 
-A reference comes from a policy, so it is no more trusted than whoever may write policies.  Other
-variables and other files are not touched.  A file is small and regular, which is looked at after it
-was opened without waiting: a device or a pipe costs neither memory nor time.
+A reference comes from a policy, so it is trusted no more than the writers of policies are.  Other
+variables and other files are not touched.  A file has to be small and regular.  That is looked at
+after it was opened without waiting, so a device or a pipe costs neither memory nor time.
 
 Several lines are for a change of secrets: any of them is accepted, and workers use the first.
 

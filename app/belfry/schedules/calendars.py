@@ -53,7 +53,7 @@ WEEK: Final = 7
 # 1970-01-01, day 0, was a Thursday.
 FIRST_WEEKDAY: Final = 3
 MOST_DAYS: Final = 2_000
-# Days off in a row: who looks for a business day looks so far.
+# Days off in a row: a search for a business day goes so far at most.
 MOST_IN_A_ROW: Final = 366
 MOST_SOURCE: Final = 200
 MOST_BYTES: Final = 60_000

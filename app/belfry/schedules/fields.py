@@ -1,6 +1,6 @@
 """The one table of a request's fields, in the order of the schema.
 
-Whoever reads or shows a request asks this table, or is held to it:
+All code that reads or shows a request asks this table, or is held to it by a test:
 
     derived from it   `EMPTY`, the header protocol (`wire/headers`), what the client sends and what
                       exports hold (`client`), the options that say when (`cli/options`), when an

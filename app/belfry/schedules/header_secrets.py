@@ -6,9 +6,9 @@
 The reference is what lies in requests, in policies and at rest.  The process that delivers puts the
 secret in its place at each attempt (`delivery/references.py`).
 
-A header goes to a host that the tenant names, so who may name a reference may read its secret.
-That is why the platform says of each tenant which references it may name (`secret_refs` of its
-policy), and to which hosts (`allowed_hosts`, which must not be empty then).  Both are looked at
+A header goes to a host that the tenant names, so a tenant that may name a reference can read its
+secret.  That is why the platform says of each tenant which references it may name (`secret_refs` of
+its policy), and to which hosts (`allowed_hosts`, which must not be empty then).  Both are looked at
 where a request or a policy comes in, and once more before each attempt: a policy may have changed
 since the schedule was accepted.
 

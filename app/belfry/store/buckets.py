@@ -14,6 +14,11 @@ schedules of a tenant wait in all, paused ones too; quotas are held against it.
 
 A store tells up to which changelog offset its buckets go (`mbuckets`).  An older release, which
 knows no buckets, leaves that behind, and then they are derived anew from all rows (`derive`).
+
+    bucket of shop, 12:00        how many   first     last
+    3 are accepted               3          :00.500   :41.000
+    the first one fires          2          :00.500   :41.000      bounds now, and not exact
+    the others fire              no row                            emptied: `engine/drained.py`
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ one, says is looked at wherever it comes in, and once more where a tenant is tre
     payments.reminders      allowed: nobody's name
     belfry.fired.<itself>   allowed: where its events go by default
     belfry.fired.<other>    another tenant's
-    belfry.tenants          belfry's own: who writes there makes policies, deliveries, state
+    belfry.tenants          belfry's own: a record there is a policy, a delivery, state
     belfry_fired_x          belfry.fired.x in Kafka's metrics, so either keeps the other out
     __consumer_offsets      Kafka's own
 
@@ -92,7 +92,7 @@ class TopicNames(NamedTuple):
     def allowed(self, effective: EffectivePolicy) -> EffectivePolicy:
         """The policy; one that names a topic of others makes its tenant's events wait.
 
-        So no tenant that the engine ever sees fires to such a topic, whoever wrote the policy.
+        So no tenant that the engine ever sees fires to such a topic, however the policy came about.
         """
         why = self.problem(effective.policy.tenant, effective.policy.output_topic)
         if why is None:
@@ -116,7 +116,7 @@ def taken_topics(
 ) -> Iterator[str]:
     """Why policies may not name the topics that they do: another tenant's policy names them.
 
-    A topic that a tenant has already stays its own, whoever else has it.
+    A topic that a tenant has already stays its own, even where another one has it too.
     """
     users: dict[str, set[str]] = {}
     for policy in {**before, **{each.tenant: each for each in policies}}.values():

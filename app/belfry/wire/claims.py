@@ -1,4 +1,4 @@
-"""Signed claims: who says that a request is a tenant's can prove it.
+"""Signed claims: a sender who says that a request is a tenant's can prove it.
 
 The header `belfry-signature` holds HMAC-SHA256, in hexadecimal digits, over these bytes, with a
 secret that the tenant shares with the workers:

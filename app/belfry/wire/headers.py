@@ -38,7 +38,7 @@ OTHERS: Final = {
     for field in FIELDS.values()
     if field.header and field.header not in WHEN
 }
-# Who asks, and for which schedule.
+# The asker, and the schedule that is asked for.
 NAMES: Final = {name: OTHERS[name] for name in ("belfry-tenant", "belfry-id", "belfry-request-id")}
 FIRE_ID: Final = "belfry-fire-id"
 # On what a backfill fires: the id of its job.
@@ -147,7 +147,7 @@ def unknown_header(headers: Headers | None) -> Rejection | None:
 
 
 def asked_by(record: SourceRecord) -> Request | None:
-    """Who asks and for which schedule, as far as the headers of a refused record tell.
+    """The asker and the schedule, as far as the headers of a refused record tell them.
 
     None where the record does not speak the protocol.  What is no UTF-8 is replaced.
     """

@@ -141,7 +141,7 @@ def decode_lifecycle(body: bytes, reader: RecordReader | None = None) -> Lifecyc
 def asked_in(body: bytes, at: int = 0) -> tuple[bytes, bytes, bytes] | None:
     """Tenant, schedule and request id of an event, without reading the rest; None without an id.
 
-    Only for what this release wrote: who waits for verdicts passes by the records of all others.
+    Only for what this release wrote: a reader that waits for verdicts skips all other records.
     IndexError for bytes that are no event.
     """
     tenant, at = _text(body, at)

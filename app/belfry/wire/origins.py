@@ -1,11 +1,11 @@
 """Origins that can be believed: which worker sent a request on, where workers share a secret.
 
 A request that comes in at the wrong partition is sent on with headers that say where and when it
-was first received.  Anybody who may write to the topic can write such headers too, and so have a
-request count from another instant, or have its verdict name another place.  So workers that share
-a secret add one header more, `belfry-origin-signature`: HMAC-SHA256 over key, value and all other
-headers, in the form of `claims.py`.  An origin without it counts for nothing: the request was first
-received where it lies.
+was first received.  Every producer that may write to the topic can write such headers too, and so
+have a request count from another instant, or have its verdict name another place.  So workers that
+share a secret add one header more, `belfry-origin-signature`: HMAC-SHA256 over key, value and all
+other headers, in the form of `claims.py`.  An origin without it counts for nothing: the request was
+first received where it lies.
 """
 
 from __future__ import annotations
