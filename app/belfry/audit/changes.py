@@ -41,5 +41,5 @@ def changes_of(before: TenantPolicy | None, after: TenantPolicy | None) -> tuple
 def _shown(name: str, value: Any) -> str:
     if name == "http_targets":
         value = [masked_target(asdict(target)) for target in value]
-    # What is refused is told of too, and a number that is too large for a field is refused later.
+    # Refused changes are told of too, and a number that is too large for a field is refused later.
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)

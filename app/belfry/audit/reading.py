@@ -1,4 +1,4 @@
-"""Reads the audit log: what lies in the topic since an instant, and what comes from now on.
+"""Reads the audit log: events in the topic since an instant, and those that come from now on.
 
     listed     from the first record of the instant to the ends of now: a list, the oldest first
     followed   the same, and then on for ever: events as they come

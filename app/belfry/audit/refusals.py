@@ -5,7 +5,7 @@
     in full    counted only        "count: 12"
 
 A kind is who was refused (a caller, or an address of which no caller is known), by which status and
-code.  There are only so many kinds in an interval; what comes beyond them counts as one kind.
+code.  There are only so many kinds in an interval; refusals beyond them count as one kind.
 Callers and strangers have rooms of their own, so that a flood of made-up tokens from many addresses
 hides no caller that reaches for what is not its own.
 

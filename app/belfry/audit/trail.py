@@ -1,8 +1,8 @@
-"""What is to be written to the audit log: a queue that never makes anybody wait.
+"""Events on their way to the audit log: a queue that never makes anybody wait.
 
 Noting an event takes a lock for a moment and returns.  The queue is bounded by what its events are
-about; what comes while it is full is lost to the log, and lost aloud: it is counted, and the first
-of a minute are written to belfry's own log in full.
+about.  An event that comes while it is full is lost to the log, and lost aloud: it is counted, and
+the first of a minute are written to belfry's own log.
 
     request ─► note ──────────────┐
     refusal ─► refused ─► sums ───┴─► 50 000 events at most ─► take (500) ─► the writer's thread
@@ -104,7 +104,10 @@ class Trail:
         self._losses.error("audit_lost", "an audit event is lost", why=why, **told)
 
     def _keep(self, event: AuditEvent) -> bool:
-        """Whether the event was taken; with the lock."""
+        """Whether the event was taken; call it with the lock held.
+
+        An event that is heavier than all the room is taken where nothing else waits.
+        """
         weight = _weight(event)
         if self._waiting and self._weight + weight > self._most:
             return False

@@ -3,11 +3,11 @@
 A member says what it is and holds (`MemberMetadata`), as JSON.  The assignment map is the sum of
 what all say and what each was told; the broker that keeps the group tells it to every member that
 asks.  Members of format 1 do not ask, so the leader sends them the whole of it.  Fields that a
-reader does not know are passed over, and what cannot be read at all counts as a plain member, so
-that versions can stand side by side.
+reader does not know are passed over, and a member whose words cannot be read at all counts as a
+plain member, so that versions can stand side by side.
 
-"What cannot be read" is never an error here: a rebalance in which one member cannot be understood
-must still give every partition an owner.
+That is never an error: a rebalance in which one member cannot be understood must still give every
+partition an owner.
 """
 
 from __future__ import annotations

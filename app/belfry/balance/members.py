@@ -1,4 +1,4 @@
-"""What an assignment is made of: members with weights and racks, and what each of them holds.
+"""The members that an assignment is made of: weights, racks, and what each of them holds.
 
     12 partitions, weights 1, 1, 2      exact 3, 3, 6
     10 partitions, weights 1, 1, 1      exact 3.33 each; the tenth goes to the one that holds most
@@ -55,7 +55,7 @@ def able(members: list[Member]) -> list[Member]:
 
 
 def quotas(count: int, members: list[Member], held: Mapping[str, int]) -> dict[str, int]:
-    """`count` divided by weight; what does not divide goes where most is held already.
+    """`count` divided by weight; the remainder goes where most is held already.
 
     By the largest remainder; of equal remainders the member that holds more comes first, so that a
     group which has not changed keeps what it has.  The sum is `count`.

@@ -1,7 +1,7 @@
 """Two ways to choose owners, behind one interface: `even` (the default) and `hashed`.
 
 `even` gives each member as many partitions as its weight says, and moves only what must move: a
-member keeps what it owns up to its quota, and what is free goes to members that are warm.  `hashed`
+member keeps what it owns up to its quota, and free partitions go to warm members.  `hashed`
 depends on names and weights alone, so that an owner can be told without asking anybody.
 
     a owns 0-7; b joins, warm for 2 and 5      even: quota 4 each; b takes 2, 5 and two others

@@ -67,7 +67,10 @@ ASSUMED: Final[dict[str, tuple[float, str]]] = {
 
 
 class BadConstants(ValueError):
-    """A file of constants that cannot be used; the message says what is wrong."""
+    """A file of constants that cannot be used.
+
+    The message quotes the name or the value, and says which are allowed.
+    """
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The model: what is asked for, and what it takes.
+"""The model: a demand, and what a cluster needs for it.
 
 Each estimate is a sum, or the largest, of terms, so that it shows what drives it.  Schedules fire
 once; a recurring one counts as a request for each of its fires.
@@ -54,12 +54,15 @@ REACHED: Final = {
 
 
 class BadDemand(ValueError):
-    """A demand that no plan can be made for; the message says what is allowed."""
+    """A demand that no plan can be made for.
+
+    The message quotes the number, and says which bounds it has.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demand:
-    """What is asked of a cluster; `retention_hours` is that of requests and fired events.
+    """The load of a cluster; `retention_hours` is that of requests and fired events.
 
     `pending` schedules wait at a time; rates are those of the busiest time, not of an average day.
     `payload` is bytes of an event, `tenants` counts output topics, `consumers` how many read each
@@ -77,9 +80,10 @@ class Demand:
     consumers: float = 1.0
 
     def check(self) -> None:
-        """Raise `BadDemand` for what is out of bounds, which are wider than any cluster so far.
+        """Raise `BadDemand` for a number that is out of its bounds.
 
-        They keep a slip of a unit or a NaN from giving a plan that looks like one.
+        They are wider than any cluster so far, and keep a slip of a unit, or a NaN, from giving a
+        plan that looks like one.
         """
         for name, (least, most) in BOUNDS.items():
             value = getattr(self, name)

@@ -2,7 +2,7 @@
 
     serial fire      locks its group            others of the group are held behind the lock
     fire of N        locks its group while N of its fires are awaited; serial is N = 1
-    overlap SKIP     locks the schedule itself  what comes due meanwhile is given up
+    overlap SKIP     locks the schedule itself  occurrences due meanwhile are given up
     overlap QUEUE    locks the schedule itself  the schedule is held behind the lock
 
             fires               acknowledged, or time is over            nothing is held any more
@@ -20,8 +20,8 @@ An example, of a group whose `s` are serial and whose `n` are not:
                                                                        s4 locks again
 
 While a lock is releasing, what it holds back moves to its tenant's backlog in due order, up to the
-next one that may lock it again; what comes due meanwhile is held behind it, unless it is due before
-all that is held.  So nothing overtakes, and a step moves no more than it fires.
+next one that may lock it again.  A row that comes due meanwhile is held behind it, unless it is due
+before all that is held.  So nothing overtakes, and a step moves no more than it fires.
 
 Three at once, where each `c` allows three (the strictest of those that are awaited counts):
 
@@ -142,7 +142,7 @@ class AckLocks:
         undo.forget()
 
     def _count(self) -> None:
-        """Find out by what is stored what is locked, and what has to be released."""
+        """Find out by the committed rows which locks are closed, and which have to be released."""
         for key, record in self._store.awaited():
             awaited = decode_awaited(record)
             for lock in _locks_of(key, awaited):

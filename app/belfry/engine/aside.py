@@ -14,7 +14,7 @@ one outcome however often the owner changes, and a new owner goes on with what l
 request that is taken in later is the record that was received: it counts from its own arrival, and
 its verdict names its own place.
 
-A tenant's lane holds so many requests and bytes; what comes on top of that is refused.  The lanes
+A tenant's lane holds so many requests and bytes; further ones are refused.  The lanes
 of strangers share as much.  Each of them may have a third of what is left free, so there is always
 some left for a lane that has none yet:
 
@@ -25,9 +25,9 @@ some left for a lane that has none yet:
 A request is also refused at an offset that something is set aside under already: it came from an
 input that was made anew.
 
-A partition that only forwards has no state to set anything aside in.  What cannot be read there
-goes on unread to where the tenant lives that its record shows, in the order of the batch, and is
-set aside there if need be.
+A partition that only forwards has no state to set anything aside in.  A request that cannot be read
+there goes on unread to where the tenant lives that its record shows, in the order of the batch, and
+is set aside there if need be.
 
     12:00:00.000   offset 5, lane shop, schema 42 that nobody knows      set aside
     12:00:00.000   offset 6, lane shop, a known schema                   set aside, behind 5

@@ -80,7 +80,7 @@ class Backfill:
         self._change = change
 
     def walk(self, work: JobAtWork, budget: Budget, step: Step) -> Walked:
-        """Walk on; what is counted one by one takes from the budget as what fires does.
+        """Walk on; instants that are counted one by one take from the budget as fires do.
 
         Ends with the budget, with the room of the step, or with the last name of the job.
         """

@@ -3,8 +3,8 @@
     place          timeline   paused   backlog   catch-up queue   behind a lock
     days differ?   ── the row by the new days ──► timeline, backlog, or paused as it was
 
-What waits to be made up for, or behind a lock, goes back to the backlog: from there it comes to its
-queue or its lock once more, where it still has to.
+A row that waits in the catch-up queue, or behind a lock, goes back to the backlog: from there it
+comes to its queue or its lock once more, where it still has to.
 
 The version of a schedule stays: its definition names the calendar, and that has not changed.  The
 outcome is UPDATED with the code `calendar`, and only where the instant is another one; COMPLETED

@@ -15,8 +15,8 @@ asked for or comes due before its turn is looked at first, so nothing fires by t
                      ▲ change
     new days   ●   ●  ███  ●        what lies after its arrival follows from the new days
 
-What lies up to the arrival of the change stays as it was.  A new instant lies after the arrival and
-after all that the schedule has passed.  It follows from the record and the row of the calendar
+Instants up to the arrival of the change stay as they were.  A new instant lies after the arrival
+and after all that the schedule has passed.  It follows from the record and the row of the calendar
 alone: it matters not when it is derived, nor by whom, so a kill repeats nothing.
 
     12:00:00.000   CALENDAR de: 25 December is off      UPDATED; the walk begins with the next step

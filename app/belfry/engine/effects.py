@@ -12,8 +12,8 @@ Made per event, so entries are plain tuples; the shell produces them and never l
     rows, manifest     ─► belfry.changelog                    last, and then the local store
     counters, traced, drained                                 told once the commit is acknowledged
 
-What is only counted lies here too, and not in metrics of the engine: a step that is rolled back has
-then counted nothing.
+Counts lie here too, and not in metrics of the engine: a step that is rolled back has then counted
+nothing.
 """
 
 from __future__ import annotations

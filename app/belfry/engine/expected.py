@@ -1,4 +1,4 @@
-"""What a request expects of its schedule: the version and generation that it names.
+"""The expectation of a request: the version and generation of its schedule that it names.
 
     12:00   A reads      etag 7.2              generation 7, version 2
     12:01   B updates    etag 7.3

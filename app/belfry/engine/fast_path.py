@@ -1,10 +1,10 @@
-"""The fast path: most of what comes in, kept in one loop over the batch.
+"""The fast path: most requests, kept in one loop over the batch.
 
 A request on the fast path asks for a new schedule of a known tenant at its owning partition, with
 nothing special about it; `wire/quick.py` leaves it as bytes.  It is kept here without the values
 that pass between the parts of `Intake.take`, at a fifth of the cost.  `take` means the same: a
-property test holds the two to the same effects.  What needs more, or turns out to meet a schedule
-that exists, is left to `take`, in the order of the batch.
+property test holds the two to the same effects.  A request that needs more, or turns out to meet a
+schedule that exists, is left to `take`, in the order of the batch.
 
     batch      p1   p2   g3   p4   p5          p: plain, g: general
     keep       ──────►│ yields g3 │───────►

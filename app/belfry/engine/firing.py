@@ -87,7 +87,7 @@ class Firing:
         return chunk.position
 
     def end_waits(self, step: Step) -> None:
-        """End a step of firing: await no longer what is overdue, and let go what may leave."""
+        """End a step of firing: end waits that are overdue, and let rows go that may leave."""
         locks = self._waiting.locks
         for key, awaited in list(locks.overdue(step.now_ms)):
             self._waiting.let_go(locks.open(key))

@@ -14,7 +14,7 @@ next owner goes on behind the last name.
     step 8'               ────► end of `a`        cursor a3, done 3, DONE
 
 What a step put down shows to a walk once it is committed, so no job works in the step that begins
-it.  What was asked for after the job lies behind its offset, and is left alone.
+it.  A schedule that was asked for after the job lies behind its offset, and is left alone.
 
 Jobs of one tenant are done one after the other, in the order in which they were asked for.  Those
 of several tenants take turns.  Each has a rate, and a step has a `Budget`, which its caller chooses

@@ -10,8 +10,8 @@ written exactly once, and holds what was committed in that hour.  A step counts 
 first instant, which is that of its fires.
 
 *Held* are the bytes of pending records, times how long they wait.  The row keeps how many there are
-and up to when they were reckoned, so a change costs one multiplication, and what waits for years
-costs one record an hour.  A tenant of which nothing is left has no row.
+and up to when they were reckoned, so a change costs one multiplication, and a schedule that waits
+for years costs one record an hour.  A tenant of which nothing is left has no row.
 
     09:10  100 bytes come       held 100
     09:40  they fire            held 0       100 × 30 min        = 50 byte-hours
@@ -25,7 +25,7 @@ what it has no room for it tells as one record, from the first of these periods 
                                                    a step:  10:00 … 14:00, then one to 12:00
 
 Where metering is switched on, all that is pending is weighed once, at the take-over.  Where it is
-switched off, the first step writes what was not told yet, and the rows go.
+switched off, the first step writes all that was not told yet, and the rows go.
 
 Exactly once holds for usage as it does for events, and for the same reason: the counters are rows
 of the state, and the record that tells them is in the transaction that resets them.

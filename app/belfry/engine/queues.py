@@ -13,8 +13,8 @@ has been emptied up to, so that an event which waited there from before comes fi
     timeline   ──────● its own, due 5 ─────┼ scan position 8
     backlog          ● due 3   ● due 7     ┆  ● due 9              3, 5 and 7 may leave; 9 waits
 
-Any backlog may hold what is due after now, where the clock went back, or a new owner's is behind
-the old one's: that waits.
+Any backlog may hold rows that are due after now, where the clock went back, or a new owner's is
+behind the old one's: they wait.
 
 Three tenants in time, with room for 1 000 in a step and `h` hot:
 

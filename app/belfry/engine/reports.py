@@ -11,7 +11,7 @@ it.  The hour lies between the two arrivals:
     12:10:00.000   CANCEL b, request_id r1         CONFLICT, request_id_reused: nothing is done
     13:00:00.000   UPSERT a, request_id r1         judged anew: the hour is over
 
-What is refused because of the moment (a rate, a quota) is not remembered: a repeat may succeed.
+A refusal that is due to the moment (a rate, a quota) is not remembered: a repeat may succeed.
 """
 
 from __future__ import annotations
@@ -114,8 +114,8 @@ class Reports:
         """The reply to a request that was asked then, if its id was answered in the hour before.
 
         The same request once more is a DUPLICATE, another one a CONFLICT.  The hour is between the
-        arrivals of the two, however late they are read.  What was refused and is redriven is judged
-        anew.
+        arrivals of the two, however late they are read.  A refused request that is redriven is
+        judged anew.
         """
         name = keys.request_key(request["tenant"], request["request_id"] or "")
         row = self._store.named(name)
@@ -297,7 +297,7 @@ def _reused(request_id: str, first: VerdictRow) -> Reply:
 
 
 def _kept(record: SourceRecord, added: Headers, most_bytes: int) -> RejectedRecord:
-    """The record as received; what is more than may be kept is cut, and a header says so."""
+    """The record as received; one that is too large is cut, and a header says so."""
     _, _, key, value, carried = record
     # By that one its reader had it refused: the reason stands in the headers that are added.
     headers = list(carried or ())

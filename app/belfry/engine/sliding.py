@@ -1,6 +1,7 @@
 """Sliding: the row of a debounced schedule after a further request of its run.
 
-What waits keeps in `accepted_ms` when the first request of the run came (`schedules/debounce`).
+The waiting row keeps in `accepted_ms` when the first request of the run came
+(`schedules/debounce`).
 
     delay 5 min, longest wait 12 min
     12:00  a   accepted 12:00   due 12:05

@@ -48,8 +48,8 @@ class PartitionStatus(NamedTuple):
     """Where a partition stands between two steps.
 
     `manifest` is that of the last commit, and `scan` how far the timeline has been emptied then.
-    `heard_ms` is the newest arrival (epoch ms) among the requests that were read: what is kept for
-    repeated requests is forgotten by it, and not by the clock.
+    `heard_ms` is the newest arrival (epoch ms) among the requests that were read: answers that are
+    kept for repeated requests are forgotten by it, and not by the clock.
     """
 
     manifest: Manifest = NO_MANIFEST
@@ -58,12 +58,13 @@ class PartitionStatus(NamedTuple):
 
 
 class Step:
-    """What is done between two commits; instants are epoch ms.
+    """All that is done between two commits; instants are epoch ms.
 
     `scan` is how far the timeline has been emptied, by the end of the part that fires.  While that
-    goes on, `horizon_ms` is the instant up to which it may empty it: what comes due again until
-    then is `set_aside`, and put where it belongs when the position is known.  `begins` is where the
-    partition stood before.  `first_ms` is the instant at which the step began to do something.
+    goes on, `horizon_ms` is the instant up to which it may empty it: a schedule that comes due
+    again until then is `set_aside`, and put where it belongs when the position is known.  `begins`
+    is where the partition stood before.  `first_ms` is the instant at which the step began to do
+    something.
     """
 
     __slots__ = (
@@ -95,13 +96,13 @@ class Step:
         return step
 
     def at(self, now_ms: int) -> None:
-        """What follows in the step happens at this instant."""
+        """The following parts of the step happen at this instant."""
         self.now_ms = now_ms
         if self.effects.empty:
             self.first_ms = now_ms
 
     def begin_firing(self, now_ms: int) -> None:
-        """What is due by now fires."""
+        """The part that fires begins: all that is due by now may leave."""
         self.at(now_ms)
         self.horizon_ms = max(now_ms, self.scan.reached_ms)
 

@@ -1,4 +1,4 @@
-"""What a partition counts of each tenant: what is pending, what fired, how late, what was refused.
+"""Figures of each tenant in a partition: how many wait, fired, how late, and were refused.
 
 Nothing here is done per event.  A step leaves lists by tenant in its effects, and a commit adds
 them up; a step that is rolled back has counted nothing.  How much is pending the store keeps beside

@@ -24,7 +24,8 @@ from belfry.store.schedules import ScheduleStore
 def throttled(asked: Asked, arrived_ms: int, store: ScheduleStore) -> Reply | None:
     """The reply to a request that its `throttle_ms` drops, or None.
 
-    What was given up has not fired, and what was cancelled is not remembered: neither counts.
+    A schedule that was given up has not fired, and a cancelled one is not remembered: neither
+    counts.
     """
     window_ms = asked.request["throttle_ms"]
     if window_ms is None or not asked.version or asked.request["action"] not in KEEPING:

@@ -14,7 +14,8 @@ which is the same one, however long the schedule has waited.  What belfry asks o
 of deliveries is not traced: an attempt has a span of its own.
 
 Contexts are those of W3C Trace Context (`traceparent`, `tracestate`); only one whose flag says
-"sampled" is told of.  What is rolled back has no span, for spans are made after the commit.
+"sampled" is told of.  A step that is rolled back leaves no span, for spans are made after the
+commit.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Transitions: what a valid request does to its schedule, by the table of transitions.
 
-Each takes what was asked and gives the answer; what it changes lies in the store's overlay and in
-the effects.  A schedule that is kept lies in the timeline, in its tenant's backlog (its instant is
-over), or aside (it is paused).
+Each takes a request and gives the reply; its changes lie in the store's overlay and in the effects.
+A schedule that is kept lies in the timeline, in its tenant's backlog (its instant is over), or
+aside (it is paused).
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ from belfry.tenants.effective import Tenant
 from belfry.wire.record import SourceRecord
 
 RECORD_OVERHEAD_BYTES: Final = 512
-# What a request is told that comes too late: code, and what has become of the schedule.
+# The reply to a request that comes too late: code, and what has become of the schedule.
 ENDS: Final = {
     ENDED_FIRED: ("fired", "has fired"),
     ENDED_COMPLETED: ("completed", "was completed"),
@@ -325,7 +325,7 @@ class Transitions:
                 first_ms = trigger.first_ms(self.accepted_ms)
             standing = asked.request["standing"]
             if first_ms is None and standing is not None:
-                # What is imported may have nothing before it but its last one, overdue.
+                # An imported schedule may have nothing before it but its last one, overdue.
                 return standing["next_at"], 0
             assert first_ms is not None, "a rule that never fires is refused by the checks"
             return first_ms, 0

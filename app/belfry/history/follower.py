@@ -239,7 +239,7 @@ class Follower:
         self._thread.stopping.wait(min(monotonic() - began, 0.05))
 
     def _note(self, message: Message) -> HistoryEntry | None:
-        """What is kept of a record; None for what is no lifecycle event."""
+        """The entry of a record; None for a record that is no lifecycle event."""
         value: Any = message.value()
         if value is None:
             return None
@@ -265,7 +265,7 @@ class Follower:
             self.sweep(store)
 
     def sweep(self, store: HistoryStore) -> None:
-        """Drop what is older than its tenant wants, once a hundredth of it is.
+        """Drop records that are older than their tenant wants, once a hundredth of them is.
 
         So a store is not asked for a deletion each minute by each of a hundred thousand tenants.
         """

@@ -71,7 +71,10 @@ def page(walk: Walk, limit: int, examine: int = EXAMINE) -> HistoryPage:
 
 
 class HistoryStore:
-    """One worker's history; written by one thread, read by any."""
+    """One worker's history; written by one thread, read by any.
+
+    `rows` is the map that holds it: RocksDB in a worker, memory in tests.
+    """
 
     def __init__(self, rows: OrderedMap) -> None:
         self._rows = rows
@@ -147,7 +150,7 @@ class HistoryStore:
         return Counted(found, None)
 
     def tenants(self) -> Iterator[tuple[bytes, int]]:
-        """Tenants that have records, each with the instant of its first."""
+        """Tenants that have records, each with the instant of its first; a seek for each tenant."""
         start = b"h"
         while True:
             first = list(islice(self._rows.scan(start, b"i"), 1))
@@ -159,6 +162,6 @@ class HistoryStore:
             start = b"h%b\1" % tenant
 
     def forget(self, tenant: bytes, before_ms: int) -> None:
-        """Drop a tenant's records that are older than an instant."""
+        """Drop a tenant's records that are older than an instant (epoch ms), by range deletions."""
         cleared: list[Range] = layout.forgotten(tenant, before_ms)
         self._rows.write({}, cleared)

@@ -1,4 +1,4 @@
-"""What comes before an envelope: the head that says which schema reads it, settled for each topic.
+"""The head of an envelope: the bytes that say which schema reads it, settled for each topic.
 
 Where the registry has no id to write with, or refuses our schema, that tenant is held, and nobody
 else.  A registry that does not answer is left alone for `SILENT_S`: the asker may be a partition's
@@ -39,7 +39,7 @@ class Envelopes:
         self._silence = (0.0, "")
 
     def head(self, topic: str) -> tuple[bytes, str]:
-        """What comes before envelopes on a topic; or nothing, and the reason.
+        """The head of envelopes on a topic; or nothing, and the reason.
 
         Without a registry it is the ten bytes of single-object encoding, with one the five of
         Confluent's format.  Waits for the registry for as long as its client's time-out.
@@ -61,5 +61,5 @@ class Envelopes:
 
 
 def is_framed(tenant: Tenant, topic: str) -> bool:
-    """Whether it is settled what comes before the tenant's envelopes on a topic."""
+    """Whether the head of the tenant's envelopes on a topic is settled."""
     return bool(tenant.envelope_head) and tenant.topic == topic

@@ -27,7 +27,8 @@ LONGEST_PAUSE_S: Final = 60.0
 class OutputState:
     """Ready tenants, open topics (all of whose tenants are ready), and pauses; for all threads.
 
-    Instants and pauses are seconds of one monotonic clock.
+    Instants and pauses are seconds of one monotonic clock.  A tenant that was never looked at is
+    not ready, and a topic that was never looked at is not open.
     """
 
     def __init__(self) -> None:

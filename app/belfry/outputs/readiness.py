@@ -221,7 +221,7 @@ class Outputs:
         self._settle(topics, problems)
 
     def _settle(self, topics: dict[str, str], problems: dict[str, str]) -> None:
-        """Let tenants go, or hold them, by what was found out about these topics of theirs."""
+        """Let tenants go, or hold them, by the problems that were found with their topics."""
         findings: list[tuple[Tenant, TenantFacts]] = []
         for name, topic in topics.items():
             tenant = self._tenants.of(name)

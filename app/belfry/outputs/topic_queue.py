@@ -70,7 +70,7 @@ class TopicQueue:
         return topic in self._known or topic in self._unknown
 
     def add(self, topic: str, *, known: bool) -> None:
-        """Put a topic in, once."""
+        """Put a topic in, once; `known` says that its tenant has a policy, so it comes first."""
         with self._lock:
             if known:
                 self._unknown.pop(topic, None)

@@ -3,8 +3,8 @@
 A worker fires nothing before it has read all policies that could be read when it asked (`start`),
 and asks again whenever it has taken a partition over (`catch_up`), so that it never treats a tenant
 by less than its predecessor knew.  Readers stop at the last stable offset, where a transaction is
-open, and so did the predecessor: what lies behind it counts for nobody before it has ended.  A
-change reaches every worker with the next fetch.
+open, and so did the predecessor: records behind it count for nobody before it has ended.  A change
+reaches every worker with the next fetch.
 
 A policy stays bytes until its tenant is met: most of a hundred thousand tenants have nothing to do
 with this worker.  A policy that this release would not carry out as meant stops its tenant's fires,
@@ -66,7 +66,11 @@ Stored = tuple[bytes, Headers | None]
 
 
 class Policies:
-    """All policies, and the thread that follows them."""
+    """All policies, and the thread that follows them.
+
+    `closed` says that tenants without a policy are not served.  A hundred thousand policies take
+    their bytes and a dictionary's entry each; they are decoded when their tenants are met.
+    """
 
     def __init__(
         self,
@@ -158,7 +162,7 @@ class Policies:
             self._moved.wait(WAIT_S)
 
     def names(self) -> list[str]:
-        """Tenants that have a policy, in order."""
+        """Tenants that have a policy, in the order of their names; costs a sort of all of them."""
         return sorted(self._stored.copy())
 
     def effective_of(self, name: str) -> EffectivePolicy | None:
@@ -275,7 +279,7 @@ class Policies:
         return is_signed_policy(self._keys, location, record)
 
     def _refuse(self, name: str, message: Any) -> None:
-        """Tell of a policy that nobody of belfry signed; what was in force stays in force.
+        """Tell of a policy that nobody of belfry signed; the policy in force stays in force.
 
         It is counted and logged, with its place, and never carried out in part.
         """
@@ -302,7 +306,7 @@ class Policies:
     def _carry_out(self, names: Iterable[str]) -> None:
         """Treat tenants by their policies; a tenant that cannot be yet is tried again next round.
 
-        What was read is passed all the same: nobody else's policy waits for one tenant's trouble.
+        The record is passed all the same: nobody else's policy waits for one tenant's trouble.
         A registry that does not answer is such a trouble: it has the schema of its envelopes.
         """
         for name in self._met(names):

@@ -34,7 +34,10 @@ _FLAGS: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW | os.
 
 
 class BadSecret(ValueError):
-    """A reference that leads to no secret; the message says why, and what is allowed."""
+    """A reference that leads to no secret; the message says why, and which ones are allowed.
+
+    It never holds the secret, nor what a file holds.
+    """
 
 
 class SecretPlaces:

@@ -54,7 +54,7 @@ def trigger_problem(request: Request, now_ms: int) -> Rejection | None:
 class RequestChecks:
     """All checks of a request; remembers the tenants that passed, for they come again.
 
-    A name's form never changes, so what is remembered never has to be forgotten.  `known_limit`
+    A name's form never changes, so a tenant that passed never has to be forgotten.  `known_limit`
     bounds the memory (some 10 MB at 100 000); further tenants are checked each time.  Each
     partition has an object of its own and asks it from its own thread.
     """

@@ -43,7 +43,7 @@ def max_wait_problem(request: Request) -> Rejection | None:
             " kind AFTER, or leave it empty.",
         )
     if request["standing"] is not None:
-        # What is imported has its instant, and a bulk job may have moved its delay.
+        # An imported schedule has its instant, and a bulk job may have moved its delay.
         delay_ms = 0
     if delay_ms <= longest_ms <= YEARS_100_MS:
         return None

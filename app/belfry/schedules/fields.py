@@ -269,14 +269,15 @@ EMPTY: Final[dict[str, Any]] = {
 KIND_OF: Final = {kind.field.name: name for name, kind in KINDS.items()}
 # Fields that a rule keeps under their own names; what says when is its `when`.
 OF_A_RULE: Final = tuple(name for name in FIELDS if name in {each.name for each in fields(Rule)})
-# What is about one request and not about a schedule; an export does not hold it.
+# Fields that are about one request and not about a schedule; an export does not hold them.
 OF_ONE_REQUEST: Final = frozenset(
     {
         *("action", "expected_version", "request_id", "reason", "fire_id", "bulk"),
         *("days_off", "throttle_ms"),
     }
 )
-# What does not define a schedule: its name, what follows from its fields, where it stands.
+# Fields that do not define a schedule: its name, its kind (which follows from the others), and
+# where it stands.
 NOT_DEFINING: Final = OF_ONE_REQUEST | {"tenant", "schedule_id", "kind", "standing"}
 
 

@@ -3,7 +3,7 @@
     authorization: Bearer ${env:BELFRY_SECRET_SHOP_API}     a variable of the process that delivers
     x-api-key: ${file:shop/api-key}                         a file below its BELFRY_SECRETS_DIR
 
-The reference is what lies in requests, in policies and at rest.  The process that delivers puts the
+Requests, policies and the state hold the reference alone.  The process that delivers puts the
 secret in its place at each attempt (`delivery/references.py`).
 
 A header goes to a host that the tenant names, so a tenant that may name a reference can read its

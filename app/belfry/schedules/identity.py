@@ -18,7 +18,7 @@ A fire id depends on nothing that another attempt could change: not on the worke
 not on the epoch.  So an event that is made again after a crash has the same id, and consumers can
 drop it by that.
 
-Frozen: all of these functions.  Another hash would give other homes and ids to what is at rest.
+Frozen: all of these functions.  Another hash would give other homes and ids to schedules at rest.
 """
 
 from __future__ import annotations

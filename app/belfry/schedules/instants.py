@@ -1,9 +1,9 @@
 """Texts for people to epoch milliseconds and back: instants and durations.
 
 An instant needs its offset from UTC: a local time alone means another instant on every machine,
-and none or two in the night when the clocks change.  What is finer than a millisecond is rounded
-up, because an event never fires before its instant.  A duration has a fixed length, so months and
-years are none.  What cannot be read raises a ValueError whose sentence shows what can.
+and none or two in the night when the clocks change.  Fractions of a millisecond are rounded up,
+because an event never fires before its instant.  A duration has a fixed length, so months and years
+are none.  A text that cannot be read raises a ValueError whose sentence shows texts that can.
 
     2026-12-01T09:00:00Z    2026-12-01T10:00:00.250+01:00    1796115600000
     250ms   30s   5m   1h30m   1.5d   PT5M   P1DT2H   300000

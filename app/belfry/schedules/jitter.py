@@ -9,7 +9,7 @@ The delay is a hash and not a random number, so an attempt after a crash, a repl
 the due instant all find the same one.  It differs from one occurrence to the next, so no schedule
 is always the last.  Jitter only ever delays: an event never fires before its nominal instant.
 
-Frozen: another hash would move what waits.
+Frozen: another hash would move schedules that wait.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ MASK: Final = "***"
 
 
 def masked_target(target: dict[str, Any]) -> dict[str, Any]:
-    """A target without what may be a credential: values of headers, and the query of its URL."""
+    """A target without its possible credentials: values of headers, and the query of its URL."""
     found = {**target, "url": masked_url(target["url"])}
     if target.get("headers"):
         # A schedule's are objects, a policy's are pairs.

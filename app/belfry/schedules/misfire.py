@@ -5,8 +5,8 @@
                 └────────── the late run: due more than the limit ago ──┘    still in time ──┘
 
 FIRE_ONCE fires the last of the run, which stands for the others; SKIP fires none of it; FIRE_ALL
-fires each.  What does not fire is *given up*, and counted.  An occurrence that is late by no more
-than the limit always fires.
+fires each.  An occurrence that does not fire is *given up*, and counted.  One that is late by no
+more than the limit always fires.
 
 A worked example: EVERY hour, the limit is one minute, and nothing fires from 09:30 to 12:30.
 
@@ -76,9 +76,9 @@ def late_run(trigger: Trigger, nominal_ms: int, before_ms: int, spread: Jitter) 
     With the example above, `before_ms` is 12:29 (now less the limit), and the answer is the run of
     three: last 12:00, number 3, following 13:00.
 
-    Jitter is a delay, so what has its nominal instant before `before_ms` less the longest jitter
-    is late for certain, and is counted.  Only what lies within one jitter of the limit is looked
-    at, at most `MOST_LOOKED_AT` of it; what is left then is judged when it comes up.
+    Jitter is a delay, so an occurrence whose nominal instant lies before `before_ms` less the
+    longest jitter is late for certain, and is counted.  Only those within one jitter of the limit
+    are looked at, at most `MOST_LOOKED_AT` of them; a later one is judged when it comes up.
     """
     last_ms, more = trigger.latest_ms(nominal_ms, before_ms - 1 - spread.most_ms)
     following_ms = trigger.after_ms(last_ms)

@@ -1,4 +1,4 @@
-"""What can become of a request, an occurrence or a delivery: one list for all who speak of it.
+"""What can become of a request, an occurrence or a delivery: one list for the whole system.
 
 The lifecycle schema, the label of `belfry_requests_total` and the command line use these names.
 

@@ -133,7 +133,7 @@ def _rule_words(request: Request) -> str:
     if text is None:
         return rule
     place = f", {kind.zone_name(request) or DEFAULT_ZONE}"
-    # An interval has no zone, and what is left out of it has one.
+    # An interval has no zone, but the minutes that are left out of it have one.
     return rule + left_out_words(text) + ("" if rule.endswith(place) else place)
 
 

@@ -1,7 +1,7 @@
 """The digest of a request: whether two requests that show one `request_id` ask for the same.
 
-A retry has to give the same digest whichever door it takes, so the digest covers what is asked for
-and nothing of how it came:
+A retry has to give the same digest whichever door it takes, so the digest covers the content of the
+request and nothing of how it came:
 
 - fields that have their default are left out, so a header request, an Avro record of any release
   and a body of HTTP agree, and a field that a later release adds changes no digest without it;

@@ -75,7 +75,7 @@ def recurring_problem(request: Request, now_ms: int) -> Rejection | None:
         or calendar_problem(request, now_ms)
     )
     if found is not None or request["standing"] is not None:
-        # What is imported has its next instant, perhaps its last one and overdue.
+        # An imported schedule has its next instant, which may be its last one, and overdue.
         return found
     trigger = trigger_by(rule_of(request))
     if trigger.first_ms(now_ms) is not None:
@@ -112,7 +112,7 @@ def calendar_problem(request: Request, now_ms: int) -> Rejection | None:
 def _moving_problem(request: Request, now_ms: int) -> Rejection | None:
     """Why the instants of a rule cannot move to business days, or None.
 
-    What has moved tells no rhythm any more, so an interval has to have a `start_at` to count from.
+    A moved instant tells no rhythm any more, so an interval needs a `start_at` to count from.
     And moved instants have to be looked at one by one, so a rule that fires more often than once a
     minute may not move (`heeding.LEAST_MS`).
     """

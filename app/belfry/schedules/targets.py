@@ -1,7 +1,7 @@
 """Delivery targets: where fired events go besides their topic, and how targets lie at rest.
 
-What is wrong with a target, its kind says (`target_kinds`).  The class is called `HttpTarget` after
-the first kind, and serves all kinds.
+The kind of a target judges it (`target_kinds`).  The class is called `HttpTarget` after the first
+kind, and serves all kinds.
 
 At rest targets are JSON, a list of objects that leave defaults out, in the order given:
 

@@ -83,7 +83,7 @@ def buckets(
 
 
 class LeftBuckets:
-    """What a step takes out of buckets; what comes into them, its overlay tells."""
+    """The schedules that a step takes out of buckets; its overlay tells which ones come in."""
 
     def __init__(self, rows: OrderedMap) -> None:
         self._rows = rows
@@ -125,7 +125,7 @@ class LeftBuckets:
         return writes
 
     def grown_bytes(self, records: Mapping[bytes, bytes | None]) -> Counter[bytes]:
-        """By how many bytes what waits of each tenant grows by the step."""
+        """By how many bytes the waiting records of each tenant grow by the step."""
         grown = bytes_by_tenant(filter(None, records.values()))
         for rows in self._taken:
             grown.subtract(bytes_by_tenant([record for _, record in rows]))

@@ -145,7 +145,7 @@ class Replay:
         return () if self._unclosed else self._buffered
 
     def leave_unclosed(self) -> tuple[bytes, ...]:
-        """Do not fold what lies behind the last manifest; the keys of it."""
+        """Do not fold the records behind the last manifest; returns their keys."""
         left = tuple({key: None for key, _ in self._buffer})
         self._buffer, self._buffered = [], []
         return left
@@ -177,7 +177,7 @@ class Replay:
             self._settle(self.manifest, now_ms)
 
     def _settle(self, manifest: Manifest, now_ms: int) -> None:
-        """What is due up to the watermark and still waits was in the backlog: put it there."""
+        """Put rows that are due up to the watermark, and still wait, into the backlog again."""
         state = StoredState(self.offset, now_ms, manifest)
         self._store.commit_settled(state)
         while True:

@@ -142,7 +142,7 @@ class ScheduleStore(Committed):
                 yield key, record
 
     def grown_bytes(self) -> Mapping[bytes, int]:
-        """By how many bytes what waits of each tenant has grown in the step."""
+        """By how many bytes the waiting records of each tenant have grown in the step."""
         return self._left.grown_bytes(self._records)
 
     @property
@@ -211,7 +211,8 @@ class ScheduleStore(Committed):
     def take(self, rows: Sequence[tuple[bytes, bytes]]) -> None:
         """Let committed rows that follow one another in one place leave it.
 
-        Many of them are dropped as one range.  What has been put in their place in this step stays.
+        Many of them are dropped as one range.  A record that was put in their place in this step
+        stays.
         """
         if not rows:
             return

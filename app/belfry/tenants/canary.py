@@ -15,7 +15,7 @@ from belfry.tenants.policy import TenantPolicy
 
 CANARY: Final = "belfry-canary"
 CANARY_SHARDS: Final = 16_384
-# Topics behind the prefix: where its events come out, and where is written what was measured.
+# Topics behind the prefix: one for its events, and one for the measurements.
 CANARY_TOPIC: Final = "canary"
 SLO_TOPIC: Final = "slo"
 HISTORY_MS: Final = 3_600_000

@@ -1,4 +1,4 @@
-"""What a delivery knows of itself: its targets, how often it was tried, and when to give it up.
+"""The state of a delivery: its targets, how often it was tried, and when it is given up.
 
 It travels beside the fired event, as the header `belfry-delivery`: JSON with its format first.  All
 that a dispatcher needs is there, so it keeps no state and asks for no policies.
@@ -183,7 +183,7 @@ def encode_state(state: DeliveryState) -> bytes:
 def decode_state(encoded: bytes) -> DeliveryState:
     """The state in a header's value; `UnknownDelivery` for what this version cannot act on.
 
-    What is given back may be used without a further look: one record must not end the others.
+    A state that is returned may be used without a further look: one record must not end the others.
     """
     try:
         record = orjson.loads(encoded)

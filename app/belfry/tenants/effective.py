@@ -1,4 +1,4 @@
-"""A tenant as the engine sees it: a value, worked out once of its policy and of what is found out.
+"""A tenant as the engine sees it: a value, worked out once of its policy and of facts about it.
 
 Partitions' threads read it for each event while another thread changes policies, so it is never
 changed.  A new effective policy makes another value of its tenant (`dataclasses.replace`), and
@@ -7,7 +7,7 @@ changed.  A new effective policy makes another value of its tenant (`dataclasses
     TenantPolicy          what was written
       └► EffectivePolicy  with its secrets, and with why requests are refused or events wait
            └► Tenant      with what the shell has found out (topic, size of records, registry's id),
-                          and with answers to what is asked per event, worked out once
+                          and with answers that each event needs, worked out once
 
 Three words about events that do not fire, from the narrow to the wide:
 

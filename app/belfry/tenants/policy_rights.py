@@ -1,9 +1,9 @@
 """What a tenant may do by itself: which fields of its policy it sets, which targets it may have.
 
-What says how a tenant's own events are treated is the tenant's.  What costs others something, or
-reaches what is theirs, is the platform's: topics, quotas, turns, hosts, secrets, where schedules
-live.  Every field of a policy stands in the table `SET_BY`, so that nobody gets a new one by
-forgetting it.
+Fields that say how a tenant's own events are treated are the tenant's.  Fields that cost others
+something, or reach what is theirs, are the platform's: topics, quotas, turns, hosts, secrets, where
+schedules live.  Every field of a policy stands in the table `SET_BY`, so that no new field is open
+to tenants by oversight.
 
 The platform's fields bound the targets in turn: `reach_of_targets_problem` says why a tenant may
 not have a target, by the hosts and secrets of its policy, and by whose topic it is.
@@ -74,7 +74,10 @@ PLATFORMS: Final = tuple(name for name, setter in SET_BY.items() if setter is Se
 
 
 def platform_changes(before: TenantPolicy, after: TenantPolicy) -> list[str]:
-    """Fields of the platform's in which two policies of a tenant differ, in the schema's order."""
+    """Fields of the platform's in which two policies of a tenant differ, in the schema's order.
+
+    Empty where the tenant's own administrator may make the change.
+    """
     return [name for name in PLATFORMS if getattr(before, name) != getattr(after, name)]
 
 

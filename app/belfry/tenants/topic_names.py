@@ -78,7 +78,10 @@ class TopicNames(NamedTuple):
         return f"Topic {topic!r} of a target is reserved: {whose}. Name a topic of your own."
 
     def whose(self, tenant: str, topic: str) -> str | None:
-        """Whose a topic is that this tenant's events must not go to, or None."""
+        """Whose a topic is that this tenant's events must not go to, or None.
+
+        A clause for an error message, such as "names that begin with __ are Kafka's own".
+        """
         if topic == f"{self.prefix}fired.{tenant}":
             return None
         if topic in {self.prefix + name for own, name in OWN_TOPICS if own == tenant}:
@@ -101,7 +104,10 @@ class TopicNames(NamedTuple):
         return effective._replace(policy=policy, blocked=effective.blocked or why)
 
     def reserved(self, uses: Iterable[tuple[str, str]]) -> dict[str, str]:
-        """Of tenants and the topics that they fire to: topics that they must not, and why."""
+        """Of pairs of tenant and topic: the topics that must not be fired to, and why.
+
+        Asked before a step produces, as the last look: whatever a policy says by then.
+        """
         found = {topic: self.problem(tenant, topic) for tenant, topic in uses}
         return {topic: why for topic, why in found.items() if why is not None}
 

@@ -53,7 +53,7 @@ _SENTENCES: Final = {
 
 
 class Why(NamedTuple):
-    """What is waited for, the cause within it, and the same in words."""
+    """The reason to wait, the cause within it, and the same in words."""
 
     waiting_for: str
     cause: str
@@ -75,7 +75,7 @@ class Wait(NamedTuple):
 
 
 def why(waiting_for: str, tenant: Tenant) -> Why:
-    """Why events of a tenant wait for this, in words."""
+    """Why events of a tenant wait for this reason (one of `REASONS`), in words."""
     if waiting_for == TENANT_BLOCKED:
         return Why(waiting_for, _blocked_by(tenant), tenant.stopped)
     if waiting_for == TENANT_QUEUE:

@@ -1,7 +1,7 @@
 """Which output topics were read, how far back they reach, and whose events go there.
 
     changelog   09:00 a fired     10:00 b fired     11:00 c fired
-    output      retention has removed what is older than 09:30
+    output      retention has removed records from before 09:30
     so          a may be gone: not checked          b and c have to be there
 
 An event that is not found is a finding only where its topic was read, and reaches back far enough.

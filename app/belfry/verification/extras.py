@@ -5,8 +5,8 @@
                                                 for a backfill, of schedule, life, job and instant
 
 A step that fires for a job writes the job's row, so a transaction that is whole has it.  The row
-says how far the job has come, and the one before it where the step began: what lies between is what
-the step may have fired.
+says how far the job has come, and the one before it where the step began: the step may have fired
+anything in between.
 
     row before   reached b, 10:00          b 11:00   b 12:00   c 10:00 │ c 11:00
     row          reached c, 10:00          └────── this step ──────────┘  a later one
@@ -35,7 +35,7 @@ VERSIONS: Final = 64
 
 
 class JobRange(NamedTuple):
-    """What a transaction may have fired for a job: what lies behind `since`, as far as it came."""
+    """What a transaction may have fired for a job: all behind `since`, as far as the job came."""
 
     job: AskedJob
     since: tuple[bytes, int]

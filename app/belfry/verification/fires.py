@@ -82,11 +82,11 @@ class FireJudge:
     def judge(self, ask: Ask, row_fires: Sequence[RowFire | Unfounded]) -> FiresJudged:
         """What the rows, the outputs and the manifest say of one another.
 
-        Asks memory once for each fire; what is short of the manifest's number is looked for among
-        extra fires, and at last among what may have fired and is in no output.
+        Asks memory once for each fire.  Where fewer are found than the manifest counts, the others
+        are looked for among extra fires, and at last among schedules that may have fired.
         """
         found = FiresJudged()
-        # What may have fired and is in no output, with its place among the others.
+        # Schedules that may have fired and are in no output, with their places among the others.
         maybe: list[tuple[int, RowFire, bytes]] = []
         plain = True
         for row_fire in row_fires:

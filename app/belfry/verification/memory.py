@@ -1,10 +1,11 @@
-"""What a verification remembers between two records: schedules, fires, and what was told.
+"""The memory of a verification between two records: schedules, fires, and lifecycle events.
 
-`Memory` is a port.  The command has a file of SQLite behind it, so what lies in the process stays
-bounded however much waits (`cli/verify_memory.py`); tests have dictionaries.
+`Memory` is a port.  The command has a file of SQLite behind it, so the process stays small however
+much waits (`cli/verify_memory.py`); tests have dictionaries.
 
-A verification goes on round after round, so what has served its purpose can be forgotten: a fire
-once it is settled, a schedule once nothing of it is left, and what was told once its fire was seen.
+A verification goes on round after round, so everything is forgotten that has served its purpose: a
+fire once it is settled, a schedule once nothing of it is left, a lifecycle event once its fire was
+seen.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the rows of a transaction say that fired, by what was known before and what is known now.
+"""The fires that the rows of a transaction tell, by what was known before and is known now.
 
 A row tells of a fire only by what it replaces.  For a schedule that waited:
 

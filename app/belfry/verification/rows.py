@@ -1,7 +1,7 @@
 """Rows of a changelog as a verification reads them, with decoders of its own.
 
 They are written from the tables of `store/README.md`, and not from the code that writes rows: one
-fault in a layout would otherwise hide itself.  Of each row only what is checked is read.
+fault in a layout would otherwise hide itself.  Only fields that are checked are read.
 
     pending    01 01 kind flags │ due i64 │ nominal │ … │ life u64 │ version u32 │ occurrence u32
     marker     01 02 how  …     │ ended │ due │ life │ version │ occurrence

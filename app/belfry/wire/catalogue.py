@@ -3,7 +3,7 @@
 One self-contained ``.avsc`` per record lies in `schemas/`; a wheel carries the folder as
 ``belfry/avro``.  A schema comes in two parsed forms of the same bytes: `parsed`, where instants
 are datetimes, and `plain`, where they stay epoch milliseconds.  The program uses plain alone,
-which is faster.  What is returned is shared and cached: never change it.
+which is faster.  Schemas that are returned are shared and cached: never change them.
 
 A schema that a release changes leaves its previous text in ``schemas/earlier/``, so that
 single-object records of old clients, which name nothing but a fingerprint, stay readable.

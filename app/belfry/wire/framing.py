@@ -60,7 +60,7 @@ class Frame:
 
 
 def read_frame(value: bytes, headers: Iterable[tuple[str, bytes | None]] | None = None) -> Frame:
-    """Take a value apart; what has no frame, or a damaged one, comes back unframed and whole.
+    """Take a value apart; one with no frame, or a damaged one, comes back unframed and whole.
 
     Never raises.  A value that is only a head, without a body, has no frame: no record of belfry's
     takes no bytes.

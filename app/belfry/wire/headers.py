@@ -104,7 +104,7 @@ def speaks_protocol(headers: Headers) -> bool:
 def bounded(headers: Headers | None) -> Headers | None:
     """Headers as they came, or the first of very many: two bytes can be one, a megabyte a lot.
 
-    What is cut is always refused (`too_many`), and kept so in `belfry.rejected`.
+    A record that is cut is always refused (`too_many`), and kept so in `belfry.rejected`.
     """
     if not headers or len(headers) <= MOST_CARRIED:
         return headers
@@ -149,7 +149,7 @@ def unknown_header(headers: Headers | None) -> Rejection | None:
 def asked_by(record: SourceRecord) -> Request | None:
     """The asker and the schedule, as far as the headers of a refused record tell them.
 
-    None where the record does not speak the protocol.  What is no UTF-8 is replaced.
+    None where the record does not speak the protocol.  Bytes that are no UTF-8 are replaced.
     """
     headers = record[4] or []
     if not speaks_protocol(headers):

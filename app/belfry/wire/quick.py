@@ -38,8 +38,8 @@ _HEAD: Final = UPSERT_AT + b"\2"
 _TEN_NULLS: Final = bytes(10)
 # `delay`, nine more, type, group; then the key is there.
 _NULLS_AND_KEY: Final = bytes(12) + b"\2"
-# What follows the payload is nothing, but for a request id: each field is one zero byte, a null, an
-# empty array or a false.
+# Nothing follows the payload, but for a request id: each field is one zero byte, a null, an empty
+# array or a false.
 _NAMES: Final = [field["name"] for field in _FIELDS]
 _TAIL: Final = bytes(len(_NAMES) - 1 - _NAMES.index("payload"))
 _BEFORE_ID: Final = bytes(_NAMES.index("request_id") - 1 - _NAMES.index("payload")) + b"\2"

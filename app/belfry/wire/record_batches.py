@@ -5,7 +5,7 @@
 
 The head tells offsets, count, times, codec and transaction.  So a reader knows where a batch ends
 before it knows what the batch holds, and can go on behind one that nobody can read.
-Nothing here trusts a length: what does not fit the bytes that are there is left for a later fetch.
+Nothing here trusts a length: a batch that goes on behind the bytes is left for a later fetch.
 
 What a reader with `read_committed` makes of one fetch; the broker says that producer 7 aborts from
 offset 20 on:

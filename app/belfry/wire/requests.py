@@ -12,8 +12,8 @@ No input raises: whatever the bytes are, the answer is a `Request` or a `Rejecti
         └─► a frame           ─► schema known? ─► bounds ─► fastavro
 
 The reader never asks the registry.  Its caller looks which references a batch needs
-(`unknown_schemas`), asks for them in the shell, and tells the answer by `settle`; what is not
-settled is set aside by the engine.  One partition has one reader and one thread that uses it.
+(`unknown_schemas`), asks for them in the shell, and tells the answer by `settle`; the engine sets
+requests aside that need others.  One partition has one reader and one thread that uses it.
 """
 
 from __future__ import annotations

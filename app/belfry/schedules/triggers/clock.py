@@ -19,8 +19,8 @@ asks whether a job means a time of day or a rhythm.  In Paris, with instants in 
                     all that the day has
 
 Instants are found stretch by stretch of constant offset (see `zones`), in which wall clock and UTC
-run side by side.  What is in a gap is tried at the edge between two stretches; what comes again is
-below the stretch's `fresh` second.
+run side by side.  Times in a gap are tried at the edge between two stretches; times that come again
+are below the stretch's `fresh` second.
 
 Cost: `after_ms` is one look into a memo for all schedules that share an expression, a zone and an
 instant, else some microseconds.  `latest_ms` counts days, not occurrences: up to a microsecond for
@@ -87,7 +87,7 @@ class Clock:
         self.expression = found
         self.zone = place
         self.rest_ms = rest_ms
-        # What follows an instant, both in milliseconds, or `NEVER`; many schedules ask the same.
+        # The next instant by instant, both in milliseconds, or `NEVER`; many schedules ask alike.
         self.memo: dict[int, int] = {}
         self._memo_size = memo_size
 

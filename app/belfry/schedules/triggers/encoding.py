@@ -9,8 +9,8 @@ is the same as it would be if there were no rules.
 
 What the kind's own field says is the number of bit 0, or the text of bit 13; the kind tells which.
 A text of more than 255 bytes has bit 14 instead, and a size of two bytes.  The number of bit 6 is
-what H in an expression of cron follows from.  The text of bit 11 is the expression of what is left
-out.
+the seed of H in an expression of cron.  The text of bit 11 is the expression of the minutes that
+are left out.
 
 Frozen numbers: the format, the bits, the codes, also those of the kinds.  Fields lie in the order
 of their bits: 0-6 are numbers, 8-10 codes, 11-14 texts.  Bit 15 is for HTTP targets: JSON at the
@@ -219,7 +219,7 @@ def targets_in(encoded: bytes) -> bytes:
 
 
 def without_targets(encoded: bytes) -> bytes:
-    """The same rule without its HTTP targets; what is remembered of rules is remembered by it."""
+    """The same rule without its HTTP targets; caches of rules have these bytes as their key."""
     if not has_targets(encoded):
         return encoded
     end = len(encoded) - _SIZE_BYTES - len(targets_in(encoded))

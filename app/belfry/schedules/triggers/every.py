@@ -12,7 +12,7 @@ millisecond that slept for a year costs no more than one of an hour.
                   accepted    the first is 09:30, by the rhythm of `start_at`
 
 An interval counts real time: over a change of the clock it stays as long as it is, and its time on
-the wall shifts.  What is to keep its time on the wall is a CRON.
+the wall shifts.  A schedule that has to keep its time on the wall needs a CRON.
 """
 
 from __future__ import annotations

@@ -4,8 +4,9 @@
     except * 0-5 …                   ███████████████████████
     fires                ●      ●                              ●      ●
 
-The rhythm goes on beneath: 06:00 fires because it is a quarter of an hour after 05:45.  What is
-left out is no occurrence: it has no number, is never late, and `max_fires` does not count it.
+The rhythm goes on beneath: 06:00 fires because it is a quarter of an hour after 05:45.  An instant
+that is left out is no occurrence: it has no number, is never late, and `max_fires` does not count
+it.
 
 To find the next instant, a whole run of minutes that are left out is passed over at once.  After
 `MOST_PASSED` such runs in a row, each of which held an instant, or `LONGEST_MS`, nothing more is
@@ -50,7 +51,7 @@ class Excepting(ZonedTrigger):
 
     @property
     def whole(self) -> Trigger:
-        """The trigger with what is left out."""
+        """The trigger with all of its instants."""
         return self._whole
 
     @property
@@ -148,7 +149,7 @@ class Excepting(ZonedTrigger):
         return accepted_ms
 
     def anchor_ms(self, nominal_ms: int, ms: int) -> int:
-        """As the trigger itself: what is left out is asked about all the same."""
+        """As the trigger itself, which is asked about instants that are left out, too."""
         return self._whole.anchor_ms(nominal_ms, ms)
 
     def rederived_ms(self, nominal_ms: int, accepted_ms: int, over_ms: int) -> int | None:
@@ -168,5 +169,5 @@ class Excepting(ZonedTrigger):
 
     @property
     def cadence(self) -> tuple[object, ...]:
-        """That of the trigger, and what is left out of it where."""
+        """That of the trigger, with the expression that leaves minutes out, and its zone."""
         return (*self._whole.cadence, self._text, self.zone_name)

@@ -33,7 +33,7 @@ DAY_S: Final = 86_400
 # A day that does not come within so many years comes never: 29 February falls on each weekday at
 # least once in 40 years.
 HORIZON_YEARS: Final = 50
-# What is remembered: previews of many rules for many years must not fill a worker's memory.
+# How many expressions are remembered: previews of many rules must not fill a worker's memory.
 # An expression with its days and instants takes some 20 kB.
 MOST_KEPT: Final = 4_096
 _UNIX_DAY_ORDINAL: Final = date(1970, 1, 1).toordinal()

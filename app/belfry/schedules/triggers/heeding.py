@@ -14,8 +14,8 @@ next one that has any.
     NEXT_BUSINESS_DAY      … │ Thu │ Fri │ Sat Sun Mon │ Tue │ …
     PREVIOUS_BUSINESS_DAY  … │ Thu │ Fri Sat Sun │ Mon │ Tue │ …
 
-`start_at` and `end_at` bound the instants of the rule, and where they move to.  An interval has its
-rhythm from `start_at` where it moves: what has moved does not tell it any more.
+`start_at` and `end_at` bound the instants of the rule, and where they move to.  An interval that
+moves has its rhythm from `start_at`: a moved instant does not tell it any more.
 
 The two ways are two classes, because they know different things about the next instant:
 
@@ -72,7 +72,7 @@ class Heeding(ZonedTrigger):
 
     @property
     def whole(self) -> Trigger:
-        """The trigger without its calendar, and with what is left out."""
+        """The trigger without its calendar, and without `except_cron`: all of its instants."""
         return self._whole.whole
 
     @property
@@ -111,7 +111,7 @@ class Heeding(ZonedTrigger):
 
 
 class Skipping(Heeding):
-    """Leaves out what lies on days off."""
+    """Leaves out instants that lie on days off."""
 
     def first_ms(self, accepted_ms: int) -> int | None:
         """The first on a business day."""
@@ -197,7 +197,7 @@ class Skipping(Heeding):
 
 
 class MovingTrigger(Heeding):
-    """Moves what lies on days off to the next business day, or to the one before."""
+    """Moves instants that lie on days off to the next business day, or to the one before."""
 
     def __init__(self, whole: Trigger, packed: bytes, *, forward: bool) -> None:
         super().__init__(whole, packed)

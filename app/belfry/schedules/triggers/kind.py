@@ -46,7 +46,7 @@ class TriggerKind(ABC):
     # Fields of good requests, besides `kind`: what it can say, for the tests of every kind.
     examples: ClassVar[tuple[Mapping[str, Any], ...]]
     recurs: ClassVar[bool]
-    # Whether it is read in a time zone; then new zone data may move what is pending.
+    # Whether it is read in a time zone; then new zone data may move pending instants.
     zoned: ClassVar[bool] = False
 
     @abstractmethod

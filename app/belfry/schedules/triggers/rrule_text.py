@@ -14,8 +14,8 @@ Nothing is passed over: a part or a line that is not known is refused by name.  
 seconds*, counted from 1970-01-01T00:00 on the wall, except for those in UTC (with ``Z``).
 
 Blanks separate lines as line breaks do, so that a text fits a header or an argument of a shell.
-Lines that iCalendar has folded (a break and a blank) are joined first.  What is read is a value
-that is remembered by the text, so checking a rule and compiling it read it once.
+Lines that iCalendar has folded (a break and a blank) are joined first.  The result is remembered by
+the text, so checking a rule and compiling it read it once.
 """
 
 from __future__ import annotations

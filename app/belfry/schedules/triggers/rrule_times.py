@@ -96,7 +96,11 @@ class TimesWithinADay:
         return found
 
     def _allowed(self) -> tuple[tuple[int, ...], ...]:
-        """Hours, minutes and seconds: what is not given is DTSTART's, or all where FREQ steps."""
+        """Hours, minutes and seconds that are allowed.
+
+        A part that is not given is all of its numbers where it is as long as FREQ or longer, and
+        else that of DTSTART.
+        """
         rule = self._rule
         minutes = rule.minutes or ((self._minute,) if rule.freq == "HOURLY" else _ALL)
         seconds = rule.seconds or (_ALL if rule.freq == "SECONDLY" else (self._second,))

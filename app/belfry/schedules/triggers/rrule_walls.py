@@ -7,8 +7,9 @@ Both answer what `clock.Clock` asks, so changed clocks do to them what they do t
 FREQ=DAILY or longer is *fixed*, one by hours, minutes or seconds has a *cadence*, and a set is
 fixed where all of its rules are.
 
-Nothing is walked through from DTSTART.  What is passed over to find the next time is bounded
-(`MOST_EMPTY_DAYS`, and the bounds of `rrule_days`): what is further away counts as never.
+Nothing is walked through from DTSTART.  The days that are passed over to find the next time are
+bounded (`MOST_EMPTY_DAYS`, and the bounds of `rrule_days`): a time that is further away counts as
+never.
 
 A rule is cut at both ends.  Its first day holds only the times from DTSTART on, its last one only
 those up to UNTIL or to the last of COUNT, and all days between hold what the rule says:

@@ -1,4 +1,4 @@
-"""The rule of a schedule, as a value: when it recurs, and what becomes of what is late.
+"""The rule of a schedule, as a value: when it recurs, and what becomes of late occurrences.
 
     Rule("CRON", "0 9 * * MON", timezone="Europe/Paris", max_fires=10)    recurs, ten times
     Rule("EVERY", 900_000, except_cron="* 0-5 * * *")                     but not at night
@@ -23,7 +23,7 @@ DEFAULT_LATENESS_MS: Final = 60_000
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """When a schedule recurs, within which bounds, and what becomes of what is late.
+    """When a schedule recurs, within which bounds, and what becomes of late occurrences.
 
     `when` is what the field of a recurring kind says: the interval of EVERY in milliseconds, the
     expression of CRON.  The instant of a one-shot schedule is no part of its rule.  Instants are

@@ -53,7 +53,7 @@ class Trigger(ABC):
     def count(self, after_ms: int, until_ms: int, most: int) -> int:  # noqa: ARG002  # of those that look at each
         """How many instants there are, as `latest_ms` has it; some number above `most` for more.
 
-        So what has to look at single instants looks at no more of them than that.
+        So a trigger that has to look at single instants looks at no more of them than that.
         """
         return self.latest_ms(after_ms, until_ms)[1]
 
@@ -75,7 +75,7 @@ class Trigger(ABC):
             CRON "0 * * * *"                          anchor_ms(15:00, 09:29:59.999)    09:29:59.999
 
         An interval answers ``after_ms(09:30)`` with 10:30, which is none of its instants; from
-        09:00 on it answers 10:00.  What is bound to the clock can be asked about any instant.
+        09:00 on it answers 10:00.  A trigger of wall times can be asked about any instant.
         """
         return ms
 
@@ -95,7 +95,7 @@ class Trigger(ABC):
 
     @property
     def whole(self) -> Trigger:
-        """The same without what is left out of it."""
+        """The same trigger with all of its instants: nothing left out, and nothing moved."""
         return self
 
     def shows(self, wall: int) -> bool:  # noqa: ARG002  # of those that leave some out
@@ -113,7 +113,7 @@ class Trigger(ABC):
     def rederived_ms(self, nominal_ms: int, accepted_ms: int, over_ms: int) -> int | None:  # noqa: ARG002  # of those with a zone
         """What a pending instant is by today's time zone data; itself where that changed nothing.
 
-        The answer lies after `accepted_ms`, the instant of the acceptance.  What is due up to
+        The answer lies after `accepted_ms`, the instant of the acceptance.  All that is due up to
         `over_ms` has fired, or was given up: where the answer would lie there, it is the instant
         itself, which is late then and fires as it was to.  So new data never fires an occurrence
         twice, and never loses the one that waits.

@@ -93,7 +93,7 @@ def _turn(
     old, new = stretch.end + stretch.offset, stretch.end + following.offset
     first = clock.expression.next_wall(min(old, new))
     if new < old:
-        # What is left out is so both times; what a gap swallows is judged by the gap's end.
+        # A minute is left out both times that it comes; a gap is judged by the gap's end.
         while first is not None and first < old and not shows(first):
             first = clock.expression.next_wall(first - first % MINUTE_S + MINUTE_S)
     if first is None or first >= max(old, new):
