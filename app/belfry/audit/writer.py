@@ -65,7 +65,7 @@ class AuditWriter:
     ) -> None:
         """`place` is the topic, and what stands before each record.
 
-        `producer` is called in the thread, at the first event: a worker starts without Kafka.
+        `producer` is called in the thread, at its first turn, so nobody waits for Kafka at a start.
         """
         self._trail = trail
         self._topic, self._frame = place

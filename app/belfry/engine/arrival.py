@@ -10,8 +10,8 @@ occurrence that is due between the two instants exists: it is late.
     12:00:00.000   AFTER 5m is appended
     12:00:00.004   a worker reads it               due 12:05:00.000
     or, all workers being down,
-    12:20:00.000   a worker reads it               due 12:05:00.000, so it is 15 minutes late, and
-                                                   its misfire policy judges it
+    12:20:00.000   a worker reads it               due 12:05:00.000: it fires 15 min late, unless
+                                                   it says that it may not be so late
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ stamp.  Nobody has proven either, so it counts for the order alone: requests tha
 never overtake one another.  Names can be made up, so they share a fixed number of lanes.
 
     record                                              account   lane
-    stamped by a worker: tenant shop, which is known    shop      shop
+    stamped by a worker: shop, which has a policy       shop      shop
     key shop/a, and shop's signature is right           shop      shop
     key shop/a, without a signature                     nobody    one of 256, by "shop"; refused
                                                                   where everybody has to sign

@@ -9,8 +9,8 @@ neither can be without the other.
 
 With strategy ALL each target has a delivery of its own, so a slow one holds up no other; targets
 that are tried together (FIRST_AVAILABLE, ROUND_ROBIN) share one.  The key of a delivery is the
-ordering key: what is of one group, or of one schedule, is delivered in order.  A fire without
-targets costs two questions here and no more.
+ordering key: events of one group, or of one schedule, are delivered in order.  A fire without
+targets never comes here: `emit` asks its rule and its tenant's route first.
 """
 
 from __future__ import annotations

@@ -14,8 +14,8 @@ in it.
     each 0.5 s     which homes are held here? ─► partitions assigned anew
     each 20 s      flush            each 60 s     drop what tenants no longer want
 
-A store that is damaged is thrown away and read again, for the topic has all of it.  No firing waits
-for this thread, and none is kept from it by one that is slow.
+A store that is damaged is thrown away and read again, as far back as the topic reaches.  No firing
+waits for this thread.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ class Outputs:
     ) -> None:
         """`watcher` hears of all topics that there are, `queued` how many are yet to be made.
 
-        Both are called from the threads of this object, and have to return soon.
+        Both may be called from any thread, and have to return soon.
         """
         self._settings = settings
         self._tenants = tenants

@@ -20,8 +20,8 @@ The field `bulk` says what is to be done, as a JSON object:
 of the tenant that wait.
 
 Conditions are joined by *and*: the example cancels what begins with ``order/``, is in the group
-``eu`` and is not paused.  The rate bounds how fast the schedules of a job are gone through, so that
-a job of a million schedules leaves room for what is due.  Here is only what a job asks for;
+``eu`` and is not paused.  The rate bounds how many schedules a job touches in a second, so that a
+job of a million schedules leaves room for events that are due.  This module only reads a job;
 `engine/jobs.py` carries it out.
 """
 

@@ -9,7 +9,7 @@ are none.  A text that cannot be read raises a ValueError whose sentence shows t
     250ms   30s   5m   1h30m   1.5d   PT5M   P1DT2H   300000
 
 The texts are those of RFC 3339 for instants and of ISO 8601 for durations, without the parts that
-have no fixed length; the short durations are those of Go and of systemd.  Numbers are kept exact
+have no fixed length; the short durations are like those of systemd.  Numbers are kept exact
 (`Fraction`) until they are rounded, so 0.1 s is 100 ms and not 101.
 
 These functions are for doors: headers, HTTP, command line, client.  Behind a door an instant is a
