@@ -178,9 +178,11 @@ def etag_of(generation: int | None, version: int | None) -> str | None:
 def expected_from(etag: str) -> int | None:
     """The `expected_version` that such a text stands for, or None where it is none.
 
-    expected_from("7.2")    30064771074, which is 7 << 32 | 2
-    expected_from("2")      2, of any generation
-    expected_from("0.2")    None
+        expected_from("7.2")    30064771074, which is 7 << 32 | 2
+        expected_from("2")      2, of any generation
+        expected_from("0.2")    None
+
+    Both numbers stay below 2**31.
     """
     found = _ETAG.fullmatch(etag)
     if found is None:

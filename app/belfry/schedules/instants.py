@@ -94,10 +94,12 @@ def _zone(offset: str) -> timezone:
 def parse_duration(text: str) -> int:
     """Milliseconds of a duration, 0 or more; ValueError when `text` is none.
 
-    parse_duration("1h30m")      5400000
-    parse_duration("PT5M")       300000
-    parse_duration("0.0001s")    1, rounded up
-    parse_duration("1mo")        ValueError: months and years have no fixed length
+        parse_duration("1h30m")      5400000
+        parse_duration("PT5M")       300000
+        parse_duration("0.0001s")    1, rounded up
+        parse_duration("1mo")        ValueError: months and years have no fixed length
+
+    Texts of more than 64 characters are none.
     """
     given = text.strip()
     if _DIGITS.fullmatch(given) and given[0] != "-":
