@@ -1,4 +1,4 @@
-"""The audit log: who asked for which change, or for what it has no right to.
+"""The audit log: which caller asked for which change, or for something it has no right to.
 
     HTTP ─► `trail` (bounded, never waits) ─► `writer` (a thread, a producer) ─► belfry.audit
                ▲

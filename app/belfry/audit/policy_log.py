@@ -1,8 +1,8 @@
-"""Notes each change of a policy that lies in `belfry.tenants`, whoever wrote it.
+"""Notes each change of a policy that lies in `belfry.tenants`, however it came there.
 
-Over HTTP the caller is known.  Whoever may write to the topic (`belfry tenant set` does) shows
-itself to Kafka alone, so the log says what has changed and where the record lies, and Kafka's own
-authorizer log says who wrote there.
+Over HTTP the caller is known.  A producer that writes to the topic (`belfry tenant set` does) shows
+itself to Kafka alone.  So the log says what has changed and where the record lies, and Kafka's own
+authorizer log says which principal wrote there.
 
     workers ── consumer group <app id>.audit ── each partition of belfry.tenants is one worker's
 
@@ -10,6 +10,12 @@ The group's position moves once Kafka has confirmed what was noted.  So a change
 once: twice where a worker ends in between, under the same offset.  A partition is read from its
 beginning, since a change is told by what stood before; what lies before the position is only
 remembered.  Where the group has no position, which is so once, all policies that stand are noted.
+
+    belfry.tenants/0    40 shop v1    55 shop v2    61 shop, null       position 55
+    40                  remembered: what stood before
+    55                  policy.written: the fields in which v2 differs from v1
+    61                  policy.removed
+    position 62         once Kafka has confirmed both
 """
 
 from __future__ import annotations
@@ -43,12 +49,19 @@ class NotConfirmed(Exception):
 
 
 class PolicyLog:
-    """The thread that follows the topic; `start` and `stop` are called once each."""
+    """The thread that follows the topic; `start` and `stop` are called once each.
+
+    Where Kafka does not confirm in `CONFIRM_S`, the round fails and the thread begins anew, from
+    the position that was last moved.
+    """
 
     def __init__(
         self, settings: DeliverySettings, decoder: Decoder, frame: bytes, trail: Trail
     ) -> None:
-        """`frame` stands before each record; `trail` says who this worker is, and counts."""
+        """`frame` stands before each record; `trail` says who this worker is, and counts.
+
+        Its events do not go through the trail, where they could be lost: it has its own producer.
+        """
         self._settings = settings
         self._decoder = decoder
         self._frame = frame

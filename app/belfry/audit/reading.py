@@ -1,4 +1,11 @@
-"""Reads the audit log: what lies in the topic since an instant, and what comes from now on."""
+"""Reads the audit log: events in the topic since an instant, and those that come from now on.
+
+    listed     from the first record of the instant to the ends of now: a list, the oldest first
+    followed   the same, and then on for ever: events as they come
+
+For the command line, with Kafka's rights; no worker is asked.  Events of one tenant lie in one
+partition, so their order holds; between partitions the instants decide.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +26,11 @@ REQUEST_S: Final = 10.0
 
 @dataclass(frozen=True, slots=True)
 class AuditFilter:
-    """Which events are wanted; None stands for all."""
+    """Which events are wanted; None stands for all.
+
+    The instant is that of the event, `since_ms` epoch milliseconds; records are looked for by their
+    timestamps in Kafka, which are a moment later.
+    """
 
     tenant: str | None = None
     caller: str | None = None
@@ -37,7 +48,10 @@ class AuditFilter:
 
 
 class AuditReader:
-    """Events of the topic in the order of its partitions; belongs to one thread."""
+    """Events of the topic; belongs to one thread, which waits in its methods.
+
+    Each method has a consumer of its own, without a group, and closes it at its end.
+    """
 
     def __init__(self, cluster: Cluster, topic: str, decoder: Decoder) -> None:
         self._cluster = cluster
@@ -45,7 +59,10 @@ class AuditReader:
         self._decoder = decoder
 
     def listed(self, wanted: AuditFilter) -> list[AuditEvent]:
-        """Events that lie in the topic now, the oldest first."""
+        """Events that lie in the topic now, the oldest first; blocks until all are read.
+
+        Raises `Unavailable` where Kafka says that it will not get better by waiting.
+        """
         found: list[AuditEvent] = []
         with closing(self._cluster.consumer(NO_GROUP)) as consumer:
             ends = self._ends(consumer)
@@ -59,7 +76,10 @@ class AuditReader:
         return sorted(found, key=lambda event: event.at)
 
     def followed(self, wanted: AuditFilter) -> Iterator[AuditEvent | None]:
-        """Events as they come, from `since_ms` on or from now on; None where none came lately."""
+        """Events as they come, from `since_ms` on or from now on; None where none came lately.
+
+        The None gives the caller a turn about each half second, to notice that it is to stop.
+        """
         with closing(self._cluster.consumer(NO_GROUP)) as consumer:
             if wanted.since_ms is None:
                 consumer.assign(self._cluster.ends(consumer, self._topic))

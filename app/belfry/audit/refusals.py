@@ -5,11 +5,12 @@
     in full    counted only        "count: 12"
 
 A kind is who was refused (a caller, or an address of which no caller is known), by which status and
-code.  There are only so many kinds in an interval; what comes beyond them counts as one kind.
+code.  There are only so many kinds in an interval; refusals beyond them count as one kind.
 Callers and strangers have rooms of their own, so that a flood of made-up tokens from many addresses
 hides no caller that reaches for what is not its own.
 
-Whatever comes, at most ``2 * (most + 1) * (first + 1)`` events leave in an interval.
+Whatever comes, at most ``2 * (most + 1) * (first + 1)`` events leave in an interval.  With the
+defaults (3 in full, 200 kinds, a minute) that is 1 608, and each refusal is counted in one of them.
 """
 
 from __future__ import annotations
@@ -25,7 +26,11 @@ INTERVAL_MS: Final = 60_000
 
 
 class RefusalKind(NamedTuple):
-    """What refusals are summed up by; `known` where the caller is."""
+    """What refusals are summed up by; `known` where the caller is.
+
+    `who` is the caller's name, or the address of one that nobody knows; empty, with status 0, for
+    all that came beyond the most kinds.
+    """
 
     known: bool
     who: str
@@ -58,7 +63,10 @@ class Refusals:
         self._kinds = {True: 0, False: 0}
 
     def take(self, event: AuditEvent) -> AuditEvent | None:
-        """The event, if it is written in full; None where it was only counted."""
+        """The event, if it is written in full; None where it was only counted.
+
+        Instants are those of the events (epoch ms), so tests need no clock.
+        """
         kind = self._kind(event)
         found = self._sums.get(kind)
         if found is None:
@@ -71,7 +79,11 @@ class Refusals:
         return None
 
     def over(self, now_ms: int, *, ending: bool = False) -> list[AuditEvent]:
-        """Sums of the intervals that are over by now; all of them where this is the end."""
+        """Sums of the intervals that are over by now; all of them where this is the end.
+
+        An interval begins with the first refusal of its kind, so kinds end at different times and
+        their sums do not come all at once.
+        """
         done = [
             (kind, each)
             for kind, each in self._sums.items()

@@ -1,4 +1,9 @@
-"""The audit log of one worker: its trail from the first moment, its threads once Kafka is there."""
+"""The audit log of one worker: its trail from the first moment, its threads once Kafka is there.
+
+The trail is made before HTTP is, so a refusal in the first second is kept; what waits in it is
+written once `start` has made the writer.  A process that only delivers writes its own events, and
+leaves the topic of policies to the workers.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +28,10 @@ class AuditLog:
         counted: Callable[[str, int], None],
         now_ms: Callable[[], float],
     ) -> None:
-        """`counted` is told of events that were written or lost."""
+        """`counted` is told of events that were written or lost: ``written`` or ``lost``, a number.
+
+        `now_ms` gives epoch milliseconds.
+        """
         self.trail = Trail(settings.audit)
         self.trail.worker, self.trail.counted = worker, counted
         self._settings = settings

@@ -1,8 +1,15 @@
-"""What is to be written to the audit log: a queue that never makes anybody wait.
+"""Events on their way to the audit log: a queue that never makes anybody wait.
 
-Whoever notes an event goes on at once.  The queue is bounded by what its events are about; what
-comes while it is full is lost to the log, and lost aloud: it is counted, and the first of a minute
-are written to belfry's own log in full.
+Noting an event takes a lock for a moment and returns.  The queue is bounded by what its events are
+about.  An event that comes while it is full is lost to the log, and lost aloud: it is counted, and
+the first of a minute are written to belfry's own log.
+
+    request ─► note ──────────────┐
+    refusal ─► refused ─► sums ───┴─► 50 000 events at most ─► take (500) ─► the writer's thread
+
+An event weighs one, and one more for each of its objects: a request that creates 500 schedules
+counts as 501.  An audit log that could make requests wait would let its own failure stop the
+service; one that lost events quietly would be worth nothing.  This is the way between the two.
 """
 
 from __future__ import annotations
@@ -26,7 +33,10 @@ log = structlog.get_logger(__name__)
 
 
 class Trail:
-    """Events on their way to the log; safe to share between threads."""
+    """Events on their way to the log; safe to share between threads.
+
+    `arrived` is set when there is something to take.  `worker` is put into events as they leave.
+    """
 
     def __init__(self, level: Level = "all", most_waiting: int = MOST_WAITING) -> None:
         """`level` says what is noted: all, all but changes of schedules, or nothing."""
@@ -55,7 +65,7 @@ class Trail:
         self.arrived.set()
 
     def refused(self, event: AuditEvent) -> None:
-        """Take a refusal along, or count it where there were many of its kind."""
+        """Take a refusal along, or count it where there were many of its kind; returns at once."""
         if self._level == "none":
             return
         cut = bounded(event)
@@ -67,7 +77,10 @@ class Trail:
         self.arrived.set()
 
     def take(self, most: int, now_ms: int, *, ending: bool = False) -> list[AuditEvent]:
-        """The next events to be written, sums of refusals whose time is over among them."""
+        """The next events to be written, sums of refusals whose time is over among them.
+
+        `ending` takes all sums, for nobody will ask again.
+        """
         with self._lock:
             for each in self._refusals.over(now_ms, ending=ending):
                 # A sum stands for what was counted already: it is never turned away.
@@ -78,7 +91,10 @@ class Trail:
         return [self._signed(each) for each in found]
 
     def lost(self, event: AuditEvent, why: str) -> None:
-        """Say that an event is not in the log."""
+        """Say that an event is not in the log: in a counter, and in belfry's own log.
+
+        The log tells of the first losses of a minute, with names and no values of policies.
+        """
         self.counted("lost", 1)
         told: dict[str, Any] = {
             name: value
@@ -88,7 +104,10 @@ class Trail:
         self._losses.error("audit_lost", "an audit event is lost", why=why, **told)
 
     def _keep(self, event: AuditEvent) -> bool:
-        """Whether the event was taken; with the lock."""
+        """Whether the event was taken; call it with the lock held.
+
+        An event that is heavier than all the room is taken where nothing else waits.
+        """
         weight = _weight(event)
         if self._waiting and self._weight + weight > self._most:
             return False

@@ -2,6 +2,13 @@
 
 Kafka may be away for a while: events wait in the producer, and behind it in the trail, until they
 are written or there is no room.  What Kafka has not confirmed in `CONFIRM_MS` is lost, and told.
+
+    trail ─► take 500 ─► producer's buffer ─► Kafka ─► confirmed: "written" is counted
+                │ buffer full                    └ not in two minutes: "lost", with its names
+                └ kept, tried again
+
+Each event is counted once, as written or as lost, also at the end of the process: what is left by
+then is told as lost, for nobody can say more.
 """
 
 from __future__ import annotations
@@ -26,12 +33,15 @@ log = structlog.get_logger(__name__)
 
 
 def key_of(event: AuditEvent) -> bytes | None:
-    """Events of one tenant keep their order; those of none go anywhere."""
+    """The tenant's name, so that its events keep their order; None for those of no tenant."""
     return event.tenant.encode(errors="replace") if event.tenant else None
 
 
 def audit_producer(properties: dict[str, Any]) -> Producer:
-    """A producer for the log: it writes nothing twice, and all replicas have what it confirms."""
+    """A producer for the log: it writes nothing twice, and all replicas have what it confirms.
+
+    `properties` are Kafka's; those that the promise rests on are set here and win.
+    """
     return Producer(
         {
             "linger.ms": 20,
@@ -53,7 +63,10 @@ class AuditWriter:
         producer: Callable[[], Any],
         now_ms: Callable[[], float],
     ) -> None:
-        """`place` is the topic, and what stands before each record."""
+        """`place` is the topic, and what stands before each record.
+
+        `producer` is called in the thread, at its first turn, so nobody waits for Kafka at a start.
+        """
         self._trail = trail
         self._topic, self._frame = place
         self._make = producer
@@ -83,7 +96,10 @@ class AuditWriter:
         self._turn()
 
     def _turn(self, *, ending: bool = False) -> bool:
-        """Hand events to the producer; whether some may be left."""
+        """Hand events to the producer; whether some may be left.
+
+        An event that the producer has no room for stays first in line, so the order is kept.
+        """
         producer = self._producer = self._producer or self._make()
         producer.poll(0)
         events = self._unsent or self._trail.take(TAKE, int(self._now_ms()), ending=ending)

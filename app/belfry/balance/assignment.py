@@ -1,12 +1,11 @@
-"""What the leader tells one member: its own part of the assignment, and nothing of the others'.
+"""The leader's answer to one member: its own part of the assignment, and nothing of the others'.
 
 The group's record in Kafka holds every member's assignment.  So each of them holds no more than the
-member's own part: the record grows with members and partitions, and not with their product.  Who
-the others are, a member asks the group itself (`assignment_map.py`).
+member's own part: the record grows with members and partitions, and not with their product.  A
+member that wants to know the others asks the group itself (`assignment_map.py`).
 
-Which partitions a member owns is said in Kafka's own part of the assignment.  What is said here is
-what a member needs at once, and what must not depend on a further question: whom it stands by for,
-and who listens to it.
+Kafka's own part of the assignment says which partitions a member owns.  This part says what a
+member needs at once and must not have to ask for: whom it stands by for, and who listens to it.
 """
 
 from __future__ import annotations
@@ -75,7 +74,7 @@ class Assignment:
 
 
 def reads_own_part(member_metadata: MemberMetadata) -> bool:
-    """Whether a member understands its own part; who does not is told the whole assignment map."""
+    """Whether a member understands its own part; otherwise it is told the whole assignment map."""
     return member_metadata.format >= READS_OWN_PART
 
 

@@ -1,10 +1,13 @@
-"""Who is in the group: what a member says of itself, and all members with what each of them got.
+"""The members of the group: what each says of itself, and all of them with what each one got.
 
 A member says what it is and holds (`MemberMetadata`), as JSON.  The assignment map is the sum of
 what all say and what each was told; the broker that keeps the group tells it to every member that
 asks.  Members of format 1 do not ask, so the leader sends them the whole of it.  Fields that a
-reader does not know are passed over, and what cannot be read at all counts as a plain member, so
-that versions can stand side by side.
+reader does not know are passed over, and a member whose words cannot be read at all counts as a
+plain member, so that versions can stand side by side.
+
+That is never an error: a rebalance in which one member cannot be understood must still give every
+partition an owner.
 """
 
 from __future__ import annotations
@@ -27,7 +30,11 @@ MISSED_COMMITS: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class MemberMetadata:
-    """What a member says of itself."""
+    """What a member says of itself.
+
+    `owns` has the epoch of each ownership, `warm` the partitions that it follows closely enough.
+    `http` is the address under which other members reach it, empty where there is none.
+    """
 
     worker: str
     version: str = ""

@@ -1,4 +1,11 @@
-"""What an assignment is made of: members with weights and racks, and what each of them holds."""
+"""The members that an assignment is made of: weights, racks, and what each of them holds.
+
+    12 partitions, weights 1, 1, 2      exact 3, 3, 6
+    10 partitions, weights 1, 1, 1      exact 3.33 each; the tenth goes to the one that holds most
+
+Everything here and in this room is a function of what members say, so each member could compute the
+leader's answer, and tests do.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +23,8 @@ class Member:
     `owns` are partitions that it owns, each with the epoch of its ownership: where two claim one,
     the higher epoch is right.  `warm` are those that it follows closely enough to be promoted.
     `cannot` are those that hold schedules which it cannot fire: others come first there.
-    A member that is `leaving` gets nothing, unless all are.
+    A member that is `leaving` gets nothing, even where all are; one of weight 0 owns nothing unless
+    all have it, and stands by like the others.
     """
 
     name: str
@@ -47,7 +55,11 @@ def able(members: list[Member]) -> list[Member]:
 
 
 def quotas(count: int, members: list[Member], held: Mapping[str, int]) -> dict[str, int]:
-    """`count` divided by weight; what does not divide goes where most is held already."""
+    """`count` divided by weight; the remainder goes where most is held already.
+
+    By the largest remainder; of equal remainders the member that holds more comes first, so that a
+    group which has not changed keeps what it has.  The sum is `count`.
+    """
     # A group of spare workers only still has to own everything.
     weights = {m.name: m.weight for m in members}
     if not any(weights.values()):

@@ -1,8 +1,14 @@
 """Two ways to choose owners, behind one interface: `even` (the default) and `hashed`.
 
 `even` gives each member as many partitions as its weight says, and moves only what must move: a
-member keeps what it owns up to its quota, and what is free goes to members that are warm.  `hashed`
+member keeps what it owns up to its quota, and free partitions go to warm members.  `hashed`
 depends on names and weights alone, so that an owner can be told without asking anybody.
+
+    a owns 0-7; b joins, warm for 2 and 5      even: quota 4 each; b takes 2, 5 and two others
+    c joins afterwards                          even: quotas 3, 3, 2: two of 8 move
+
+`hashed` is weighted rendezvous hashing (Thaler and Ravishankar, *Using name-based mappings to
+increase hit rates*, 1998): when a member goes, only its own partitions move.
 """
 
 from __future__ import annotations
@@ -23,7 +29,10 @@ class Assigner(Protocol):
 
 
 def even(partitions: Sequence[int], members: Sequence[Member]) -> dict[int, str]:
-    """As many for each as its weight says, keeping what is owned and preferring who is warm."""
+    """As many for each as its weight says; members keep what they own, and warm ones come first.
+
+    Costs partitions times members; a member's name breaks ties, so the answer is one answer.
+    """
     present = _present_owners(partitions, members)
     held = {m.name: sum(1 for name in present.values() if name == m.name) for m in members}
     room = quotas(len(partitions), list(members), held)

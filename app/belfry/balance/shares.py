@@ -1,4 +1,13 @@
-"""The whole assignment: owners by an assigner, then standbys beside them."""
+"""The whole assignment: owners by an assigner, then standbys beside them.
+
+    partition   owner   standbys          a and b in rack r1, c in rack r2
+    0           a       c                 another rack comes first
+    1           b       c
+    2           c       a                 then a warm one, then the one with the most room
+
+A partition never has its owner as a standby, and has as many as there are other members at most.
+The order of standbys is the order in which they may take over.
+"""
 
 from __future__ import annotations
 
@@ -71,7 +80,7 @@ def _standby(
     found: Mapping[str, Share],
     room: Mapping[str, int],
 ) -> str:
-    """Who stands by: who is able, another rack, then room, then who is warm, then the most room."""
+    """The best standby: able to fire all, in another rack, with room, warm, with the most room."""
     rack = next(m.rack for m in members if m.name == owner)
     free = (m for m in members if m.name != owner and partition not in found[m.name].stands_by)
 

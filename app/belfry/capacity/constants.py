@@ -2,6 +2,17 @@
 
 `belfry bench calibrate` measures those of `MEASURED`; a file of its figures may set those of
 `ASSUMED` as well.  Each constant knows its origin, for a plan shows it.
+
+    {"measured_on": "2026-11-20", "machine": "2 cores, …", "payload_bytes": 400,
+     "constants": {"in_cpu_us": 14.2, "out_cpu_us": 11.8, "busy": 0.5, …}}
+
+The release brings such a file (`shipped.json`).  A file of one's own is laid over it, and need not
+have all constants.  Units are in the names: `us` microseconds, `mb` megabytes of 10^6 bytes.
+
+"Without its payload" and "for each byte of a payload" are two constants of one straight line, which
+two runs with payloads of different sizes give:
+
+    cost of an event = in_cpu_us + in_cpu_us_per_byte × bytes of its payload
 """
 
 from __future__ import annotations
@@ -56,12 +67,19 @@ ASSUMED: Final[dict[str, tuple[float, str]]] = {
 
 
 class BadConstants(ValueError):
-    """A file of constants that cannot be used; the message says what is wrong."""
+    """A file of constants that cannot be used.
+
+    The message quotes the name or the value, and says which are allowed.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """One number: its meaning, and whether it was measured."""
+    """One number: its meaning, and whether it was measured.
+
+    `origin` is ``assumed``, ``given`` (an assumption that a file sets), or when and where it was
+    measured.
+    """
 
     name: str
     value: float
@@ -71,7 +89,10 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class Constants:
-    """All constants, and the payload at which rates were measured."""
+    """All constants, and the payload (bytes) at which rates were measured.
+
+    ``constants["busy"]`` is the value; iterating gives each `Constant` with its origin.
+    """
 
     payload_bytes: float
     by_name: Mapping[str, Constant]
@@ -84,7 +105,11 @@ class Constants:
 
 
 def constants_from(*files: Mapping[str, Any]) -> Constants:
-    """The constants of files, of which later ones win; `BadConstants` says what is wrong."""
+    """The constants of files, of which later ones win; `BadConstants` says what is wrong.
+
+    `files` are decoded JSON as `belfry bench calibrate` prints it.  All of `MEASURED` have to be in
+    one of them; what is not in `MEASURED` or `ASSUMED` is refused, with the nearest name.
+    """
     found = {name: Constant(name, value, why, "assumed") for name, (value, why) in ASSUMED.items()}
     payload = 0.0
     for file in files:

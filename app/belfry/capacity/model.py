@@ -1,10 +1,21 @@
-"""The model: what is asked for, and what it takes.
+"""The model: a demand, and what a cluster needs for it.
 
 Each estimate is a sum, or the largest, of terms, so that it shows what drives it.  Schedules fire
 once; a recurring one counts as a request for each of its fires.
 
     demand ─► cores ─► workers ─┬─► partitions ─► memory
           └─► bytes ─► disks, network ─► brokers
+
+An example with round constants (14 µs a request, 12 µs a fire, 5 µs a row to follow, busy 0.6):
+
+    10 000 requests/s, 10 000 fires/s, one standby
+    worker cores = (0.14 + 0.12 + 0.10) / 0.6 = 0.6
+    workers      = the most of 0.6 / cores_of_a_process, and 1 + standbys = 2
+                   here the standby drives it, not the load, and the plan says so
+
+The model is linear, and a cluster is not: queues grow before a core is full.  That is why it plans
+for 60 % of each core and partition (`busy`), and says which demands no run has ever reached
+(`Demand.beyond`).  docs/scale.md says how far it was off where it was compared with runs.
 """
 
 from __future__ import annotations
@@ -43,12 +54,20 @@ REACHED: Final = {
 
 
 class BadDemand(ValueError):
-    """A demand that no plan can be made for; the message says what is allowed."""
+    """A demand that no plan can be made for.
+
+    The message quotes the number, and says which bounds it has.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demand:
-    """What is asked of a cluster; `retention_hours` is that of requests and fired events."""
+    """The load of a cluster; `retention_hours` is that of requests and fired events.
+
+    `pending` schedules wait at a time; rates are those of the busiest time, not of an average day.
+    `payload` is bytes of an event, `tenants` counts output topics, `consumers` how many read each
+    fired event.  `replicas` are those of every topic, `standbys` those of every partition.
+    """
 
     pending: float
     fires_per_second: float
@@ -61,14 +80,18 @@ class Demand:
     consumers: float = 1.0
 
     def check(self) -> None:
-        """Raise `BadDemand` for what is out of bounds."""
+        """Raise `BadDemand` for a number that is out of its bounds.
+
+        They are wider than any cluster so far, and keep a slip of a unit, or a NaN, from giving a
+        plan that looks like one.
+        """
         for name, (least, most) in BOUNDS.items():
             value = getattr(self, name)
             if not (isfinite(value) and least <= value <= most):
                 raise BadDemand(f"{name} is {value:g}; {least:g} to {most:g} is allowed.")
 
     def beyond(self) -> list[str]:
-        """The demands that no measured run has reached."""
+        """The demands that no measured run has reached; there a plan is a guess, and says so."""
         return [
             each.name
             for each in fields(self)
@@ -78,7 +101,11 @@ class Demand:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """One thing that is needed: how much, by which formula, and of what that is made up."""
+    """One thing that is needed: how much, by which formula, and of what that is made up.
+
+    `formula` is text for people, in the names of the constants.  `terms` are what is added, or
+    compared, in the unit of the value.
+    """
 
     name: str
     value: float
@@ -87,14 +114,21 @@ class Estimate:
     terms: tuple[tuple[str, float], ...]
 
     def drivers(self) -> list[tuple[str, float]]:
-        """What drives it: its terms as shares of all of them, the largest first."""
+        """What drives it: its terms as shares of all of them, the largest first.
+
+        ``[("fires", 0.7), ("requests", 0.3)]``; terms of nothing are left out.
+        """
         whole = sum(value for _, value in self.terms)
         shares = [(name, value / whole) for name, value in self.terms if whole > 0 and value > 0]
         return sorted(shares, key=lambda each: -each[1])
 
 
 def plan(demand: Demand, constants: Constants) -> list[Estimate]:
-    """All estimates, in the order in which one needs the other; raises `BadDemand`."""
+    """All estimates, the workers' before Kafka's; raises `BadDemand`.
+
+    Some need others: partitions are at least as many as workers, memory counts both, and brokers
+    carry the sum of cores, disk and network.
+    """
     demand.check()
     model = _Model(demand, constants)
     cores = model.worker_cores()
@@ -115,7 +149,11 @@ def plan(demand: Demand, constants: Constants) -> list[Estimate]:
 
 
 class _Model:
-    """The formulas, each a method; they are monotone in every demand but for the recoveries."""
+    """The formulas, each a method; they are monotone in every demand but for the recoveries.
+
+    Monotone: more of a demand never needs less of anything.  Only what is read back after a loss
+    gets less when more workers share it.
+    """
 
     def __init__(self, demand: Demand, constants: Constants) -> None:
         self._d, self._c = demand, constants
@@ -125,6 +163,7 @@ class _Model:
         self._fired = constants["fired_bytes"] + demand.payload
 
     def worker_cores(self) -> Estimate:
+        """CPU of all workers: requests in, events out, and rows that standbys follow."""
         d, c = self._d, self._c
         scale = 1e-6 / c["busy"]
         return _sum(
@@ -137,6 +176,7 @@ class _Model:
         )
 
     def workers(self, cores: float) -> Estimate:
+        """Processes: Python's global lock bounds the cores that one of them can use."""
         return _most(
             "workers",
             "processes",
@@ -146,6 +186,11 @@ class _Model:
         )
 
     def partitions(self, workers: float) -> Estimate:
+        """Partitions of requests: each has one thread that takes in and fires, and one store.
+
+        Taking in and firing share that thread, so their loads are added, each as a share of what a
+        partition can do alone.
+        """
         d, c = self._d, self._c
         load = d.requests_per_second / self._rate("in") + d.fires_per_second / self._rate("out")
         return _most(
@@ -159,6 +204,7 @@ class _Model:
         )
 
     def memory(self, workers: float, partitions: float) -> Estimate:
+        """Memory of all workers; owners and standbys hold the same for a partition."""
         d, c = self._d, self._c
         copies = 1 + d.standbys
         waiting = d.pending / 1e6 * c["waiting_mb_per_million"]
@@ -173,6 +219,10 @@ class _Model:
         )
 
     def worker_disk(self) -> Estimate:
+        """Local state of owners and standbys: what waits, and a day's ends with their markers.
+
+        RocksDB merges into new files before it drops the old ones, hence `store_spare`.
+        """
         d, c = self._d, self._c
         scale = (1 + d.standbys) * c["store_spare"] / c["disk_full"] / GB
         waiting = c["state_bytes"] + d.payload * c["state_bytes_per_byte"]
@@ -186,6 +236,7 @@ class _Model:
         )
 
     def broker_cores(self) -> Estimate:
+        """CPU of all brokers; a follower of a replica costs a share of its leader."""
         d, c = self._d, self._c
         followers = 1 + (d.replicas - 1) * c["follower_share"]
         scale = followers * 1e-6 / c["busy"]
@@ -201,6 +252,11 @@ class _Model:
         )
 
     def kafka_disk(self) -> Estimate:
+        """Disks of all brokers: requests and events for their retention, and the changelog.
+
+        The changelog is compacted, so it holds what waits and what has ended within a day, and as
+        much again while half of it is dirty.
+        """
         d, c = self._d, self._c
         scale = d.replicas / c["disk_full"] / GB
         kept_s = d.retention_hours * HOUR_S
@@ -217,6 +273,7 @@ class _Model:
         )
 
     def network_in(self) -> Estimate:
+        """What brokers receive: each record once by its producer, and again by each follower."""
         d = self._d
         scale = d.replicas / MB
         return _sum(
@@ -229,6 +286,7 @@ class _Model:
         )
 
     def network_out(self) -> Estimate:
+        """What brokers send: to workers, to standbys, to consumers, and to each other."""
         d = self._d
         written = (
             d.requests_per_second * self._request
@@ -247,6 +305,11 @@ class _Model:
         )
 
     def brokers(self, loads: tuple[float, ...], partitions: float) -> Estimate:
+        """Brokers: the scarcest of cores, disk, network and replicas of partitions.
+
+        `loads` are cores, GB of disk, and MB/s in and out.  Twice the partitions stands for the
+        topics of requests and of the changelog.
+        """
         d, c = self._d, self._c
         cores, disk, into, out = loads
         replicas = (2 * partitions + d.tenants * c["partitions_of_an_output"]) * d.replicas
@@ -263,6 +326,7 @@ class _Model:
         )
 
     def cold_start(self, workers: float) -> Estimate:
+        """Seconds until all workers, without local state, have read the changelog."""
         return _sum(
             "start without local state",
             "s",
@@ -271,6 +335,7 @@ class _Model:
         )
 
     def lost_worker(self, workers: float) -> Estimate:
+        """Seconds of reading after one worker's loss; nothing where standbys are warm."""
         share = 0.0 if self._d.standbys >= 1 else 1 / (workers * max(1.0, workers - 1))
         return _sum(
             "changelog to read after a worker's loss",
@@ -280,7 +345,10 @@ class _Model:
         )
 
     def _read_back(self, share: float) -> tuple[tuple[str, float], ...]:
-        """Seconds in which one worker reads a share of the changelog; ends have no payload."""
+        """Seconds in which one worker reads a share of the changelog; ends have no payload.
+
+        A dirty log holds rows that others have replaced, and they are read as well.
+        """
         c = self._c
         scale = share * c["changelog_dirty"] * 1e-6
         row_us = c["read_back_us"] + c["read_back_us_per_byte"] * self._d.payload
@@ -290,7 +358,10 @@ class _Model:
         )
 
     def _followed(self) -> float:
-        """Microseconds of CPU a second that following all partitions takes."""
+        """Microseconds of CPU a second that following all partitions takes.
+
+        One row for each request, with its payload, and one for each fire, without.
+        """
         rows_us = self._d.requests_per_second * self._cpu("follow", self._d.payload)
         return rows_us + self._d.fires_per_second * self._c["follow_cpu_us"]
 
@@ -303,7 +374,11 @@ class _Model:
         return self._c[f"{way}_cpu_us"] + self._c[f"{way}_cpu_us_per_byte"] * payload
 
     def _rate(self, way: str) -> float:
-        """Events a second of one partition: as many fewer as each costs more."""
+        """Events a second of one partition: as many fewer as each costs more.
+
+        The rate was measured with `Constants.payload_bytes`; a larger payload costs more CPU, and
+        the rate goes down in that proportion.
+        """
         dearer = self._cpu(way, self._d.payload) / max(self._cpu(way, self._c.payload_bytes), 1e-9)
         return self._c[f"{way}_per_second_of_a_partition"] / max(dearer, 1e-3)
 

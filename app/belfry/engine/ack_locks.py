@@ -2,7 +2,7 @@
 
     serial fire      locks its group            others of the group are held behind the lock
     fire of N        locks its group while N of its fires are awaited; serial is N = 1
-    overlap SKIP     locks the schedule itself  what comes due meanwhile is given up
+    overlap SKIP     locks the schedule itself  occurrences due meanwhile are given up
     overlap QUEUE    locks the schedule itself  the schedule is held behind the lock
 
             fires               acknowledged, or time is over            nothing is held any more
@@ -20,8 +20,8 @@ An example, of a group whose `s` are serial and whose `n` are not:
                                                                        s4 locks again
 
 While a lock is releasing, what it holds back moves to its tenant's backlog in due order, up to the
-next one that may lock it again; what comes due meanwhile is held behind it, unless it is due before
-all that is held.  So nothing overtakes, and a step moves no more than it fires.
+next one that may lock it again.  A row that comes due meanwhile is held behind it, unless it is due
+before all that is held.  So nothing overtakes, and a step moves no more than it fires.
 
 Three at once, where each `c` allows three (the strictest of those that are awaited counts):
 
@@ -29,8 +29,28 @@ Three at once, where each `c` allows three (the strictest of those that are awai
     ●──●──●────┬──┬──────────────────●─────────────●───────────►
     fire       held behind the lock  c4 fires      c5 fires, and there is room for one more
 
+A schedule's own lock, EVERY minute with `overlap`, where the fire of 12:00 is acknowledged at
+12:02:30:
+
+    due          12:00     12:01      12:02      12:03
+    SKIP         fires     given up   given up   fires          MISSED with the code `overlap`
+    QUEUE_ONE    fires     held ───────────►  12:02:30: the one of 12:02 fires for both, `missed` 1,
+                                              and 12:03 fires if that one is acknowledged by then
+    ALLOW        fires     fires      fires      fires
+
 A fire that is awaited is a record of the changelog.  Which locks are closed, and what they hold
 back, follows from these records: it is counted here, and a roll-back undoes the step's part.
+
+The same in time, with the group's lock as a step leaves it:
+
+    12:00:00.000   s1 fires, is awaited until 12:05:00.000               locked by s1
+    12:00:01.000   n2, s3 and n4 come due: behind the lock               locked
+    12:00:03.400   ACK of s1 is taken in: n2 and s3 go to the backlog    releasing, n4 is held
+    12:00:03.420   the next step fires n2 and s3                         locked by s3
+    12:00:07.000   ACK of s3: n4 goes to the backlog, nothing is held    free
+
+Without an ACK of s1 the second line of the release comes at 12:05:00.000, and FAILED is told.  What
+a lock lets go fires in the next step, because the backlog is read from what is committed.
 """
 
 from __future__ import annotations
@@ -68,14 +88,20 @@ Places = tuple[tuple[bytes, int], ...]
 
 
 class Lock(NamedTuple):
-    """A tenant's lock: of a group (``g…``), of one schedule (``s…``), of the unreadable (``u``)."""
+    """A tenant's lock: of a group (``g…``), of one schedule (``s…``), of the unreadable (``u``).
+
+    The name is part of the keys of rows that are held, so its first letters are frozen.
+    """
 
     tenant: bytes
     name: bytes
 
 
 class Release(NamedTuple):
-    """How far a lock is released: where what it still holds begins, and what left it last."""
+    """How far a lock is released: where what it still holds begins, and what left it last.
+
+    More leaves once the last one has left the backlog: its name then has another location.
+    """
 
     first: keys.SortKey
     last_name: bytes = b""
@@ -116,7 +142,7 @@ class AckLocks:
         undo.forget()
 
     def _count(self) -> None:
-        """Find out by what is stored what is locked, and what has to be released."""
+        """Find out by the committed rows which locks are closed, and which have to be released."""
         for key, record in self._store.awaited():
             awaited = decode_awaited(record)
             for lock in _locks_of(key, awaited):
@@ -178,8 +204,8 @@ class AckLocks:
     def close(self, row: Pending, fire: tuple[bytes, int], terms: tuple[int, int, int]) -> None:
         """Await the acknowledgement of a fire (its id, its instant), and lock what waits for it.
 
-        The terms are what it locks, how long it is awaited (ms), and with how many others of its
-        group at most.
+        The terms are what it locks (bits `LOCKS_GROUP`, `LOCKS_OWN`), how long it is awaited (ms),
+        and how many of its group may be awaited at once; `CompiledRule.awaits` has them.
         """
         (identity, now_ms), (locks, wait_ms, at_once) = fire, terms
         until_ms, name, group = now_ms + wait_ms, row.schedule_id, row.group

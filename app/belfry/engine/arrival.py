@@ -4,8 +4,14 @@
     owner                        ●──────────────────── read, perhaps days later
 
 A request counts from when Kafka had it, on whichever topic it came in first.  So it means the same
-however late it is read, whichever worker reads it, and however often a step is done again.  What is
-due between the two instants exists: it is late.
+however late it is read, whichever worker reads it, and however often a step is done again.  An
+occurrence that is due between the two instants exists: it is late.
+
+    12:00:00.000   AFTER 5m is appended
+    12:00:00.004   a worker reads it               due 12:05:00.000
+    or, all workers being down,
+    12:20:00.000   a worker reads it               due 12:05:00.000: it fires 15 min late, unless
+                                                   it says that it may not be so late
 """
 
 from __future__ import annotations

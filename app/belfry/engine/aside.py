@@ -4,9 +4,9 @@
            ├─ its schema is still looked up ─────────┐
            └─ its lane has something set aside ──────┴─► a row ─► taken in by its turn, later
 
-A request that cannot be read is set aside with its *lane*: who asks for it, as far as that is known
-before it is read (`claims.py`).  All that comes later in the same lane is set aside behind it, so
-the order of an asker's requests is kept.  What is refused without being read changes nothing, and
+A request that cannot be read is set aside with its *lane*: the asker, as far as it is known before
+the request is read (`claims.py`).  All that comes later in the same lane is set aside behind it, so
+the order of an asker's requests is kept.  A request that is refused unread changes nothing, so it
 is refused at once.
 
 The rows are in the step's transaction, which also moves the source position.  So each request has
@@ -14,9 +14,9 @@ one outcome however often the owner changes, and a new owner goes on with what l
 request that is taken in later is the record that was received: it counts from its own arrival, and
 its verdict names its own place.
 
-A tenant's lane holds so many requests and bytes; what comes on top of that is refused.  The lanes
+A tenant's lane holds so many requests and bytes; further ones are refused.  The lanes
 of strangers share as much.  Each of them may have a third of what is left free, so there is always
-some left for who has none yet:
+some left for a lane that has none yet:
 
     lanes that take what they may      1     2     4     16     255
     each has of 10 000 requests     2500  2000  1428    526      38
@@ -25,9 +25,18 @@ some left for who has none yet:
 A request is also refused at an offset that something is set aside under already: it came from an
 input that was made anew.
 
-A partition that only forwards has no state to set anything aside in.  What cannot be read there
-goes on unread to where the tenant lives that its record shows, in the order of the batch, and is
-set aside there if need be.
+A partition that only forwards has no state to set anything aside in.  A request that cannot be read
+there goes on unread to where the tenant lives that its record shows, in the order of the batch, and
+is set aside there if need be.
+
+    12:00:00.000   offset 5, lane shop, schema 42 that nobody knows      set aside
+    12:00:00.000   offset 6, lane shop, a known schema                   set aside, behind 5
+    12:00:00.000   offset 7, lane books, a known schema                  taken in
+    12:00:00.400   the registry answers: schema 42 is a request          5 and 6 are taken in
+
+Where it does not answer within its limit, 5 is refused (`schema_unavailable`) and 6 is taken in.
+
+Which schemas are looked up, and how long, is the shell's affair (`registry/`); here is the order.
 """
 
 from __future__ import annotations
@@ -61,7 +70,7 @@ STRANGERS_PARTS: Final = 3
 # So many of a lane are taken in before the next lane has its turn.
 AT_A_TIME: Final = 50
 
-# Who needs which schema: a lane and a reference.
+# A lane, and the reference of the schema that it needs.
 Need = tuple[bytes, Reference]
 
 
@@ -72,7 +81,10 @@ class Unread(NamedTuple):
 
 
 class Split(NamedTuple):
-    """What of a batch is taken in, what waits, and what of the former is decided unread."""
+    """What of a batch is taken in, what waits, and what of the former is decided unread.
+
+    `decided` is by offset: a refusal, or the partition to which the request goes on unread.
+    """
 
     taken: Sequence[SourceRecord]
     waits: Sequence[Waits]
@@ -80,7 +92,11 @@ class Split(NamedTuple):
 
 
 class AsideRoom:
-    """How much is set aside, in requests and bytes, by lane and by account."""
+    """How much is set aside, in requests and bytes, by lane and by account.
+
+    A batch is parted on a copy, so that what it would set aside counts for its own later requests
+    before any of it is set aside for good.
+    """
 
     def __init__(self) -> None:
         self._records: Counter[bytes] = Counter()

@@ -15,6 +15,10 @@ amid its range is left there.
 
 These fires are extra ones, as those of a TRIGGER are: they lock nothing, wait for no lock, and
 count for no `max_fires`.
+
+`schedules/backfill.py` says which instants a range holds, `jobs.py` when the job has its turn.
+A job fires 100 000 occurrences at most; a schedule whose range would be too long is refused as a
+whole, before its first fire, and the job goes on with the next schedule.
 """
 
 from __future__ import annotations
@@ -76,7 +80,10 @@ class Backfill:
         self._change = change
 
     def walk(self, work: JobAtWork, budget: Budget, step: Step) -> Walked:
-        """Walk on; what is counted one by one takes from the budget as what fires does."""
+        """Walk on; instants that are counted one by one take from the budget as fires do.
+
+        Ends with the budget, with the room of the step, or with the last name of the job.
+        """
         counts, row = Counts(work.row), work.row
         cursor, amid = row.cursor.encode(), _amid(row)
         fired, most = row.fired, row.fired + budget.changes

@@ -3,12 +3,21 @@
     row under the name ─ does the filter match? ─► transition, or move ─► one outcome, told of
 
 A schedule is the job's business where it waits, was defined before the job was asked for, and fits
-the filter.  Who defines a schedule anew while a job runs has the last word: the job leaves it as it
-is.  What fires meanwhile is over, and no business of the job's either.
+the filter.  A request that defines a schedule anew while a job runs has the last word: the job
+leaves it as it is.  What fires meanwhile is over, and no business of the job's either.
 
 A move changes the instant of a one-shot and leaves all else: another version, the same place among
 events of one instant.  A delay counts from the same acceptance as before, so it changes with the
 instant.  What recurs is not moved: its rule says when it is due.
+
+    job at offset 900: MOVE by 1 h, prefix a
+    a1  defined at offset 100, due 12:00     UPDATED, due 13:00, version + 1
+    a2  defined at offset 950                left alone: its definition is younger than the job
+    a3  fired at 11:59                       left alone: it is over
+    a4  recurs                               REJECTED, not_movable
+
+"Defined before" is a comparison of offsets and needs no clock, so each owner that goes on with the
+job decides the same.
 """
 
 from __future__ import annotations
@@ -52,7 +61,11 @@ OUTCOME_BYTES: Final = 300
 
 @dataclass(frozen=True, slots=True)
 class JobAtWork:
-    """A job at work: whose, under which id, and what it wants done with which schedules."""
+    """A job at work: whose, under which id, and what it wants done with which schedules.
+
+    `row` is the job's row as the step found it, `wanted` the filter of `spec` as the store's
+    lookups take it.
+    """
 
     tenant: Tenant
     job: str
@@ -90,7 +103,9 @@ class BulkChange:
     ) -> tuple[bytes, Pending, bytes] | None:
         """Location, row and record of a schedule that is the job's business, or None.
 
-        One that a job is amid has fitted the filter before, and need not do so again.
+        One that a job is amid (a backfill that has fired some of its range) has fitted the filter
+        before, and need not do so again: it fires by itself meanwhile, so that the instant which it
+        waits for may have left the filter.
         """
         location = self._store.named(name)
         if not is_location(location):

@@ -3,8 +3,12 @@
     place          timeline   paused   backlog   catch-up queue   behind a lock
     days differ?   ── the row by the new days ──► timeline, backlog, or paused as it was
 
-What waits to be made up for, or behind a lock, goes back to the backlog: from there it comes to its
-queue or its lock once more, where it still has to.
+A row that waits in the catch-up queue, or behind a lock, goes back to the backlog: from there it
+comes to its queue or its lock once more, where it still has to.
+
+The version of a schedule stays: its definition names the calendar, and that has not changed.  The
+outcome is UPDATED with the code `calendar`, and only where the instant is another one; COMPLETED
+where the new days leave nothing.
 """
 
 from __future__ import annotations
@@ -46,7 +50,10 @@ CalendarOf = Callable[[bytes, str], CalendarRow | None]
 
 
 class CalendarFollowers:
-    """The schedules of one partition that have a calendar; `calendar_of` finds it by its name."""
+    """The schedules of one partition that have a calendar.
+
+    `calendar_of` finds a calendar by its tenant and name, also one that is being removed.
+    """
 
     def __init__(self, store: ScheduleStore, waiting: Waiting, calendar_of: CalendarOf) -> None:
         self._store = store

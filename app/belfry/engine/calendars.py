@@ -15,9 +15,16 @@ asked for or comes due before its turn is looked at first, so nothing fires by t
                      ▲ change
     new days   ●   ●  ███  ●        what lies after its arrival follows from the new days
 
-What lies up to the arrival of the change stays as it was.  A new instant lies after the arrival and
-after all that the schedule has passed.  It follows from the record and the row of the calendar
+Instants up to the arrival of the change stay as they were.  A new instant lies after the arrival
+and after all that the schedule has passed.  It follows from the record and the row of the calendar
 alone: it matters not when it is derived, nor by whom, so a kill repeats nothing.
+
+    12:00:00.000   CALENDAR de: 25 December is off      UPDATED; the walk begins with the next step
+    12:00:00.050   names a1 … a900 are looked at        cursor a900
+    12:00:00.060   a950 comes due, before its turn      it follows the new days first, then fires
+    12:00:00.100   names a901 … z                       the walk is over
+
+A calendar that is removed leaves its days in the schedules that have it; they go on by them.
 """
 
 from __future__ import annotations

@@ -36,7 +36,11 @@ LEAST_SHARE: Final = 16
 
 
 class CatchUp:
-    """Fires catch-up queues, as fast as the rate lets them."""
+    """Fires catch-up queues, as fast as the rate lets them.
+
+    The rate is that of the partition (`firing/rates.py`, 2 000 a second); tenants share what is
+    left of it in a step, and schedules of one tenant share what it gets.
+    """
 
     def __init__(
         self,

@@ -1,6 +1,13 @@
 """What has changed since a schedule was kept: the zones, or the days of its calendar.
 
-A schedule that comes due is looked at first, so that nothing fires by what is no more.
+A schedule that comes due is looked at first, so that nothing fires by zones or days of before.
+
+    due row ─► zones changed? ─► its instant by the new data ─┬─ due by now ─► its calendar changed?
+                                                              └─ later ─► set aside, fires then
+               calendar changed? ─► its instant by the new days ─┬─ the same ─► fires now
+                                                                 └─ another ─► set aside, or over
+
+Most schedules have neither; then two attributes are looked at, and nothing is read.
 """
 
 from __future__ import annotations

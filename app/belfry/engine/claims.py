@@ -12,6 +12,16 @@ same asker sends later has to wait behind it.  So before it is read, two things 
 The lane of a stranger is told by the key that the record shows (to its first `/`), or by belfry's
 stamp.  Nobody has proven either, so it counts for the order alone: requests that show the same name
 never overtake one another.  Names can be made up, so they share a fixed number of lanes.
+
+    record                                              account   lane
+    stamped by a worker: shop, which has a policy       shop      shop
+    key shop/a, and shop's signature is right           shop      shop
+    key shop/a, without a signature                     nobody    one of 256, by "shop"; refused
+                                                                  where everybody has to sign
+    no key                                              nobody    one of 256, by ""
+
+The signature is HMAC-SHA256 (RFC 2104) over tenant, key, value and headers; `wire/claims.py` has
+its bytes.
 """
 
 from __future__ import annotations
@@ -82,7 +92,10 @@ def asker(record: SourceRecord, tenants: Tenants) -> bytes | Rejection:
 
 
 def claimed(record: SourceRecord) -> bytes:
-    """The tenant that a record shows without a proof; empty where it shows none."""
+    """The tenant that a record shows without a proof; empty where it shows none.
+
+    A name of more than 100 bytes is none: no tenant has one, and a key may have any length.
+    """
     stamp = stamp_of(record[4])
     name = (record[2] or b"").partition(b"/")[0] if stamp is None else stamp.encode()
     return name if len(name) <= MOST_NAME_BYTES else b""

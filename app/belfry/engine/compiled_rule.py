@@ -1,7 +1,13 @@
 """Compiled rules: a rule as firing asks for it, worked out once for all schedules that share it.
 
-Thousands of schedules have one rule (`EVERY` of a minute, say), so what follows from its bytes is
-remembered by them.  HTTP targets are cut off first: they differ from schedule to schedule.
+Thousands of schedules have one rule (`EVERY` of a minute, say), so the compiled rule is remembered
+by the rule's bytes.  HTTP targets are cut off first: they differ from schedule to schedule.
+
+    record ─► bytes of the rule ─► without targets ─► CompiledRule (one for all that share it)
+
+What firing asks of each occurrence is an attribute here, worked out once: whether it recurs, its
+lateness limit, what it locks.  Threads of several partitions share the values and never change
+them.
 """
 
 from __future__ import annotations
@@ -22,11 +28,11 @@ QUEUE_ONE: Final = "QUEUE_ONE"
 class CompiledRule:
     """A rule as firing asks for it; shared by all schedules of the rule.
 
-    `max_fires` also ends what fires without a limit, when the number of its next fire has no room
-    at rest.  `overlap` is what becomes of what is due while the last fire is awaited; empty where
-    that is no matter.  `awaits` is what a fire locks, how long it is awaited (ms), and how
-    many of its group may be at once; None where it is not.  `simple` rules ask for nothing but the
-    next occurrence, of a fire in time.
+    `max_fires` also ends a schedule without a limit, when the number of its next fire has no room
+    at rest.  `overlap` says what becomes of an occurrence that is due while the last fire is not
+    acknowledged; empty where it fires all the same.  `awaits` is what a fire locks, how long it is
+    awaited (ms), and how many of its group may be awaited at once; None where nothing waits for it.
+    A fire in time of a `simple` rule asks for nothing but the next occurrence.
     """
 
     __slots__ = (

@@ -24,7 +24,20 @@ from belfry.tenants.effective import Tenant
 
 
 def unexpected(expected: int, asked: Asked) -> Reply | None:
-    """The reply to a request that counts on another version or generation, or None."""
+    """The reply to a request that counts on another version or generation, or None.
+
+    `expected` is the field `expected_version`; `schedules.identity.expected_in` says how one number
+    holds both.  This is what HTTP calls If-Match (RFC 9110, 13.1.1):
+
+        12:00   A reads      etag 7.2              generation 7, version 2
+        12:01   B updates    etag 7.3
+        12:02   A updates, expecting 7.2           CONFLICT, wrong_version: B's update stays
+        12:03   C cancels, and creates anew        etag 9.1
+        12:04   B cancels, expecting 7.1           CONFLICT, wrong_generation: another schedule
+
+    Requests of a schedule are judged in the order of its partition, so of two that expect the same
+    version exactly one is carried out.
+    """
     generation, version = expected_in(expected)
     there = 0 if asked.generation is None else generation_of(asked.generation)
     if generation and generation != there:
@@ -42,7 +55,13 @@ def unexpected(expected: int, asked: Asked) -> Reply | None:
 def throttled(asked: Asked, arrived_ms: int, store: ScheduleStore) -> Reply | None:
     """The reply to a request that its `throttle_ms` drops, or None.
 
-    What was given up has not fired, and what was cancelled is not remembered: neither counts.
+        row under the name      pending            ─► dropped: it waits
+                                marker of a fire   ─► dropped within the window after it
+                                marker of no fire, or none ─► taken in
+
+    The reply is UNCHANGED with the code `throttled`, and names the instant from which on a request
+    is taken in again.  `schedules/throttle.py` draws the window.  A schedule that was given up has
+    not fired, and a cancelled one is not remembered: neither counts.
     """
     window_ms = asked.request["throttle_ms"]
     if window_ms is None or not asked.version or asked.request["action"] not in KEEPING:

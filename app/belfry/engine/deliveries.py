@@ -2,8 +2,15 @@
 
 A schedule's own targets come first, else its tenant's.  Each delivery is a `FiredEvent` with the
 headers of the fired record and a state of its own; it is written in the transaction of the fire, so
-neither can be without the other.  None of this touches the plain path: a schedule with targets has
-a rule, and a tenant with targets has no plain fires.
+neither can be without the other.
+
+    fire ─► fired record              belfry.fired.<tenant>     for consumers of Kafka
+         └► a delivery per target     belfry.deliveries         for the process that posts
+
+With strategy ALL each target has a delivery of its own, so a slow one holds up no other; targets
+that are tried together (FIRST_AVAILABLE, ROUND_ROBIN) share one.  The key of a delivery is the
+ordering key: events of one group, or of one schedule, are delivered in order.  A fire without
+targets never comes here: `emit` asks its rule and its tenant's route first.
 """
 
 from __future__ import annotations
@@ -27,7 +34,7 @@ OVERHEAD_BYTES: Final = 1_024
 
 
 def fired_event(row: Pending, tenant: Tenant, fire: tuple[bytes, int], missed: int) -> FiredEvent:
-    """A fire as an envelope has it."""
+    """A fire as an envelope has it; `fire` is its id (32 digits) and the instant of the step."""
     identity, now_ms = fire
     return FiredEvent(
         tenant=tenant.name,
@@ -50,7 +57,8 @@ def deliver(
 ) -> None:
     """Add the deliveries of a fire whose fired record has these headers.
 
-    What would fit nowhere ends as FAILED at once.
+    A delivery of more than `MOST_BYTES` would fit neither its topic nor the request of a retry, so
+    it ends as FAILED at once (code `too_large`); the fired record itself is not touched by that.
     """
     key = f"{event.tenant}/{event.group or event.schedule_id}".encode()
     body = encode_fired(event)

@@ -6,7 +6,10 @@
 
 An end says when the last schedule left, and how long after the last due instant of the bucket that
 was.  A bucket that is emptied by cancels alone has no end: nothing of it came out.  The look costs
-nothing per event, and what is not told yet is lost with its owner, for it is no state.
+nothing per event, and ends that are not told yet are lost with their owner, for they are no state.
+
+An end answers what an operator asks of a busy minute: "is all of 12:00 out, and how late was the
+last of it?"  It is told in the effects of the step, by a metric and over HTTP.
 """
 
 from __future__ import annotations

@@ -1,6 +1,19 @@
 """What one step of a partition wants to happen: all of it in one transaction, or none.
 
 Made per event, so entries are plain tuples; the shell produces them and never looks inside.
+
+    Effects            ─► topic                               when
+    fired              ─► belfry.fired.<tenant>               in the step's transaction
+    deliveries         ─► belfry.deliveries
+    rejected           ─► belfry.rejected
+    rerouted           ─► belfry.schedules, at its home
+    lifecycle          ─► belfry.lifecycle
+    metered            ─► the topic of metering
+    rows, manifest     ─► belfry.changelog                    last, and then the local store
+    counters, traced, drained                                 told once the commit is acknowledged
+
+Counts lie here too, and not in metrics of the engine: a step that is rolled back has then counted
+nothing.
 """
 
 from __future__ import annotations
@@ -33,7 +46,7 @@ REFUSED_BYTES: Final = 1_000_000
 
 
 class RejectedRecord(NamedTuple):
-    """A refused record, as received, with the headers that say why."""
+    """A refused record, as received, with the headers that say why (`belfry-error-…`)."""
 
     key: bytes | None
     value: bytes | None
@@ -41,7 +54,10 @@ class RejectedRecord(NamedTuple):
 
 
 class Rerouted(NamedTuple):
-    """A misrouted request on its way to its home partition."""
+    """A misrouted request on its way to its home partition; `partition` is of the shared topic.
+
+    Key and value are as received; the headers carry where and when it first came in.
+    """
 
     partition: int
     key: bytes | None
@@ -65,8 +81,8 @@ class TracedRequest(NamedTuple):
 class TracedFire(NamedTuple):
     """A fired record; instants in epoch milliseconds.
 
-    `accepted_ms` is when the request arrived that it waited for since, None where it waited for
-    something else: it is not the first of its schedule, or was asked for by a TRIGGER.
+    `accepted_ms` is when the request arrived since which it has waited.  None where it has waited
+    for something else: it is not the first of its schedule, or a TRIGGER asked for it.
     """
 
     context: TraceContext
@@ -97,9 +113,10 @@ class Effects:
     they name, and `accepted` what was accepted of each.  `bulk` counts what jobs did, by
     action and outcome.  `metered` is for the metering topic.  `traced` is what spans are made of
     (`engine/traces.py`); empty where nothing is traced.
-    `room` is how many bytes may still join: whoever adds what its own input does not bound takes of
-    it, and what comes when it is used up waits for the next step.  `refused_room` is how many bytes
-    of refused records are still kept whole; those that come when it is used up are cut.
+    `room` is how many bytes may still join.  A part that adds what its own input does not bound
+    takes from it, and what comes when it is used up waits for the next step.  It may go below zero,
+    by the last thing that joined.  `refused_room` is how many bytes of refused records are still
+    kept whole; those that come when it is used up are cut.
     """
 
     rows: dict[bytes, bytes | None] = field(default_factory=dict)

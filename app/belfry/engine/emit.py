@@ -7,6 +7,17 @@
 A *route* is what firing asks of a tenant: its topic, its form, whether fires are told of, and
 whether its events have to wait.  It is asked once per chunk of due rows, and again after something
 has happened that may change it.
+
+The form of a fired record is the tenant's choice:
+
+    plain        value: the payload, byte for byte      headers: the user's, then belfry's
+    CloudEvents  the same, and headers ce_… (Kafka binding of CloudEvents 1.0, binary mode)
+    envelope     value: a `FiredEvent` in Avro with the payload in it
+
+    key          the schedule's own, else its group's name, else its id
+    partition    of one group all events go to one partition, so that their order holds
+
+All of this runs once per event, which is why names are local and tuples are taken apart by place.
 """
 
 from __future__ import annotations
@@ -65,7 +76,7 @@ class Emit(Protocol):
 
 
 def route_to(tenant: Tenant, step: Step, *, waits: bool = False) -> Route:
-    """The route of a tenant in this step."""
+    """The route of a tenant in this step; `waits` where its events have to join the backlog."""
     told_of = Outcome.FIRED in tenant.written
     late = step.effects.lateness.setdefault(tenant.name, [])
     return Route(
@@ -78,7 +89,8 @@ def emit(
 ) -> None:
     """Fire an occurrence under this id; it may stand for others that were missed.
 
-    `job` is the backfill that it fires for.
+    `identity` are the 32 hexadecimal digits of `schedules.identity`; `missed` is how many
+    occurrences it stands for besides itself.  `job` is the backfill that it fires for.
     """
     (due_ms, nominal_ms, _, _, _, _, occurrence, _, _, _,
      _, schedule_id, group, _, key, given, rule, value) = row  # fmt: skip
@@ -121,7 +133,11 @@ def tell_fired(row: Pending, route: Route, identity: bytes, step: Step) -> None:
 
 
 def fire_extra(row: Pending, tenant: Tenant, position: int, step: Step) -> bytes:
-    """Fire the extra occurrence that a TRIGGER at source offset `position` asked for; its id."""
+    """Fire the extra occurrence that a TRIGGER at source offset `position` asked for; its id.
+
+    It is due now and has the number -1, so that no consumer takes it for one of the rule.  The same
+    TRIGGER gives the same id however often its step is done.
+    """
     identity = extra_fire_id(row.name, row.life, row.version, position)
     now_ms = step.now_ms
     extra = row._replace(nominal_ms=now_ms, due_ms=now_ms, occurrence=EXTRA)
@@ -192,7 +208,10 @@ def _cloudevent(event: FiredEvent, tenant: Tenant) -> Headers:
 def tell_missed(
     row: Pending, route: Route, step: Step, number: int, end: str, code: str = "late"
 ) -> None:
-    """Count occurrences from this one on that will not fire; `end` says how far, in words."""
+    """Count occurrences from this one on that will not fire; `end` says how far, in words.
+
+    A run is counted in full and told of in one record, so a year of missed seconds is one record.
+    """
     step.effects.outcomes[Outcome.MISSED] += number
     if Outcome.MISSED not in route.tenant.written:
         return

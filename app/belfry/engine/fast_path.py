@@ -1,10 +1,21 @@
-"""The fast path: most of what comes in, kept in one loop over the batch.
+"""The fast path: most requests, kept in one loop over the batch.
 
 A request on the fast path asks for a new schedule of a known tenant at its owning partition, with
 nothing special about it; `wire/quick.py` leaves it as bytes.  It is kept here without the values
 that pass between the parts of `Intake.take`, at a fifth of the cost.  `take` means the same: a
-property test holds the two to the same effects.  What needs more, or turns out to meet a schedule
-that exists, is left to `take`, in the order of the batch.
+property test holds the two to the same effects.  A request that needs more, or turns out to meet a
+schedule that exists, is left to `take`, in the order of the batch.
+
+    batch      p1   p2   g3   p4   p5          p: plain, g: general
+    keep       ──────►│ yields g3 │───────►
+    take                  g3                   sees p1 and p2 as kept, and p4 not yet
+
+The caller pulls the generator and does `take` for each record that it yields, so the order holds
+although two parts do the work.  Names and ids of the whole batch are looked up in the store at
+once, before the loop: one call for a thousand keys, and not a thousand calls.
+
+What the loop checks it checks on bytes: instants by their bounds, texts by the absence of anything
+but printable ASCII.  Where a check is in doubt it is no refusal: the general way judges.
 """
 
 from __future__ import annotations
@@ -31,7 +42,7 @@ NO_ROOM: Final = -1
 
 
 class FastPath:
-    """Keeps the plain requests of one partition's batches."""
+    """Keeps the plain requests of one partition's batches; called by the partition's thread."""
 
     def __init__(
         self,

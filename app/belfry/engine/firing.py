@@ -13,6 +13,17 @@ Every row goes the same way, whatever its tenant wants and whether it recurs:
                                    ├─ its group is locked: behind the lock
                                    ├─ no rule: fires, and is over
                                    └─ a rule: fires or is judged, and what follows is kept
+
+One step with room for 1 000 events, where 1 500 of the timeline are due and tenant `b` has a
+backlog of 300:
+
+    backlogs first     b may have half of the room while the timeline has something due: 300 leave
+    timeline           700 leave; had `b` something left in its backlog, what is due of `b` here
+                       would join it, behind what waits there
+    next step          the other 800, from where the scan stopped
+
+The step reads only what is committed.  So no row is met twice in a step, and a cancel of the same
+step comes too late.
 """
 
 from __future__ import annotations
@@ -39,7 +50,7 @@ from belfry.tenants.directory import StepTenants
 
 
 class Firing:
-    """Fires what is due in one partition's store."""
+    """Fires what is due in one partition's store; called by the partition's thread alone."""
 
     def __init__(
         self,
@@ -56,7 +67,10 @@ class Firing:
         self._occurrences = occurrences
 
     def fire_due(self, step: Step, at_most: int) -> ScanPosition:
-        """Fire at most `at_most` events that are due; returns how far the timeline is emptied."""
+        """Fire at most `at_most` events that are due; returns how far the timeline is emptied.
+
+        At least one row of the timeline is looked at, so a large backlog cannot stop it for good.
+        """
         self._occurrences.begin(step)
         room = at_most
         if self._waiting.backlog:
@@ -73,7 +87,7 @@ class Firing:
         return chunk.position
 
     def end_waits(self, step: Step) -> None:
-        """End a step of firing: await no longer what is overdue, and let go what may leave."""
+        """End a step of firing: end waits that are overdue, and let rows go that may leave."""
         locks = self._waiting.locks
         for key, awaited in list(locks.overdue(step.now_ms)):
             self._waiting.let_go(locks.open(key))

@@ -4,6 +4,14 @@ A consumer never sees who produced a record, so on the shared topic anybody may 
 tenant.  On `belfry.schedules.<tenant>` the broker's ACLs say who may write, and the topic says
 whose request it is.  Each record goes on as it is, with the place of its first arrival and that
 tenant in its headers.  Nothing is decoded here: the verdict falls at the home.
+
+    belfry.schedules.shop/0, offset 17, 12:00:00.000      key shop/a, value …
+      ─► belfry.schedules/3                               the same key and value, and headers:
+                                                          origin: topic, partition 0, offset 17,
+                                                          12:00:00.000; tenant: shop
+
+The position in the tenant's topic moves in the transaction that forwards, so each record goes on
+once.  A header that only a worker can sign vouches for the origin, where workers share a secret.
 """
 
 from __future__ import annotations
@@ -48,7 +56,11 @@ class TenantInput(NamedTuple):
 def forward_requests(
     records: Sequence[SourceRecord], tenant_input: TenantInput, now_ms: int, effects: Effects
 ) -> Effects:
-    """Send requests of a tenant's input on, in their order; refuse what is too large for that."""
+    """Send requests of a tenant's input on, in their order; refuse what is too large for that.
+
+    Fills and returns `effects`.  A record that its reader could not unpack is refused as well; its
+    headers say why (`wire.headers.refused_unread`).
+    """
     place, home = tenant_input.place, tenant_input.home
     for record in records:
         offset, timestamp_ms, key, value, _ = record

@@ -68,10 +68,10 @@ class IntakeParts(NamedTuple):
 
 
 class Intake:
-    """Takes requests in for one partition.
+    """Takes requests in for one partition; called by its thread alone.
 
     `accepted_ms` is when the request that is being taken in arrived; `appended` says whether the
-    timestamps of its batch are the broker's.
+    timestamps of its batch are the broker's: only these count for a rate.
     """
 
     def __init__(

@@ -1,4 +1,11 @@
-"""What one step may do for bulk jobs, and what it has met."""
+"""What one step may do for bulk jobs, and what it has met.
+
+A job looks at names and changes schedules, and both cost time: a filter that matches one schedule
+in a million is bounded by the names, one that matches all by the changes.
+
+    Budget(names=1000, changes=200)     names a1 … a1000, of which 30 match: 30 changed, stops at
+                                        the names; of which all match: stops behind a200
+"""
 
 from __future__ import annotations
 
@@ -10,7 +17,10 @@ from belfry.store.layout.jobs import JobRow
 
 
 class Budget(NamedTuple):
-    """How many names a step may look at, and how many schedules it may change."""
+    """How many names a step may look at, and how many schedules it may change.
+
+    The partition's loop chooses it by how long its steps take, so jobs give way to what is due.
+    """
 
     names: int
     changes: int
@@ -33,7 +43,8 @@ class Budget(NamedTuple):
 class Walked(NamedTuple):
     """The row of a job after a step, whether it has ended, and the instants counted for nothing.
 
-    Those were counted one by one, and did not fire in the step.
+    `counted` are instants that were looked at one by one and did not fire in the step: they cost
+    about as much as fires, so they take from the budget too.
     """
 
     row: JobRow
@@ -42,7 +53,10 @@ class Walked(NamedTuple):
 
 
 class Counts:
-    """What one step has met on a walk."""
+    """What one step has met on a walk; `of` adds it to what the job's row has counted so far.
+
+    A job's row is written once in a step, so counting is done in attributes meanwhile.
+    """
 
     def __init__(self, row: JobRow) -> None:
         self.examined = self.done = self.unchanged = self.refused = 0

@@ -14,11 +14,20 @@ next owner goes on behind the last name.
     step 8'               ────► end of `a`        cursor a3, done 3, DONE
 
 What a step put down shows to a walk once it is committed, so no job works in the step that begins
-it.  What was asked for after the job lies behind its offset, and is left alone.
+it.  A schedule that was asked for after the job lies behind its offset, and is left alone.
 
 Jobs of one tenant are done one after the other, in the order in which they were asked for.  Those
 of several tenants take turns.  Each has a rate, and a step has a `Budget`, which its caller chooses
 by the time that steps take.
+
+A tenant that is spread lives in several partitions.  The request goes from home to home; the first
+gives the verdict, the others follow, and each has a row and a cursor of its own.  `homes` divides
+the rate among them: 500 a second over four homes are 125 in each.
+
+    home 1   request ─► verdict ACCEPTED ─► forwarded ─► walks a … m
+    home 2                                  request ───► walks b … z        no verdict
+
+The row of an ended job stays for a week, so that its id names one job and its counts can be read.
 """
 
 from __future__ import annotations
@@ -67,7 +76,10 @@ CODE: Final = "bulk_job"
 
 
 class Begun(NamedTuple):
-    """What a request for a job says besides itself: where it came in, and where it goes."""
+    """What a request for a job says besides itself: where it came in, and where it goes.
+
+    `homes` is the number of partitions that carry it out, `at_ms` when it arrived (epoch ms).
+    """
 
     origin: Origin
     homes: int
@@ -83,7 +95,11 @@ class JobMeans(NamedTuple):
 
 
 class Jobs:
-    """The jobs of one partition."""
+    """The jobs of one partition.
+
+    `left_off` says that the last step had no budget for all that was to be done, so the loop need
+    not rest before the next one.
+    """
 
     def __init__(
         self,
@@ -132,7 +148,10 @@ class Jobs:
         return Reply(Outcome.ACCEPTED, code=CODE)
 
     def stop(self, request: Request, step: Step, *, elsewhere: bool) -> Reply:
-        """End a job: CANCELLED; UNCHANGED where it has ended in all homes, NOT_FOUND for none."""
+        """End a job: CANCELLED; UNCHANGED where it has ended in all homes, NOT_FOUND for none.
+
+        With `elsewhere` the tenant has other homes, in which the job may still be under way.
+        """
         key = job_key(request["tenant"], request["schedule_id"])
         row = self._store.named(key)
         if row is None:
@@ -208,7 +227,11 @@ class Jobs:
         self.left_off = budget.used_up or left.used_up
 
     def _turns(self) -> list[bytes]:
-        """The first job of each tenant; those behind the tenant of the last turn come first."""
+        """The first job of each tenant; those behind the tenant of the last turn come first.
+
+        So tenants take turns in the order of their names, round and round, and a tenant with many
+        jobs has no more of a step than one with a single job.
+        """
         first: dict[bytes, bytes] = {}
         for key in sorted(self._running, key=lambda key: age_of(self._running[key].offset)):
             first.setdefault(names_of_job(key)[0], key)

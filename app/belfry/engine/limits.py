@@ -10,6 +10,13 @@ tenant that is spread over shards has them once for each.
   ended makes room for the next one.
 
 Fires beyond their rate are no rejections: they wait (`queues.py`).
+
+With `max_requests_per_second` 2, the burst of a second, and requests by their arrival:
+
+    arrived    12:00:00.000   .100   .200     12:00:00.500
+    verdict    taken in       taken  refused  taken in        `too_many_requests` at .200
+
+The same holds if all four are read at 12:07, and if the step is done again.
 """
 
 from __future__ import annotations
@@ -22,12 +29,15 @@ from belfry.schedules.rejections import Rejection
 from belfry.store.schedules import ScheduleStore
 from belfry.tenants.effective import Tenant
 
-# What may come at once after a silence, in time at the limit's rate.
+# How much may come at once after a silence, in time at the limit's rate.
 REQUEST_BURST_MS: Final = 1_000.0
 
 
 class Limits:
-    """What tenants with limits have used up of them, in one partition."""
+    """What tenants with limits have used up of them, in one partition.
+
+    Of a tenant without limits (`Tenant.limited`) nothing is counted.
+    """
 
     def __init__(self, store: ScheduleStore, undo: UndoLog) -> None:
         self._requests = Rate(REQUEST_BURST_MS, Tracked(undo))
@@ -37,7 +47,11 @@ class Limits:
         undo.scratch(self._waiting.clear)
 
     def too_many_requests(self, tenant: Tenant, arrived_ms: int) -> Rejection | None:
-        """Why a request is one too many, or None; it counts either way."""
+        """Why a request is one too many, or None; only a request that is taken in uses the rate.
+
+        `arrived_ms` is the request's arrival by the broker's clock, so a step that is done again
+        gives the same answer.
+        """
         limit = tenant.effective.policy.max_requests_per_second
         if limit is None:
             return None

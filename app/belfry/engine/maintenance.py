@@ -2,12 +2,21 @@
 
     retention     markers, verdicts and jobs whose time is over become tombstones
     removal       what removed tenants have pending is cancelled
-    zone change   what is pending by a rule of the clock is derived anew (`zone_change.py`)
+    zone change   pending instants by a rule of the clock are derived anew (`zone_change.py`)
     oldest        since when the oldest due event waits, and for what (`oldest.py`)
 
 Each walks through names from a cursor on, and goes on there with the next sweep.  A cursor that a
-step moved goes back with the step.  Whoever reads a row judges its age, so a sweep may be slow: it
+step moved goes back with the step.  Each reader of a row judges its age, so a sweep may be slow: it
 gives space back, and nobody waits for it.
+
+    names     a  b  c  d  e  f  g          at most 3 with each sweep
+    sweep 1   ───────►                     cursor c
+    sweep 2            ───────►            cursor f
+    sweep 3                     ──►        the end: begin anew, from a
+
+Sweeps belong to steps, so what they forget is forgotten in a transaction, as a tombstone of the
+changelog, and a replay forgets it too.  The partition's loop (`partitions/upkeep.py`) sweeps every
+so often, and more often while sweeps have not made up for what was written.
 """
 
 from __future__ import annotations
@@ -41,7 +50,10 @@ MORE: Final = 20
 
 
 class Maintenance:
-    """All that one partition looks through now and then."""
+    """All that one partition looks through now and then.
+
+    `oldest` is told from any thread; everything else belongs to the partition's own.
+    """
 
     def __init__(
         self,
@@ -70,11 +82,12 @@ class Retention:
 
     It walks the named rows round and round instead of keeping an index of ends, which would cost
     every fire, and looks at a row for each one that is written.  A schedule's name is written when
-    it is accepted, when it is over and when it ends, so what is over stays less than what is not.
+    it is accepted, when it is over and when it ends, so rows that are over stay fewer than the
+    others.
 
-    A marker's day and a verdict's hour are those of requests: what repeats one, or is throttled by
-    what has fired, may lie in the log for days before it is read.  So each stays until a request
-    has been read that came so much later.
+    A marker's day and a verdict's hour are those of requests: a request that repeats another, or is
+    throttled by a fire, may lie in the log for days before it is read.  So each row stays until a
+    request has been read that came so much later.
     """
 
     def __init__(self, store: ScheduleStore, undo: UndoLog) -> None:
@@ -120,7 +133,10 @@ def _is_over(row: bytes, step: Step) -> bool:
 
 
 class Walk(NamedTuple):
-    """Where a walk through a tenant's names goes on, and whether it has met what is pending."""
+    """Where a walk through a tenant's names goes on, and whether it has met a pending schedule.
+
+    `cursor` is the last name that was looked at, None at the beginning.
+    """
 
     cursor: bytes | None
     met: bool
@@ -168,8 +184,8 @@ class Removal:
 
     def _walk(self, tenant: Tenant, room: Room, step: Step) -> Room:
         """Walk on through a tenant's names as far as there is room; the room that is left."""
-        # What was accepted in the step in which the tenant was removed is not to be seen yet, so
-        # its first walk is never its last.
+        # A schedule that was accepted in the step in which the tenant was removed is not to be seen
+        # yet, so its first walk is never its last.
         cursor, met = self._walks.get(tenant.name_bytes) or Walk(None, met=True)
         looked, ends = 0, room.ends
         for name, row in self._store.names_of(tenant.name_bytes, cursor, room.names):

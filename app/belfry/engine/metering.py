@@ -1,4 +1,4 @@
-"""Metering: what each tenant uses of a partition, by the hour, for who sends the bills.
+"""Metering: what each tenant uses of a partition, by the hour, so that it can be billed.
 
     step      accepted, fired, bytes that came and left  ─► row of the tenant, in the changelog
     09:00:00  the hour is over                           ─► effects.metered, and a row of the next
@@ -10,8 +10,8 @@ written exactly once, and holds what was committed in that hour.  A step counts 
 first instant, which is that of its fires.
 
 *Held* are the bytes of pending records, times how long they wait.  The row keeps how many there are
-and up to when they were reckoned, so a change costs one multiplication, and what waits for years
-costs one record an hour.  A tenant of which nothing is left has no row.
+and up to when they were reckoned, so a change costs one multiplication, and a schedule that waits
+for years costs one record an hour.  A tenant of which nothing is left has no row.
 
     09:10  100 bytes come       held 100
     09:40  they fire            held 0       100 × 30 min        = 50 byte-hours
@@ -25,7 +25,10 @@ what it has no room for it tells as one record, from the first of these periods 
                                                    a step:  10:00 … 14:00, then one to 12:00
 
 Where metering is switched on, all that is pending is weighed once, at the take-over.  Where it is
-switched off, the first step writes what was not told yet, and the rows go.
+switched off, the first step writes all that was not told yet, and the rows go.
+
+Exactly once holds for usage as it does for events, and for the same reason: the counters are rows
+of the state, and the record that tells them is in the transaction that resets them.
 """
 
 from __future__ import annotations
@@ -57,7 +60,10 @@ RECORD_BYTES: Final = 250
 
 
 class Metering:
-    """Counts what tenants use of one partition; `length_ms` is how long a period is, 0: never."""
+    """Counts what tenants use of one partition; `length_ms` is how long a period is, 0: never.
+
+    Periods begin at multiples of their length since 1970, so all partitions have the same ones.
+    """
 
     def __init__(self, store: ScheduleStore, partition: int, length_ms: int, undo: UndoLog) -> None:
         self._store = store
@@ -75,7 +81,8 @@ class Metering:
     def settle(self, step: Step) -> None:
         """Count what a step has done; called once it is complete.
 
-        A step without an instant (a manifest alone) does nothing for a tenant.
+        A step without an instant (a manifest alone) does nothing for a tenant.  Costs one row for
+        each tenant that the step has touched; their rows are read in one call.
         """
         if not step.first_ms or not (self._length_ms or self._ends):
             return
@@ -136,7 +143,10 @@ class Metering:
             self._store.note(USAGE_PREFIX, None)
 
     def _up_to_now(self, name: bytes, step: Step) -> UsageRow:
-        """A tenant's row, reckoned up to now; tells of the periods that have ended since."""
+        """A tenant's row, reckoned up to now; tells of the periods that have ended since.
+
+        "Now" is the step's first instant, so all that the step does counts into one period.
+        """
         record = self._store.named(usage_key(name))
         if record is None:
             return self._begun(step.first_ms)

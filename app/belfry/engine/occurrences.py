@@ -7,12 +7,12 @@
                                 └ FIRE_ALL    joins the catch-up    │
                                               queue of its tenant   └► row of the same name
 
-A fire and the next occurrence are one change of one row, so neither can be without the other.  What
-a policy gives up is counted as MISSED.  Occurrences are numbered by fires: what is given up leaves
-no gap.
+A fire and the next occurrence are one change of one row, so neither can be without the other.  An
+occurrence that a policy gives up is counted as MISSED.  Occurrences are numbered by fires: one that
+is given up leaves no gap.
 
-What is in time takes `fire_once` where it has no rule, and else `leave`, `_occur` and `fire`; the
-rest is for what is late, overlaps, or has a group.
+A row that is in time takes `fire_once` where it has no rule, and else `leave`, `_occur` and `fire`;
+the rest is for rows that are late, overlap, or have a group.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ MOST_AT_ONCE: Final = 100
 
 # A row, its record, and the due instant of the place at which it lay.
 Due = tuple[Pending, bytes, int]
-# What follows an occurrence and is for the same step: due instant, nominal instant, number of the
+# The next occurrence, where the same step may fire it: due instant, nominal instant, number of the
 # next fire, record.
 Next = tuple[int, int, int, bytes]
 
@@ -69,7 +69,7 @@ Next = tuple[int, int, int, bytes]
 class Occurrences:
     """Fires rows of one partition that were taken from their place.
 
-    `rate` is what is left for late occurrences that are all to fire.
+    `rate` says how many late occurrences may still fire under FIRE_ALL.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class Occurrences:
         self.rate = CatchUpRate()
 
     def begin(self, step: Step) -> None:
-        """A step fires: find out anew who is slowed by the rate."""
+        """A step fires: find out anew which tenants are slowed by the rate."""
         self._rules.clear()
         self._waiting.begin_slowing()
         self.set_rate(self.rate.filled(step.now_ms))

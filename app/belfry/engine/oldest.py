@@ -1,12 +1,19 @@
 """Since when the oldest due event has been waiting, and for what: looked at in rounds.
 
-The timeline's first event is known all the time.  What waits in queues of tenants, or behind ack
-locks, may be of very many: each look reads the first row of some of them, and what a round found is
-told when it is over.  So that is a second old, and older where more than `LOOKS` hold something.
+The timeline's first event is known all the time.  Queues of tenants, and ack locks, may be very
+many: each look reads the first row of some of them, and the findings of a round are told when it is
+over.  So they are a second old, and older where more than `LOOKS` queues and locks hold something.
 
 A round tells it of the partition (`due_ms`), and of each tenant (`waits`): where one waits for
 several things, the one that its oldest due event waits for.  A tenant that is blocked and has
 schedules is told of before any of them is due.
+
+    look      1         2         3          200 looks with each sweep
+    round     ├───── queues ─────┤├ locks ┤├ blocked tenants without a backlog ┤
+    told                                                                        ▲ all at once
+
+The findings are replaced as a whole at the end of a round, so a reader in another thread never sees
+half of one.  The bounds below keep a look short however much waits; counts stop at them.
 """
 
 from __future__ import annotations
@@ -57,7 +64,7 @@ class First(NamedTuple):
 
 
 class Oldest:
-    """The earliest due instants of what does not wait in the timeline, by what it waits for."""
+    """The earliest due instants outside the timeline, by the reason for which rows wait there."""
 
     def __init__(
         self,
@@ -165,5 +172,5 @@ class Oldest:
 
 
 def _age(first: First) -> tuple[bool, int]:
-    """What is due comes before what is not, the oldest first."""
+    """Sorts looks: those that found something due come first, the oldest of them at the front."""
     return first.due_ms is None, first.due_ms or 0

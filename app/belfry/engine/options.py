@@ -2,6 +2,9 @@
 
 The engine is told once, when it is made: it is made anew for each term of ownership, and what
 changes between two terms changes between two steps.
+
+What all workers of a cluster have to agree on is not here: it lies in the state of the partition
+and is compared at the start (`settings/`).
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ for, and firing comes after everything that the source held has been taken in.
 Why does firing come last?  A cancel of an event that is due at 09:00:00.100 may lie in the source
 since 08:59:59, when nobody owned the partition.  It came in time, so the event must not come out:
 the cancel is taken in at .180, and at .230 there is nothing left to fire.  The price is lateness
-of what was not cancelled, by the 50 ms in between.
+of the events that were not cancelled, by the 50 ms in between.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Final
 
 
 class Ownership(StrEnum):
-    """Where a worker stands with a partition."""
+    """Where a worker stands with a partition; the value is what people are shown."""
 
     IDLE = "idle"
     CATCHING_UP = "catching up with the changelog"
@@ -32,7 +32,7 @@ class Ownership(StrEnum):
 
 
 class Event(StrEnum):
-    """What moves it on."""
+    """What happens to a take-over; `partitions/` tells of each as it happens."""
 
     ASSIGNED = "assigned"
     CAUGHT_UP = "caught up"

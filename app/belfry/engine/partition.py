@@ -240,7 +240,7 @@ class PartitionEngine:
     def take_aside(self, now_ms: int, refused: Mapping[Need, Rejection]) -> Effects:
         """Take in what was set aside and can be read by now; comes before `accept` in a step.
 
-        What needs one of these schemas is `refused` unread.
+        A request that needs one of these schemas is `refused` unread.
         """
         step = self._step
         self._see_tenants()
@@ -267,7 +267,7 @@ class PartitionEngine:
         step has no room left, `position` stays amid the batch, and `batch.behind(position)` is for
         the next step.
 
-        What needs a schema that is not known is set aside (`aside.py`), unless it is `refused`.
+        A request whose schema is not known is set aside (`aside.py`), unless it is `refused`.
         With None all schemas are known.
         """
         step = self._step
@@ -321,7 +321,7 @@ class PartitionEngine:
         return last, batch.next_position
 
     def sweep(self, now_ms: int, at_most: int) -> Effects:
-        """Forget what is over and keep the rest in order, among the next `at_most` rows."""
+        """Forget rows that are over and keep the rest in order, among the next `at_most` rows."""
         self._see_tenants()
         self._step.at(now_ms)
         self._hot_tenants.forget(now_ms)

@@ -8,6 +8,10 @@
 A change may arrive before a fire and be read after it.  So a calendar keeps how far its partition
 had come when it was changed last: what fired before that lies up to there, and what fired after it
 goes by the days that the schedule has now.
+
+Why it matters: the id of a fire follows from its nominal instant.  An instant that fires twice
+would have one id for two events, and consumers would drop the second one, or fail on it.  So what
+is derived anew always lies behind all that may have fired, also where that leaves an instant out.
 """
 
 from __future__ import annotations
@@ -28,8 +32,8 @@ def reached_ms(step: Step) -> int:
 def nominal_after(before: Trigger, trigger: Trigger, row: Pending, by: CalendarRow) -> int | None:
     """What a pending instant is by the changed days of a calendar; None: no more.
 
-    What lies up to the arrival of the change stays.  Else it is the first after that, after what
-    the schedule has passed, and from its `start_at` on.
+    An instant up to the arrival of the change stays.  Else the answer is the first instant after
+    that, after all that the schedule has passed, and from its `start_at` on.
     """
     nominal_ms = row.nominal_ms
     if nominal_ms <= by.changed_ms:
@@ -45,7 +49,7 @@ def nominal_after(before: Trigger, trigger: Trigger, row: Pending, by: CalendarR
 def nominal_at(row: Pending, ms: int) -> int:
     """The instant at which an imported schedule goes on, by the days that its calendar has here.
 
-    What was due before it arrived stays, as it does when a calendar changes.
+    An instant that was due before the request arrived stays, as it does when a calendar changes.
     """
     if ms <= row.accepted_ms or not has_calendar(row.extra):
         return ms
@@ -70,5 +74,5 @@ def passed_ms(old: Pending, calendar_ms: int) -> int:
 
 
 def _up_to(ms: int, row: Pending) -> int:
-    """This instant, or the one before what is pending: that has not fired."""
+    """This instant, or the one before the pending instant, which has not fired."""
     return min(ms, row.nominal_ms - 1)

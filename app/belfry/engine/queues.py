@@ -13,8 +13,18 @@ has been emptied up to, so that an event which waited there from before comes fi
     timeline   ──────● its own, due 5 ─────┼ scan position 8
     backlog          ● due 3   ● due 7     ┆  ● due 9              3, 5 and 7 may leave; 9 waits
 
-Any backlog may hold what is due after now, where the clock went back, or a new owner's is behind
-the old one's: that waits.
+Any backlog may hold rows that are due after now, where the clock went back, or a new owner's is
+behind the old one's: they wait.
+
+Three tenants in time, with room for 1 000 in a step and `h` hot:
+
+    12:00:00.000   h has 100 000 due, a and b one each in the timeline
+    step 1         h fires 500, which is half of the room; then a and b
+    step 2 …       h alone: nothing else is due within half a second, so it has all of the room
+    12:00:01.500   c is due in half a second: from now on h has half of the room again
+    12:00:02.000   c fires with the step that follows the one under way
+
+So what a tenant with many events costs another one is a step, however many they are.
 """
 
 from __future__ import annotations
@@ -43,7 +53,11 @@ Rows = list[tuple[bytes, bytes]]
 
 
 class Turn(NamedTuple):
-    """A tenant whose backlog may fire now; `behind` where it may hold what is due later."""
+    """A tenant whose backlog may fire now.
+
+    Rows due up to `until_ms` may leave, at most `most` of them, as its rate allows.  `behind` says
+    that the backlog may hold what is due after now, since a clock went back.
+    """
 
     name: bytes
     tenant: Tenant
@@ -53,7 +67,10 @@ class Turn(NamedTuple):
 
 
 class Look(NamedTuple):
-    """The next rows of a turn, an instant before which nothing comes behind them, and the room."""
+    """The next rows of a turn (key, record), in due order.
+
+    Behind them nothing is due before `beyond_ms`; `most` is how many events may leave.
+    """
 
     rows: Rows
     beyond_ms: int
@@ -95,7 +112,11 @@ class Queues:
         return found
 
     def room(self, at_most: int, next_due_ms: int | None, now_ms: int) -> int:
-        """How many events backlogs may fire in a step: what others need is left to them."""
+        """How many events backlogs may fire in a step: what others need is left to them.
+
+        `next_due_ms` is the first instant of the timeline.  Where that is near, backlogs have half
+        of the step and at most `SHORT_STEP`, so that the step is over when it comes.
+        """
         if next_due_ms is None or next_due_ms > now_ms + SOON_MS:
             return at_most
         return max(1, min(at_most // 2, SHORT_STEP))
@@ -129,7 +150,10 @@ class Queues:
             self._rate.take(turn.name, limit, step.now_ms, fired)
 
     def extra_room(self, tenant: Tenant, step: Step) -> int:
-        """How many events more of a tenant its rate allows, besides those of its schedules."""
+        """How many events more of a tenant its rate allows, besides those of its schedules.
+
+        Backfills ask it: what they fire counts for the same rate (`max_fires_per_second`).
+        """
         limit = tenant.effective.policy.max_fires_per_second
         return ALL if limit is None else self._rate.room(tenant.name_bytes, limit, step.now_ms)
 

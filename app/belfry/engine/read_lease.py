@@ -22,6 +22,15 @@ it.  The instants are monotonic milliseconds; a process that was frozen finds it
 
 One thread commits and any other may read: each field is written in one go, and a lease is shortened
 before the manifest that says so is sent.
+
+A reader's two questions, in order, with LEASE_MS 800:
+
+    .000   a commit is sent, acknowledged at .020        proven at .000
+    .500   rows are read; covers(.500)                   yes: .500 ≤ .000 + 800
+    .900   rows are read; covers(.900)                   no: ask for a commit, and wait for it
+
+The idea is the leader's lease of Raft (Ongaro's dissertation, 6.4.1), after Gray and Cheriton,
+*Leases* (1989).  Safety rests on clocks that run at about the same pace.
 """
 
 from __future__ import annotations
@@ -58,7 +67,10 @@ class ReadLease:
     # -- for readers -----------------------------------------------------------------------------
 
     def covers(self, read_ms: float) -> bool:
-        """Whether rows that were read by this instant were the truth then."""
+        """Whether rows that were read by this instant (monotonic ms) were the truth then.
+
+        Ask with the instant *after* the read: a process may be frozen between the two.
+        """
         return read_ms <= self._proven_ms + self._length_ms
 
     def asked(self, read_ms: float) -> bool:
@@ -84,7 +96,7 @@ class ReadLease:
         return takes
 
     def serves(self) -> None:
-        """Who asks from now on asks for a later commit; to be called before `sent`."""
+        """Call this before `sent`: a reader that asks from now on asks for a later commit."""
         self.wanted = False
 
     def sent(self, now_ms: float) -> None:

@@ -2,6 +2,16 @@
 
 Every request ends in exactly one outcome.  It is always counted; a lifecycle record tells of it
 where the request has an id or the tenant's level wants it; a rejected record is kept as received.
+
+A request with an id is remembered for an hour, so that a sender who has lost the answer may repeat
+it.  The hour lies between the two arrivals:
+
+    12:00:00.000   UPSERT a, request_id r1         ACCEPTED; the row of r1: outcome, digest
+    12:00:02.000   the same, sent again            DUPLICATE, with what the first answer was
+    12:10:00.000   CANCEL b, request_id r1         CONFLICT, request_id_reused: nothing is done
+    13:00:00.000   UPSERT a, request_id r1         judged anew: the hour is over
+
+A refusal that is due to the moment (a rate, a quota) is not remembered: a repeat may succeed.
 """
 
 from __future__ import annotations
@@ -46,7 +56,10 @@ ACCEPTING: Final = frozenset({Outcome.ACCEPTED, Outcome.UPDATED})
 
 
 class SourcePartition(NamedTuple):
-    """The partition whose requests are taken in, and the homes of all schedules."""
+    """The partition whose requests are taken in, and the homes of all schedules.
+
+    `topic` is the shared topic of requests, or a tenant's own input.
+    """
 
     topic: str
     partition: int
@@ -57,7 +70,12 @@ class SourcePartition(NamedTuple):
 
 @dataclass(slots=True)
 class Reply:
-    """What became of a request."""
+    """What became of a request.
+
+    `version` and `due_ms` (epoch ms) are the schedule's after it, `generation` is its life;
+    `code` is for programs and `reason` for people.  `fire_id` names the fire of a TRIGGER, or the
+    one that an ACK is about.
+    """
 
     outcome: Outcome
     version: int | None = None
@@ -96,8 +114,8 @@ class Reports:
         """The reply to a request that was asked then, if its id was answered in the hour before.
 
         The same request once more is a DUPLICATE, another one a CONFLICT.  The hour is between the
-        arrivals of the two, however late they are read.  What was refused and is redriven is judged
-        anew.
+        arrivals of the two, however late they are read.  A refused request that is redriven is
+        judged anew.
         """
         name = keys.request_key(request["tenant"], request["request_id"] or "")
         row = self._store.named(name)
@@ -279,7 +297,7 @@ def _reused(request_id: str, first: VerdictRow) -> Reply:
 
 
 def _kept(record: SourceRecord, added: Headers, most_bytes: int) -> RejectedRecord:
-    """The record as received; what is more than may be kept is cut, and a header says so."""
+    """The record as received; one that is too large is cut, and a header says so."""
     _, _, key, value, carried = record
     # By that one its reader had it refused: the reason stands in the headers that are added.
     headers = list(carried or ())

@@ -15,6 +15,17 @@ partition:
 
 So commit and roll-back are one call each, in `partition.py`, and no order matters.  A roll-back
 costs what the step did, not what is stored: nothing is read anew.
+
+A step that fires one event of tenant `a` and is rolled back:
+
+    12:00:00.000   backlog {a: 2}                     step 7 begins
+    12:00:00.001   backlog {a: 1}, noted: a was 2     one event leaves; the store's overlay has it
+    12:00:00.030   Kafka refuses the transaction
+                   backlog {a: 2}, overlay empty      step 8 begins where step 7 did, and the same
+                                                      event fires again, under the same id
+
+Why an undo log, and no copy of the state: a step touches a few tenants of some hundred thousand.
+All of this belongs to one thread, the one that owns the partition.
 """
 
 from __future__ import annotations
@@ -36,7 +47,9 @@ NO_MANIFEST: Final = Manifest(0, 0, 0, 0, 0, 0, b"")
 class PartitionStatus(NamedTuple):
     """Where a partition stands between two steps.
 
-    `heard_ms` is the newest arrival among the requests that were read.
+    `manifest` is that of the last commit, and `scan` how far the timeline has been emptied then.
+    `heard_ms` is the newest arrival (epoch ms) among the requests that were read: answers that are
+    kept for repeated requests are forgotten by it, and not by the clock.
     """
 
     manifest: Manifest = NO_MANIFEST
@@ -45,12 +58,13 @@ class PartitionStatus(NamedTuple):
 
 
 class Step:
-    """What is done between two commits; instants are epoch ms.
+    """All that is done between two commits; instants are epoch ms.
 
     `scan` is how far the timeline has been emptied, by the end of the part that fires.  While that
-    goes on, `horizon_ms` is the instant up to which it may empty it: what comes due again until
-    then is `set_aside`, and put where it belongs when the position is known.  `begins` is where the
-    partition stood before.  `first_ms` is the instant at which the step began to do something.
+    goes on, `horizon_ms` is the instant up to which it may empty it: a schedule that comes due
+    again until then is `set_aside`, and put where it belongs when the position is known.  `begins`
+    is where the partition stood before.  `first_ms` is the instant at which the step began to do
+    something.
     """
 
     __slots__ = (
@@ -82,13 +96,13 @@ class Step:
         return step
 
     def at(self, now_ms: int) -> None:
-        """What follows in the step happens at this instant."""
+        """The following parts of the step happen at this instant."""
         self.now_ms = now_ms
         if self.effects.empty:
             self.first_ms = now_ms
 
     def begin_firing(self, now_ms: int) -> None:
-        """What is due by now fires."""
+        """The part that fires begins: all that is due by now may leave."""
         self.at(now_ms)
         self.horizon_ms = max(now_ms, self.scan.reached_ms)
 
@@ -98,7 +112,11 @@ class Step:
 
 
 class UndoLog:
-    """How to put back what a step has changed in memory."""
+    """How to put back what a step has changed in memory.
+
+    One for each partition.  Changes are put back in the reverse of their order, so two changes of
+    one attribute end at the first value.
+    """
 
     def __init__(self) -> None:
         self._put_back: list[tuple[Callable[..., object], tuple[Any, ...]]] = []
@@ -138,7 +156,9 @@ class UndoLog:
 class Tracked(dict[Key, Value]):
     """A dictionary that a roll-back puts back to what it was; no value is None.
 
-    It is read like any other, and changed by `d[key] = …` and `del d[key]` alone.
+    It is read like any other, and changed by `d[key] = …` and `del d[key]` alone.  The first change
+    of a key in a step notes what it was; further ones cost no more than in a plain dictionary.
+    Other ways to change it raise an AssertionError, for they could not be put back.
     """
 
     __slots__ = ("_before", "_of_step", "_undo")

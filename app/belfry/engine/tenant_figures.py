@@ -1,4 +1,4 @@
-"""What a partition counts of each tenant: what is pending, what fired, how late, what was refused.
+"""Figures of each tenant in a partition: how many wait, fired, how late, and were refused.
 
 Nothing here is done per event.  A step leaves lists by tenant in its effects, and a commit adds
 them up; a step that is rolled back has counted nothing.  How much is pending the store keeps beside
@@ -6,6 +6,9 @@ its minute buckets; it is read once, when an owner begins, and followed from com
 
 Counters begin at 0 with each owner; a reader of rates sees that as it sees a restart.  So that a
 flood of made-up names costs no memory, names beyond `MOST` share the counters of `REST`.
+
+The partition's thread adds up and others read.  Each counter is written in one go, so a reader may
+see figures of two commits beside one another, and never a wrong number.
 """
 
 from __future__ import annotations

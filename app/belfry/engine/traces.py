@@ -12,6 +12,10 @@ A request is traced by the context that its event carries: that of the schedule'
 that of the request's record.  A fire is traced by the context that lies in its schedule's headers,
 which is the same one, however long the schedule has waited.  What belfry asks of itself for retries
 of deliveries is not traced: an attempt has a span of its own.
+
+Contexts are those of W3C Trace Context (`traceparent`, `tracestate`); only one whose flag says
+"sampled" is told of.  A step that is rolled back leaves no span, for spans are made after the
+commit.
 """
 
 from __future__ import annotations
@@ -36,7 +40,10 @@ _TRACEPARENT_BYTES: Final = TRACEPARENT.encode()
 
 
 class TracedIntake:
-    """Takes requests in as `Intake` does, and tells of those whose trace is sampled."""
+    """Takes requests in as `Intake` does, and tells of those whose trace is sampled.
+
+    A TRIGGER gives two values: one for the request, and one for the fire that it made.
+    """
 
     def __init__(self, intake: Intake, reports: Reports) -> None:
         self._intake = intake

@@ -1,8 +1,8 @@
 """Transitions: what a valid request does to its schedule, by the table of transitions.
 
-Each takes what was asked and gives the answer; what it changes lies in the store's overlay and in
-the effects.  A schedule that is kept lies in the timeline, in its tenant's backlog (its instant is
-over), or aside (it is paused).
+Each takes a request and gives the reply; its changes lie in the store's overlay and in the effects.
+A schedule that is kept lies in the timeline, in its tenant's backlog (its instant is over), or
+aside (it is paused).
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ from belfry.tenants.effective import Tenant
 from belfry.wire.record import SourceRecord
 
 RECORD_OVERHEAD_BYTES: Final = 512
-# What a request is told that comes too late: code, and what has become of the schedule.
+# The reply to a request that comes too late: code, and what has become of the schedule.
 ENDS: Final = {
     ENDED_FIRED: ("fired", "has fired"),
     ENDED_COMPLETED: ("completed", "was completed"),
@@ -110,6 +110,7 @@ class Transitions:
         }
 
     def begin(self, asked: Asked, step: Step) -> Reply:
+        """Begin a generation, at its first occurrence or where an export stood."""
         life = generation_at(self._place.partition, asked.record[0])
         row = self._pending(asked, life, 1)
         standing = asked.request["standing"]
@@ -133,6 +134,7 @@ class Transitions:
         )
 
     def replace(self, asked: Asked, step: Step) -> Reply:
+        """Replace the definition; the cadence goes on where the trigger stays as it was."""
         assert asked.row is not None
         before = self._store.pending_at(asked.name, asked.row)
         old = decode_pending(before)
@@ -164,6 +166,7 @@ class Transitions:
         return replace(self._keep(asked, row, record, step), outcome=Outcome.UPDATED)
 
     def end(self, asked: Asked, _step: Step) -> Reply:
+        """Cancel: the schedule goes, and leaves no marker."""
         assert asked.row is not None
         due_ms = decode_pending(self._store.pending_at(asked.name, asked.row)).due_ms
         self._drop(asked)
@@ -204,6 +207,7 @@ class Transitions:
         return Reply(Outcome.UNCHANGED, asked.version, self._found(asked)[1].due_ms)
 
     def extra(self, asked: Asked, step: Step) -> Reply:
+        """Fire once more, now; the schedule itself stays as it is."""
         assert asked.row is not None
         if asked.tenant.stopped:
             reason = f"Events of {asked.tenant.name} wait: {asked.tenant.stopped}. Try again."
@@ -321,7 +325,7 @@ class Transitions:
                 first_ms = trigger.first_ms(self.accepted_ms)
             standing = asked.request["standing"]
             if first_ms is None and standing is not None:
-                # What is imported may have nothing before it but its last one, overdue.
+                # An imported schedule may have nothing before it but its last one, overdue.
                 return standing["next_at"], 0
             assert first_ms is not None, "a rule that never fires is refused by the checks"
             return first_ms, 0

@@ -13,9 +13,9 @@ A row must not go where the scan has passed, for the scan would never meet it:
     due here     backlog        │  set aside     │   timeline
                                 │  until the step knows its position
 
-While a step fires, its scan position is not known yet.  What comes due again before the horizon of
-the step (the next second of a schedule of each second, say) is set aside, and `settle` puts it into
-the timeline or the backlog.
+While a step fires, its scan position is not known yet.  A schedule that comes due again before the
+horizon of the step (the next second of a schedule of each second, say) is set aside, and `settle`
+puts it into the timeline or the backlog.
 
 A tenant is *isolated* while it is hot (`firing/hot_tenants.py`), or where its policy asks for it.
 Then all of its events wait in its backlog, however far they are away, and `hints` holds an instant
@@ -23,6 +23,10 @@ before which none of them is due.  A hint may be too early, never too late:
 
     hint        10        10            40
     backlog     ──── 40 ────── 12 joins ──── 12 leaves ────►        the hint follows at a turn's end
+
+Where a row waits is a *location* under its name; a replay derives it anew, for only the schedule
+itself is in the changelog.  A row that is due then goes to the backlog, and from there it finds its
+lock closed, or its rate used up, once more.
 """
 
 from __future__ import annotations
@@ -40,16 +44,17 @@ from belfry.store.schedules import ScheduleStore
 
 QUEUES: Final = (IN_BACKLOG, IN_CATCH_UP)
 
-# Sort key, row and record of what was put back into a backlog amid its turn.
+# Sort key, row and record of a schedule that was put back into a backlog amid its turn.
 PutBack = tuple[SortKey, Pending, bytes]
 
 
 class Waiting:
     """Puts records of one partition's store where they wait, and counts each tenant's queues.
 
-    `backlog` and `catch_up` are sizes by tenant; who comes first in them has the next turn.
+    `backlog` and `catch_up` are sizes by tenant; the first tenant in them has the next turn.
     `slowed` are tenants whose backlog waits for the rate of catching up.  `held_up_to_ms`: a
-    backlog may hold what is due until then, later than the scan position.
+    backlog may hold what is due until then, later than the scan position.  `hints` are epoch ms by
+    tenant, and a tenant is isolated exactly while it has one.
     """
 
     def __init__(self, store: ScheduleStore, undo: UndoLog, scan: ScanPosition) -> None:
@@ -80,7 +85,10 @@ class Waiting:
             self.hints[tenant] = 0
 
     def put(self, row: Pending, record: bytes, step: Step) -> None:
-        """Put a record into the timeline, or the backlog if its time is over or it is isolated."""
+        """Put a record into the timeline, or the backlog if its time is over or it is isolated.
+
+        "Over" is what the scan has passed, not what is before now: only the former is never met.
+        """
         sort_key = row.sort_key
         if step.scan.has_passed(sort_key) or row.tenant in self.hints:
             self.hold(row, record)
@@ -122,7 +130,7 @@ class Waiting:
             heappush(self._turn, (row.sort_key, row, record))
 
     def settle(self, scan: ScanPosition, step: Step) -> None:
-        """The step has emptied the timeline so far: put what was set aside in its place."""
+        """The step has emptied the timeline so far: put all that was set aside in its place."""
         step.scan = scan
         for row, record in step.set_aside:
             self.put(row, record, step)
@@ -141,7 +149,10 @@ class Waiting:
             del sizes[tenant]
 
     def shrink(self, tenant: bytes, gone: int, queue: int = IN_BACKLOG) -> None:
-        """Count what left a queue; who has more goes to the end, so that others come first."""
+        """Count what left a queue; a tenant that has more goes to the end, behind the others.
+
+        The order of the dictionary is the order of turns.
+        """
         sizes = self._sizes(queue)
         left = sizes[tenant] - gone
         del sizes[tenant]
@@ -181,16 +192,16 @@ class Waiting:
         heappop(self._turn)
 
     def end_turn(self) -> None:
-        """The turn is over: what was put back and has not left waits in the backlog."""
+        """The turn is over: rows that were put back and have not left wait in the backlog."""
         left, self._turn = self._turn or [], None
         for sort_key, row, record in left:
             self.let_go([(row, record)])
             self._first_put_back = min(sort_key, self._first_put_back or sort_key)
 
     def overtakes(self, sort_key: SortKey, tenant: bytes, step: Step) -> bool:
-        """Whether what lies here in a backlog has to let the timeline's rows pass.
+        """Whether a row here in a backlog has to let the timeline's rows pass.
 
-        What was put back may be due later than the scan position.
+        A row that was put back may be due later than the scan position.
         """
         return tenant not in self.hints and not step.scan.has_passed(sort_key)
 

@@ -1,4 +1,4 @@
-"""A change of the zones: what is pending by a rule of the clock is derived anew, once.
+"""A change of the zones: pending instants by a rule of the clock are derived anew, once.
 
 The changelog says by which version of the time zone data the partition's instants were found.  An
 owner with another version looks at every schedule, some with each sweep, and writes its own version
@@ -9,9 +9,17 @@ instant, it might fire again at the new one.
     new data                8 ◄──┘ not moved there, where its new instant is the one that fired
     ──────────────────┴─────┴────┴──────► UTC
 
-What is over by now is never an answer: an instant of the same schedule may have fired there, and a
-second fire would have its id.  What waits in a backlog is looked at where it is not due yet, as all
-is that belongs to an isolated tenant.
+An instant that is over by now is never an answer: one of the same schedule may have fired there,
+and a second fire would have its id.  A row in a backlog is looked at where it is not due yet, as
+are all rows of an isolated tenant.
+
+    12:00:00.000   a worker with tzdata 2027a takes over; the changelog says 2026c
+    12:00:00.230   it fires; each due schedule is derived anew first
+    12:00:00.500   sweep after sweep looks at some thousand names
+    12:04:10.000   all are seen: 2027a is written down, in the step of the last sweep
+
+A new owner before 12:04:10 begins again from the first name; schedules that were moved already are
+found to be right.
 """
 
 from __future__ import annotations
@@ -92,7 +100,7 @@ class ZoneChange:
     def derived(self, row: Pending, record: bytes, over_ms: int, step: Step) -> Found | None:
         """The row at its new instant, where that is another; it is in the effects then.
 
-        What is due up to `over_ms` has fired, or fires in this step.
+        All that is due up to `over_ms` has fired, or fires in this step.
         """
         if not _on_a_wall(row) or why_unreadable(record):
             return None
@@ -129,5 +137,5 @@ class ZoneChange:
 
 
 def _on_a_wall(row: Pending) -> bool:
-    """Whether a zone matters to its instants: to their rule, or to what is left out of it."""
+    """Whether a zone matters to its instants: to their rule, to `except_cron` or to a calendar."""
     return row.kind in ON_A_WALL or leaves_out(row.extra)

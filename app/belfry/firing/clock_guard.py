@@ -15,6 +15,14 @@ time that every fired record is under way.  Firing when ``local − max(0, skew)
 no record before its due instant by the broker's clock.  Where the clocks agree and the broker
 answers quickly, that costs nothing.  Beyond `tolerance_ms` firing pauses until a fresh probe shows
 a sane clock.
+
+    sent 100, appended 80, acknowledged 105      20 ≤ skew ≤ 25; taken: max(20, 25 - 2) = 23
+    wall clock 12:00:00.500                      now is 12:00:00.477
+    then the wall clock steps by +40             skew 63 until the next probe, tolerance 1 000
+    then it steps by +5 000                      firing pauses
+
+The bounds are those of Cristian, *Probabilistic clock synchronization* (1989); bounds of several
+probes are joined by intersection.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ class ScanPosition(NamedTuple):
         return self.watermark_ms + (self.next != (self.watermark_ms + 1, 0))
 
     def has_passed(self, sort_key: keys.SortKey) -> bool:
-        """Whether the scan would never meet what is put there."""
+        """Whether the scan would never meet a row that is put there."""
         return sort_key < self.next
 
 

@@ -67,7 +67,7 @@ class CatchUpRate(NamedTuple):
     filled_ms: int = 0
 
     def filled(self, now_ms: int) -> CatchUpRate:
-        """It is this instant: with what has come since the last."""
+        """The rate at this instant: with the share that has come since it was filled last."""
         passed_ms = min(max(now_ms - self.filled_ms, 0), SAVED_MS)
         left = min(self.left + passed_ms * PER_SECOND // 1000, PER_SECOND * SAVED_MS // 1000)
         return CatchUpRate(left, now_ms)

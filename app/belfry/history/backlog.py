@@ -3,9 +3,14 @@
     assigned ──► its end is known ──► read up to it ──► passed
         └─────── the reader says that nothing follows ────┘
 
-Before that, an answer would lack what lies between, and not look so.  A partition may end with what
-is no record: marks of transactions, or what compaction and retention have left.  No position ever
-reaches such an end; there the reader is the one to say that nothing follows.
+Before that, an answer would have a hole, and not look so.  A partition may end with offsets that
+hold no record: marks of transactions, or gaps that compaction and retention have left.  No position
+ever reaches such an end; there the reader is the one to say that nothing follows.
+
+    12:00:00   partition 3 is assigned; the store has read it up to 900
+    12:00:01   its end then was 1 000
+    12:00:04   990 is read, and the reader says that nothing follows: 991 to 999 are marks
+               passed: answers about partition 3 are whole from now on
 """
 
 from __future__ import annotations

@@ -1,4 +1,13 @@
-"""What is counted of a tenant, hour by hour, from its lifecycle records."""
+"""Counters of a tenant, hour by hour, from its lifecycle records.
+
+    09:12   FIRED, 40 ms late          fires 1, within_1s 1
+    09:30   FIRED, 2 s late            fires 2, within_1s 1
+    09:45   UPSERT refused             requests 1, accepted 0
+    shown   success_rate 1.0           share_within_1s 0.5
+
+An hour is that of the record's instant in UTC.  At rest counters are eight numbers of 64 bits, in
+the order of `NAMES`, which is frozen.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +41,7 @@ def empty() -> list[int]:
 
 
 def count(counters: list[int], outcome: Outcome, late_ms: int | None) -> None:
-    """Count one record; `late_ms` is how late an occurrence fired."""
+    """Count one record in place; `late_ms` is how late an occurrence fired, None if unsaid."""
     name = _OF_OCCURRENCES.get(outcome)
     if name is None:
         counters[_AT["requests"]] += 1
@@ -60,10 +69,10 @@ def unpack(stored: bytes) -> list[int]:
 
 
 def shown(counters: list[int], *, fires_told: bool) -> dict[str, int | float | None]:
-    """Counters by name, and two shares; null where there is nothing to divide by.
+    """Counters by name, and two shares from 0 to 1; null where there is nothing to divide by.
 
-    Where the tenant's level keeps fires out of the lifecycle topic (`fires_told`), what was missed
-    is counted without what was not: a share of that would be wrong, so there is none.
+    Where the tenant's level keeps fires out of the lifecycle topic (not `fires_told`), misses are
+    counted and fires are not: a share of that would be wrong, so there is none.
     """
     found: dict[str, int | float | None] = dict(zip(NAMES, counters, strict=True))
     if not fires_told:

@@ -1,12 +1,21 @@
 """Reads the lifecycle topic into the store: those partitions that this worker answers for.
 
-Partition *p* of the lifecycle topic is followed by whoever holds the home *p* mod homes, so the
-worker that holds a schedule's partition need not be the one that has its history, but each record
+Partition *p* of the lifecycle topic is followed by the worker that holds the home *p* mod homes.
+So the worker that holds a schedule's partition need not be the one that has its history, but each
+record
 is followed by one.  The reader takes its time: after each batch it rests for as long as the batch
-took, so that it never has more than half of what firing would like to have.
+took, 50 ms at most, so that firing has its turn.
 
 A partition counts as followed once it has been read as far as it reached when it came here
-(`backlog.py`): whoever asks before that is to ask again, and gets no answer with a hole in it.
+(`backlog.py`).  A caller that asks before that is told to ask again, and gets no answer with a hole
+in it.
+
+    lifecycle   ─► a batch of up to 500 ─► the store, with the offset behind it ─► rest
+    each 0.5 s     which homes are held here? ─► partitions assigned anew
+    each 20 s      flush            each 60 s     drop what tenants no longer want
+
+A store that is damaged is thrown away and read again, as far back as the topic reaches.  No firing
+waits for this thread.
 """
 
 from __future__ import annotations
@@ -68,7 +77,8 @@ class Follower:
     ) -> None:
         """`held` are the homes of this worker, `retention_ms` is how long a tenant remembers.
 
-        What is read comes `through` an agent.
+        `head` is what stands before a body that this release wrote: such a record is kept without
+        being decoded.  What is read comes `through` an agent.
         """
         self._through = through
         self._topic = settings.topic("lifecycle")
@@ -107,11 +117,14 @@ class Follower:
         return self._backlog.passed
 
     def home_of(self, partition: int) -> int:
-        """The home whose holder follows a partition of the topic."""
+        """The home whose holder follows a partition of the topic: *p* mod homes."""
         return partition % self._homes
 
     def reach_ms(self, tenant: bytes) -> tuple[int, int]:
-        """From when until when there may be records of a tenant, epoch ms."""
+        """From when until when there may be records of a tenant, epoch ms.
+
+        The end lies an hour ahead, since the clocks of workers that wrote them may.
+        """
         now_ms = int(self._now_ms())
         return max(0, now_ms - self._retention_ms(tenant)), now_ms + AHEAD_MS
 
@@ -226,7 +239,7 @@ class Follower:
         self._thread.stopping.wait(min(monotonic() - began, 0.05))
 
     def _note(self, message: Message) -> HistoryEntry | None:
-        """What is kept of a record; None for what is no lifecycle event."""
+        """The entry of a record; None for a record that is no lifecycle event."""
         value: Any = message.value()
         if value is None:
             return None
@@ -252,7 +265,10 @@ class Follower:
             self.sweep(store)
 
     def sweep(self, store: HistoryStore) -> None:
-        """Drop what is older than its tenant wants, once a hundredth of it is."""
+        """Drop records that are older than their tenant wants, once a hundredth of them is.
+
+        So a store is not asked for a deletion each minute by each of a hundred thousand tenants.
+        """
         for tenant, first_ms in store.tenants():
             keep_ms = self._retention_ms(tenant)
             before_ms = int(self._now_ms()) - keep_ms

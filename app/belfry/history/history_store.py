@@ -1,11 +1,15 @@
 """The history at rest: records by time and by schedule, counters by the hour.
 
 Records and the offset behind them go into the store in one batch, so each record is counted once,
-whatever a crash takes away.  A store may hold what a partition left behind that is followed by
-another worker now; who asks says which partitions count.
+whatever a crash takes away.  A store may hold rows of a partition that another worker follows now,
+so each question says which partitions count.
 
-Who reads looks at a bounded number of rows and is told where the rest begins, whether the rows were
+A reader looks at a bounded number of rows and is told where the rest begins, whether the rows were
 to be shown or not: a look never takes longer than the loop that it runs in can do without.
+
+    rows      r1 r2 r3 r4 r5 …        limit 2, of which r2 belongs to another worker's partition
+    page      r1, r3                  rest: r4
+    next      from r4 on
 """
 
 from __future__ import annotations
@@ -36,14 +40,20 @@ Walk = Iterator[tuple[SortKey, bytes | None]]
 
 
 class HistoryPage(NamedTuple):
-    """Some records, and where the rest begins; None where nothing follows."""
+    """Some records with their places, and where the rest begins; None where nothing follows.
+
+    A page may be empty and have a rest: none of the rows that were looked at was to be shown.
+    """
 
     found: list[tuple[SortKey, bytes]]
     rest: SortKey | None
 
 
 class Counted(NamedTuple):
-    """Counters by the hour's first instant, and the hour to go on from; None at the end."""
+    """Counters by the hour's first instant (epoch ms), and the hour to go on from.
+
+    Lists are in the order of `counters.NAMES`; `rest_ms` is None at the end.
+    """
 
     hours: dict[int, list[int]]
     rest_ms: int | None
@@ -61,7 +71,10 @@ def page(walk: Walk, limit: int, examine: int = EXAMINE) -> HistoryPage:
 
 
 class HistoryStore:
-    """One worker's history; written by one thread, read by any."""
+    """One worker's history; written by one thread, read by any.
+
+    `rows` is the map that holds it: RocksDB in a worker, memory in tests.
+    """
 
     def __init__(self, rows: OrderedMap) -> None:
         self._rows = rows
@@ -72,7 +85,10 @@ class HistoryStore:
         return None if stored is None else layout.read_offset(stored)
 
     def add(self, partition: int, notes: Iterable[HistoryEntry], next_offset: int) -> None:
-        """Keep records of a partition, and go on behind them."""
+        """Keep records of a partition, and go on behind them; one batch of the store.
+
+        Counters are read once for each tenant and hour in the batch, and not for each record.
+        """
         writes: dict[bytes, bytes | None] = {}
         counted: dict[bytes, list[int]] = {}
         for offset, head, body in notes:
@@ -134,7 +150,7 @@ class HistoryStore:
         return Counted(found, None)
 
     def tenants(self) -> Iterator[tuple[bytes, int]]:
-        """Tenants that have records, each with the instant of its first."""
+        """Tenants that have records, each with the instant of its first; a seek for each tenant."""
         start = b"h"
         while True:
             first = list(islice(self._rows.scan(start, b"i"), 1))
@@ -146,6 +162,6 @@ class HistoryStore:
             start = b"h%b\1" % tenant
 
     def forget(self, tenant: bytes, before_ms: int) -> None:
-        """Drop a tenant's records that are older than an instant."""
+        """Drop a tenant's records that are older than an instant (epoch ms), by range deletions."""
         cleared: list[Range] = layout.forgotten(tenant, before_ms)
         self._rows.write({}, cleared)

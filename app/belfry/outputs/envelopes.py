@@ -1,8 +1,8 @@
-"""What comes before an envelope: the head that says which schema reads it, settled for each topic.
+"""The head of an envelope: the bytes that say which schema reads it, settled for each topic.
 
 Where the registry has no id to write with, or refuses our schema, that tenant is held, and nobody
-else.  One that does not answer is left alone for a while: whoever asks may be a partition's thread,
-and would wait out a time-out for each of its tenants.
+else.  A registry that does not answer is left alone for `SILENT_S`: the asker may be a partition's
+thread, which would wait out a time-out for each of its tenants.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ SILENT_S: Final = 5.0
 
 
 class Envelopes:
-    """Knows the head of tenants' envelopes; used by all partitions' threads."""
+    """Knows the head of tenants' envelopes; used by all partitions' threads.
+
+    `registry` is None where belfry has none; `clock` gives monotonic seconds.
+    """
 
     def __init__(
         self,
@@ -36,7 +39,11 @@ class Envelopes:
         self._silence = (0.0, "")
 
     def head(self, topic: str) -> tuple[bytes, str]:
-        """What comes before envelopes on a topic; or nothing, and the reason."""
+        """The head of envelopes on a topic; or nothing, and the reason.
+
+        Without a registry it is the ten bytes of single-object encoding, with one the five of
+        Confluent's format.  Waits for the registry for as long as its client's time-out.
+        """
         if self._registry is None:
             return framing.single_object("FiredEvent"), ""
         until, reason = self._silence
@@ -54,5 +61,5 @@ class Envelopes:
 
 
 def is_framed(tenant: Tenant, topic: str) -> bool:
-    """Whether it is settled what comes before the tenant's envelopes on a topic."""
+    """Whether the head of the tenant's envelopes on a topic is settled."""
     return bool(tenant.envelope_head) and tenant.topic == topic

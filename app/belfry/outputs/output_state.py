@@ -1,9 +1,16 @@
-"""Who may fire to which topics, and when those that are held are tried again.
+"""Which tenants may fire to which topics, and when those that are held are tried again.
 
     ready tenant ── kept back ──► held, tried again after 1 s, 2 s, 4 s … 60 s ── let go ──► ready
 
 A step asks once (`covers`), from its partition's thread.  Threads that look at topics change it.
 Each method holds the lock for as long as it takes, and no longer: nobody waits for a broker here.
+
+    12:00:00.000   the topic of `shop` refuses a record        shop is held, its topic closed
+    12:00:01       tried again: still refused                  pause 2 s
+    12:00:03       tried again: the right was granted          let go; the next step opens the topic
+
+A *tenant* is ready or held; a *topic* is open where all tenants that fire to it are ready.  Both
+are kept, because a step knows its topics, and a policy or a registry is about a tenant.
 """
 
 from __future__ import annotations
@@ -20,7 +27,8 @@ LONGEST_PAUSE_S: Final = 60.0
 class OutputState:
     """Ready tenants, open topics (all of whose tenants are ready), and pauses; for all threads.
 
-    Instants and pauses are seconds of one monotonic clock.
+    Instants and pauses are seconds of one monotonic clock.  A tenant that was never looked at is
+    not ready, and a topic that was never looked at is not open.
     """
 
     def __init__(self) -> None:
@@ -30,7 +38,10 @@ class OutputState:
         self._retry: dict[str, tuple[float, float]] = {}
 
     def covers(self, topics: AbstractSet[str], tenants: AbstractSet[str]) -> bool:
-        """Whether all of these topics are open and all of these tenants ready."""
+        """Whether all of these topics are open and all of these tenants ready.
+
+        The one question of a step that has nothing new; two comparisons of sets.
+        """
         with self._lock:
             return topics <= self._open and tenants <= self._ready
 
@@ -50,7 +61,10 @@ class OutputState:
             self._open.update(topics)
 
     def close(self, topics: Iterable[str]) -> None:
-        """Some tenant of these topics may not be ready any more."""
+        """Some tenant of these topics may not be ready any more.
+
+        A step that fires there looks again; nothing is refused by this alone.
+        """
         with self._lock:
             self._open.difference_update(topics)
 
@@ -71,7 +85,10 @@ class OutputState:
             self._retry.pop(name, None)
 
     def keep_back(self, name: str, topic: str, now_s: float | None) -> None:
-        """A tenant is held; tried again after a pause from `now_s` on, None: somebody will tell."""
+        """A tenant is held; tried again after a pause from `now_s` on, which doubles each time.
+
+        None for `now_s`: the thread that makes its topic will tell, so no pause is needed.
+        """
         with self._lock:
             self._ready.discard(name)
             self._open.discard(topic)

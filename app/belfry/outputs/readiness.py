@@ -8,6 +8,20 @@ reason, and are tried again with a growing pause.
     first schedule ─► held, its topic in the queue ─► a thread of its own makes some ─► let go
 
 No partition waits while a topic is made, and nobody makes many at once (`topic_queue.py`).
+
+What a step meets, and what becomes of it:
+
+    all topics open                     it is produced
+    a topic that was not looked at      looked at now (a request to the broker), then produced
+    a topic that is missing             Aborted: the step is rolled back, its tenant is held, and
+                                        the next step leaves this tenant's events in the backlog
+    the transaction fails on a topic    the same, by `hold`: only the broker knew
+
+So a tenant with a broken topic costs the others one rolled-back step, and then a look each minute.
+
+Three sorts of threads meet here: partitions' threads (`prepare`, `hold`), the thread of policies
+(`apply`), and the two of this module, which look at topics and make them.  What is known of topics
+is replaced as a whole, so readers need no lock.
 """
 
 from __future__ import annotations
@@ -58,7 +72,10 @@ class Outputs:
         watcher: Callable[[Mapping[str, Any]], None] | None = None,
         queued: Callable[[int], None] | None = None,
     ) -> None:
-        """`watcher` hears of all topics that there are, `queued` how many are yet to be made."""
+        """`watcher` hears of all topics that there are, `queued` how many are yet to be made.
+
+        Both may be called from any thread, and have to return soon.
+        """
         self._settings = settings
         self._tenants = tenants
         self._envelopes = Envelopes(settings, registry)
@@ -81,7 +98,10 @@ class Outputs:
         self._watcher = watcher or (lambda _topics: None)
 
     def start(self) -> None:
-        """Look at the topics that exist, and go on looking."""
+        """Look at the topics that exist, and go on looking; waits for the first look.
+
+        Raises KafkaException where the brokers do not answer.
+        """
         self._look()
         self._looked = monotonic()
         self._thread.start()
@@ -107,7 +127,11 @@ class Outputs:
             raise TopicGone(topic) from None
 
     def prepare(self, effects: Effects) -> None:
-        """Make sure of the topics of a step's tenants; Aborted if it fires to one that is not."""
+        """Make sure of the topics of a step's tenants; Aborted if it fires to one that is not.
+
+        `effects.tenants` are those for whom a schedule is kept in this step: their topics are made
+        long before the first of these is due.
+        """
         if effects.unframed:
             self._state.unready(effects.unframed)
             self._make_ready(effects.unframed)
@@ -128,10 +152,10 @@ class Outputs:
         self._state.open(tenant.topic for tenant in firing)
 
     def _refuse_unfit(self, names: Iterable[str]) -> None:
-        """Whose topic collides with one that was there first, or for whose there is no room.
+        """Roll a step back that has accepted requests of a tenant which can have no topic.
 
-        A step that accepted a request of such a tenant is rolled back: with the next, it is
-        refused.
+        Its name collides with one that was there first, or there is no room for further topics.
+        The same request is refused in the next step, by what is known now.
         """
         tenants = [self._tenants.of(name) for name in names]
         lost = {each.name: each.collides_with for each in tenants if each.collides_with}
@@ -144,8 +168,8 @@ class Outputs:
     def hold(self, topics: dict[str, str]) -> bool:
         """Hold the tenants of topics that refused a record, and of those that are offline.
 
-        Who may not write to a topic is told so for the whole transaction, without its name.
-        Returns whether there is anybody to hold.
+        Kafka tells a producer that it may not write to some topic, but not to which one, so with no
+        names given all open topics are looked at.  Returns whether there is anybody to hold.
         """
         if not topics:
             self._look()
@@ -158,10 +182,10 @@ class Outputs:
         return anybody
 
     def apply(self, effective: EffectivePolicy) -> None:
-        """Put a tenant's policy into effect.
+        """Put a tenant's policy into effect; called by the thread that follows policies.
 
         The head of its envelopes is there before the first of them is made, and a new topic before
-        it is fired to.
+        it is fired to.  May ask the registry and the broker, and waits for their answers.
         """
         before = self._tenants.of(effective.policy.tenant)
         topic, found = self._tenants.topic_of(effective), TenantFacts()
@@ -197,12 +221,12 @@ class Outputs:
         self._settle(topics, problems)
 
     def _settle(self, topics: dict[str, str], problems: dict[str, str]) -> None:
-        """Let tenants go, or hold them, by what was found out about these topics of theirs."""
+        """Let tenants go, or hold them, by the problems that were found with their topics."""
         findings: list[tuple[Tenant, TenantFacts]] = []
         for name, topic in topics.items():
             tenant = self._tenants.of(name)
             if tenant.topic != topic:
-                # A policy has moved it meanwhile; whoever did makes it ready there.
+                # A policy has moved it meanwhile, and the thread of policies makes it ready there.
                 continue
             reason, found = problems.get(name, ""), TenantFacts()
             enveloped = tenant.delivery is Delivery.ENVELOPE
@@ -260,7 +284,11 @@ class Outputs:
         self._maker.stopping.wait(MAKE_S)
 
     def make_some(self) -> None:
-        """Make the topics whose turn it is, and let those go that waited for them."""
+        """Make the topics whose turn it is, and let the tenants go that waited for them.
+
+        A topic that could not be made keeps its tenant held, with the broker's reason, and is tried
+        again after its pause.
+        """
         topics = self._queue.next(monotonic())
         if not topics:
             return

@@ -6,6 +6,14 @@ a tenant that waits for its topic is held meanwhile.  Topics of tenants with a p
 
 **What they take**: how large a record, and whether belfry may write there at all.  A topic that the
 cluster does not tell of in time is logged and left out: the next look asks again.
+
+    rate 5 a second, 20 at once; 60 unknown tenants come at 12:00:00, one known at 12:00:01
+    12:00:00     20 topics
+    12:00:01     the known one, and 4 others: 5 tokens have come
+    12:00:02 …   5 each second
+
+The rate is a token bucket of `AT_ONCE`, or of a second's worth where that is more.  A topic stays
+in the queue while it is made, so that nobody asks for it twice.
 """
 
 from __future__ import annotations
@@ -40,7 +48,10 @@ BATCH_OVERHEAD_BYTES: Final = 1024
 
 
 class TopicQueue:
-    """The topics that wait, for any thread; one thread takes them."""
+    """The topics that wait, for any thread; one thread takes them.
+
+    `per_second` may be a fraction: 0.1 is a topic each ten seconds, once the first 20 are made.
+    """
 
     def __init__(self, per_second: float) -> None:
         self._per_second = per_second
@@ -60,7 +71,7 @@ class TopicQueue:
         return topic in self._known or topic in self._unknown
 
     def add(self, topic: str, *, known: bool) -> None:
-        """Put a topic in, once."""
+        """Put a topic in, once; `known` says that its tenant has a policy, so it comes first."""
         with self._lock:
             if known:
                 self._unknown.pop(topic, None)
@@ -69,7 +80,10 @@ class TopicQueue:
                 self._unknown[topic] = None
 
     def next(self, now_s: float) -> list[str]:
-        """The topics to be made now, by a monotonic clock; they stay in until they are `done`."""
+        """The topics to be made now, by a monotonic clock; they stay in until they are `done`.
+
+        A warning every ten seconds tells how many have to wait for the rate.
+        """
         with self._lock:
             filled = self._tokens + (now_s - self._filled_s) * self._per_second
             self._tokens, self._filled_s = min(filled, max(AT_ONCE, self._per_second)), now_s
@@ -98,7 +112,8 @@ def make_topics(
 ) -> tuple[dict[str, int], dict[str, str]]:
     """Make output topics, in one request: their numbers of partitions, and why some are not there.
 
-    Where one of them is refused, each is asked for by itself.
+    Where one of them is refused, each is asked for by itself: one bad name, or one right that is
+    missing, keeps no other tenant waiting.  Blocks for up to the time-out of a request each.
     """
     try:
         brokers = len(admin.list_topics(timeout=ADMIN_S).brokers)
@@ -120,7 +135,10 @@ def make_topics(
 
 
 def largest_records(admin: AdminClient, topics: Iterable[str]) -> Iterator[tuple[str, int]]:
-    """Topics, and the bytes that a record may have in each."""
+    """Topics, and the bytes that a record may have in each.
+
+    That is `max.message.bytes` less what a batch takes around a record; blocks while it is asked.
+    """
     for some in _shares(topics):
         resources = [ConfigResource("topic", topic) for topic in some]
         for resource, answer in admin.describe_configs(resources).items():
@@ -133,7 +151,10 @@ def largest_records(admin: AdminClient, topics: Iterable[str]) -> Iterator[tuple
 
 
 def not_writable(admin: AdminClient, topics: Iterable[str]) -> set[str]:
-    """Those of these topics that belfry may not write to."""
+    """Those of these topics that belfry may not write to; blocks while it is asked.
+
+    A cluster without an authorizer tells of no rights, and then none of them is blocked.
+    """
     blocked: set[str] = set()
     for some in _shares(topics):
         answers = admin.describe_topics(

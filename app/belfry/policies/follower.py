@@ -3,12 +3,24 @@
 A worker fires nothing before it has read all policies that could be read when it asked (`start`),
 and asks again whenever it has taken a partition over (`catch_up`), so that it never treats a tenant
 by less than its predecessor knew.  Readers stop at the last stable offset, where a transaction is
-open, and so did the predecessor: what lies behind it counts for nobody before it has ended.  A
-change reaches every worker with the next fetch.
+open, and so did the predecessor: records behind it count for nobody before it has ended.  A change
+reaches every worker with the next fetch.
 
 A policy stays bytes until its tenant is met: most of a hundred thousand tenants have nothing to do
 with this worker.  A policy that this release would not carry out as meant stops its tenant's fires,
 visibly, instead of being applied in part.
+
+    12:00:00.000   `shop` is paused by somebody: record 55 in belfry.tenants
+    12:00:00.110   the follower has it; `shop` was met here, so its policy is carried out
+    12:00:00.111   the directory has another snapshot
+    12:00:00.130   a step that began before ends by the old policy; the next one goes by the new
+
+And at a take-over, where a predecessor may have known more than this worker does:
+
+    fence ─► catch_up: ask for the ends of the topic, wait until they are read ─► fire
+
+Threads: one reads and carries out; `effective_of`, `policy` and `names` answer any thread from a
+dictionary whose values are never changed.
 """
 
 from __future__ import annotations
@@ -54,7 +66,11 @@ Stored = tuple[bytes, Headers | None]
 
 
 class Policies:
-    """All policies, and the thread that follows them."""
+    """All policies, and the thread that follows them.
+
+    `closed` says that tenants without a policy are not served.  A hundred thousand policies take
+    their bytes and a dictionary's entry each; they are decoded when their tenants are met.
+    """
 
     def __init__(
         self,
@@ -67,7 +83,8 @@ class Policies:
     ) -> None:
         """`counted` is told of records that nobody of belfry signed, by topic.
 
-        What is read comes `through` an agent.
+        What is read comes `through` an agent of Faust, so that its sensors see it.  From here on
+        the directory asks this object for the policy of each tenant that it meets.
         """
         self._through = through
         self._tenants = tenants
@@ -102,7 +119,10 @@ class Policies:
         tenants.effective_of = self.effective_of
 
     def start(self) -> None:
-        """Read all policies, then follow."""
+        """Read all policies, then follow; blocks until they are read.
+
+        Raises ConnectionError where the topic is not read to its end in about `CATCH_UP_S`.
+        """
         started = monotonic()
         partitions = self._consumer.list_topics(self._topic, REQUEST_S).topics[self._topic]
         self._positions = dict.fromkeys(partitions.partitions, 0)
@@ -129,7 +149,10 @@ class Policies:
         self._consumer.close()
 
     def catch_up(self) -> None:
-        """Wait until all that can be read now has been read; ConnectionError if it is not."""
+        """Wait until all that can be read now has been read; ConnectionError if it is not.
+
+        Called at each take-over by the thread of the partition, and by HTTP before it writes.
+        """
         ends = self._ends()
         deadline = monotonic() + CATCH_UP_S
         while any(self._positions[each] < end for each, end in ends.items()):
@@ -139,11 +162,14 @@ class Policies:
             self._moved.wait(WAIT_S)
 
     def names(self) -> list[str]:
-        """Tenants that have a policy, in order."""
+        """Tenants that have a policy, in the order of their names; costs a sort of all of them."""
         return sorted(self._stored.copy())
 
     def effective_of(self, name: str) -> EffectivePolicy | None:
-        """How a tenant of this name is treated; None for the defaults."""
+        """How a tenant of this name is treated; None for the defaults.
+
+        The directory asks this for each tenant that it meets for the first time (`tenants/`).
+        """
         if name == RETRIES:
             # belfry's own: retries of deliveries are its schedules, whatever the topic says.
             return EffectivePolicy(retry_policy(self._deliveries))
@@ -161,7 +187,8 @@ class Policies:
     def policy(self, name: str) -> TenantPolicy | None:
         """The policy that a tenant is treated by; None for one that has none.  No secret is read.
 
-        One that cannot be carried out stands for itself by the defaults, as its tenant is treated.
+        For one that cannot be carried out these are the defaults, for so its tenant is treated;
+        `problem` says why.
         """
         stored = self._stored.get(name)
         if stored is None:
@@ -170,7 +197,10 @@ class Policies:
         return self._tenants.defaults(name).policy if why or policy is None else policy
 
     def problem(self, name: str) -> str:
-        """Why a tenant's policy is not carried out as it was written; empty where it is."""
+        """Why a tenant's policy is not carried out as it was written; empty where it is.
+
+        HTTP tells it to a caller who is about to change that policy.
+        """
         stored = self._stored.get(name)
         if stored is None:
             return UNSIGNED if name in self._unsigned else ""
@@ -249,7 +279,10 @@ class Policies:
         return is_signed_policy(self._keys, location, record)
 
     def _refuse(self, name: str, message: Any) -> None:
-        """Tell of a policy that nobody of belfry signed; what was in force stays in force."""
+        """Tell of a policy that nobody of belfry signed; the policy in force stays in force.
+
+        It is counted and logged, with its place, and never carried out in part.
+        """
         self._counted(self._topic, 1)
         self._faults.warning(
             "unsigned",
@@ -271,9 +304,10 @@ class Policies:
         self._carry_out([*changed, *(self._unapplied - changed.keys())])
 
     def _carry_out(self, names: Iterable[str]) -> None:
-        """Treat tenants by their policies; who cannot be yet is tried again with the next round.
+        """Treat tenants by their policies; a tenant that cannot be yet is tried again next round.
 
-        What was read is passed all the same: nobody else's policy waits for one tenant's trouble.
+        The record is passed all the same: nobody else's policy waits for one tenant's trouble.
+        A registry that does not answer is such a trouble: it has the schema of its envelopes.
         """
         for name in self._met(names):
             try:

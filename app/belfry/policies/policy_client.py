@@ -1,4 +1,12 @@
-"""Policies for HTTP: read from what this worker follows, written by way of the topic."""
+"""Policies for HTTP: read from what this worker follows, written by way of the topic.
+
+    PUT   catch_up ─► look at what stands ─► put: a record in belfry.tenants, for all workers
+    GET   policy: what this worker follows, perhaps a fetch behind
+
+Nothing is changed in place: a policy that was written is carried out once it has come back from the
+topic, on this worker as on all others.  What blocks here takes a thread of the server, and never
+its event loop.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +23,7 @@ from belfry.wire.worker_keys import Purpose
 
 
 class PolicyClient:
-    """The policies of one belfry, on those that a worker follows."""
+    """The policies of one belfry, on those that a worker follows; for any thread."""
 
     def __init__(self, settings: Settings, followed: Policies) -> None:
         self._followed = followed
@@ -60,7 +68,8 @@ class PolicyClient:
         With `share_topic` it may name the topic of another tenant's policy.
 
         A new reference to a secret is followed first: one that leads nowhere would have all of the
-        tenant's requests refused.
+        tenant's requests refused.  That this worker can read it says nothing of the others, which
+        have variables and files of their own.
         """
         reference = policy.signing_secret_ref
         before = self.policy(policy.tenant)

@@ -3,11 +3,20 @@
     env:BELFRY_SECRET_NAME   a variable of the worker that is there to be named
     file:PATH                a file below BELFRY_SECRETS_DIR; PATH is absolute, or begins there
 
-A reference comes from a policy, so it is no more trusted than whoever may write policies.  Other
-variables and other files are not touched.  A file is small and regular, which is looked at after it
-was opened without waiting: a device or a pipe costs neither memory nor time.
+A reference comes from a policy, so it is trusted no more than the writers of policies are.  Other
+variables and other files are not touched.  A file has to be small and regular.  That is looked at
+after it was opened without waiting, so a device or a pipe costs neither memory nor time.
 
 Several lines are for a change of secrets: any of them is accepted, and workers use the first.
+
+    env:BELFRY_SECRET_SHOP     good, if the worker has such a variable
+    env:PATH                   refused: only variables that are there to be named
+    file:shop/key              good: <BELFRY_SECRETS_DIR>/shop/key
+    file:../passwd             refused: it does not lie below the folder
+    file:link-to-etc-shadow    refused: a link must not lead out of the folder
+
+A check of the path alone could be outrun by somebody who swaps a link meanwhile, so the file is
+opened without following a last link, and the open file is looked at.
 """
 
 from __future__ import annotations
@@ -25,7 +34,10 @@ _FLAGS: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW | os.
 
 
 class BadSecret(ValueError):
-    """A reference that leads to no secret; the message says why, and what is allowed."""
+    """A reference that leads to no secret; the message says why, and which ones are allowed.
+
+    It never holds the secret, nor what a file holds.
+    """
 
 
 class SecretPlaces:
@@ -99,7 +111,10 @@ def _below(path: str, folder: str) -> bool:
 
 
 def _contents(path: str) -> bytes:
-    """What a small regular file holds; OSError, or `BadSecret` for anything else."""
+    """What a small regular file holds; OSError, or `BadSecret` for anything else.
+
+    O_NONBLOCK: opening a pipe that nobody writes to would otherwise wait for ever.
+    """
     descriptor = os.open(path, _FLAGS)
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):

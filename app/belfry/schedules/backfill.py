@@ -8,6 +8,14 @@ What a schedule still waits for fires by itself and is no part of it, overdue or
 occurrence that has not fired bounds the range.  So does `start_at`, for the rule has no occurrence
 before it.  An interval without `start_at` has its rhythm from what it waits for, also backwards;
 one that moves has it from `start_at`, for what it waits for may have moved.
+
+    EVERY hour, waits for 15:00      backfill from 09:30 to 13:00 (exclusive)
+    after_ms 09:00 ─► instants 10:00 11:00 12:00
+
+`after_ms` is 09:00 and not 09:29:59.999, because an interval answers only what comes an interval
+after the instant that it is asked about (`Trigger.anchor_ms`).
+
+Here is which occurrences there are.  `engine/backfill.py` fires them, with ids of their own.
 """
 
 from __future__ import annotations

@@ -18,6 +18,11 @@ The field `bulk` says what is to be done, as a JSON object:
 
 ``BULK_STOP`` ends a job: what it has done stays.  A filter that says nothing matches all schedules
 of the tenant that wait.
+
+Conditions are joined by *and*: the example cancels what begins with ``order/``, is in the group
+``eu`` and is not paused.  The rate bounds how many schedules a job touches in a second, so that a
+job of a million schedules leaves room for events that are due.  This module only reads a job;
+`engine/jobs.py` carries it out.
 """
 
 from __future__ import annotations
@@ -50,7 +55,11 @@ _NUMBERS: Final = ("due_from", "due_until", "move_ms", *_RANGE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BulkSpec:
-    """What a job does with which schedules; instants in epoch milliseconds."""
+    """What a job does with which schedules; instants in epoch milliseconds.
+
+    The table above has the meaning of each field.  Ranges are half open: `due_from` and
+    `range_from` are inclusive, `due_until` and `range_until` are not.
+    """
 
     action: str
     schedule_id: str | None = None
@@ -77,7 +86,10 @@ _FIELD: Final = JsonField(
 
 
 def read_bulk(text: str | None) -> BulkSpec | Rejection:
-    """What a request's field `bulk` says, or why it cannot be read."""
+    """What a request's field `bulk` says, or why it cannot be read (`bad_bulk`).
+
+    A name with the value null counts as not given.
+    """
     said = _FIELD.read(text)
     if isinstance(said, str):
         return _bad(said)

@@ -14,6 +14,19 @@
 Days are resolved when the calendar is set: whatever versions of other libraries workers have, all
 of them know the same days.  At rest a calendar is a byte with the weekend, then the days as
 distances, seven bits a byte: about one byte for each day.
+
+The example above at rest; a day is counted from 1970-01-01:
+
+    60           SAT and SUN, bits 5 and 6
+    cc a2 01     20812, 2026-12-25: 0x4c + (0x22 << 7) + (0x01 << 14)
+    03           3 days later, 2026-12-28
+
+The distances are LEB128 numbers, as in DWARF and Protocol Buffers: low bits first, and bit 7 says
+that another byte follows.  The same days give the same bytes, so an unchanged calendar is found by
+comparing.  The bytes lie in the rule of each schedule that names the calendar
+(`triggers/encoding`), so a fire needs no look at the calendar itself.
+
+Bounds: 2 000 dates, and at most 366 days off in a row, so that the search for a business day ends.
 """
 
 from __future__ import annotations
@@ -40,7 +53,7 @@ WEEK: Final = 7
 # 1970-01-01, day 0, was a Thursday.
 FIRST_WEEKDAY: Final = 3
 MOST_DAYS: Final = 2_000
-# Days off in a row: who looks for a business day looks so far.
+# Days off in a row: a search for a business day goes so far at most.
 MOST_IN_A_ROW: Final = 366
 MOST_SOURCE: Final = 200
 MOST_BYTES: Final = 60_000
@@ -57,7 +70,10 @@ _SEVEN: Final = 0x7F
 
 
 class DaysOff:
-    """Which days, counted from 1970-01-01, are off; from the bytes of a calendar at rest."""
+    """Which days, counted from 1970-01-01, are off; from the bytes of a calendar at rest.
+
+    A checked calendar has a business day within 366 days of any day, so the loops here end.
+    """
 
     def __init__(self, packed: bytes) -> None:
         self._weekend = packed[0]
@@ -102,7 +118,11 @@ class DaysOff:
         raise AssertionError("a weekend comes each week")
 
     def longest(self) -> int:
-        """The most days off in a row."""
+        """The most days off in a row.
+
+        A run that is longer than a weekend holds a named date, so it is enough to look around each
+        of them, and around the days of one week for the weekend itself.
+        """
         most = begin = 0
         for day in (*self._days, *range(WEEK)):
             if day < begin:
@@ -124,7 +144,10 @@ def days_off(packed: bytes) -> DaysOff:
 
 
 class Calendar(NamedTuple):
-    """What a request says of a calendar: its days at rest, and where they are from."""
+    """What a request says of a calendar: its days at rest, and where they are from.
+
+    `source` is for people alone; two calendars that differ in it have the same days.
+    """
 
     packed: bytes
     source: str = ""
@@ -171,7 +194,10 @@ def _unpacked(packed: bytes) -> tuple[int, ...]:
 
 
 def read_calendar(text: str | None) -> Calendar | Rejection:
-    """What a request says of a calendar's days, or why it cannot be read."""
+    """What a request says of a calendar's days, or why it cannot be read (`bad_calendar`).
+
+    Days may come in any order and more than once; at rest they are sorted, each once.
+    """
     said = _FIELD.read(text)
     if isinstance(said, str):
         return _bad(said)

@@ -1,4 +1,12 @@
-"""The checks that every request has to pass; the first reason to refuse it is the answer."""
+"""The checks that every request has to pass; the first reason to refuse it is the answer.
+
+    tenant ─► schedule_id ─┬─ UPSERT, CREATE ─► trigger_problem ─┬─► bulk ─► days_off ─► texts
+                           └─ others ─────────► action, fire id ─┘
+
+The order is that of what a person mends first: a request without a tenant needs no remark about its
+time zone.  All checks here depend on the request and the instant alone.  What depends on state (the
+policy, a version, a calendar, a quota) the engine looks at afterwards.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +35,10 @@ from belfry.schedules.throttle import throttle_problem
 
 
 def trigger_problem(request: Request, now_ms: int) -> Rejection | None:
-    """Why the trigger of an UPSERT or CREATE is not allowed, or None."""
+    """Why the trigger of an UPSERT or CREATE is not allowed, or None.
+
+    `preview` asks the same, so a preview refuses what the engine would refuse.
+    """
     return (
         jitter_problem(request)
         or when_problem(request, now_ms)
@@ -41,7 +52,12 @@ def trigger_problem(request: Request, now_ms: int) -> Rejection | None:
 
 
 class RequestChecks:
-    """All checks of a request; remembers the tenants that passed, for they come again."""
+    """All checks of a request; remembers the tenants that passed, for they come again.
+
+    A name's form never changes, so a tenant that passed never has to be forgotten.  `known_limit`
+    bounds the memory (some 10 MB at 100 000); further tenants are checked each time.  Each
+    partition has an object of its own and asks it from its own thread.
+    """
 
     def __init__(self, known_limit: int = 100_000) -> None:
         self._known: set[str] = set()

@@ -12,7 +12,13 @@ schedule waits replaces what it says, and moves its instant:
     a        b        c        d        fires d         would be 5, 8, 11, 14: the last is cut
     └──5     └──8     └──11    └─ ─ ─ ─ ┤── ─ 14
 
-The first arrival is the `accepted_ms` of the waiting row, which the run keeps.
+The first arrival is the `accepted_ms` of the waiting row, which the run keeps.  So nothing more is
+stored for a debounce, and a replay finds the same instants.
+
+A run ends when its schedule fires, is cancelled, or is replaced by a request without `max_wait_ms`;
+the next request with one begins another run.  "Arrival" is the timestamp that Kafka gave the record
+when it first came in, not the moment at which a worker read it, so a worker that is behind slides
+the instant by no more than one that is not.
 """
 
 from __future__ import annotations
@@ -22,7 +28,11 @@ from belfry.schedules.request import YEARS_100_MS, Request
 
 
 def max_wait_problem(request: Request) -> Rejection | None:
-    """Why the longest wait of a request, whose delay was checked, is not allowed, or None."""
+    """Why the longest wait of a request, whose delay was checked, is not allowed, or None.
+
+    It is at least the delay, for otherwise the first request alone would be cut; an import is
+    exempt from that.
+    """
     longest_ms, delay_ms = request["max_wait_ms"], request["delay_ms"]
     if longest_ms is None:
         return None
@@ -33,7 +43,7 @@ def max_wait_problem(request: Request) -> Rejection | None:
             " kind AFTER, or leave it empty.",
         )
     if request["standing"] is not None:
-        # What is imported has its instant, and a bulk job may have moved its delay.
+        # An imported schedule has its instant, and a bulk job may have moved its delay.
         delay_ms = 0
     if delay_ms <= longest_ms <= YEARS_100_MS:
         return None
@@ -53,6 +63,9 @@ def _wrong_way(longest_ms: int, delay_ms: int) -> str:
 def slid_ms(arrived_ms: int, delay_ms: int, first_ms: int, longest_ms: int) -> int:
     """The instant of a run whose first request arrived at `first_ms` and this one at `arrived_ms`.
 
-    Epoch milliseconds; it may be over already where `longest_ms` was made shorter.
+    Epoch milliseconds; it may be over already where `longest_ms` was made shorter.  With the
+    example above, in minutes:
+
+        slid_ms(9, 5, 0, 12)    12, and not 14: the longest wait has cut it
     """
     return min(arrived_ms + delay_ms, first_ms + longest_ms)

@@ -10,6 +10,16 @@ there and for its form, so that a field is described once (`fields.FIELDS`).
     argument    of the client's `schedule`
                 a name is empty where the door has no such field
     check       the function that refuses a bad value; None where every value of the type is good
+
+One instant, as each of the five doors takes it:
+
+    Avro            {"at": 1796115600000}                  timestamp-millis
+    headers         belfry-at: 2026-12-01T09:00:00Z        text, or epoch milliseconds as text
+    HTTP            {"at": "2026-12-01T09:00:00Z"}
+    command line    --at 2026-12-01T09:00:00Z
+    client          at=datetime(2026, 12, 1, 9, tzinfo=UTC)
+
+Behind its door all of them are the same `Request`, so checks and engine know one form only.
 """
 
 from __future__ import annotations
@@ -24,7 +34,11 @@ Check = Callable[..., Any]
 
 
 class Form(StrEnum):
-    """What a value is, whichever door it comes by."""
+    """What a value is, whichever door it comes by.
+
+    The form decides how a door reads the value and shows it; `AVRO` says which type it has in the
+    schema.  A new form needs a reader and a writer at each door, a new field of a known form none.
+    """
 
     TEXT = "text"
     SYMBOL = "symbol"  # One of `Field.symbols`.
@@ -55,7 +69,12 @@ AVRO: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Field:
-    """One field of a request; `doc` is the sentence that its schema has for it."""
+    """One field of a request; `doc` is the sentence that its schema has for it.
+
+    `default` is the value of a request that does not have the field; it counts only where the
+    field is not `required`.  `symbols` are the values that a `SYMBOL` may have, in the order of
+    the schema's enum.  `header`, `flag` and `argument` are empty where a door has no such field.
+    """
 
     name: str
     form: Form
@@ -75,7 +94,11 @@ class Field:
 
     @property
     def json_names(self) -> tuple[str, ...]:
-        """The names that the HTTP API has for it."""
+        """The names that the HTTP API has for it.
+
+        JSON has no bytes, so a field of bytes has two names and a body gives one of them: text that
+        is encoded as UTF-8, or base64 for what is no text.
+        """
         if self.form is not Form.BYTES:
             return (self.name,)
         return tuple(f"{self.name}_{form}" for form in ("text", "base64"))

@@ -1,6 +1,6 @@
 """The one table of a request's fields, in the order of the schema.
 
-Whoever reads or shows a request asks this table, or is held to it:
+All code that reads or shows a request asks this table, or is held to it by a test:
 
     derived from it   `EMPTY`, the header protocol (`wire/headers`), what the client sends and what
                       exports hold (`client`), the options that say when (`cli/options`), when an
@@ -11,6 +11,14 @@ Whoever reads or shows a request asks this table, or is held to it:
 
 `tests/architecture/test_fields.py` does the checking, and names the place that lacks a field.  The
 fields by which the kinds say when come from the kinds themselves (`triggers/registry`).
+
+The order is that of the Avro schema, and grows at its end only:
+
+    names │ at … cron │ bounds │ event │ asking │ LATER │ rrule … │ LATEST
+            └ the first four kinds                        └ later kinds
+
+Two releases that differ by a field read each other's records by the rules of Avro: a reader skips
+what it does not know, and fills what is missing with the default.
 """
 
 from __future__ import annotations
@@ -261,17 +269,21 @@ EMPTY: Final[dict[str, Any]] = {
 KIND_OF: Final = {kind.field.name: name for name, kind in KINDS.items()}
 # Fields that a rule keeps under their own names; what says when is its `when`.
 OF_A_RULE: Final = tuple(name for name in FIELDS if name in {each.name for each in fields(Rule)})
-# What is about one request and not about a schedule; an export does not hold it.
+# Fields that are about one request and not about a schedule; an export does not hold them.
 OF_ONE_REQUEST: Final = frozenset(
     {
         *("action", "expected_version", "request_id", "reason", "fire_id", "bulk"),
         *("days_off", "throttle_ms"),
     }
 )
-# What does not define a schedule: its name, what follows from its fields, where it stands.
+# Fields that do not define a schedule: its name, its kind (which follows from the others), and
+# where it stands.
 NOT_DEFINING: Final = OF_ONE_REQUEST | {"tenant", "schedule_id", "kind", "standing"}
 
 
 def named(*forms: Form) -> frozenset[str]:
-    """The names of the fields that have one of these forms."""
+    """The names of the fields that have one of these forms.
+
+    ``named(Form.INSTANT)`` is what a door has to turn from text into epoch milliseconds.
+    """
     return frozenset(name for name, field in FIELDS.items() if field.form in forms)

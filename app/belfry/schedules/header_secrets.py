@@ -3,13 +3,16 @@
     authorization: Bearer ${env:BELFRY_SECRET_SHOP_API}     a variable of the process that delivers
     x-api-key: ${file:shop/api-key}                         a file below its BELFRY_SECRETS_DIR
 
-The reference is what lies in requests, in policies and at rest.  The process that delivers puts the
+Requests, policies and the state hold the reference alone.  The process that delivers puts the
 secret in its place at each attempt (`delivery/references.py`).
 
-A header goes to a host that the tenant names, so who may name a reference may read its secret.
-That is why the platform says of each tenant which references it may name (`secret_refs` of its
-policy), and to which hosts (`allowed_hosts`, which must not be empty then).  Both are looked at
-where a request or a policy comes in, and once more before each attempt.
+A header goes to a host that the tenant names, so a tenant that may name a reference can read its
+secret.  That is why the platform says of each tenant which references it may name (`secret_refs` of
+its policy), and to which hosts (`allowed_hosts`, which must not be empty then).  Both are looked at
+where a request or a policy comes in, and once more before each attempt: a policy may have changed
+since the schedule was accepted.
+
+Here is only the text of references.  Nothing of this module reads a variable or a file.
 """
 
 from __future__ import annotations
@@ -43,12 +46,20 @@ def references_of(headers: Headers) -> tuple[str, ...]:
 
 
 def filled(value: str, secret_of: Callable[[str], str]) -> str:
-    """A header's value with each reference replaced by its secret; a secret is not looked into."""
+    """A header's value with each reference replaced by its secret; a secret is not looked into.
+
+    `secret_of` gets the reference without ``${`` and ``}``, such as ``file:shop/api-key``, and may
+    raise where there is no such secret.  What a secret holds is not read as a reference again.
+    """
     return _REFERENCE.sub(lambda found: secret_of(found[1]), value)
 
 
 def syntax_problem(name: str, value: str) -> str | None:
-    """Why the references in a header's value cannot be read, or None."""
+    """Why the references in a header's value cannot be read, or None.
+
+    What begins like a reference and is none would travel as it is, and would show where secrets
+    lie; so it is refused.
+    """
     if len(_BEGUN.findall(value)) == len(_REFERENCE.findall(value)):
         return None
     return (
@@ -92,7 +103,10 @@ def reach_problem(
 
 
 def carries_credentials(name: str) -> bool:
-    """Whether a header of this name is likely to hold a credential."""
+    """Whether a header of this name is likely to hold a credential.
+
+    A guess by the name, for warnings only: nothing is refused by it.
+    """
     lower = name.lower().replace("_", "-")
     return lower in _CREDENTIALS or any(each in lower for each in _TELLING)
 

@@ -2,6 +2,23 @@
 
 `murmur2` is Kafka's own hash (`org.apache.kafka.common.utils.Utils.murmur2`), so that a producer
 with key = tenant and the murmur2 partitioner writes straight to the home partition.
+
+A schedule goes by three numbers besides its name:
+
+    generation   which life of the name it is: cancelled and asked for again, it is another one.
+                 Within the engine it is `life`, the source position of the request that began it;
+                 outside it is a number of 31 bits that follows from that (`generation_of`)
+    version      how often the definition was changed in this generation, from 1
+    occurrence   which instant of the rule, from 0
+
+    etag         generation.version, such as ``394217.2``; HTTP and clients show and send it
+    fire id      a hash of name, life, version and nominal instant
+
+A fire id depends on nothing that another attempt could change: not on the worker, not on the clock,
+not on the epoch.  So an event that is made again after a crash has the same id, and consumers can
+drop it by that.
+
+Frozen: all of these functions.  Another hash would give other homes and ids to schedules at rest.
 """
 
 from __future__ import annotations
@@ -26,7 +43,11 @@ _MOST_GENERATION: Final = 2**31 - 1
 
 
 def murmur2(data: bytes) -> int:
-    """Kafka's 32-bit murmur2 of `data`, as an unsigned number."""
+    """Kafka's 32-bit murmur2 of `data`, as an unsigned number.
+
+    Austin Appleby's MurmurHash2 with the seed that Kafka's clients have.  Java's result is signed;
+    both have the same bits.
+    """
     length = len(data)
     h = _SEED ^ length
     end = length & ~3
@@ -45,12 +66,24 @@ def murmur2(data: bytes) -> int:
 
 
 def partition_of(key: bytes, partitions: int) -> int:
-    """Partition that Kafka's default partitioner gives a key."""
+    """Partition that Kafka's default partitioner gives a key.
+
+    The sign bit is cut off as Kafka's `Utils.toPositive` does; `partitions` is 1 or more.
+    """
     return (murmur2(key) & 0x7FFFFFFF) % partitions
 
 
 class Homes:
-    """Home partition of each schedule; tenants are remembered, for hashing costs 3 µs."""
+    """Home partition of each schedule; tenants are remembered, for hashing costs 3 µs.
+
+    A tenant lives in one partition, unless its policy spreads it over several *shards*.  A shard
+    is a name of its own for the hash, so shards may fall on the same partition:
+
+        spread 1    shop ─► murmur2("shop")       all schedules in one partition
+        spread 4    shop ─► crc32(schedule id) % 4 = 2 ─► murmur2("shop/2")
+
+    `partitions` is the number of partitions of the changelog, which never changes.
+    """
 
     def __init__(self, partitions: int) -> None:
         self.partitions = partitions
@@ -92,6 +125,8 @@ class Homes:
     ) -> list[int]:
         """Homes that a request has to ask, in this order; the last one begins new schedules.
 
+        `former` are the spreads that the tenant had before, oldest first.  A schedule stays where
+        it was begun, so a request looks for it at each former home before it begins a new one.
         The first of equal homes counts, so that a route only ever gets longer at its end.
         """
         homes = [self.of(tenant, schedule_id, each) for each in (*former, spread)]
@@ -99,7 +134,11 @@ class Homes:
 
 
 def generation_at(partition: int, offset: int) -> int:
-    """The life that the request at this source position begins (partition above the offset)."""
+    """The life that the request at this source position begins (partition above the offset).
+
+    No two requests share a position, so no two lives share a number, and it needs no counter.
+    Offsets have 48 bits: at a million requests a second they last for nine years of one partition.
+    """
     return partition << _LIFE_OFFSET_BITS | offset
 
 
@@ -113,7 +152,11 @@ def generation_of(life: int) -> int:
 
 
 def expected_of(generation: int, version: int) -> int:
-    """What `expected_version` holds where a generation is expected too: it above the version."""
+    """What `expected_version` holds where a generation is expected too: it above the version.
+
+    ``expected_of(7, 2)`` is ``7 << 32 | 2``.  A plain version stays below 2**32, so both fit one
+    field of the schema and older requests keep their meaning.
+    """
     return generation << _VERSION_BITS | version
 
 
@@ -133,7 +176,14 @@ def etag_of(generation: int | None, version: int | None) -> str | None:
 
 
 def expected_from(etag: str) -> int | None:
-    """The `expected_version` that such a text stands for, or None where it is none."""
+    """The `expected_version` that such a text stands for, or None where it is none.
+
+        expected_from("7.2")    30064771074, which is 7 << 32 | 2
+        expected_from("2")      2, of any generation
+        expected_from("0.2")    None
+
+    Both numbers stay below 2**31.
+    """
     found = _ETAG.fullmatch(etag)
     if found is None:
         return None
@@ -155,7 +205,10 @@ def fire_id(schedule: bytes, life: int, version: int, nominal_ms: int) -> bytes:
 
 
 def extra_fire_id(schedule: bytes, life: int, version: int, position: int) -> bytes:
-    """Id of a fire that a TRIGGER at source offset `position` asked for."""
+    """Id of a fire that a TRIGGER at source offset `position` asked for.
+
+    The word at the end keeps it apart from a regular fire whose nominal instant is that number.
+    """
     identity = schedule + _FIRE.pack(life, version, position) + b"trigger"
     return blake2b(identity, digest_size=16).hexdigest().encode()
 

@@ -1,12 +1,19 @@
 """Texts for people to epoch milliseconds and back: instants and durations.
 
 An instant needs its offset from UTC: a local time alone means another instant on every machine,
-and none or two in the night when the clocks change.  What is finer than a millisecond is rounded
-up, because an event never fires before its instant.  A duration has a fixed length, so months and
-years are none.  What cannot be read raises a ValueError whose sentence shows what can.
+and none or two in the night when the clocks change.  Fractions of a millisecond are rounded up,
+because an event never fires before its instant.  A duration has a fixed length, so months and years
+are none.  A text that cannot be read raises a ValueError whose sentence shows texts that can.
 
     2026-12-01T09:00:00Z    2026-12-01T10:00:00.250+01:00    1796115600000
     250ms   30s   5m   1h30m   1.5d   PT5M   P1DT2H   300000
+
+The texts are those of RFC 3339 for instants and of ISO 8601 for durations, without the parts that
+have no fixed length; the short durations are like those of systemd.  Numbers are kept exact
+(`Fraction`) until they are rounded, so 0.1 s is 100 ms and not 101.
+
+These functions are for doors: headers, HTTP, command line, client.  Behind a door an instant is a
+whole number of milliseconds since 1970-01-01T00:00:00Z.
 """
 
 from __future__ import annotations
@@ -49,6 +56,10 @@ _CALENDAR: Final = re.compile(r"P[0-9.]+[YM].*|[0-9.]+(?:y|mo|years?|months?)\b.
 def parse_instant(text: str) -> int:
     """Epoch milliseconds of an instant; ValueError when `text` is none.
 
+        parse_instant("2026-12-01T10:00:00.250+01:00")     1796115600250
+        parse_instant("2026-12-01T09:00:00.0001Z")         1796115600001, rounded up
+        parse_instant("1796115600000")                     1796115600000
+
     Whether belfry takes such an instant is another question: see `request.instant_problem`.
     """
     given = text.strip()
@@ -81,7 +92,15 @@ def _zone(offset: str) -> timezone:
 
 
 def parse_duration(text: str) -> int:
-    """Milliseconds of a duration, 0 or more; ValueError when `text` is none."""
+    """Milliseconds of a duration, 0 or more; ValueError when `text` is none.
+
+        parse_duration("1h30m")      5400000
+        parse_duration("PT5M")       300000
+        parse_duration("0.0001s")    1, rounded up
+        parse_duration("1mo")        ValueError: months and years have no fixed length
+
+    Texts of more than 64 characters are none.
+    """
     given = text.strip()
     if _DIGITS.fullmatch(given) and given[0] != "-":
         return int(given)
@@ -123,7 +142,10 @@ def format_instant(ms: int) -> str:
 
 
 def format_duration(ms: int) -> str:
-    """Shortest exact text of a duration in whole units: ``90_000`` gives ``1m30s``."""
+    """Shortest exact text of a duration in whole units: ``90_000`` gives ``1m30s``.
+
+    Weeks are not used, for ``10d`` reads better than ``1w3d``.  `parse_duration` reads it back.
+    """
     parts: list[str] = []
     for unit_ms, unit in zip(_UNIT_MS[1:], ("d", "h", "m", "s", "ms"), strict=True):
         count, ms = divmod(ms, unit_ms)

@@ -1,4 +1,9 @@
-"""Fields of a request that hold a JSON object as text, such as `bulk` and `days_off`."""
+"""Fields of a request that hold a JSON object as text, such as `bulk` and `days_off`.
+
+They are seldom used and have many parts, so they are one text in the schema and not ten fields that
+every request would carry.  Here the text is read up to its names; what the values may be is checked
+where they are known (`bulk`, `calendars`).
+"""
 
 from __future__ import annotations
 
@@ -8,7 +13,11 @@ from typing import Any, NamedTuple
 
 
 class JsonField(NamedTuple):
-    """What such a field may be: by which action, of how many characters, with which names."""
+    """What such a field may be.
+
+    `action` is the one that needs the field, `most` how many characters are read at most, `names`
+    which names the object may have, and `example` a good one for error messages.
+    """
 
     action: str
     most: int
@@ -16,7 +25,11 @@ class JsonField(NamedTuple):
     example: str
 
     def read(self, text: str | None) -> dict[str, Any] | str:
-        """What the text says, or what is wrong with it, as the end of a sentence."""
+        """What the text says, or what is wrong with it, as the end of a sentence.
+
+        The caller puts the field's name before the sentence.  RecursionError is caught because
+        some thousand open brackets are enough for it, and a request must never raise.
+        """
         if not text:
             return f"is missing: {self.action} needs it, such as {self.example}"
         if len(text) > self.most:

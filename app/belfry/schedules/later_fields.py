@@ -1,6 +1,10 @@
 """Fields that came after the first release, in the order of the schema (`fields.FIELDS`).
 
 `LATER` stands before the fields of the later kinds, `LATEST` behind them.  A new field is the last.
+
+To add a field: put it at the end of `LATEST`, with its default, its names at the doors and its
+check; add it to `Request` and to the schema; then run `tests/architecture/test_fields.py`, which
+names each door that still lacks it.  The doors that are made from the table need nothing more.
 """
 
 from __future__ import annotations

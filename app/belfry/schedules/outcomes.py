@@ -1,6 +1,14 @@
-"""What can become of a request, an occurrence or a delivery: one list for all who speak of it.
+"""What can become of a request, an occurrence or a delivery: one list for the whole system.
 
 The lifecycle schema, the label of `belfry_requests_total` and the command line use these names.
+
+    a request      ACCEPTED UPDATED UNCHANGED PAUSED RESUMED TRIGGERED CANCELLED     it was taken in
+                   NOT_FOUND TOO_LATE CONFLICT DUPLICATE REJECTED                    it was not
+    an occurrence  FIRED MISSED                 a schedule   COMPLETED
+    a delivery     DELIVERED FAILED
+
+Each request has exactly one outcome.  A DUPLICATE says in its reason what the first answer was, so
+that a sender who has lost that answer still learns it; the functions below write and read that.
 """
 
 from __future__ import annotations

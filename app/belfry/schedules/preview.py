@@ -3,6 +3,18 @@
 `preview` takes a request as it would be sent, so that a command line without a broker and an API
 show the same.  What the engine would refuse is refused here, except a rule that is never due: that
 is worth seeing.
+
+    {"kind": "CRON", "cron": "30 2 * * *", "timezone": "Europe/Paris"}
+
+    words         At 02:30, Europe/Paris
+    occurrences   0  2026-03-28T02:30:00.000+01:00
+                  1  2026-03-29T03:00:00.000+02:00        the clock has gone forward
+                  2  2026-03-30T02:30:00.000+02:00
+    warnings      clock_gap  2026-03-29 02:30 on the wall does not exist; it fires once, at …
+
+The instants come from the trigger that the engine would fire by, so a preview and the fires agree.
+They are nominal: a jitter is told in the words, and not added.  A preview knows nothing of state: a
+version, a quota or a debounce that is under way is not looked at.
 """
 
 from __future__ import annotations
@@ -40,7 +52,11 @@ _MILLISECOND: Final = timedelta(milliseconds=1)
 
 
 class Occurrence(NamedTuple):
-    """One instant of a rule: its number, epoch milliseconds, and the wall clock's time then."""
+    """One instant of a rule: its number, epoch milliseconds, and the wall clock's time then.
+
+    `local` is RFC 3339 with the zone's offset at that instant, so both of two equal times on the
+    wall can be told apart.
+    """
 
     number: int
     scheduled_ms: int
@@ -48,7 +64,11 @@ class Occurrence(NamedTuple):
 
 
 class Preview(NamedTuple):
-    """A rule in words, its next instants, and what to know about them."""
+    """A rule in words, its next instants, and what to know about them.
+
+    `timezone` is the zone of the local times.  `occurrences` may be empty (`never_fires`) or
+    shorter than was asked for: the rule ends, or a warning `cut_short` says that more may follow.
+    """
 
     words: str
     timezone: str
@@ -71,7 +91,8 @@ def preview(
     expression's zone, or else of `shown_in`, or else of UTC.
 
     The work is bounded: instants of an expression end 400 years after the first, and `goes_on` is
-    asked after each.  Where that leaves some out, there is a warning `cut_short`.
+    asked after each.  Where that leaves some out, there is a warning `cut_short`.  HTTP gives a
+    deadline as `goes_on`, for its thread answers others as well; clocks are read there, not here.
     """
     problem = trigger_problem(request, now_ms)
     if problem is not None and problem.code != "never_fires":
@@ -99,7 +120,10 @@ def preview(
 
 
 def words_of(request: Request) -> str:
-    """What a checked request asks for, in English, with its bounds."""
+    """What a checked request asks for, in English, with its bounds.
+
+    Such as ``Every 15m; left out: …, Europe/Paris, up to 2026-12-31T23:00:00.000Z``.
+    """
     return _rule_words(request) + _calendar_words(request) + "".join(_bounds(request))
 
 
@@ -109,7 +133,7 @@ def _rule_words(request: Request) -> str:
     if text is None:
         return rule
     place = f", {kind.zone_name(request) or DEFAULT_ZONE}"
-    # An interval has no zone, and what is left out of it has one.
+    # An interval has no zone, but the minutes that are left out of it have one.
     return rule + left_out_words(text) + ("" if rule.endswith(place) else place)
 
 
@@ -143,7 +167,10 @@ def _first(
 
 
 def local_time(ms: int, offset_s: int) -> str:
-    """An instant as RFC 3339 with this offset from UTC."""
+    """An instant as RFC 3339 with this offset from UTC, which is in seconds.
+
+    Offsets of the 19th century have seconds; they are cut, for RFC 3339 has minutes only.
+    """
     wall = _EPOCH + ms * _MILLISECOND + timedelta(seconds=offset_s)
     sign, size = ("-", -offset_s) if offset_s < 0 else ("+", offset_s)
     text = wall.replace(tzinfo=None).isoformat(timespec="milliseconds")

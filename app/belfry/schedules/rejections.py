@@ -2,6 +2,14 @@
 
 A reason says what was given, what is wrong, what is allowed and what to do.  The codes are part of
 the contract (`belfry-error-code`); `docs/rejections.md` explains each.
+
+    code     instant_in_seconds
+    reason   at 1796115600 is before 2001: instants are epoch milliseconds (13 digits today); if
+             it counts seconds, send 1796115600000.
+
+A program decides by the code alone; the reason may get other words in any release.  A code is never
+taken away and never gets another meaning.  A refused request goes to `belfry.rejected` as it came,
+with code and reason, so that it can be sent again (`docs/redrive.md`).
 """
 
 from __future__ import annotations

@@ -3,6 +3,14 @@
 `Request` is the dictionary that an Avro reader of `ScheduleRequest` returns (instants as epoch
 milliseconds): giving each of 100 000 requests a second an object of its own would cost more than
 decoding it.  `checks.RequestChecks` puts these checks and those of the rule together.
+
+A check is a function that returns the reason to refuse, or None where there is none.  So checks are
+joined by `or`, the first reason wins, and nothing is raised on the way:
+
+    return tenant_problem(tenant) or schedule_id_problem(name) or text_problem(request)
+
+Limits are in bytes of UTF-8 and not in characters, since bytes are what the changelog, RocksDB and
+Kafka have to hold.
 """
 
 from __future__ import annotations
@@ -15,8 +23,11 @@ from belfry.schedules.rejections import Rejection
 TENANT: Final = re.compile(r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*")
 FIRE_ID: Final = re.compile(r"[0-9a-f]{32}")
 CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+# Years of 365.25 days, in whole numbers: a hundredth of a day has 864 000 ms.
 YEARS_100_MS: Final = 100 * 36525 * 864_000
 YEAR_MS: Final = 366 * 86_400_000
+# Epoch milliseconds of 2001-09-09.  Seconds of any instant from now on stay below it until the year
+# 33658, so a smaller number is most likely seconds.
 SECONDS_LIMIT: Final = 10**12
 MAX_TEXT_BYTES: Final = 255
 MAX_HEADERS: Final = 256
@@ -27,6 +38,7 @@ ACTIONS: Final = frozenset(
         *("CALENDAR", "CALENDAR_REMOVE"),
     }
 )
+# Actions that define a schedule; the others act on one that exists, on a job or on a calendar.
 KEEPING: Final = frozenset({"UPSERT", "CREATE"})
 # Headers of a trace: each attempt to send has its own.
 TRACE_HEADERS: Final = frozenset({"traceparent", "tracestate", "baggage"})
@@ -40,7 +52,11 @@ class Header(TypedDict):
 
 
 class ExportedState(TypedDict):
-    """Where an exported schedule stood; the instant in epoch milliseconds."""
+    """Where an exported schedule stood; `belfry schedule import` sends it along.
+
+    `next_at` is the next nominal instant (epoch ms), `occurrence` its number counted from 0,
+    `version` the schedule's version, and `paused` whether it waits for its instant at all.
+    """
 
     next_at: int
     occurrence: int
@@ -49,7 +65,11 @@ class ExportedState(TypedDict):
 
 
 class Request(TypedDict):
-    """Fields of `ScheduleRequest` that this version reads; instants in epoch milliseconds."""
+    """Fields of `ScheduleRequest` that this version reads; instants in epoch milliseconds.
+
+    All keys are always there: doors fill what was not given with the defaults of `fields.EMPTY`.
+    `fields.FIELDS` says what each field means; its order is that of the schema, not of this class.
+    """
 
     tenant: str
     schedule_id: str
@@ -101,7 +121,11 @@ PLAIN_BYTES: Final = bytes(range(0x20, 0x7F))
 
 
 def tenant_problem(tenant: str) -> Rejection | None:
-    """Why a tenant's name is not allowed, or None."""
+    """Why a tenant's name is not allowed, or None.
+
+    The name is part of topics (`belfry.fired.<tenant>`), of keys and of ACLs, so it has the letters
+    that Kafka allows in a topic.  It has no slash: ``tenant/schedule_id`` stays unambiguous.
+    """
     if not tenant:
         return Rejection("no_tenant", "The request names no tenant; set the field `tenant`.")
     if len(tenant) > 100 or TENANT.fullmatch(tenant) is None:
@@ -114,7 +138,10 @@ def tenant_problem(tenant: str) -> Rejection | None:
 
 
 def schedule_id_problem(schedule_id: str) -> Rejection | None:
-    """Why a schedule's id is not allowed, or None."""
+    """Why a schedule's id is not allowed, or None; asked once for each request.
+
+    The usual id is printable ASCII, for which neither an encoding nor the expression is needed.
+    """
     size = len(schedule_id) if schedule_id.isascii() else _utf8_length(schedule_id)
     if 1 <= size <= MAX_TEXT_BYTES and (
         schedule_id.isprintable() or CONTROL.search(schedule_id) is None
@@ -136,7 +163,11 @@ def _utf8_length(text: str) -> int:
 
 
 def instant_problem(at_ms: int, now_ms: int, name: str = "at") -> Rejection | None:
-    """Why an instant (epoch milliseconds) is not allowed, or None; `name` is the field's."""
+    """Why an instant (epoch milliseconds) is not allowed, or None; `name` is the field's.
+
+    A wrong unit is the most common slip, so both refusals say what the unit is: seconds look like
+    January 1970, and micro- or nanoseconds like a far future.
+    """
     if at_ms < SECONDS_LIMIT:
         return Rejection(
             "instant_in_seconds",
@@ -162,7 +193,10 @@ def action_problem(action: str) -> Rejection | None:
 
 
 def fire_problem(request: Request) -> Rejection | None:
-    """Why the fire that an ACK names cannot be one, or None."""
+    """Why the fire that an ACK names cannot be one, or None.
+
+    Only its form is looked at.  Whether such a fire is awaited the engine decides by its state.
+    """
     fire_id = request["fire_id"]
     if request["action"] != "ACK" or (fire_id is not None and FIRE_ID.fullmatch(fire_id)):
         return None
@@ -175,7 +209,10 @@ def fire_problem(request: Request) -> Rejection | None:
 
 
 def text_problem(request: Request) -> Rejection | None:
-    """Why one of the optional texts or headers is not allowed, or None."""
+    """Why one of the optional texts or headers is not allowed, or None.
+
+    Most requests have none of them, so their absence is looked for first.
+    """
     group, event_type = request["group"], request["event_type"]
     request_id, headers = request["request_id"], request["headers"]
     if group is event_type is request_id is None and not headers:
@@ -196,7 +233,11 @@ def may_be_kept(request_id: str | None) -> bool:
 
 
 def headers_problem(headers: list[Header]) -> Rejection | None:
-    """Why the user's headers are not allowed, or None."""
+    """Why the user's headers are not allowed, or None.
+
+    At most 256 headers, and a name of at most 1 024 bytes.  Their values count with the payload
+    towards the size of the fired event, which the engine looks at (`payload_too_large`).
+    """
     if len(headers) > MAX_HEADERS:
         return Rejection("bad_fields", f"{len(headers)} headers; at most {MAX_HEADERS} travel.")
     for header in headers:

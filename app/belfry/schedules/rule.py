@@ -2,6 +2,17 @@
 
 `triggers/rule.py` has the value, `triggers/encoding.py` the bytes, `triggers/registry.py` the
 kinds.  Here the rule is made that a request asks for.
+
+A rule goes through three forms, and only the first one is checked:
+
+    request   {"kind": "EVERY", "interval_ms": 60000, …}      a dictionary, checked by `checks`
+    Rule      Rule("EVERY", 60000, …)                          a frozen value
+    bytes     01 02 00 01 00 00 00 00 00 00 ea 60              in the schedule's pending record
+
+The engine makes the rule of a request once, when it accepts the request.  From then on it works
+with the bytes: it compares them to see whether an update changes anything, and makes triggers of
+them (`triggers.trigger_of`).  Rooms outside import these names from here and not from `triggers/`,
+so that the modules below may be cut in another way.
 """
 
 from __future__ import annotations
@@ -61,7 +72,8 @@ __all__ = [
 
 # Names of the kinds by their codes at rest, which have no gap.
 KINDS: Final = tuple(registry.BY_CODE[code].name for code in range(len(registry.BY_CODE)))
-# Those that wait for the last fire's acknowledgement.
+# Overlap policies under which an occurrence waits for, or is given up because of, a fire that
+# nobody has acknowledged yet.
 WAITING_OVERLAPS: Final = frozenset({"SKIP", "QUEUE_ONE"})
 DEFAULT_ACK_TIMEOUT_MS: Final = 300_000
 
@@ -69,7 +81,11 @@ DEFAULT_ACK_TIMEOUT_MS: Final = 300_000
 def rule_of(request: Request, days: bytes | None = None) -> Rule:
     """The rule that a checked request asks for; `days` are those of its calendar, at rest.
 
-    Without them it is the rule that the calendar is laid upon.
+    Without `days` the rule has no calendar, even where the request names one: checks and previews
+    ask so for what the calendar would be laid upon.  Fields that mean nothing for the request's
+    kind are left out of the rule, so two requests that differ only in them have equal rules.
+
+    KeyError for a kind that the registry does not have; the checks refuse such a request before.
     """
     kind, targets = registry.KINDS[request["kind"]], request["http_targets"]
     recurs = kind.name in RECURRING
@@ -99,7 +115,11 @@ def rule_of(request: Request, days: bytes | None = None) -> Rule:
 
 
 def _seed(request: Request) -> int | None:
-    """What the numbers of H follow from, where an expression has one."""
+    """The seed of the numbers that H stands for, or None where the expression has no H.
+
+    Only an expression with an H has a seed, so all other schedules of one expression have equal
+    bytes, and share one trigger.
+    """
     text = request["cron"] if request["kind"] == "CRON" else None
     if text is None or not is_hashed(text):
         return None
@@ -109,6 +129,10 @@ def _seed(request: Request) -> int | None:
 
 
 def awaits(encoded: bytes) -> bool:
-    """Whether something waits until a fire of this rule is acknowledged."""
+    """Whether something waits until a fire of this rule is acknowledged.
+
+    That is the schedule itself (overlap SKIP or QUEUE_ONE) or its group (`serial`, `concurrency`).
+    The engine then keeps an ack lock for each fire (`engine/ack_locks.py`).
+    """
     rule = decode_rule(encoded)
     return bool(rule.at_once) or rule.overlap in WAITING_OVERLAPS

@@ -1,4 +1,18 @@
-"""Checks of what makes a schedule recur, and of what is said about lateness."""
+"""Checks of what makes a schedule recur, and of what is said about lateness.
+
+Each check takes a request and returns the first reason to refuse it, or None; `checks` asks them in
+order.  They know fields that depend on one another, where `triggers/` knows its own field alone:
+
+    when_problem ─► kind.problem          the kind's own field, such as `cron`, and its zone
+                 ─► recurring_problem     bounds, then `except_cron`, then calendar, and at last
+                    │                     whether the rule has any instant from now on
+                 └► one_shot_problem      what only a recurring schedule can have
+
+The last question costs the most, so it comes last: it makes the trigger and asks for one instant.
+The search is bounded (50 years, or some thousands of runs that are left out), so no request can
+keep a partition's thread busy.  `now_ms` is when the request was accepted, in epoch milliseconds,
+so a replay of the same request gets the same answer.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +34,7 @@ from belfry.schedules.triggers.trigger import ZonedTrigger
 from belfry.schedules.triggers.zones import zone_problem
 
 MAX_SHOWN: Final = 200
-# What has room in the row of a fire that is awaited.
+# The limit of a group has one byte in the row of a fire that waits for its acknowledgement.
 MOST_AT_ONCE: Final = 255
 MAX_NUMBER: Final = (1 << 31) - 1
 _OF_RECURRING: Final = (
@@ -37,7 +51,10 @@ def jitter_problem(request: Request) -> Rejection | None:
 
 
 def when_problem(request: Request, now_ms: int) -> Rejection | None:
-    """Why what a request says about when it is due is not allowed, or None."""
+    """Why what a request says about when it is due is not allowed, or None.
+
+    The kind is asked first: where its own field cannot be read, no other answer would help.
+    """
     kind = KINDS.get(request["kind"])
     if kind is None:
         return Rejection(
@@ -58,7 +75,7 @@ def recurring_problem(request: Request, now_ms: int) -> Rejection | None:
         or calendar_problem(request, now_ms)
     )
     if found is not None or request["standing"] is not None:
-        # What is imported has its next instant, perhaps its last one and overdue.
+        # An imported schedule has its next instant, which may be its last one, and overdue.
         return found
     trigger = trigger_by(rule_of(request))
     if trigger.first_ms(now_ms) is not None:
@@ -70,7 +87,8 @@ def recurring_problem(request: Request, now_ms: int) -> Rejection | None:
 def calendar_problem(request: Request, now_ms: int) -> Rejection | None:
     """Why what a recurring request says of a calendar is not allowed, or None.
 
-    Which calendars there are, the engine knows.
+    Whether the tenant has a calendar of this name only the engine knows, for calendars are state:
+    it answers `unknown_calendar`.  So the same request may be taken in a moment later.
     """
     name, way = request["calendar"], request["on_holiday"]
     if name is None and way is None:
@@ -92,7 +110,12 @@ def calendar_problem(request: Request, now_ms: int) -> Rejection | None:
 
 
 def _moving_problem(request: Request, now_ms: int) -> Rejection | None:
-    """Why the instants of a rule cannot move to business days, or None."""
+    """Why the instants of a rule cannot move to business days, or None.
+
+    A moved instant tells no rhythm any more, so an interval needs a `start_at` to count from.
+    And moved instants have to be looked at one by one, so a rule that fires more often than once a
+    minute may not move (`heeding.LEAST_MS`).
+    """
     trigger = trigger_by(rule_of(request))
     if request["start_at"] is None and not isinstance(trigger.whole, ZonedTrigger):
         return Rejection(
@@ -126,7 +149,11 @@ def _only_recurring(name: str, request: Request) -> Rejection:
 
 
 def lateness_problem(request: Request) -> Rejection | None:
-    """Why what a request says about late occurrences is not allowed, or None."""
+    """Why what a request says about late occurrences is not allowed, or None.
+
+    `max_lateness_ms` is 0 to 100 years; 0 makes every occurrence late that fires after its due
+    millisecond, so it is seldom what a tenant wants, but it has a meaning.
+    """
     limit_ms, misfire = request["max_lateness_ms"], request["misfire"]
     if limit_ms is not None and not 0 <= limit_ms <= YEARS_100_MS:
         return Rejection(
@@ -141,7 +168,11 @@ def lateness_problem(request: Request) -> Rejection | None:
 
 
 def acknowledgement_problem(request: Request) -> Rejection | None:
-    """Why what a request says about acknowledgements is not allowed, or None."""
+    """Why what a request says about acknowledgements is not allowed, or None.
+
+    `overlap` is about occurrences of one schedule and needs a kind that recurs; `serial` and
+    `concurrency` are about a group and need one; `ack_timeout_ms` bounds both kinds of waiting.
+    """
     overlap, timeout_ms = request["overlap"], request["ack_timeout_ms"]
     if overlap is not None and overlap not in OVERLAPS[1:]:
         return Rejection(
@@ -184,7 +215,12 @@ def targets_problem(request: Request) -> Rejection | None:
 
 
 def standing_problem(request: Request, now_ms: int) -> Rejection | None:
-    """Why the standing that an import brings along is not allowed, or None."""
+    """Why the standing that an import brings along is not allowed, or None.
+
+    The next instant must lie within the rule's end and the number of the occurrence below
+    `max_fires`; otherwise the schedule would begin where it has already ended.  Whether the instant
+    is one of the rule is not asked: zone data may have changed between export and import.
+    """
     standing = request["standing"]
     if standing is None:
         return None
@@ -207,7 +243,10 @@ def standing_problem(request: Request, now_ms: int) -> Rejection | None:
 
 
 def window_problem(request: Request, now_ms: int) -> Rejection | None:
-    """Why the bounds of a recurring request are not allowed, or None."""
+    """Why the bounds of a recurring request are not allowed, or None.
+
+    `start_at` and `end_at` are inclusive, so a window of one instant is allowed.
+    """
     start_at, end_at, max_fires = request["start_at"], request["end_at"], request["max_fires"]
     for name, instant in (("start_at", start_at), ("end_at", end_at)):
         found = None if instant is None else instant_problem(instant, now_ms, name)

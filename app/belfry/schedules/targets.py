@@ -1,8 +1,14 @@
 """Delivery targets: where fired events go besides their topic, and how targets lie at rest.
 
-What is wrong with one its kind says (`target_kinds`).  The name is that of the first kind.
+The kind of a target judges it (`target_kinds`).  The class is called `HttpTarget` after the first
+kind, and serves all kinds.
 
-At rest targets are JSON, a list of objects that leave defaults out, in the order given.
+At rest targets are JSON, a list of objects that leave defaults out, in the order given:
+
+    [{"url":"https://hooks.example.com/x","timeout_ms":5000},{"url":"kafka:payments.audit"}]
+
+They are a part of the schedule's rule (`triggers/encoding`), behind everything else, so that a
+trigger is made and remembered without them.  A policy's targets have the same form.
 """
 
 from __future__ import annotations
@@ -38,7 +44,15 @@ RESERVED_HEADERS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class HttpTarget:
-    """Where fired events go as well; `headers` are pairs of name and value."""
+    """Where fired events go as well; `headers` are pairs of name and value.
+
+    `timeout_ms` is for one attempt.  `max_attempts` 0 takes the number of the tenant's policy
+    (`tenants/deliveries.py`).  `secret_ref` names the secret that signs the event, and is never
+    the secret itself.  `strategy` says how the targets of one list share events: with ALL each
+    target gets every event, with FIRST_AVAILABLE the first target that takes it, and with
+    ROUND_ROBIN each event goes to the next target.  UNKNOWN is what a reader sees in place of a
+    strategy that is newer than it is.
+    """
 
     url: str
     timeout_ms: int = 10_000
@@ -59,7 +73,11 @@ def target_of(record: dict[str, Any]) -> HttpTarget:
 
 
 def record_of(given: Mapping[str, Any] | str) -> dict[str, Any]:
-    """A target as Avro has it, from an address or from some of the fields."""
+    """A target as Avro has it, from an address or from some of the fields.
+
+    Doors for people call it: ``"https://h.example/x"`` or ``{"url": …, "timeout_ms": 5000}``.
+    ValueError where the address is missing or a field is not known.
+    """
     fields_given = {"url": given} if isinstance(given, str) else dict(given)
     unknown = fields_given.keys() - _FIELDS
     if unknown or "url" not in fields_given:
@@ -106,7 +124,10 @@ def encode_targets(targets: Iterable[HttpTarget]) -> bytes:
 
 
 def decode_targets(encoded: bytes) -> tuple[HttpTarget, ...]:
-    """Targets from their bytes at rest; none from no bytes."""
+    """Targets from their bytes at rest; none from no bytes.
+
+    The bytes come from `encode_targets`, so they are not checked once more.
+    """
     return targets_from(orjson.loads(encoded)) if encoded else ()
 
 

@@ -9,6 +9,14 @@
 A request with `throttle_ms` changes nothing while its schedule waits, nor within so long after the
 schedule's last fire.  It is told UNCHANGED with the code `throttled`.  It is the request that looks
 back: nothing is kept for it, but the end of a schedule, which is remembered for a day anyway.
+
+Two requests may name different windows: each is judged by its own.  A window is counted from the
+fire, so with requests all the time events are at least one window apart.
+
+Debounce and throttle are the two ways to make one event of many requests:
+
+    debounce   the *last* request counts, and each one puts the event off
+    throttle   the *first* request counts, and the others are dropped
 """
 
 from __future__ import annotations
@@ -19,7 +27,7 @@ from belfry.schedules.rejections import Rejection
 from belfry.schedules.request import Request
 from belfry.schedules.triggers.registry import RECURRING
 
-# For so long the end of a schedule is remembered.
+# For so long the end of a schedule is remembered; a longer window could not be judged.
 LONGEST_WINDOW_MS: Final = 86_400_000
 CODE: Final = "throttled"
 
@@ -47,7 +55,10 @@ def throttle_problem(request: Request) -> Rejection | None:
 
 
 def is_within(arrived_ms: int, fired_ms: int, window_ms: int) -> bool:
-    """Whether a request that arrived then is in the window after a fire (epoch milliseconds)."""
+    """Whether a request that arrived then is in the window after a fire (epoch milliseconds).
+
+    The window's end is exclusive: exactly `window_ms` after the fire a request is taken in again.
+    """
     return arrived_ms - fired_ms < window_ms
 
 

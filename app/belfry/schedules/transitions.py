@@ -1,6 +1,13 @@
 """What a request does to a schedule: the transition table.
 
 The table is the whole truth; the one in `engine/README.md` is generated from it.
+
+    request ─► state of its schedule ─► TABLE[state, action] ─► Transition ─► `engine/transitions`
+
+`ABSENT` is a schedule that the store knows nothing of, `OVER` one whose end is remembered for a
+day.  The difference is what lets a CANCEL that came too late be told TOO_LATE and not NOT_FOUND.
+Only the table decides which transition it is; the engine then checks what a table cannot hold, such
+as versions, quotas and policies.
 """
 
 from __future__ import annotations
@@ -10,7 +17,10 @@ from typing import Final
 
 
 class State(StrEnum):
-    """Where a schedule stands when a request arrives."""
+    """Where a schedule stands when a request arrives.
+
+    The order is that of the columns of `_ROWS`.
+    """
 
     ABSENT = "ABSENT"
     PENDING = "PENDING"
@@ -22,7 +32,7 @@ class State(StrEnum):
 
 
 class Transition(Enum):
-    """What the engine does then."""
+    """What the engine does then; the value is the cell of the table in `engine/README.md`."""
 
     BEGIN = "a new life, ACCEPTED"
     REPLACE = "a new version, UPDATED; or UNCHANGED"

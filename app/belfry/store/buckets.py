@@ -14,6 +14,11 @@ schedules of a tenant wait in all, paused ones too; quotas are held against it.
 
 A store tells up to which changelog offset its buckets go (`mbuckets`).  An older release, which
 knows no buckets, leaves that behind, and then they are derived anew from all rows (`derive`).
+
+    bucket of shop, 12:00        how many   first     last
+    3 are accepted               3          :00.500   :41.000
+    the first one fires          2          :00.500   :41.000      bounds now, and not exact
+    the others fire              no row                            emptied: `engine/drained.py`
 """
 
 from __future__ import annotations
@@ -78,7 +83,7 @@ def buckets(
 
 
 class LeftBuckets:
-    """What a step takes out of buckets; what comes into them, its overlay tells."""
+    """The schedules that a step takes out of buckets; its overlay tells which ones come in."""
 
     def __init__(self, rows: OrderedMap) -> None:
         self._rows = rows
@@ -120,7 +125,7 @@ class LeftBuckets:
         return writes
 
     def grown_bytes(self, records: Mapping[bytes, bytes | None]) -> Counter[bytes]:
-        """By how many bytes what waits of each tenant grows by the step."""
+        """By how many bytes the waiting records of each tenant grow by the step."""
         grown = bytes_by_tenant(filter(None, records.values()))
         for rows in self._taken:
             grown.subtract(bytes_by_tenant([record for _, record in rows]))

@@ -1,4 +1,8 @@
-"""What a store says of calendars, for those who only look."""
+"""What a store says of calendars, for those who only look.
+
+Each home of a tenant has all of the tenant's calendars, so one of them can answer for all.  A
+calendar that is being removed while schedules still follow it is not shown.
+"""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ from belfry.store.ordered_map import OrderedMap
 # Another scan costs as much as so many rows of one.
 FEW: Final = 5
 
-# Keys and what lies under them, in their order.
+# Keys and their values, in the order of the keys.
 Rows = Iterator[tuple[bytes, bytes]]
 
 # Where pending records lie: all but the first by their tenant or name.

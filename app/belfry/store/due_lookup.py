@@ -54,7 +54,7 @@ class Window(NamedTuple):
 
 
 def _window_of(after: bytes | None) -> Window:
-    """What a cursor says; whoever made it up begins anywhere, but within the range."""
+    """What a cursor says; one that was made up begins anywhere, but within the range."""
     if after is None or len(after) < _CURSOR.size:
         return Window()
     due_ms, seq, size = _CURSOR.unpack_from(after)

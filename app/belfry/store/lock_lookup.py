@@ -1,4 +1,8 @@
-"""The ack locks of a tenant: fires that are to be acknowledged, and what waits for each."""
+"""The ack locks of a tenant: fires that are to be acknowledged, and what waits for each.
+
+For HTTP, which answers "what is my group waiting for?" from what is committed, page by page.  The
+engine has the same locks in memory (`engine/ack_locks.py`).
+"""
 
 from __future__ import annotations
 

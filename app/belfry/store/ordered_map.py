@@ -14,10 +14,10 @@ Range = tuple[bytes, bytes]
 
 
 class Damaged(Exception):
-    """A store is not what was written: close it, and rebuild it from the changelog.
+    """A store does not hold what was written to it: close it, and rebuild it from the changelog.
 
-    Whoever keeps the bytes raises it where they cannot be read, and the store of schedules where
-    rows contradict one another.  No retry on the same rows helps.
+    An adapter raises it where bytes cannot be read, and the store of schedules where rows
+    contradict one another.  No retry on the same rows helps.
     """
 
 

@@ -12,6 +12,18 @@ folded by a process which could read something else is looked through first.
 At the end three things have to hold, or there is a hole and the store is not to be used: nothing
 follows the last manifest, the manifests are numbered without gaps (as far back as compaction keeps
 them), and the number of waiting schedules is the one that the last manifest says.
+
+    offset   10      11      12           13      14           15
+    record   row a   row b   manifest 7   row c   manifest 8   row d
+                             2 wait               3 wait
+    folded   ├── one write ───────────────┤├── one write ─────┤ d has no manifest: buffered
+    killed between the two writes (of two batches): the next replay begins at 13, with 2 that wait
+
+Where d stays without a manifest, either its transaction's end is lost (`HoleInChangelog`) or it is
+a copy that somebody made of a step that was rolled back (`leave_unclosed`); the caller knows which.
+
+Row b alone could be lost without a trace: compaction removes rows as well.  It is the count that
+tells: three rows, and manifest 8 says how many wait.
 """
 
 from __future__ import annotations
@@ -133,7 +145,7 @@ class Replay:
         return () if self._unclosed else self._buffered
 
     def leave_unclosed(self) -> tuple[bytes, ...]:
-        """Do not fold what lies behind the last manifest; the keys of it."""
+        """Do not fold the records behind the last manifest; returns their keys."""
         left = tuple({key: None for key, _ in self._buffer})
         self._buffer, self._buffered = [], []
         return left
@@ -165,7 +177,7 @@ class Replay:
             self._settle(self.manifest, now_ms)
 
     def _settle(self, manifest: Manifest, now_ms: int) -> None:
-        """What is due up to the watermark and still waits was in the backlog: put it there."""
+        """Put rows that are due up to the watermark, and still wait, into the backlog again."""
         state = StoredState(self.offset, now_ms, manifest)
         self._store.commit_settled(state)
         while True:

@@ -12,8 +12,8 @@
 To fire a one-shot is `take` and `end`; to fire what recurs is `take`, `rewrite` and `move`.  The
 change of the number of schedules that wait, which manifests tell and a replay checks, follows from
 the verbs alone (`pending_change`), and so do the sizes of the queues and the minute buckets
-(`buckets.py`).  Each verb but `take` and
-`move` is also a change of the changelog (`changes`), so neither can be without the other.
+(`buckets.py`).  Each verb but `take` and `move` is also a change of the changelog (`changes`), so
+neither can be without the other.
 
     step              take  keep  note …        reads see these changes first
                              │
@@ -23,7 +23,11 @@ the verbs alone (`pending_change`), and so do the sizes of the queues and the mi
 
 `commit` comes after Kafka has committed the same as changelog records.  `replay` folds changelog
 records into the map: the store is the fold of its changelog up to the stored offset, at any crash
-point.  Nobody else touches the overlay.
+point.  Nobody else touches the overlay.  A cancel of `a` in a step that is rolled back:
+
+    before      named(a): a location in the timeline        pending_change  0
+    remove(a)   named(a): None; a scan still meets its row  pending_change -1
+    discard()   named(a): the location again                pending_change  0
 """
 
 from __future__ import annotations
@@ -138,7 +142,7 @@ class ScheduleStore(Committed):
                 yield key, record
 
     def grown_bytes(self) -> Mapping[bytes, int]:
-        """By how many bytes what waits of each tenant has grown in the step."""
+        """By how many bytes the waiting records of each tenant have grown in the step."""
         return self._left.grown_bytes(self._records)
 
     @property
@@ -207,7 +211,8 @@ class ScheduleStore(Committed):
     def take(self, rows: Sequence[tuple[bytes, bytes]]) -> None:
         """Let committed rows that follow one another in one place leave it.
 
-        Many of them are dropped as one range.  What has been put in their place in this step stays.
+        Many of them are dropped as one range.  A record that was put in their place in this step
+        stays.
         """
         if not rows:
             return

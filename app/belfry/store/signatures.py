@@ -17,9 +17,9 @@ nothing elsewhere.
 
 **By content** is for a writer that does not know its offsets: after a transaction that was rolled
 back, and where others write in between.  `base` is the first offset at which the row can lie, and
-it is believed up to `NEAR` offsets behind that.  What was rolled back can be read and copied as
-well, so no copy may lie as near.  So rows lie in front of `NEAR` fillers in one record batch, which
-brokers append as a whole: whatever is copied of it lies behind the fillers.
+it is believed up to `NEAR` offsets behind that.  Rows that were rolled back can be read and copied
+as well, so no copy may lie as near.  So rows lie in front of `NEAR` fillers in one record batch,
+which brokers append as a whole: every copy of it lies behind the fillers.
 
     base                          base + NEAR     a copy lies behind here
      | row 0 | row 1 | filler x NEAR ......| … |
@@ -32,6 +32,13 @@ behind a later manifest.  Theirs are still believed so: before the offset from w
 write fillers, which the partition's mark tells (`kafka/signature_marks.py`).
 
 All keys are derived for one topic, by its id, and one partition.
+
+What a stranger who may write to the topic can try, and what comes of it:
+
+    offset 500   a worker's row, token of 500           believed
+    offset 501   a stranger's copy of that row          token of 500, not of 501: a stranger's
+    offset 502   a row of its own, with a made-up token one chance in 2^64
+    offset 2000  a copy of a row bound to base 900      2000 > 900 + 1024: a stranger's
 """
 
 from __future__ import annotations
@@ -170,7 +177,7 @@ class Verifier:
         return True
 
     def met_manifest(self, offset: int) -> None:
-        """A manifest lies there, -1 for none: what comes next belongs to a later transaction."""
+        """A manifest lies there, -1 for none: later records belong to a later transaction."""
         self.manifest_at = offset
         self.bound.clear()
 

@@ -2,6 +2,9 @@
 
 Its policy is built in, as that of retries is, so no policy of a topic changes it.  It is spread so
 widely that among a few ids there is one whose home is a given partition.
+
+A probe is an ordinary schedule: it is asked for, accepted, fired and read back like a user's, and
+how late it comes out is what `docs/slo.md` promises about.  `canary/` asks for the probes.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ from belfry.tenants.policy import TenantPolicy
 
 CANARY: Final = "belfry-canary"
 CANARY_SHARDS: Final = 16_384
-# Topics behind the prefix: where its events come out, and where is written what was measured.
+# Topics behind the prefix: one for its events, and one for the measurements.
 CANARY_TOPIC: Final = "canary"
 SLO_TOPIC: Final = "slo"
 HISTORY_MS: Final = 3_600_000

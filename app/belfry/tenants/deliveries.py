@@ -1,4 +1,4 @@
-"""What a delivery knows of itself: its targets, how often it was tried, and when to give it up.
+"""The state of a delivery: its targets, how often it was tried, and when it is given up.
 
 It travels beside the fired event, as the header `belfry-delivery`: JSON with its format first.  All
 that a dispatcher needs is there, so it keeps no state and asks for no policies.
@@ -7,6 +7,14 @@ that a dispatcher needs is there, so it keeps no state and asks for no policies.
             one for all targets of FIRST_AVAILABLE, one for all of ROUND_ROBIN
 
 A retry carries the same state with the next number of attempt.
+
+    attempt   1          2          3          4           …      at most 10, or a day
+    waits        1-1.25 s   2-2.5 s    4-5 s      8-10 s   …      at most an hour and a quarter
+
+The wait is doubled each time, and up to a quarter is added so that what failed together is not
+tried together.  That share is a hash of fire and attempt, so a dispatcher that does its step again
+finds the same instant.  A retry is a schedule of belfry's own tenant `RETRIES`: it is kept and
+fired like every other one, and is lost no more than they are.
 """
 
 from __future__ import annotations
@@ -70,6 +78,10 @@ class DeliveryState:
 
     One that `acks` acknowledges the fire when it arrives: something waits for it.  `refs` are the
     secrets that its targets name and that the tenant's policy allowed when the event fired.
+
+    `attempt` counts from 1, and `attempts` is the most there may be.  `initial_ms` and `max_ms`
+    bound the wait between two, `age_ms` how long after the fire the last one may be.  `hosts` is
+    the policy's `allowed_hosts` when the event fired; empty allows every host.
     """
 
     targets: tuple[HttpTarget, ...]
@@ -116,7 +128,11 @@ class DeliveryState:
 def first_states(
     targets: Sequence[HttpTarget], policy: TenantPolicy, *, tell: bool, acks: bool = False
 ) -> tuple[bytes, ...]:
-    """The states of a fire's deliveries, encoded; none where there are no targets."""
+    """The states of a fire's deliveries, encoded; none where there are no targets.
+
+    Numbers go by the order alone, FIRST_AVAILABLE, ROUND_ROBIN, so the same targets give the same
+    numbers in each attempt to fire.
+    """
     together = [
         tuple(target for target in targets if target.strategy == strategy)
         for strategy in ("FIRST_AVAILABLE", "ROUND_ROBIN")
@@ -154,7 +170,7 @@ def _given(value: int | None, default: int) -> int:
 
 
 def encode_state(state: DeliveryState) -> bytes:
-    """The header's value."""
+    """The header's value; flags that came later are left out where they say nothing."""
     record: dict[str, Any] = {"v": FORMAT, **asdict(state)}
     if not state.acks:
         del record["acks"]
@@ -167,7 +183,7 @@ def encode_state(state: DeliveryState) -> bytes:
 def decode_state(encoded: bytes) -> DeliveryState:
     """The state in a header's value; `UnknownDelivery` for what this version cannot act on.
 
-    What is given back may be used without a further look: one record must not end the others.
+    A state that is returned may be used without a further look: one record must not end the others.
     """
     try:
         record = orjson.loads(encoded)
@@ -208,5 +224,8 @@ def _check(state: DeliveryState) -> None:
 
 
 def retry_policy(topic: str) -> TenantPolicy:
-    """How the tenant of retries is treated: its events go to the topic of deliveries."""
+    """How the tenant of retries is treated: its events go to the topic of deliveries.
+
+    It is spread over 64 shards, for the retries of all tenants are its schedules.
+    """
     return TenantPolicy(RETRIES, output_topic=topic, spread=RETRY_SHARDS)

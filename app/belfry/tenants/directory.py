@@ -4,10 +4,10 @@
     partitions' threads                 begin of a step ──► the snapshot of now, until its end
 
 A change makes a new snapshot, and one assignment puts it in place: a step that began before keeps
-the old one whole.  Who is met for the first time joins the snapshots that are in use, so nobody
-copies a directory to look up a name.
+the old one whole.  A tenant that is met for the first time joins the snapshots that are in use, so
+no directory is copied to look up a name.
 
-Anybody may make names up, so those that have nothing are forgotten when there are thousands: no
+Anybody can make names up, so those that have nothing are forgotten when there are thousands: no
 policy, no output topic, and nothing that was found out about them.  Met again, such a tenant is
 what it was.
 """
@@ -42,7 +42,7 @@ class TenantFacts(TypedDict, total=False):
 class Snapshot(NamedTuple):
     """Tenants that were met, by name and by its bytes; `removed` are the names of removed ones.
 
-    What stands under a name is never replaced, so whoever looks twice finds the same.
+    The value under a name is never replaced, so a step that looks twice finds the same.
     """
 
     by_name: dict[str, Tenant]
@@ -98,7 +98,7 @@ class Tenants:
     def concerns(self, name: str) -> bool:
         """Whether a change of this tenant's policy has to be followed: it was met, or is just now.
 
-        Who is met while its policy changes may have been asked for by the old one.
+        A tenant that is met while its policy changes may have been asked for by the old one.
         """
         return name in self._meeting or name in self.snapshot.by_name
 

@@ -1,8 +1,19 @@
-"""A tenant as the engine sees it: a value, worked out once of its policy and of what is found out.
+"""A tenant as the engine sees it: a value, worked out once of its policy and of facts about it.
 
 Partitions' threads read it for each event while another thread changes policies, so it is never
 changed.  A new effective policy makes another value of its tenant (`dataclasses.replace`), and
 `tenants/directory.py` hands it out from the next step on.
+
+    TenantPolicy          what was written
+      └► EffectivePolicy  with its secrets, and with why requests are refused or events wait
+           └► Tenant      with what the shell has found out (topic, size of records, registry's id),
+                          and with answers that each event needs, worked out once
+
+Three words about events that do not fire, from the narrow to the wide:
+
+    held       the output topic is missing or refuses: the shell's word
+    paused     the policy says so, or cannot be carried out
+    stopped    either of them, as a sentence for people; empty where events fire
 """
 
 from __future__ import annotations
@@ -53,7 +64,10 @@ WRITTEN: Final = {
 
 
 class EffectivePolicy(NamedTuple):
-    """How a tenant is treated: its policy, why its requests are refused, why nothing is fired."""
+    """How a tenant is treated: its policy, why its requests are refused, why nothing is fired.
+
+    `secrets` are those that may sign the tenant's requests, the first one being what workers use.
+    """
 
     policy: TenantPolicy
     refused: Rejection | None = None
@@ -148,7 +162,7 @@ class Tenant:
 
 
 class Signing(NamedTuple):
-    """Who has to sign requests: all tenants, or those whose policy names a secret.
+    """Says who has to sign requests: all tenants, or those whose policy names a secret.
 
     Workers sign what they write themselves with the tenant's secret, else with the first of their
     own keys for `requests`.  The tenants of deliveries and of the canary have keys of their own:

@@ -3,6 +3,10 @@
 Policies live long, so they are frozen; the defaults here are the schema's, and a test holds both
 together.  A policy may come from a newer release: `problems` says what this one would not carry out
 as meant, and such a policy must not be applied in part.
+
+A tenant without a policy is treated by the defaults, so a policy says only what is otherwise:
+
+    TenantPolicy("shop", max_pending=100_000, http_targets=(HttpTarget("https://…"),))
 """
 
 from __future__ import annotations
@@ -55,7 +59,13 @@ Misfire = Literal["FIRE_ONCE", "FIRE_ALL", "SKIP", "UNKNOWN"]
 
 @dataclass(frozen=True, slots=True)
 class TenantPolicy:
-    """Fields of the schema, in its order; `TenantPolicy(tenant)` is the policy by default."""
+    """Fields of the schema, in its order; `TenantPolicy(tenant)` is the policy by default.
+
+    Rates and quotas hold for each partition.  Where tenants wait for their turn, the one with the
+    higher `priority` goes first.  `look_back_ms` is how far back FIRE_ALL makes up for what was
+    missed, `history_ms` how long outcomes can be looked up.  `former_spreads` are the spreads that
+    the tenant had before, the oldest first: its schedules may still live by them.
+    """
 
     tenant: str
     output_topic: str | None = None
@@ -85,7 +95,11 @@ class TenantPolicy:
 
 
 def problems(policy: TenantPolicy) -> list[str]:
-    """Why the policy cannot be applied as it is meant; empty where it can."""
+    """Why the policy cannot be applied as it is meant, as sentences; empty where it can.
+
+    Asked where a policy is set, and again by each worker that reads one: its writer may know a
+    later release, or none of these rules.
+    """
     return [
         *_bad_names(policy),
         *_bad_symbols(policy),

@@ -1,12 +1,19 @@
 """What a tenant may do by itself: which fields of its policy it sets, which targets it may have.
 
-What says how a tenant's own events are treated is the tenant's.  What costs others something, or
-reaches what is theirs, is the platform's: topics, quotas, turns, hosts, secrets, where schedules
-live.  Every field of a policy stands in the table `SET_BY`, so that nobody gets a new one by
-forgetting it.
+Fields that say how a tenant's own events are treated are the tenant's.  Fields that cost others
+something, or reach what is theirs, are the platform's: topics, quotas, turns, hosts, secrets, where
+schedules live.  Every field of a policy stands in the table `SET_BY`, so that no new field is open
+to tenants by oversight.
 
 The platform's fields bound the targets in turn: `reach_of_targets_problem` says why a tenant may
 not have a target, by the hosts and secrets of its policy, and by whose topic it is.
+
+    the tenant's admin sets   http_targets: https://hooks.example.com/x
+    the platform allows it    allowed_hosts: *.example.com
+    refused                   https://other.example/x      target_not_allowed, where it is set, and
+                                                           in each request that names it
+
+HTTP asks `platform_changes` before it carries out what a tenant's own administrator sends.
 """
 
 from __future__ import annotations
@@ -67,7 +74,10 @@ PLATFORMS: Final = tuple(name for name, setter in SET_BY.items() if setter is Se
 
 
 def platform_changes(before: TenantPolicy, after: TenantPolicy) -> list[str]:
-    """Fields of the platform's in which two policies of a tenant differ, in the schema's order."""
+    """Fields of the platform's in which two policies of a tenant differ, in the schema's order.
+
+    Empty where the tenant's own administrator may make the change.
+    """
     return [name for name in PLATFORMS if getattr(before, name) != getattr(after, name)]
 
 

@@ -6,9 +6,12 @@ one, says is looked at wherever it comes in, and once more where a tenant is tre
     payments.reminders      allowed: nobody's name
     belfry.fired.<itself>   allowed: where its events go by default
     belfry.fired.<other>    another tenant's
-    belfry.tenants          belfry's own: who writes there makes policies, deliveries, state
+    belfry.tenants          belfry's own: a record there is a policy, a delivery, state
     belfry_fired_x          belfry.fired.x in Kafka's metrics, so either keeps the other out
     __consumer_offsets      Kafka's own
+
+Why so strict: a worker may write to every topic of belfry, with rights that no tenant has.  A
+policy that named `belfry.tenants` as its output would turn each fire into somebody's policy.
 """
 
 from __future__ import annotations
@@ -53,7 +56,7 @@ OWN_TOPICS: Final = frozenset({(RETRIES, DELIVERIES), (CANARY, CANARY_TOPIC)})
 
 
 class TopicNames(NamedTuple):
-    """The names of one belfry's topics, which begin with its prefix."""
+    """The names of one belfry's topics, which begin with its prefix, such as ``belfry.``."""
 
     prefix: str
 
@@ -75,7 +78,10 @@ class TopicNames(NamedTuple):
         return f"Topic {topic!r} of a target is reserved: {whose}. Name a topic of your own."
 
     def whose(self, tenant: str, topic: str) -> str | None:
-        """Whose a topic is that this tenant's events must not go to, or None."""
+        """Whose a topic is that this tenant's events must not go to, or None.
+
+        A clause for an error message, such as "names that begin with __ are Kafka's own".
+        """
         if topic == f"{self.prefix}fired.{tenant}":
             return None
         if topic in {self.prefix + name for own, name in OWN_TOPICS if own == tenant}:
@@ -89,7 +95,7 @@ class TopicNames(NamedTuple):
     def allowed(self, effective: EffectivePolicy) -> EffectivePolicy:
         """The policy; one that names a topic of others makes its tenant's events wait.
 
-        So no tenant that the engine ever sees fires to such a topic, whoever wrote the policy.
+        So no tenant that the engine ever sees fires to such a topic, however the policy came about.
         """
         why = self.problem(effective.policy.tenant, effective.policy.output_topic)
         if why is None:
@@ -98,7 +104,10 @@ class TopicNames(NamedTuple):
         return effective._replace(policy=policy, blocked=effective.blocked or why)
 
     def reserved(self, uses: Iterable[tuple[str, str]]) -> dict[str, str]:
-        """Of tenants and the topics that they fire to: topics that they must not, and why."""
+        """Of pairs of tenant and topic: the topics that must not be fired to, and why.
+
+        Asked before a step produces, as the last look: whatever a policy says by then.
+        """
         found = {topic: self.problem(tenant, topic) for tenant, topic in uses}
         return {topic: why for topic, why in found.items() if why is not None}
 
@@ -113,7 +122,7 @@ def taken_topics(
 ) -> Iterator[str]:
     """Why policies may not name the topics that they do: another tenant's policy names them.
 
-    A topic that a tenant has already stays its own, whoever else has it.
+    A topic that a tenant has already stays its own, even where another one has it too.
     """
     users: dict[str, set[str]] = {}
     for policy in {**before, **{each.tenant: each for each in policies}}.values():

@@ -13,6 +13,9 @@ says more closely which of its reasons it is.  The sentence is for people.
     catch_up         catch_up
     later_release    later_release
     firing           firing, clock, partition
+
+A tenant may wait for several things at once; then the one that its oldest due event waits for is
+told.  `stopped` beats all others, since nothing of the tenant fires before that is mended.
 """
 
 from __future__ import annotations
@@ -50,7 +53,7 @@ _SENTENCES: Final = {
 
 
 class Why(NamedTuple):
-    """What is waited for, the cause within it, and the same in words."""
+    """The reason to wait, the cause within it, and the same in words."""
 
     waiting_for: str
     cause: str
@@ -72,7 +75,7 @@ class Wait(NamedTuple):
 
 
 def why(waiting_for: str, tenant: Tenant) -> Why:
-    """Why events of a tenant wait for this, in words."""
+    """Why events of a tenant wait for this reason (one of `REASONS`), in words."""
     if waiting_for == TENANT_BLOCKED:
         return Why(waiting_for, _blocked_by(tenant), tenant.stopped)
     if waiting_for == TENANT_QUEUE:
@@ -87,7 +90,10 @@ def why_locked(schedule_id: str, fire_id: str) -> Why:
 
 
 def why_not_firing(*, clock: str = "", partition: str = "") -> Why | None:
-    """Why nothing of a partition fires, or None: the worker's clock, or the partition's state."""
+    """Why nothing of a partition fires, or None: the worker's clock, or the partition's state.
+
+    Both are sentences of the shell; an empty one says that it is not the cause.
+    """
     if partition:
         return Why(FIRING, PARTITION, f"its partition does not fire yet: {partition}")
     if clock:

@@ -1,5 +1,5 @@
 """What a cluster's topics say of one another: records in, findings out.
 
 Pure, and apart from the engine and the store: a checker that shared their rules would share their
-faults.
+faults.  `belfry verify` reads the topics and hands the records in (`cli/verify_cluster.py`).
 """

@@ -1,4 +1,12 @@
-"""Which output topics were read, how far back they reach, and whose events go there."""
+"""Which output topics were read, how far back they reach, and whose events go there.
+
+    changelog   09:00 a fired     10:00 b fired     11:00 c fired
+    output      retention has removed records from before 09:30
+    so          a may be gone: not checked          b and c have to be there
+
+An event that is not found is a finding only where its topic was read, and reaches back far enough.
+Everything else is counted as not checked, with the reason.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +21,9 @@ class Coverage(NamedTuple):
     """What of the outputs a round can see.
 
     `floors` are the topics that were read: up to which instant (epoch ms) records of them may be
-    gone.  `topics` are those of tenants that have one by their policy; others fire to the
-    `prefix` and their name.  Events of `repeats` may come twice (AT_LEAST_ONCE).
+    gone (`ALL_OF_IT`: none are).  `topics` are those of tenants that have one by their policy;
+    others fire to the `prefix` and their name.  Events of `repeats`, which are tenants, may come
+    twice (AT_LEAST_ONCE).
     """
 
     prefix: str

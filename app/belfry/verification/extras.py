@@ -5,13 +5,17 @@
                                                 for a backfill, of schedule, life, job and instant
 
 A step that fires for a job writes the job's row, so a transaction that is whole has it.  The row
-says how far the job has come, and the one before it where the step began: what lies between is what
-the step may have fired.
+says how far the job has come, and the one before it where the step began: the step may have fired
+anything in between.
 
     row before   reached b, 10:00          b 11:00   b 12:00   c 10:00 │ c 11:00
     row          reached c, 10:00          └────── this step ──────────┘  a later one
 
 Such fires are found in outputs, by ids that are computed from what the changelog says.
+
+An extra fire carries the number -1, and its event the schedule's id, so the candidates for a
+transaction are the events with -1 around its timestamp: first within a second, then within two
+minutes.  Each is tried with the lives and versions that its schedule may have had.
 """
 
 from __future__ import annotations
@@ -31,7 +35,7 @@ VERSIONS: Final = 64
 
 
 class JobRange(NamedTuple):
-    """What a transaction may have fired for a job: what lies behind `since`, as far as it came."""
+    """What a transaction may have fired for a job: all behind `since`, as far as the job came."""
 
     job: AskedJob
     since: tuple[bytes, int]
@@ -86,7 +90,11 @@ class ExtraFires:
         self._coverage = coverage
 
     def find(self, ask: Ask, most: int) -> FoundExtras:
-        """What requests and jobs of a transaction fired, so many at most."""
+        """What requests and jobs of a transaction fired, so many at most.
+
+        An event with a known reason comes first; one of a schedule that may have had a reason which
+        no row tells makes up for the rest, and then the order is not known.
+        """
         turns: dict[bytes, ExtraOrder] = {}
         others: dict[bytes, None] = {}
         for fire in self._candidates(ask):

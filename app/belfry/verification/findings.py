@@ -1,6 +1,14 @@
-"""What a verification finds: a breach of the specification, with the place and what was expected.
+"""Findings of a verification: breaches of the specification, each with its place.
 
-Each kind has a code that stays.  What cannot be checked is no finding: `CheckCounts` counts it.
+A finding says what is there and what was expected, and each kind has a code that stays.  A promise
+that cannot be checked is no finding: `CheckCounts` counts it.
+
+    lost   belfry.changelog/3@8211   shop/order-1 fired, due at 1796115600000, and is in no output
+                                     expected: an event with the id f339810d…
+
+Three sorts of promises are checked: manifests follow one another (`number` … `watermark`), what a
+manifest says is what its rows say (`pending`, `count`, `digest`, `torn`), and what fired is what
+came out, once and in time (all others).
 """
 
 from __future__ import annotations
@@ -56,7 +64,7 @@ MEANINGS = {
 
 
 class Spot(NamedTuple):
-    """Where a record lies."""
+    """Where a record lies; as text it is ``topic/partition@offset``."""
 
     topic: str
     partition: int

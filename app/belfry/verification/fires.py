@@ -7,6 +7,13 @@ The order of rows is that of the fires, where each schedule fired once.  Where o
 times in a step, or was replaced in it, rows do not tell the order; the output does, if all events
 of the transaction lie in one partition of it.  Where neither does, a digest that differs proves
 nothing, and is counted as not checked.
+
+A transaction whose manifest says 3 fires, with these rows:
+
+    a   waited, number 4 ─► waits, number 5          fired once: id of a at its old instant
+    b   waited           ─► marker                   fired once
+    c   waited           ─► another version          may have fired before it was replaced
+    so  a and b are certain, and 3 - 2 = 1 is missing; c's event is in an output: it fired
 """
 
 from __future__ import annotations
@@ -29,7 +36,7 @@ RETRIES: Final = b"belfry-deliveries/"
 
 
 class Fault(NamedTuple):
-    """A breach within a transaction; offset -1: that of its manifest."""
+    """A breach within a transaction, at the row that shows it; offset -1: that of its manifest."""
 
     breach: Breach
     offset: int
@@ -39,7 +46,12 @@ class Fault(NamedTuple):
 
 @dataclass(slots=True)
 class FiresJudged:
-    """What was found of a transaction's fires."""
+    """What was found of a transaction's fires.
+
+    `identities` are their ids in the order of the fires, `missing` those that an output should have
+    and has not, `short_of` how many more the manifest counts.  `gone` and `unread` cannot be seen
+    any more, or were not read.
+    """
 
     identities: list[bytes] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
@@ -57,7 +69,10 @@ class FiresJudged:
 
 
 class FireJudge:
-    """Judges the fires of transactions, one after the other."""
+    """Judges the fires of transactions, one after the other.
+
+    A judge belongs to one reading of the outputs: `coverage` says what of them was read.
+    """
 
     def __init__(self, memory: Memory, coverage: Coverage) -> None:
         self._memory = memory
@@ -65,9 +80,13 @@ class FireJudge:
         self._extra_fires = ExtraFires(memory, coverage)
 
     def judge(self, ask: Ask, row_fires: Sequence[RowFire | Unfounded]) -> FiresJudged:
-        """What the rows, the outputs and the manifest say of one another."""
+        """What the rows, the outputs and the manifest say of one another.
+
+        Asks memory once for each fire.  Where fewer are found than the manifest counts, the others
+        are looked for among extra fires, and at last among schedules that may have fired.
+        """
         found = FiresJudged()
-        # What may have fired and is in no output, with its place among the others.
+        # Schedules that may have fired and are in no output, with their places among the others.
         maybe: list[tuple[int, RowFire, bytes]] = []
         plain = True
         for row_fire in row_fires:
@@ -113,7 +132,11 @@ class FireJudge:
     def _perhaps(
         self, row_fire: RowFire, found: FiresJudged, maybe: list[tuple[int, RowFire, bytes]]
     ) -> bool:
-        """A schedule that may have fired before it was replaced; whether the order is known."""
+        """A schedule that may have fired before it was replaced; whether the order is known.
+
+        What an output shows of it has fired.  Where it shows none, it goes to `maybe`: the digest
+        may still say that it fired, and then its event is missing.
+        """
         first = _expected_id(row_fire)
         if row_fire.one_shot:
             several = [first] if self._memory.fire(first) is not None else []

@@ -1,7 +1,11 @@
-"""What a verification remembers between two records: schedules, fires, and what was told.
+"""The memory of a verification between two records: schedules, fires, and lifecycle events.
 
-`Memory` is a port.  The command has a file of SQLite behind it, so what lies in the process stays
-bounded however much waits (`cli/verify_memory.py`); tests have dictionaries.
+`Memory` is a port.  The command has a file of SQLite behind it, so the process stays small however
+much waits (`cli/verify_memory.py`); tests have dictionaries.
+
+A verification goes on round after round, so everything is forgotten that has served its purpose: a
+fire once it is settled, a schedule once nothing of it is left, a lifecycle event once its fire was
+seen.
 """
 
 from __future__ import annotations
@@ -15,7 +19,7 @@ from belfry.verification.findings import Spot
 
 
 class Stands(IntEnum):
-    """How a schedule stands."""
+    """How a schedule stands; GONE is one that was cancelled, whose events must not come out."""
 
     WAITS = 0
     PAUSED = 1
@@ -57,7 +61,11 @@ class ToldFire(NamedTuple):
 
 
 def short(name: bytes) -> int:
-    """Under what a schedule's name is remembered: 63 bits of a digest."""
+    """Under what a schedule's name is remembered: 63 bits of a digest.
+
+    Eight bytes in place of a name of up to 356.  Of a hundred million names two have the same
+    number with a chance of one in two thousand.
+    """
     return int.from_bytes(blake2b(name, digest_size=8).digest()) >> 1
 
 

@@ -1,4 +1,17 @@
-"""Output, lifecycle and rejected topics: what came out, against what transactions say fired."""
+"""Output, lifecycle and rejected topics: what came out, against what transactions say fired.
+
+    output record ─┬─ its id was there before           doubled
+                   ├─ a transaction fired it            settled
+                   ├─ its schedule was cancelled        cancelled
+                   └─ nothing explains it               unasked
+
+Records of different topics are read one after the other, so an event may be read before the
+transaction that fired it, or a long time after.  So a record that belongs to nothing so far is not
+judged in the round in which it came, but at the end of a later one.
+
+Fires are matched by their ids alone.  An id is computed from the changelog, so an event that
+somebody else wrote to the topic cannot pass for one that fired.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +54,7 @@ class OutputVerifier:
         self._coverage = coverage
 
     def fired(self, fire: FiredEntry) -> None:
-        """A record of an output topic."""
+        """A record of an output topic; two with one id are one event too many."""
         self._counts.outputs += 1
         before = self._memory.add_fire(fire, self.round)
         if before is None:
@@ -98,7 +111,8 @@ class OutputVerifier:
     def end(self, checked_since_ms: int, came_by: int) -> None:
         """Decide of what came by this round, and belongs to nothing after a later one.
 
-        Transactions with timestamps behind `checked_since_ms` were checked in all partitions.
+        Transactions with timestamps behind `checked_since_ms` were checked in all partitions.  What
+        is older may have been fired by a transaction that compaction has removed.
         """
         settled: list[bytes] = []
         for fire in self._memory.unsettled(came_by + 1):
@@ -160,7 +174,10 @@ def fired_entry(
 
 
 def origin_of(headers: Mapping[str, bytes | None]) -> str | None:
-    """Where the request was received that a record of the rejected topic is about; None: unsaid."""
+    """Where the request was received that a record of the rejected topic is about; None: unsaid.
+
+    As ``topic/partition@offset``, by the headers `belfry-error-topic`, `-partition` and `-offset`.
+    """
     said = [headers.get(_ERROR + each) for each in ("topic", "partition", "offset")]
     if None in said:
         return None

@@ -11,7 +11,7 @@ is known to be whole:
     behind a pair         where a row and the one that replaced it were both read, compaction has
                           not come beyond the second: behind it nothing is missing
 
-What is neither is folded, and counted as not checked.
+A transaction that is neither is folded, and counted as not checked.
 """
 
 from __future__ import annotations
@@ -149,7 +149,8 @@ class PartitionVerifier:
     def go_on(self, *, final: bool) -> bool:
         """Check transactions whose fires can be seen; whether that were all that were fed.
 
-        What is missing in outputs is only `final` if nothing more can come.
+        `final` says that nothing more can come, so that an event which is missing in the outputs is
+        a finding.
         """
         while self._cuts:
             if not self._check(self._cuts[0], final=final):

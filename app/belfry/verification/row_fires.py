@@ -1,4 +1,4 @@
-"""What the rows of a transaction say that fired, by what was known before and what is known now.
+"""The fires that the rows of a transaction tell, by what was known before and is known now.
 
 A row tells of a fire only by what it replaces.  For a schedule that waited:
 
@@ -7,6 +7,13 @@ A row tells of a fire only by what it replaces.  For a schedule that waited:
     a tombstone, another version, another life      it may have fired before that, in the same step
 
 A fire leaves before requests are taken in, so nothing fires in the step in which it was asked for.
+
+    known before                  row now                       fired
+    waits, life 7 v1, number 4    waits, life 7 v1, number 6    twice
+    waits, life 7 v1, number 4    waits, life 7 v1, number 4    not at all: moved, or paused
+    waits, life 7 v1, due 12:00   tombstone, watermark 11:59    not at all: it was not due
+    waits, life 7 v1, due 12:00   tombstone, watermark 12:00    perhaps, before it was cancelled
+    nothing                       marker, how: fired            somebody's fault: `Unfounded`
 """
 
 from __future__ import annotations

@@ -1,7 +1,14 @@
 """Rows of a changelog as a verification reads them, with decoders of its own.
 
 They are written from the tables of `store/README.md`, and not from the code that writes rows: one
-fault in a layout would otherwise hide itself.  Of each row only what is checked is read.
+fault in a layout would otherwise hide itself.  Only fields that are checked are read.
+
+    pending    01 01 kind flags │ due i64 │ nominal │ … │ life u64 │ version u32 │ occurrence u32
+    marker     01 02 how  …     │ ended │ due │ life │ version │ occurrence
+    manifest   01 04 …          │ number │ epoch │ position │ watermark │ pending │ fired │ digest
+
+All numbers are big-endian.  A row that does not begin with its format and letter is `NotReadable`,
+and counts as a stranger's: no worker writes one.
 """
 
 from __future__ import annotations
@@ -53,7 +60,7 @@ class Logged(NamedTuple):
 
 
 class WaitingRow(NamedTuple):
-    """A schedule that waits, as its row says."""
+    """A schedule that waits, as its row says; instants are epoch ms, `kind` is its code at rest."""
 
     kind: int
     paused: bool
@@ -65,7 +72,7 @@ class WaitingRow(NamedTuple):
 
 
 class Over(NamedTuple):
-    """A schedule that is over, as its marker says."""
+    """A schedule that is over, as its marker says; `how` is 0 where it fired."""
 
     how: int
     ended_ms: int
@@ -76,7 +83,11 @@ class Over(NamedTuple):
 
 
 class Sealed(NamedTuple):
-    """What a manifest says of its transaction."""
+    """What a manifest says of its transaction.
+
+    `number` goes up by one from manifest to manifest, `position` is the source offset to read next,
+    `pending` how many schedules wait after it, and `fired` with `digest` what fired in it.
+    """
 
     number: int
     epoch: int

@@ -1,4 +1,11 @@
-"""`AuditEvent`: the record that says who asked for a change, and what became of it."""
+"""`AuditEvent`: the record that says who asked for a change, and what became of it.
+
+    result     DONE       it was carried out          REFUSED    the caller has no right to it
+               REJECTED   the request was wrong       FAILED     belfry could not carry it out
+
+Values of a policy are JSON, so that a reader without belfry understands them.  Everything that a
+caller says is cut to 300 characters (`bounded`): what is refused may hold anything.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +44,9 @@ class PolicyChange:
 class AuditEvent:
     """Fields of the schema, in its order; `at` in epoch milliseconds.
 
-    Never changed once it is made; not frozen, since one is made for each request.
+    Never changed once it is made; not frozen, since one is made for each request.  `via` is how the
+    change came in (`http`, `topic`), `role` the caller's role, `count` how many refusals the event
+    stands for, and `source_…` the record of the topic of policies that it is about.
     """
 
     at: int

@@ -1,4 +1,13 @@
-"""A batch of source records, with the chain that makes a lost batch visible."""
+"""A batch of source records, with the chain that makes a lost batch visible.
+
+    batch 1   start 5    records 5 6 9     next 10        7 and 8 were compacted away
+    batch 2   start 10   records 10 11     next 12
+    batch 3   start 15   …                                does not begin at 12: one was lost
+
+The engine compares `start` with the position that it has reached, and raises `GapInSource` where
+they differ; the reader then begins again at the stored position.  So a hand-over that drops or
+repeats a batch is noticed, whatever dropped it.
+"""
 
 from __future__ import annotations
 

@@ -3,10 +3,16 @@
 One self-contained ``.avsc`` per record lies in `schemas/`; a wheel carries the folder as
 ``belfry/avro``.  A schema comes in two parsed forms of the same bytes: `parsed`, where instants
 are datetimes, and `plain`, where they stay epoch milliseconds.  The program uses plain alone,
-which is faster.  What is returned is shared and cached: never change it.
+which is faster.  Schemas that are returned are shared and cached: never change them.
 
 A schema that a release changes leaves its previous text in ``schemas/earlier/``, so that
 single-object records of old clients, which name nothing but a fingerprint, stay readable.
+
+    name ─► text (what a registry gets) ─► JSON ─┬─► parsed, plain     for fastavro
+                                                 └─► fingerprint       8 bytes, CRC-64-AVRO
+
+The fingerprint is over the *Parsing Canonical Form* of the Avro specification, in which documents,
+defaults and the order of attributes do not count.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Signed claims: who says that a request is a tenant's can prove it.
+"""Signed claims: a sender who says that a request is a tenant's can prove it.
 
 The header `belfry-signature` holds HMAC-SHA256, in hexadecimal digits, over these bytes, with a
 secret that the tenant shares with the workers:
@@ -8,6 +8,13 @@ secret that the tenant shares with the workers:
 
 The signature itself and what belfry adds on the way (`belfry-origin-…`) are left out, so a request
 that is sent on to its home can be checked there once more.
+
+    tenant "ab", no key, value "x", no headers
+    00000002 6162   ffffffff   00000001 78      ─► HMAC-SHA256 ─► 64 hexadecimal digits
+
+Sizes stand before texts, so no two records are signed over the same bytes.  Nothing in it names an
+instant or an offset, so a signed record may be sent again by anybody who has it; `request_id` and
+`expected_version` are what makes a request count once.
 """
 
 from __future__ import annotations
@@ -44,7 +51,10 @@ def shown(headers: Headers | None) -> bytes | None:
 def proves(
     secrets: Iterable[bytes], tenant: str, key: bytes | None, value: bytes | None, headers: Headers
 ) -> bool:
-    """Whether one of these secrets made the signature that the headers show."""
+    """Whether one of these secrets made the signature that the headers show.
+
+    Compared in constant time.  Several secrets are for a change of secrets.
+    """
     given = shown(headers) or b""
     return any(
         hmac.compare_digest(given, signature(secret, tenant, key, value, headers))

@@ -24,7 +24,12 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(slots=True)
 class FiredEvent:
-    """Fields of the schema, in its order; instants in epoch milliseconds."""
+    """Fields of the schema, in its order; instants in epoch milliseconds.
+
+    `scheduled_at` is the nominal instant, `due_at` that with jitter, and `fired_at` that of the
+    step.  `occurrence` counts from 0, and is -1 for an extra fire; `missed` is how many late ones
+    the event stands for besides itself.
+    """
 
     tenant: str
     schedule_id: str

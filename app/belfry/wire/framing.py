@@ -5,6 +5,14 @@
     single object   C3 01 | CRC-64-AVRO: 8 bytes, LE | body       Avro's own, no registry needed
 
 The header is looked at first, as Confluent's own reader does: a body may begin with any byte.
+
+    00 00 00 00 07 …                    prefix, schema id 7 of the registry
+    c3 01 dc 43 53 d7 89 a1 c5 77 …     single object, today's `ScheduleRequest`
+    68 65 6c 6c 6f                      "hello": no frame, so headers have to hold the request
+
+A frame says only *which* schema wrote the body.  Whether that schema is known, and may be decoded,
+`requests` and `safety` decide.  Sources: Confluent's wire format, and "Single-object encoding" of
+the Avro specification.
 """
 
 from __future__ import annotations
@@ -52,7 +60,11 @@ class Frame:
 
 
 def read_frame(value: bytes, headers: Iterable[tuple[str, bytes | None]] | None = None) -> Frame:
-    """Take a value apart; what has no frame, or a damaged one, comes back unframed and whole."""
+    """Take a value apart; one with no frame, or a damaged one, comes back unframed and whole.
+
+    Never raises.  A value that is only a head, without a body, has no frame: no record of belfry's
+    takes no bytes.
+    """
     if headers:
         for name, given in headers:
             if name == VALUE_SCHEMA_ID:

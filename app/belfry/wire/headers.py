@@ -2,7 +2,12 @@
 
     belfry-tenant: demo   belfry-id: hello   belfry-in: 5m      value, key, other headers: the event
 
-For kcat, Connect sources and any language without Avro.  Such headers win over an Avro value.
+For kcat, Connect sources and any language without Avro.  Such headers win over an Avro value.  The
+names come from the table of fields (`schedules/fields.py`), each with the reader of its form.
+
+    belfry-tenan: demo      unknown_header: "Unknown header belfry-tenan; did you mean
+                            belfry-tenant? …"
+    belfry-in: 5 minutes    bad_header: the text of `instants.parse_duration`
 
 Names that begin with ``belfry-`` are belfry's.  One that belfry does not know is refused, for it
 may be a misspelt field.  What belfry itself puts onto records that it writes (`TRAVELLING`) may
@@ -33,7 +38,7 @@ OTHERS: Final = {
     for field in FIELDS.values()
     if field.header and field.header not in WHEN
 }
-# Who asks, and for which schedule.
+# The asker, and the schedule that is asked for.
 NAMES: Final = {name: OTHERS[name] for name in ("belfry-tenant", "belfry-id", "belfry-request-id")}
 FIRE_ID: Final = "belfry-fire-id"
 # On what a backfill fires: the id of its job.
@@ -99,7 +104,7 @@ def speaks_protocol(headers: Headers) -> bool:
 def bounded(headers: Headers | None) -> Headers | None:
     """Headers as they came, or the first of very many: two bytes can be one, a megabyte a lot.
 
-    What is cut is always refused (`too_many`), and kept so in `belfry.rejected`.
+    A record that is cut is always refused (`too_many`), and kept so in `belfry.rejected`.
     """
     if not headers or len(headers) <= MOST_CARRIED:
         return headers
@@ -142,9 +147,9 @@ def unknown_header(headers: Headers | None) -> Rejection | None:
 
 
 def asked_by(record: SourceRecord) -> Request | None:
-    """Who asks and for which schedule, as far as the headers of a refused record tell.
+    """The asker and the schedule, as far as the headers of a refused record tell them.
 
-    None where the record does not speak the protocol.  What is no UTF-8 is replaced.
+    None where the record does not speak the protocol.  Bytes that are no UTF-8 are replaced.
     """
     headers = record[4] or []
     if not speaks_protocol(headers):
@@ -161,7 +166,11 @@ def asked_by(record: SourceRecord) -> Request | None:
 
 
 def read_headers(record: SourceRecord) -> Request | Rejection:
-    """The request that a record's headers hold, or why there is none."""
+    """The request that a record's headers hold, or why there is none.
+
+    Of two headers with one name the later one counts, except for those that say when: two of them
+    contradict each other, and are refused (`several_instants`).
+    """
     _, _, key, value, headers = record
     fields: dict[str, Any] = {**EMPTY, "key": key, "payload": value}
     kept: list[Header] = []

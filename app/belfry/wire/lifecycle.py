@@ -1,4 +1,15 @@
-"""`LifecycleEvent`: the record that says what became of a request, an occurrence or a delivery."""
+"""`LifecycleEvent`: the record that says what became of a request, an occurrence or a delivery.
+
+    about            outcome             fields that it has besides tenant, schedule and instant
+    a request        ACCEPTED, …         request_id, version, due_at, code, reason, source_…
+    an occurrence    FIRED, MISSED       fire_id (FIRED), version, due_at
+    a delivery       DELIVERED, FAILED   fire_id, target, attempt
+    a fire that nobody acknowledged      FAILED with the code ack_timeout, fire_id
+
+The topic has many such records and many readers, and most of them look for few.  So beside
+the whole decoder there are two that read only the head of what this release wrote: `asked_in` for
+those that wait for a verdict, `headline` for an index.  Both walk over Avro's bytes by hand.
+"""
 
 from __future__ import annotations
 
@@ -130,7 +141,7 @@ def decode_lifecycle(body: bytes, reader: RecordReader | None = None) -> Lifecyc
 def asked_in(body: bytes, at: int = 0) -> tuple[bytes, bytes, bytes] | None:
     """Tenant, schedule and request id of an event, without reading the rest; None without an id.
 
-    Only for what this release wrote: who waits for verdicts passes by the records of all others.
+    Only for what this release wrote: a reader that waits for verdicts skips all other records.
     IndexError for bytes that are no event.
     """
     tenant, at = _text(body, at)
@@ -158,7 +169,10 @@ def _number(body: bytes, at: int) -> tuple[int, int]:
 
 
 class Headline(NamedTuple):
-    """What the head of a lifecycle event says: all that an index of events needs."""
+    """What the head of a lifecycle event says: all that an index of events needs.
+
+    Names are UTF-8 as they lie in the record; instants are epoch milliseconds.
+    """
 
     tenant: bytes
     schedule_id: bytes

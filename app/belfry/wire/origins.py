@@ -1,11 +1,11 @@
 """Origins that can be believed: which worker sent a request on, where workers share a secret.
 
 A request that comes in at the wrong partition is sent on with headers that say where and when it
-was first received.  Anybody who may write to the topic can write such headers too, and so have a
-request count from another instant, or have its verdict name another place.  So workers that share
-a secret add one header more, `belfry-origin-signature`: HMAC-SHA256 over key, value and all other
-headers, in the form of `claims.py`.  An origin without it counts for nothing: the request was first
-received where it lies.
+was first received.  Every producer that may write to the topic can write such headers too, and so
+have a request count from another instant, or have its verdict name another place.  So workers that
+share a secret add one header more, `belfry-origin-signature`: HMAC-SHA256 over key, value and all
+other headers, in the form of `claims.py`.  An origin without it counts for nothing: the request was
+first received where it lies.
 """
 
 from __future__ import annotations
@@ -28,7 +28,10 @@ ORIGIN_SIGNATURE: Final = ORIGIN_PREFIX + "signature"
 
 
 def vouched(keys: Keys, key: bytes | None, value: bytes | None, headers: Headers) -> Headers:
-    """Headers of a request that is sent on, with the proof that a worker did; it comes last."""
+    """Headers of a request that is sent on, with the proof that a worker did; it comes last.
+
+    Without keys they stay as they are: workers without a secret believe what headers say.
+    """
     if not keys:
         return headers
     return [*headers, (ORIGIN_SIGNATURE, _signature(keys[0], key, value, headers))]

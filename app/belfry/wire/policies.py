@@ -1,4 +1,10 @@
-"""`TenantPolicy` records: bytes of the topic of policies to values and back."""
+"""`TenantPolicy` records: bytes of the topic of policies to values and back.
+
+    belfry.tenants   key: the tenant's name   value: frame, then a body   null: no policy
+
+The body may be of a later release: a symbol that this one does not know reads as UNKNOWN, and
+`problems` then says why the policy cannot be carried out as it is meant.
+"""
 
 from __future__ import annotations
 

@@ -2,8 +2,17 @@
 
 A record of `belfry.tenants` carries `belfry-policy-signature`: HMAC-SHA256 over the name of the
 topic, partition and offset, tenant and value, in the form of `claims.py`.  Tombstones carry it too.
-With its offset signed, a copy of an older record proves nothing: who may write to the topic cannot
-bring back a policy that was replaced, not even where compaction has removed what replaced it.
+With its offset signed, a copy of an older record proves nothing: a right to write to the topic is
+not enough to bring back a policy that was replaced, not even where compaction has removed the
+record that replaced it.
+
+    offset 40   shop: allowed_hosts a.example        signed for 40
+    offset 55   shop: allowed_hosts b.example        signed for 55
+    offset 60   a copy of the record at 40           shows a signature for 40: not believed
+
+The writer signs for the offset that comes next, and looks where the record has come to lie.  One
+that lies elsewhere, since somebody else wrote at the same time, counts for nothing and is written
+again (`client/policy_writing.py`).
 """
 
 from __future__ import annotations

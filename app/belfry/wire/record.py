@@ -2,6 +2,16 @@
 
 A plain tuple, built once per record by the reader: a class of its own would cost more than the
 checks that it goes through.  Fields: offset, timestamp (epoch ms), key, value, headers.
+
+A request keeps its origin on every way that it takes.  Where it came in first is where it counts
+from, and where its verdict says that it came from:
+
+    belfry.schedules/5, offset 17, 12:00:00.000     `shop` lives in partition 3
+      ─► belfry.schedules/3, offset 900, 12:00:00.040, with the headers
+           belfry-origin-topic: belfry.schedules     belfry-origin-partition: 5
+           belfry-origin-offset: 17                  belfry-origin-timestamp: 1796126400000
+
+Anybody can write such headers, so `origins.py` says whose are believed.
 """
 
 from __future__ import annotations
@@ -35,7 +45,8 @@ class Origin(NamedTuple):
     """Where a request was first received, and when.
 
     `timestamp_ms` is its first append time, or that of the record at hand where this is earlier:
-    the clocks of two brokers differ, and nothing is received after it was sent on.
+    the clocks of two brokers differ, and nothing is received after it was sent on.  `rerouted` says
+    that headers gave all of this, and not the place at which the record lies.
     """
 
     topic: str
@@ -151,7 +162,11 @@ def origin_of(record: SourceRecord, topic: str, partition: int) -> Origin:
 
 
 def size_of(record: SourceRecord) -> int:
-    """Bytes of a record's key, value and headers."""
+    """Bytes of a record's key, value and headers.
+
+    A character of a header's name counts four bytes, the most that UTF-8 takes: names are text
+    here, and encoding each only to measure it would cost more than it is worth.
+    """
     _, _, key, value, headers = record
     carried = sum(len(name) * 4 + len(given or b"") for name, given in headers or ())
     return len(key or b"") + len(value or b"") + carried

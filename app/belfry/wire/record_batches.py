@@ -5,7 +5,16 @@
 
 The head tells offsets, count, times, codec and transaction.  So a reader knows where a batch ends
 before it knows what the batch holds, and can go on behind one that nobody can read.
-Nothing here trusts a length: what does not fit the bytes that are there is left for a later fetch.
+Nothing here trusts a length: a batch that goes on behind the bytes is left for a later fetch.
+
+What a reader with `read_committed` makes of one fetch; the broker says that producer 7 aborts from
+offset 20 on:
+
+    offset      10-14    20-22    23-25    26            27-29
+    producer    5        7        5        7, control    7
+    counts      yes      no       yes      ends it       yes: another transaction
+
+The format is that of Kafka's protocol guide, "Record Batch" (magic 2), as KIP-98 has it.
 """
 
 from __future__ import annotations
@@ -30,7 +39,11 @@ MAGIC: Final = 2
 
 
 class RecordBatch(NamedTuple):
-    """One batch: what its head says, and its bytes as they came."""
+    """One batch: what its head says, and its bytes as they came.
+
+    `next_offset` is the one behind its last record, `first_ms` and `largest_ms` are epoch ms.
+    `record_count` is what the head claims; what is older than magic 2 claims 1.
+    """
 
     base_offset: int
     next_offset: int

@@ -9,6 +9,14 @@ by which it is refused (`wire/headers.py`).  Of one batch `MOST_BYTES` are unpac
 since others wait meanwhile: gzip of 900 MB, which is one megabyte as it is sent, would cost two
 seconds.
 Lengths are believed only as far as bytes follow; `Unreadable` is raised where they make no sense.
+
+A record within a batch (Kafka's format, version 2; all numbers are varints but for the first byte):
+
+    length │ attributes u8 │ timestamp delta │ offset delta │ key size, key │ value size, value │
+    header count │ name size, name, value size, value │ …
+
+Offset and timestamp are relative to the head of the batch (`record_batches`).  Numbers are zigzag
+and base 128 as in Protocol Buffers; a size of -1 is a null.
 """
 
 from __future__ import annotations
@@ -38,6 +46,9 @@ def records_of(
     batch: RecordBatch, chunks: Iterable[bytes | memoryview], most_bytes: int
 ) -> Iterator[SourceRecord]:
     """The records of a batch, out of its unpacked chunks; those above `most_bytes` are cut.
+
+    A record that is cut still comes out, in its place: its request is refused by name, and not
+    lost.
 
     Raises Unreadable where the chunks are no records, or fewer than the head says, and at the first
     record that does not end within `MOST_BYTES`.

@@ -8,9 +8,15 @@ The measure is one number per type, its *excess*: the most values that an encodi
 hold beyond `VALUES_PER_BYTE` for each of its bytes.  Items of arrays and maps may have none (else
 they could be repeated for nothing), and a whole schema little.  What passes therefore decodes to at
 most ``VALUES_PER_BYTE * bytes + FREE_VALUES`` values, so that a limit on bytes limits memory.
-What it holds of arrays and maps is
-counted in each record (`bounds.py`); what a schema holds besides is bounded here.
-Named types are measured once, which keeps the survey linear where a schema doubles itself.
+What it holds of arrays and maps is counted in each record (`bounds.py`); what a schema holds
+besides is bounded here.  Named types are measured once, which keeps the survey linear where a
+schema doubles itself.
+
+    schema                                        refused because
+    array of null                                 six bytes ask for 2^60 items
+    record R with an optional field of type R     it contains itself
+    D1 = two D0, D2 = two D1, … D40               2^40 values in a record of a few bytes
+    JSON nested 65 levels deep                    parsing it would be recursion as well
 """
 
 from __future__ import annotations

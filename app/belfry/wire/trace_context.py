@@ -6,6 +6,8 @@
 
 A context that is not well-formed is none, as the recommendation asks.  Versions after 00 may have
 more behind the flags, which is not read.
+
+The recommendation is W3C's *Trace Context*, level 1.  Spans themselves are made by the shell.
 """
 
 from __future__ import annotations

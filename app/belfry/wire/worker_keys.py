@@ -8,6 +8,12 @@ single block of its second half:
     expand    key = HMAC(PRK, info + 01)
 
 Two secrets at once are for a change of secrets: workers sign with the first and believe both.
+
+    step     workers' secrets      sign with    believe
+    1        old                   old          old
+    2        old, new              old          old and new      every worker, one after the other
+    3        new, old              new          old and new
+    4        new                   new          new              once nothing old is on the way
 """
 
 from __future__ import annotations

@@ -4,8 +4,12 @@
     kafka:payments.audit            kafka    written there, tried again
 
 A kind is a module here, which judges addresses, and one in `delivery/kinds`, which sends events
-there; `_ALL` has a line for each.  Both are pure of what other kinds do: whoever judges or delivers
-asks the kind.
+there; `_ALL` has a line for each.  Neither of them knows the other kinds: the functions below find
+the kind of a target and ask it.
+
+    url ─► kind_of ─┬─► problems    is the target well formed?            asked of every request
+                    ├─► place       how does `allowed_hosts` name it?
+                    └─► allows      does the policy let it be used?       before each attempt, too
 """
 
 from __future__ import annotations
@@ -39,12 +43,15 @@ def place_of(target: HttpTarget) -> str:
 
 
 def problems_of(target: HttpTarget) -> list[str]:
-    """What is wrong with a target, whoever names it."""
+    """What is wrong with a target, whether a request or a policy names it; sentences for people."""
     return kind_of(target).problems(target)
 
 
 def list_problem(targets: Sequence[HttpTarget]) -> str | None:
-    """Why a schedule or a policy cannot have these targets, or None."""
+    """Why a schedule or a policy cannot have these targets, or None.
+
+    At most 16 targets, which take at most 16 384 bytes at rest, for they lie in each schedule.
+    """
     if len(targets) > MAX_TARGETS:
         return f"{len(targets)} http_targets; at most {MAX_TARGETS} are allowed."
     unknown = next((each.strategy for each in targets if each.strategy not in STRATEGIES), None)

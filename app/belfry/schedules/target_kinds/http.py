@@ -3,6 +3,14 @@
 An address is read strictly: what a URL parser might read in two ways is refused, so that the host
 that is checked is the host that is dialled.  Which addresses a host may stand for is checked when
 it is dialled (`delivery/addresses.py`), not here: names change their addresses.
+
+    https://hooks.example.com/x        good
+    https://user@evil.example/x        refused: parsers differ about what the host is
+    http://0x7f.1/x, http://2130706433 refused: other spellings of 127.0.0.1
+    http://[::1]/x                     good here; refused when it is dialled, unless that is allowed
+
+Most ways to reach a network from inside (SSRF) begin with an address that two programs read in two
+ways.  The expression below is a part of RFC 3986 that has one reading.
 """
 
 from __future__ import annotations
@@ -44,7 +52,7 @@ class HttpTargetKind(TargetKind):
         return url.startswith(("http:", "https:"))
 
     def place(self, url: str) -> str:
-        """The host that the address names, in lower case."""
+        """The host that the address names, in lower case, without a port or a final dot."""
         match = _URL.fullmatch(url)
         return "" if match is None else match[2].lower().rstrip(".")
 

@@ -1,4 +1,9 @@
-"""What a kind of delivery target says of its addresses."""
+"""What a kind of delivery target says of its addresses.
+
+A kind is asked when a request or a policy with a target comes in (`problems`, `place`, `allows`,
+`refused`), and by the process that delivers: `share` to divide its work, and `allows` once more
+before each attempt, for the policy may have changed.  All answers depend on the arguments alone.
+"""
 
 from __future__ import annotations
 
@@ -27,15 +32,21 @@ class TargetKind(ABC):
 
     @abstractmethod
     def problems(self, target: HttpTarget) -> list[str]:
-        """What is wrong with a target, whoever names it."""
+        """What is wrong with a target, as sentences; an empty list where nothing is."""
 
     @abstractmethod
     def allows(self, place: str, entries: Sequence[str]) -> bool:
-        """Whether `allowed_hosts`, with entries of every kind, let a place be used."""
+        """Whether `allowed_hosts`, with entries of every kind, let a place be used.
+
+        `place` is what the method of that name gives; it is empty where the address is none.
+        """
 
     @abstractmethod
     def share(self, url: str) -> str:
-        """What deliveries wait for together: where it is slow, the others go on."""
+        """What deliveries share, such as a host: where one is slow, those to others go on.
+
+        It is a host with its port, or a topic.
+        """
 
     def refused(self, place: str, judge: Judge) -> str | None:  # noqa: ARG002  # of kinds that reach into Kafka
         """Why a place is kept from a tenant, whatever its policy allows, or None."""

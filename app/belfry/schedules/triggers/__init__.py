@@ -7,10 +7,19 @@
                               Excepting             one that recurs, without what it leaves out
                               Heeding               one that recurs, as its calendar has it
 
-One module holds all that is known of a kind (`kind.Kind`); `registry` lists them.
+One module holds all that is known of a kind (`kind.TriggerKind`); `registry` lists them.
 
 Nominal instants are epoch milliseconds, strictly increasing.  The next is found from the one
 before, never from now, so that no delay moves a schedule.
+
+What a trigger is asked, with EVERY hour and a schedule that was accepted at 09:00:
+
+    first_ms(09:00)              10:00          when the request is accepted
+    after_ms(10:00)              11:00          at each fire
+    latest_ms(10:00, 12:30)      12:00, 2       after an outage: the last one missed, and how many
+
+Wrappers answer the same questions, so the engine never asks which of them it has.  The order is
+fixed: first the rule, then what `except_cron` leaves out, then what the calendar does to the rest.
 """
 
 from __future__ import annotations
@@ -37,7 +46,11 @@ MOST_RULES: Final = 16_384
 
 
 def trigger_of(encoded_rule: bytes) -> Trigger:
-    """The trigger of a rule as it lies in a pending record; shared, so never change it."""
+    """The trigger of a rule as it lies in a pending record; shared, so never change it.
+
+    It is remembered by the bytes without targets, so schedules that post to different addresses
+    share one.  All threads of a process ask it, and it has no state that matters.
+    """
     return _trigger_of(without_targets(encoded_rule))
 
 

@@ -9,11 +9,18 @@ the others, which have a *cadence*:
                  a day's every time: once, at the end
 
 An expression of every hour (``*``) loses no day in any gap that is shorter than one.  Seconds play
-no part in which of the two an expression is.
+no part in which of the two an expression is.  The idea is that of Debian's cron (cron(8)), which
+asks whether a job means a time of day or a rhythm.  In Paris, with instants in UTC:
+
+    2026-03-29, 02:00 ─► 03:00 on the wall at 01:00Z          2026-10-25, 03:00 ─► 02:00 at 01:00Z
+    30 2 * * *      01:00Z, once, at the end of the gap       00:30Z, the first 02:30
+    */30 * * * *    00:30Z 01:00Z 01:30Z: nothing is lost     00:00Z 00:30Z 01:00Z 01:30Z: each time
+    */30 2 * * *    01:00Z, for 02:00 and 02:30 are           00:00Z 00:30Z 01:00Z 01:30Z
+                    all that the day has
 
 Instants are found stretch by stretch of constant offset (see `zones`), in which wall clock and UTC
-run side by side.  What is in a gap is tried at the edge between two stretches; what comes again is
-below the stretch's `fresh` second.
+run side by side.  Times in a gap are tried at the edge between two stretches; times that come again
+are below the stretch's `fresh` second.
 
 Cost: `after_ms` is one look into a memo for all schedules that share an expression, a zone and an
 instant, else some microseconds.  `latest_ms` counts days, not occurrences: up to a microsecond for
@@ -33,7 +40,12 @@ NEVER: Final = 1 << 62
 
 
 class WallTimes(Protocol):
-    """What the clock asks of a rule: seconds on the wall, as if no clock were ever changed."""
+    """What the clock asks of a rule: seconds on the wall, as if no clock were ever changed.
+
+    A wall second is the number of seconds from 1970-01-01T00:00:00 *on the wall* to what the wall
+    clock shows: that instant in UTC, read as if the wall clock were UTC.  `expression.Expression`
+    (cron) and `rrule_walls.Walls` (RFC 5545) answer this.
+    """
 
     @property
     def fixed(self) -> bool:
@@ -62,7 +74,11 @@ class WallTimes(Protocol):
 class Clock:
     """The instants of one rule in one zone, in seconds of UTC.
 
-    In milliseconds `rest_ms` is added to each.
+    In milliseconds `rest_ms` is added to each: a rule of RFC 5545 keeps the milliseconds of its
+    DTSTART, a cron expression has none.
+
+    Threads share a clock.  The memo is a dictionary that is only ever filled or cleared, and two
+    threads that miss the same entry compute the same number, so it needs no lock.
     """
 
     def __init__(
@@ -71,7 +87,7 @@ class Clock:
         self.expression = found
         self.zone = place
         self.rest_ms = rest_ms
-        # What follows an instant, both in milliseconds, or `NEVER`; many schedules ask the same.
+        # The next instant by instant, both in milliseconds, or `NEVER`; many schedules ask alike.
         self.memo: dict[int, int] = {}
         self._memo_size = memo_size
 
@@ -85,7 +101,12 @@ class Clock:
         return after_ms
 
     def after(self, after: int) -> int | None:
-        """The first instant after this second, or None."""
+        """The first instant after this second, or None.
+
+        Each round looks through one stretch of constant offset.  Where the next time on the wall
+        lies behind the stretch's end, the gap at this end may have swallowed one; if not, the next
+        stretch is looked through.
+        """
         # Begins in the stretch of `after`, so that a gap right behind it is met.
         start, stretch = after + 1, self.zone.at(min(after, END_S))
         while start < END_S:
@@ -112,7 +133,7 @@ class Clock:
         return max(stretch.end, END_S if found is None else min(END_S, found - 2 * DAY_S))
 
     def count(self, after: int, until: int) -> int:
-        """How many instants lie after `after` and not after `until`."""
+        """How many instants lie after `after` and not after `until`, both seconds of UTC."""
         total, start, stretch = 0, after + 1, self.zone.at(after)
         while start <= until:
             end = min(stretch.end, until + 1)

@@ -6,6 +6,11 @@
     cron_words    the same in English
 
 ``@every 90s`` is an interval: its trigger is that of EVERY, and so is its rhythm.
+
+The dialect is that of Debian's cron as cronsim reads it, with seconds, years, ``L``, ``W``, ``#``
+and Jenkins' ``H``.  Schedules with one expression in one zone share an `Expression`, a `Clock` and
+its memo: of a million schedules at ``0 9 * * *`` only the first one that fires computes the next
+instant, and the others look it up.
 """
 
 from __future__ import annotations
@@ -51,7 +56,10 @@ class Cron(ZonedTrigger):
         self._end_ms = END_S * 1000 if rule.end_at is None else rule.end_at
 
     def first_ms(self, accepted_ms: int) -> int | None:
-        """The first instant after the acceptance, or from `start_at` on if that is later."""
+        """The first instant after the acceptance, or from `start_at` on if that is later.
+
+        An instant at `start_at` itself counts, one at the acceptance does not.
+        """
         start_ms = self.rule.start_at
         if start_ms is None or start_ms <= accepted_ms:
             return self.after_ms(accepted_ms)
@@ -81,7 +89,10 @@ class Cron(ZonedTrigger):
 
 
 def cron_problem(request: Request) -> Rejection | None:
-    """Why the expression of a request of kind CRON is not allowed, or None."""
+    """Why the expression of a request of kind CRON is not allowed, or None.
+
+    Such as ``cron '0 25 * * *' cannot be read at character 3: '25' is no hour: 0-23.``
+    """
     text = request["cron"]
     if text is None:
         return Rejection("no_instant", f"Kind CRON needs the field `cron`: {SHAPE}.")

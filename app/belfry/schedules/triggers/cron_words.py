@@ -5,6 +5,9 @@
 
 cron-descriptor has words for times, months and years, and for days that are numbers.  Days that are
 more than that are told here, for in a list it repeats their signs or loses them.
+
+The words are for previews and for people; no instant depends on them.  Where cron-descriptor cannot
+tell an expression, the words are the expression itself.
 """
 
 from __future__ import annotations

@@ -2,6 +2,14 @@
 
 A day begins when the wall first shows it.  So days lie one after another even where a clock goes
 back over midnight, and one that a zone leaves out (Samoa, 2011-12-30) begins and ends at once.
+
+    Pacific/Apia    2011-12-29 begins at 2011-12-29T10:00Z
+                    2011-12-30 begins at 2011-12-30T10:00Z, and so does
+                    2011-12-31
+
+`heeding` asks this, for a day off is a day on the wall, and instants that move keep their time on
+the wall: 02:30 in Paris on 28 March 2026, moved to the 29th, is 01:00Z, where 02:30 does not exist
+and the gap ends; moved to the 30th it is 00:30Z.
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@ is the same as it would be if there were no rules.
 
 What the kind's own field says is the number of bit 0, or the text of bit 13; the kind tells which.
 A text of more than 255 bytes has bit 14 instead, and a size of two bytes.  The number of bit 6 is
-what H in an expression of cron follows from.  The text of bit 11 is the expression of what is left
-out.
+the seed of H in an expression of cron.  The text of bit 11 is the expression of the minutes that
+are left out.
 
 Frozen numbers: the format, the bits, the codes, also those of the kinds.  Fields lie in the order
 of their bits: 0-6 are numbers, 8-10 codes, 11-14 texts.  Bit 15 is for HTTP targets: JSON at the
@@ -20,6 +20,16 @@ All of these are taken.  Bit 7 says that 16 more bits follow the first ones (u16
 takes one of those; they lie before the targets.  The first four of them are numbers.  The fifth is
 the calendar: a size of two bytes, then a code of what becomes of instants on days off, the name
 with its size (u8), and the days as `calendars` packs them.  The rest is free.
+
+Three rules, byte for byte:
+
+    EVERY 60 s            01 02 0001  000000000000ea60
+    AT, max late 1 s      01 00 0010  00000000000003e8
+    CRON @daily, UTC      01 03 3000  03 "UTC"  06 "@daily"
+
+A reader that meets a bit, a format or a kind that it does not know refuses the whole rule: a field
+that is not understood might be what keeps the schedule from firing.  Such a schedule waits, and a
+worker of the later release fires it (`engine/README.md`, "What cannot be understood").
 """
 
 from __future__ import annotations
@@ -83,7 +93,10 @@ READS: Final = f"{FORMAT} {_KNOWN_BITS:04x} {len(KINDS)} {len(POLICIES)} {len(OV
 
 
 def encode_rule(rule: Rule) -> bytes:
-    """The bytes of a rule; none where a one-shot schedule says nothing about lateness."""
+    """The bytes of a rule; none where a one-shot schedule says nothing about lateness.
+
+    Equal rules have equal bytes, so an update that changes nothing is found by comparing them.
+    """
     given = [
         (bit, said)
         for bit, value in zip(_FIELDS, _values(rule), strict=True)
@@ -214,7 +227,7 @@ def targets_in(encoded: bytes) -> bytes:
 
 
 def without_targets(encoded: bytes) -> bytes:
-    """The same rule without its HTTP targets; what is remembered of rules is remembered by it."""
+    """The same rule without its HTTP targets; caches of rules have these bytes as their key."""
     if not has_targets(encoded):
         return encoded
     end = len(encoded) - _SIZE_BYTES - len(targets_in(encoded))

@@ -4,6 +4,15 @@
 
 Whatever delays a fire, the next one keeps its place.  All answers are sums: an interval of a
 millisecond that slept for a year costs no more than one of an hour.
+
+    start_at 09:00, every 15 min, accepted at 09:20
+
+    09:00    09:15    09:30    09:45
+    ├────────┼────▲───●────────●──────
+                  accepted    the first is 09:30, by the rhythm of `start_at`
+
+An interval counts real time: over a change of the clock it stays as long as it is, and its time on
+the wall shifts.  A schedule that has to keep its time on the wall needs a CRON.
 """
 
 from __future__ import annotations
@@ -33,7 +42,11 @@ class Every(Trigger):
         self._end_ms = 1 << 62 if rule.end_at is None else rule.end_at
 
     def first_ms(self, accepted_ms: int) -> int | None:
-        """`start_at` or the next after it by whole intervals, from the acceptance on."""
+        """`start_at` or the next after it by whole intervals, from the acceptance on.
+
+        An instant at the very millisecond of the acceptance counts where there is a `start_at`;
+        without one the first comes an interval later.
+        """
         start_ms = self.rule.start_at
         if start_ms is None:
             return self.after_ms(accepted_ms)
@@ -56,7 +69,7 @@ class Every(Trigger):
         return nominal_ms - self._interval_ms
 
     def anchor_ms(self, nominal_ms: int, ms: int) -> int:
-        """The last instant up to this one."""
+        """The last instant of the rhythm up to this one, also where it lies before `start_at`."""
         return ms - (ms - nominal_ms) % self._interval_ms
 
     def day_pattern(self, nominal_ms: int, from_ms: int, day: int) -> object:  # noqa: ARG002  # CRON's

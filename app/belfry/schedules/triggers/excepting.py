@@ -4,13 +4,24 @@
     except * 0-5 …                   ███████████████████████
     fires                ●      ●                              ●      ●
 
-The rhythm goes on beneath: 06:00 fires because it is a quarter of an hour after 05:45.  What is
-left out is no occurrence: it has no number, is never late, and `max_fires` does not count it.
+The rhythm goes on beneath: 06:00 fires because it is a quarter of an hour after 05:45.  An instant
+that is left out is no occurrence: it has no number, is never late, and `max_fires` does not count
+it.
 
 To find the next instant, a whole run of minutes that are left out is passed over at once.  After
 `MOST_PASSED` such runs in a row, each of which held an instant, or `LONGEST_MS`, nothing more is
 looked for: the door refuses a rule whose first instant is not found, and a schedule that comes to
 such a place ends and says so (`why_over`).
+
+The search for the next instant, with the picture above, after 23:45:
+
+    whole.after_ms(23:45)       00:00      left out: its run ends at 06:00
+    whole.anchor_ms(…, 05:59)   05:45      the last of the rhythm before that
+    whole.after_ms(05:45)       06:00      free: the answer, after two questions and not 25
+
+Counting works by pieces of days (`left_out.Piece`): all instants of a piece, less those in its
+runs.  Days of one pattern are counted once, so a year costs little more than its changes of the
+clock.
 """
 
 from __future__ import annotations
@@ -40,7 +51,7 @@ class Excepting(ZonedTrigger):
 
     @property
     def whole(self) -> Trigger:
-        """The trigger with what is left out."""
+        """The trigger with all of its instants."""
         return self._whole
 
     @property
@@ -76,7 +87,7 @@ class Excepting(ZonedTrigger):
         return None
 
     def latest_ms(self, after_ms: int, until_ms: int) -> tuple[int, int]:
-        """Counts by days, and days that are alike once."""
+        """Counts day by day; of days that are alike only the first one is counted."""
         last_ms, count = self._whole.latest_ms(after_ms, until_ms)
         if not count:
             return after_ms, 0
@@ -138,7 +149,7 @@ class Excepting(ZonedTrigger):
         return accepted_ms
 
     def anchor_ms(self, nominal_ms: int, ms: int) -> int:
-        """As the trigger itself: what is left out is asked about all the same."""
+        """As the trigger itself, which is asked about instants that are left out, too."""
         return self._whole.anchor_ms(nominal_ms, ms)
 
     def rederived_ms(self, nominal_ms: int, accepted_ms: int, over_ms: int) -> int | None:
@@ -158,5 +169,5 @@ class Excepting(ZonedTrigger):
 
     @property
     def cadence(self) -> tuple[object, ...]:
-        """That of the trigger, and what is left out of it where."""
+        """That of the trigger, with the expression that leaves minutes out, and its zone."""
         return (*self._whole.cadence, self._text, self.zone_name)

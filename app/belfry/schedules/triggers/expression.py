@@ -3,8 +3,19 @@
 `cron_text` reads the expression.  Its days depend on how long a month is and on which weekday it
 begins, so a month's days are one of 28 sets of bits, and days are found and counted by months:
 
-    15W,L in a month of 30 days that begins on a Saturday       bit 0 is the 1st
-    .............W..............L    the 14th, for the 15th is a Saturday; the 30th
+    15W,L in August 2026, which begins on a Saturday       the 14th, for the 15th is a Saturday
+    day    1            14               31                and the 31st
+    bit    0............13...............30
+
+There are seven weekdays to begin on and four lengths, so 28 sets at most are ever made.  A year
+is twelve looks into a dictionary; the days of a set are counted by one instruction.
+
+    next_wall       is the day in the set, and is a time left on it?  else the next day's first time
+    count           (days between) × (times of a day), and what the two edges add or take
+    last_wall       backwards from the end, day by day
+
+The times of a day are the product of hours, minutes and seconds.  Hours and minutes are kept as one
+sorted list of minutes, and seconds as another, so a rank is a sum of two searches.
 """
 
 from __future__ import annotations
@@ -22,7 +33,7 @@ DAY_S: Final = 86_400
 # A day that does not come within so many years comes never: 29 February falls on each weekday at
 # least once in 40 years.
 HORIZON_YEARS: Final = 50
-# What is remembered: whoever previews many rules for many years must not fill a worker's memory.
+# How many expressions are remembered: previews of many rules must not fill a worker's memory.
 # An expression with its days and instants takes some 20 kB.
 MOST_KEPT: Final = 4_096
 _UNIX_DAY_ORDINAL: Final = date(1970, 1, 1).toordinal()
@@ -45,7 +56,8 @@ class Expression:
     """Wall-clock seconds that an expression allows, as if no clock were ever changed.
 
     A wall second counts from 1970-01-01T00:00 on the wall.  The seconds of a day that are allowed
-    are ranked, so that counting them costs no more than finding one.
+    are ranked, so that counting them costs no more than finding one.  It never changes but for what
+    it remembers, so all partitions share it.
     """
 
     def __init__(self, text: str) -> None:

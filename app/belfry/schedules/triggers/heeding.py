@@ -14,8 +14,19 @@ next one that has any.
     NEXT_BUSINESS_DAY      … │ Thu │ Fri │ Sat Sun Mon │ Tue │ …
     PREVIOUS_BUSINESS_DAY  … │ Thu │ Fri Sat Sun │ Mon │ Tue │ …
 
-`start_at` and `end_at` bound the instants of the rule, and where they move to.  An interval has its
-rhythm from `start_at` where it moves: what has moved does not tell it any more.
+`start_at` and `end_at` bound the instants of the rule, and where they move to.  An interval that
+moves has its rhythm from `start_at`: a moved instant does not tell it any more.
+
+The two ways are two classes, because they know different things about the next instant:
+
+    Skipping        the pending instant is one of the rule, so the rule is asked what follows it,
+                    and runs of days off are passed over
+    MovingTrigger   the pending instant may have moved, so the rule is asked about the days of its
+                    group: of each day the first instant that, once moved, lies behind the pending
+                    one; the earliest of these is the answer
+
+Days are those of the rule's zone.  A changed calendar gives a schedule another rule; which instants
+have been passed by then the engine knows (`engine/passed.py`).
 """
 
 from __future__ import annotations
@@ -48,7 +59,10 @@ BACK_MS: Final = (2 * DAY_MS, 40 * DAY_MS, 400 * DAY_MS)
 
 
 class Heeding(ZonedTrigger):
-    """The instants of another trigger, as a calendar has them."""
+    """The instants of another trigger, as a calendar has them.
+
+    `packed` are the calendar's days at rest (`calendars.packed_days`).
+    """
 
     def __init__(self, whole: Trigger, packed: bytes) -> None:
         super().__init__(whole.rule)
@@ -58,7 +72,7 @@ class Heeding(ZonedTrigger):
 
     @property
     def whole(self) -> Trigger:
-        """The trigger without its calendar, and with what is left out."""
+        """The trigger without its calendar, and without `except_cron`: all of its instants."""
         return self._whole.whole
 
     @property
@@ -97,7 +111,7 @@ class Heeding(ZonedTrigger):
 
 
 class Skipping(Heeding):
-    """Leaves out what lies on days off."""
+    """Leaves out instants that lie on days off."""
 
     def first_ms(self, accepted_ms: int) -> int | None:
         """The first on a business day."""
@@ -183,7 +197,7 @@ class Skipping(Heeding):
 
 
 class MovingTrigger(Heeding):
-    """Moves what lies on days off to the next business day, or to the one before."""
+    """Moves instants that lie on days off to the next business day, or to the one before."""
 
     def __init__(self, whole: Trigger, packed: bytes, *, forward: bool) -> None:
         super().__init__(whole, packed)
@@ -324,8 +338,9 @@ def _moved(
 ) -> tuple[int, ...]:
     """The instants of a day, each moved to another, in their new order.
 
-    A change of the clock may change the order, so each has to be looked at.  It is remembered, for
-    whoever walks through the day asks once for each instant of it.
+    A change of the clock may change the order, so each has to be looked at: of two instants an
+    hour apart the gap of another day may make one.  The answer is remembered, for a walk through
+    the day asks once for each of its instants.
     """
     end_ms, found = days.begin_ms(day + 1), list[int]()
     found_ms = source(days.begin_ms(day) - 1)

@@ -5,6 +5,14 @@ The registry (`triggers.KINDS`) lists them, and the doors, the checks, the recor
 engine and the previews ask the registry.  So a new kind is a module, a line of the registry, and
 its field in the schema.  All kinds are held to the same promises by one test
 (`tests/conformance/test_triggers.py`).
+
+    door       Field ─► request["interval_ms"]
+    check      EveryKind.problem(request, now_ms)
+    at rest    code 2, and `when` in the rule
+    firing     EveryKind.trigger(rule) ─► Every, which is a `Trigger`
+    preview    EveryKind.words, EveryKind.warnings
+
+A kind is about a *request*; a trigger is about a *rule*, when the request is long gone.
 """
 
 from __future__ import annotations
@@ -38,12 +46,16 @@ class TriggerKind(ABC):
     # Fields of good requests, besides `kind`: what it can say, for the tests of every kind.
     examples: ClassVar[tuple[Mapping[str, Any], ...]]
     recurs: ClassVar[bool]
-    # Whether it is read in a time zone; then new zone data may move what is pending.
+    # Whether it is read in a time zone; then new zone data may move pending instants.
     zoned: ClassVar[bool] = False
 
     @abstractmethod
     def problem(self, request: Request, now_ms: int) -> Rejection | None:
-        """Why its own field, or the time zone, is not allowed, or None."""
+        """Why its own field, or the time zone, is not allowed, or None.
+
+        `now_ms` is when the request was accepted.  Other fields are checked by `rule_checks`, after
+        this one has found nothing.
+        """
 
     @abstractmethod
     def words(self, request: Request) -> str:

@@ -6,6 +6,13 @@
 Such minutes lie in runs, and a run is passed over at once, however long it is.  What counts is the
 clock on the wall at an instant, so a minute that comes twice is left out twice, and one that a gap
 swallows never comes.
+
+Two questions have to be cheap, whatever the expression leaves out:
+
+    free_ms    where does this run end?       a look at the run of a minute, and over whole days
+    pieces     how many instants are free?    day by day, and days that are alike only once
+
+A run ends with its day; where the next day begins with one, the search goes on there.
 """
 
 from __future__ import annotations
@@ -37,7 +44,8 @@ SHAPE: Final = (
 class Piece(NamedTuple):
     """A day on the wall, or a part of it, without a change of the clock; `end_ms` is exclusive.
 
-    `alike` ones are whole days that no change of the clock touches.
+    `from_ms` and `end_ms` are epoch milliseconds, `day` counts from 1970-01-01 on the wall, and
+    `offset` is in seconds.  `alike` pieces are whole days that no change of the clock touches.
     """
 
     from_ms: int

@@ -1,4 +1,12 @@
-"""AT and AFTER: one instant, which the pending record holds, and nothing after it."""
+"""AT and AFTER: one instant, which the pending record holds, and nothing after it.
+
+    AT      the instant that the request names; in the past it fires at once
+    AFTER   a delay from the arrival in Kafka: arrived 12:00:00.000, 5m ─► 12:05:00.000
+
+A delay counts from the record's timestamp and not from when a worker reads it, so a worker that is
+behind, or a step that is done again, gives the same instant.  The instant is no part of the rule,
+and the most common schedules have no rule at all: no bytes at rest, and the fast path to fire them.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +58,7 @@ class At(OneShot):
     examples = ({"at": 1_800_000_000_000}, {"at": 1_000_000_000_000})
 
     def problem(self, request: Request, now_ms: int) -> Rejection | None:
-        """An instant from 2001 on, at most 100 years ahead."""
+        """An instant from 2001 on, at most 100 years ahead; looked at inline, for most are good."""
         at_ms = request["at"]
         if at_ms is None:
             return Rejection("no_instant", "Kind AT needs the field `at` (epoch milliseconds).")

@@ -1,4 +1,8 @@
-"""The kinds of triggers that there are.  A new kind is a module of this folder, and a line here."""
+"""The kinds of triggers that there are.  A new kind is a module of this folder, and a line here.
+
+The order is that of the codes at rest and of the enum in the schema, so a new kind is the last.
+Doors ask for a kind by its name, records at rest by its code.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +39,11 @@ def listed(names: Iterable[str], word: str) -> str:
 
 
 def kind_at_rest(code: int) -> TriggerKind:
-    """The kind that a pending record names; ValueError for one of a later release."""
+    """The kind that a pending record names; ValueError for one of a later release.
+
+    The engine does not fire such a schedule: it waits behind a lock of its own until a worker that
+    knows the kind owns the partition.
+    """
     found = BY_CODE.get(code)
     if found is None:
         raise ValueError(f"Kind {code} is of a later release: run that one.")

@@ -13,6 +13,18 @@ of DTSTART stay.
 
 A DTSTART that the clock shows for the second time is an occurrence of its own, for it was asked for
 as an instant.
+
+FREQ=MONTHLY;BYDAY=-1FR in Paris, DTSTART 2026-01-01T09:00 on the wall:
+
+    2026-01-01   DTSTART is no last Friday, so it is no occurrence; a preview warns of it
+    2026-01-30   08:00Z        2026-02-27   08:00Z        2026-03-27   08:00Z, an hour before
+                                                          the summer time of the 29th
+
+Nothing is walked through from DTSTART: the next time of a rule that began in 1970 costs as much as
+that of one which begins today.  Where the end of a COUNT is too far away to be found within some
+milliseconds, the rule is refused; `ends_in_sight` says so.
+
+The standard is RFC 5545, 3.3.10 and 3.8.5; EXRULE is that of RFC 2445, which RFC 5545 deprecates.
 """
 
 from __future__ import annotations

@@ -13,6 +13,15 @@ Two sorts of rules have two sorts of days; a day counts from 1970-01-01.
 A page depends on the first day's weekday, on the leap years here and before (numbers of weeks), and
 on where INTERVAL stands at its beginning.  So pages are few, schedules with other starts share
 them, and a rule that never matches is known after some of them.
+
+FREQ=WEEKLY;INTERVAL=2;BYDAY=MO,FR from Monday 2027-01-04 on, as `PeriodicDays` has it:
+
+    period 14 days     Mo Tu We Th Fr Sa Su Mo Tu We Th Fr Sa Su │ Mo …
+    offsets            0           4                             │ 14 …
+    the 7th day        7 = 3 × 2 + 1, so it is 3 periods and offset 4 after the origin
+
+BY-parts that are lists of days narrow one another (RFC 5545, 3.3.10, the table): first the months
+and days of months of the periods, then days of the year, then weeks, then weekdays.
 """
 
 from __future__ import annotations
@@ -41,7 +50,12 @@ _MONTHS: Final = ((0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334, 365),
 
 
 class Choice(NamedTuple):
-    """What of a rule chooses its days; `anchor` says where INTERVAL begins to count."""
+    """What of a rule chooses its days; `anchor` says where INTERVAL begins to count.
+
+    Parts that the rule leaves out are filled from DTSTART where RFC 5545 says so: FREQ=MONTHLY from
+    31 January on has `month_days` 31, and so no day in February.  Rules with equal choices share
+    their `Days`, whatever their times, starts and ends.
+    """
 
     freq: str
     interval: int
@@ -117,7 +131,7 @@ class PeriodicDays(Days):
 
 
 class Year(NamedTuple):
-    """A year as rules of days see it."""
+    """A year as rules of days see it; `first` is its first day, counted from 1970-01-01."""
 
     number: int
     first: int

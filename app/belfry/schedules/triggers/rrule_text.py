@@ -12,6 +12,10 @@ A text is one rule, or several lines, apart by line breaks or blanks:
 
 Nothing is passed over: a part or a line that is not known is refused by name.  Times are *wall
 seconds*, counted from 1970-01-01T00:00 on the wall, except for those in UTC (with ``Z``).
+
+Blanks separate lines as line breaks do, so that a text fits a header or an argument of a shell.
+Lines that iCalendar has folded (a break and a blank) are joined first.  The result is remembered by
+the text, so checking a rule and compiling it read it once.
 """
 
 from __future__ import annotations
@@ -66,7 +70,10 @@ class RRuleMistake(ValueError):
 
 
 class Moment(NamedTuple):
-    """A time as it was written: seconds on the wall, or of UTC; a date is its midnight."""
+    """A time as it was written: seconds on the wall, or of UTC; a date is its midnight.
+
+    `second` counts from 1970-01-01T00:00, on the wall or, where `in_utc`, of UTC.
+    """
 
     second: int
     in_utc: bool

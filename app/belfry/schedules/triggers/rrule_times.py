@@ -5,6 +5,11 @@
     FREQ=MONTHLY;…;BYSETPOS=-1     by the place in the period: `positioned` names days and seconds
 
 Sets of times are shared, and are compared by identity: the same rule gives the same object again.
+So "is this day like that one?" is a comparison of two references (`Trigger.day_pattern`).
+
+With INTERVAL the times of a day depend on how many hours, minutes or seconds after midnight the
+first one comes (`ahead`), and on nothing else of the day: every 7 hours there are seven sorts of
+days.  BYSETPOS picks within each hour, minute or second for these rules.
 """
 
 from __future__ import annotations
@@ -54,7 +59,7 @@ def product(hours: tuple[int, ...], minutes: tuple[int, ...], seconds: tuple[int
 
 
 def picked(size: int, positions: tuple[int, ...]) -> list[int]:
-    """Places from 0 that BYSETPOS takes out of so many."""
+    """Places from 0 that BYSETPOS takes out of so many: ``picked(5, (-1, 1))`` is ``[0, 4]``."""
     places = (at - 1 if at > 0 else size + at for at in positions)
     return sorted({place for place in places if 0 <= place < size})
 
@@ -91,7 +96,11 @@ class TimesWithinADay:
         return found
 
     def _allowed(self) -> tuple[tuple[int, ...], ...]:
-        """Hours, minutes and seconds: what is not given is DTSTART's, or all where FREQ steps."""
+        """Hours, minutes and seconds that are allowed.
+
+        A part that is not given is all of its numbers where it is as long as FREQ or longer, and
+        else that of DTSTART.
+        """
         rule = self._rule
         minutes = rule.minutes or ((self._minute,) if rule.freq == "HOURLY" else _ALL)
         seconds = rule.seconds or (_ALL if rule.freq == "SECONDLY" else (self._second,))

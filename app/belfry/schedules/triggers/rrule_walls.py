@@ -7,8 +7,20 @@ Both answer what `clock.Clock` asks, so changed clocks do to them what they do t
 FREQ=DAILY or longer is *fixed*, one by hours, minutes or seconds has a *cadence*, and a set is
 fixed where all of its rules are.
 
-Nothing is walked through from DTSTART.  What is passed over to find the next time is bounded
-(`MOST_EMPTY_DAYS`, and the bounds of `rrule_days`): what is further away counts as never.
+Nothing is walked through from DTSTART.  The days that are passed over to find the next time are
+bounded (`MOST_EMPTY_DAYS`, and the bounds of `rrule_days`): a time that is further away counts as
+never.
+
+A rule is cut at both ends.  Its first day holds only the times from DTSTART on, its last one only
+those up to UNTIL or to the last of COUNT, and all days between hold what the rule says:
+
+    DTSTART 1 Jan 12:00, FREQ=DAILY;BYHOUR=9,17;COUNT=4
+    1 Jan          2 Jan          3 Jan
+    (09) 17        09   17        09  (17)          (…) is cut off
+
+Where all days are *even*, which means that they have the same times, the end of COUNT is found by a
+division.  With BYSETPOS, or a rhythm within the day, days are counted one by one, at most
+`MOST_COUNTED_DAYS` of them.
 """
 
 from __future__ import annotations
@@ -272,7 +284,11 @@ def month_of(day: int) -> tuple[int, int]:
 
 
 class Excepted(NamedTuple):
-    """What a set adds and leaves out besides its rules: wall seconds, and whole days."""
+    """What a set adds and leaves out besides its rules.
+
+    `dates` (RDATE) and `without` (EXDATE) are wall seconds; `without_days` (EXDATE with dates) are
+    days from 1970-01-01 on, of which nothing is left.
+    """
 
     dates: tuple[int, ...]
     without: frozenset[int]

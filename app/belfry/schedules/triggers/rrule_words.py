@@ -1,6 +1,10 @@
 """A recurrence of RFC 5545 in English words.
 
-FREQ=MONTHLY;BYDAY=-1FR;BYHOUR=9     Every month, on the last Friday, at hour 9
+    FREQ=MONTHLY;BYDAY=-1FR;BYHOUR=9                  Every month, on the last Friday, at hour 9
+    FREQ=DAILY;INTERVAL=2;UNTIL=20270101T000000Z      Every 2 days, until 2027-01-01 00:00:00Z
+
+For previews and for people: no instant depends on these words.  A list of more than eight items is
+cut, and says how many others there are.  The functions for ordinals and lists serve cron as well.
 """
 
 from __future__ import annotations

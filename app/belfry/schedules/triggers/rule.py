@@ -1,4 +1,12 @@
-"""The rule of a schedule, as a value: when it recurs, and what becomes of what is late."""
+"""The rule of a schedule, as a value: when it recurs, and what becomes of late occurrences.
+
+    Rule("CRON", "0 9 * * MON", timezone="Europe/Paris", max_fires=10)    recurs, ten times
+    Rule("EVERY", 900_000, except_cron="* 0-5 * * *")                     but not at night
+    Rule("AT", misfire="SKIP", max_lateness_ms=30_000)                    once, or not at all
+    Rule("AT")                                                            says nothing: no bytes
+
+It is what a request says about time and lateness, without the event.  `encoding` has its bytes.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +23,15 @@ DEFAULT_LATENESS_MS: Final = 60_000
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """When a schedule recurs, within which bounds, and what becomes of what is late.
+    """When a schedule recurs, within which bounds, and what becomes of late occurrences.
 
     `when` is what the field of a recurring kind says: the interval of EVERY in milliseconds, the
     expression of CRON.  The instant of a one-shot schedule is no part of its rule.  Instants are
     epoch milliseconds, bounds inclusive; None stands for "not given".
+
+    `misfire` and `overlap` are symbols of `POLICIES` and `OVERLAPS`.  `max_fires` counts fires, and
+    not occurrences that were given up.  `serial` is True or None.  `targets` are the bytes of
+    `targets.encode_targets`.
     """
 
     kind: str

@@ -1,4 +1,14 @@
-"""What every trigger answers: when first, when next, and what was passed over meanwhile."""
+"""What every trigger answers: when first, when next, and what was passed over meanwhile.
+
+    first_ms, after_ms          one instant, and the one behind it: what a fire asks
+    latest_ms, count            many instants at once: what an outage, a preview or a backfill asks
+    anchor_ms                   an instant that others may be counted from
+    rederived_ms, holds         what a pending instant is under new time zone data
+    cadence, same_cadence       whether an update leaves the rhythm alone
+
+A schedule has only its pending instant at rest.  All others follow from it and the rule, so every
+method takes an instant and none of them keeps a position.
+"""
 
 from __future__ import annotations
 
@@ -35,12 +45,15 @@ class Trigger(ABC):
         """The last instant after `after_ms` and up to `until_ms`, and how many there are.
 
         Where there are none, it is `after_ms` itself, and 0.
+
+        This is how a run of missed occurrences is found, so it must not take longer for more of
+        them: an interval divides, an expression counts by days or months.
         """
 
     def count(self, after_ms: int, until_ms: int, most: int) -> int:  # noqa: ARG002  # of those that look at each
         """How many instants there are, as `latest_ms` has it; some number above `most` for more.
 
-        So what has to look at single instants looks at no more of them than that.
+        So a trigger that has to look at single instants looks at no more of them than that.
         """
         return self.latest_ms(after_ms, until_ms)[1]
 
@@ -57,6 +70,12 @@ class Trigger(ABC):
         """What to ask `after_ms` and `latest_ms` about in place of an instant of no occurrence.
 
         `nominal_ms` is one of an occurrence, for instants may follow from one another.
+
+            EVERY hour, an occurrence at 15:00        anchor_ms(15:00, 09:29:59.999)    09:00
+            CRON "0 * * * *"                          anchor_ms(15:00, 09:29:59.999)    09:29:59.999
+
+        An interval answers ``after_ms(09:30)`` with 10:30, which is none of its instants; from
+        09:00 on it answers 10:00.  A trigger of wall times can be asked about any instant.
         """
         return ms
 
@@ -64,7 +83,8 @@ class Trigger(ABC):
         """Equal for days whose instants lie alike; None where that is not known.
 
         A day has 24 hours without a change of the clock.  It begins at `from_ms`, and is the one
-        of this number on the wall, counted from 1970-01-01.
+        of this number on the wall, counted from 1970-01-01.  `Excepting` counts one day of each
+        pattern and remembers the number: a year of minutes is two or three counts.
         """
         return None
 
@@ -75,7 +95,7 @@ class Trigger(ABC):
 
     @property
     def whole(self) -> Trigger:
-        """The same without what is left out of it."""
+        """The same trigger with all of its instants: nothing left out, and nothing moved."""
         return self
 
     def shows(self, wall: int) -> bool:  # noqa: ARG002  # of those that leave some out
@@ -93,9 +113,10 @@ class Trigger(ABC):
     def rederived_ms(self, nominal_ms: int, accepted_ms: int, over_ms: int) -> int | None:  # noqa: ARG002  # of those with a zone
         """What a pending instant is by today's time zone data; itself where that changed nothing.
 
-        The answer lies after `accepted_ms`, the instant of the acceptance.  What is due up to
+        The answer lies after `accepted_ms`, the instant of the acceptance.  All that is due up to
         `over_ms` has fired, or was given up: where the answer would lie there, it is the instant
-        itself, which is late then and fires as it was to.
+        itself, which is late then and fires as it was to.  So new data never fires an occurrence
+        twice, and never loses the one that waits.
         """
         return nominal_ms
 
@@ -114,7 +135,14 @@ class Trigger(ABC):
 
 
 class ZonedTrigger(Trigger):
-    """A trigger whose instants are times on a wall clock: new time zone data may move them."""
+    """A trigger whose instants are times on a wall clock: new time zone data may move them.
+
+    An example: 02:30 each day, and a country drops summer time in new data.
+
+        pending      2027-07-01T00:30Z      02:30 on the wall by the old data, 01:30 by the new
+        candidates   06-30T01:30Z and 07-01T01:30Z, which are 02:30 by the new data
+        answer       2027-07-01T01:30Z      the nearer one
+    """
 
     def rederived_ms(self, nominal_ms: int, accepted_ms: int, over_ms: int) -> int | None:
         """The instant nearest to the old one, for a zone's rules move times by hours at most."""

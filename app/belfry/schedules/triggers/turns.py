@@ -1,4 +1,14 @@
-"""What changed clocks do to an expression: told before they are changed."""
+"""What changed clocks do to an expression: told before they are changed.
+
+    30 2 * * *, Europe/Paris, asked in January 2026
+
+    clock_gap      2026-03-29 02:30 on the wall does not exist; it fires once, at
+                   2026-03-29T01:00:00.000Z, when the clock has gone forward.
+    clock_repeat   2026-10-25 02:30 on the wall comes twice; it fires the first time only.
+
+The next three changes that touch the expression are told, at most 400 days ahead, so each of the
+two changes of a year is met once.  What becomes of the times `clock` decides; nothing here does.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +39,10 @@ class Effect(StrEnum):
 
 
 class ZoneTransition(NamedTuple):
-    """A change of the clock at `second` of UTC; `wall` is the first time on the wall it touches."""
+    """A change of the clock at `second` of UTC.
+
+    `wall` is the first time on the wall, of those that the rule allows, that the change touches.
+    """
 
     second: int
     wall: int
@@ -80,7 +93,7 @@ def _turn(
     old, new = stretch.end + stretch.offset, stretch.end + following.offset
     first = clock.expression.next_wall(min(old, new))
     if new < old:
-        # What is left out is so both times; what a gap swallows is judged by the gap's end.
+        # A minute is left out both times that it comes; a gap is judged by the gap's end.
         while first is not None and first < old and not shows(first):
             first = clock.expression.next_wall(first - first % MINUTE_S + MINUTE_S)
     if first is None or first >= max(old, new):

@@ -10,6 +10,17 @@ instant, and a new version of the data has to be a new version of a package, whi
 
 `Zone.at` finds the stretch around an instant.  Stretches are found by sampling offsets, a chunk of
 about a year at a time, and kept; they are cut at the edges of chunks.
+
+Paris from the autumn of 2026 on, as `at` gives it:
+
+    start    2026-10-25T01:00Z       the wall shows 02:00, which it has shown an hour ago
+    end      2027-03-28T01:00Z       exclusive; then the clock goes forward
+    offset   3600                    seconds ahead of UTC
+    fresh    03:00 of that night     as a wall second; below it the wall repeats itself
+
+A sample is taken each six hours, so two changes of the clock within six hours would not be told
+apart; no zone has had them.  With stretches, a search by days on the wall needs
+no conversion for each candidate, which is what makes a trigger cheap.
 """
 
 from __future__ import annotations
@@ -31,7 +42,7 @@ _CHUNK_BITS: Final = 25
 # From this second on nothing is due: Python's calendar ends with the year 9999, two chunks later.
 END_S: Final = 7549 << _CHUNK_BITS
 _SAMPLE_S: Final = 21_600
-# How far a chunk looks back for a transition whose repeated hour reaches into it.
+# How far a chunk looks back for a change of the clock whose repeated hour reaches into it.
 _LOOK_BACK_S: Final = 2 * 86_400
 
 
@@ -52,7 +63,10 @@ class Stretch(NamedTuple):
 
 
 class Zone:
-    """The offsets of one time zone; `at` is all that triggers ask."""
+    """The offsets of one time zone; `at` is all that triggers ask.
+
+    Threads share a zone: chunks are computed anew or found, and two that compute one find the same.
+    """
 
     def __init__(self, zone: tzinfo) -> None:
         self.tzinfo = zone

@@ -2,7 +2,7 @@ r"""Requests that wait for a schema, as they lie at rest: the record as it was r
 
     head | lane | key | value | name, value of each header          each behind its size, u32
 
-They are undecoded, so nothing is known of them but who asks (`engine/claims.py`): their *lane*, a
+They are undecoded, so nothing is known of them but the asker (`engine/claims.py`): their *lane*, a
 tenant's name or `?` and a byte.
 The changelog key holds the offset, so rows lie in the order in which the requests came.
 

@@ -13,8 +13,17 @@ Local keys begin with the time for what is due, and with the name for what is as
     m | name                                    what the store knows of itself
 
 Backlog and catch-up queue are the two per-tenant queues.  In each of them, and behind each lock,
-rows lie by their *sort key*: due instant, then sequence.  `lane` is one zero byte today: the shared
-lane of a bucket.  Other lanes are room for tenants that crowd a bucket.
+rows lie by their *sort key*: due instant, then sequence.  `lane` is one zero byte today, which all
+tenants share; other values are room for dividing a minute, should that ever be needed.
+
+An event that is due at 2026-12-01T09:00:00.000Z, with sequence 7, in the timeline and in the
+backlog of `shop`:
+
+    74  01c8c69c  00  000001a230d51280  0000000000000007     "t", minute 29 935 260, lane 0
+    62  73686f70  00  000001a230d51280  0000000000000007     "b", "shop", a zero byte
+
+So a scan of the timeline from one sort key to another meets what is due between them, in due order,
+and reads nothing else.
 """
 
 from __future__ import annotations

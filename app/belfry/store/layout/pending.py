@@ -4,8 +4,8 @@
     ◄───── 4 bytes ──────►│◄───── 3 × i64 ──────►│◄── 24 bytes ───────────────►│ what the user asked
 
 The definition is the kind and all that lies behind the number of the next fire.  Two requests ask
-for the same thing exactly if these bytes are equal (`same_definition`).  What follows an occurrence
-has the same definition: `next_record` only writes new instants and a number into the old bytes.
+for the same thing exactly if these bytes are equal (`same_definition`).  The next occurrence has
+the same definition: `next_record` only writes new instants and a number into the old bytes.
 
 `Pending` is that record with names.  `decode_row` takes it apart in one call of one struct, to a
 bare tuple in the same order (`PendingRow`): that is made for each event that fires, and is taken
