@@ -1,4 +1,13 @@
-"""Options of the event that a schedule sends."""
+"""Options of the event that a schedule sends.
+
+`schedule create` and `schedule update` share them. An option is declared once, as an annotated
+type, and `EventOptions` gathers the values as they were typed. Its methods turn them into what the
+client takes.
+
+Payload, key and values of headers are bytes. What is typed becomes bytes as the system would hand
+it to another program (`os.fsencode`), so that text which is no UTF-8 arrives as it was typed. A
+payload that is large or binary comes from a file, byte for byte.
+"""
 
 from __future__ import annotations
 
@@ -107,7 +116,11 @@ class EventOptions:
     webhook_header: WebhookHeaders = None
 
     def arguments(self) -> dict[str, Any]:
-        """What the client's `schedule` takes."""
+        """What the client's `schedule` takes.
+
+        It reads the file of the payload, or standard input, so call it once. Raises `WrongUse` for
+        options that contradict, a header without ``=``, and a file that cannot be read.
+        """
         return {
             "payload": self._payload(),
             "key": None if self.key is None else os.fsencode(self.key),
@@ -136,9 +149,11 @@ class EventOptions:
         ]
 
     def _webhook_headers(self) -> list[tuple[str, str]]:
+        """Names and values of the headers of what is posted; `WrongUse` for one without ``=``."""
         return [_pair("--webhook-header", each) for each in self.webhook_header or ()]
 
     def _payload(self) -> bytes | None:
+        """The value of the event: None is a null value, and an empty text is an empty value."""
         text, path = self.payload, self.payload_file
         if text is not None and path is not None:
             raise WrongUse("--payload and --payload-file both give the event's value: keep one.")
@@ -151,11 +166,13 @@ class EventOptions:
 
 
 def _header(given: str) -> tuple[str, bytes]:
+    """Name and value of a header of the event; only the value is bytes."""
     name, value = _pair("--header", given)
     return name, os.fsencode(value)
 
 
 def _pair(option: str, given: str) -> tuple[str, str]:
+    """NAME and VALUE of an option; only the first ``=`` divides them."""
     name, equals, value = given.partition("=")
     if not equals or not name:
         raise WrongUse(f"{option} {given!r} is no header: give NAME=VALUE, such as color=green.")

@@ -1,4 +1,15 @@
-"""``belfry plan``: what a cluster needs for so many schedules, so many fires a second."""
+"""``belfry plan``: what a cluster needs for so many schedules, so many fires a second.
+
+The model is `belfry.capacity.model`, which is pure. Its constants say what one schedule, fire or
+byte costs. They are measured ones that belfry ships, or those of your hardware:
+
+    belfry bench calibrate > here.json
+    belfry plan --pending 1e8 --fires-per-second 5e4 --constants here.json
+
+Each figure comes with its formula, and with the parts that weigh most in it, so that a reader can
+see what to change. The output names inputs that are larger than any run that was measured. Neither
+Kafka nor a worker is asked.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +28,7 @@ if TYPE_CHECKING:
     from belfry.capacity.model import Demand, Estimate
 
 HOUR_MS: Final = 3_600_000
+# Characters of a figure with its unit.
 WIDTH: Final = 24
 
 Pending = Annotated[
@@ -59,7 +71,7 @@ File = Annotated[
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command to the program."""
+    """Add ``plan`` to the program."""
     app.command("plan")(with_session(plan))
 
 
@@ -108,7 +120,11 @@ def plan(
 
 
 def constants_of(file: Path | None) -> Constants:
-    """The shipped constants, under those of a file."""
+    """The shipped constants, under those of a file.
+
+    A file need not have all of them. Raises `WrongUse` for a file that cannot be read, and
+    `BadConstants` for what is no constant.
+    """
     from importlib.resources import files
 
     import orjson
@@ -125,6 +141,7 @@ def constants_of(file: Path | None) -> Constants:
 
 
 def _record(demand: Demand, estimates: list[Estimate], known: Constants) -> dict[str, Any]:
+    """A plan for programs: the demand, each estimate with its formula, and all constants used."""
     return {
         "demand": asdict(demand),
         "estimates": [
@@ -161,6 +178,7 @@ def plan_text(demand: Demand, estimates: list[Estimate], known: Constants) -> st
 
 
 def _figure_line(each: Estimate) -> str:
+    """An estimate in a line: name, figure with unit, and what weighs most in it."""
     amount = f"{_rounded(each.value):,.0f}" if each.value >= 100 else f"{_rounded(each.value):g}"
     shares = ", ".join(f"{name} {share:.0%}" for name, share in each.drivers())
     figure = f"{amount.replace(',', ' ')} {each.unit}".rstrip()

@@ -1,4 +1,9 @@
-"""The program: all commands under one name, with the options that stand before them."""
+"""The program: all commands under one name, with the options that stand before them.
+
+Each module of a command has a function `register`, which adds it to the program. The order here is
+that of the help page: what a beginner needs comes first. Modules of commands import little, so that
+building all of them takes a moment; what a command works with is imported when it runs.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +49,7 @@ EPILOG: Final = (
 
 
 def program() -> typer.Typer:
-    """The command line as a whole."""
+    """The command line as a whole, made anew at each call."""
     app = Program(name="belfry", epilog=EPILOG)
     app.callback()(root_options(belfry))
     for commands in (
@@ -57,6 +62,7 @@ def program() -> typer.Typer:
 
 
 def _version(wanted: bool) -> None:
+    """Print the version and end, before anything else is parsed."""
     if wanted:
         print(f"belfry {__version__}")
         raise typer.Exit

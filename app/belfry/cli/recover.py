@@ -1,6 +1,19 @@
 """``belfry recover``: what to do about partitions whose evidence contradicts itself.
 
-Looks and says what it would do; with ``--apply`` it does it.  docs/recovery.md has the decisions.
+Looks and says what it would do; with ``--apply`` it does it. docs/recovery.md has the decisions.
+
+The evidence of a partition is its changelog, its local states, its anchor and its input.
+`belfry.recovery` compares them and plans; this module goes through the partitions and tells. With
+--apply a partition goes through these steps, of which the write is one transaction:
+
+    look ─► fence with a new epoch ─► look again ─► plan ─► write state and manifest ─► anchor
+
+The fence stands before the second look, so that nobody changes what the plan is made of. A former
+owner that still runs can no longer commit. A kill before the write leaves all as it was; a kill
+behind it leaves an old anchor, which the next run mends.
+
+Data directories that are named are locked meanwhile, so that no worker starts in one. Partitions in
+which nothing contradicts are left alone, and the exit code is 0 when none is left over.
 """
 
 from __future__ import annotations
@@ -58,7 +71,7 @@ Apply = Annotated[bool, typer.Option("--apply", help="Do it; without this, only 
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command to the program."""
+    """Add ``recover`` to the program."""
     app.command("recover")(with_session(recover))
 
 
@@ -97,6 +110,11 @@ def recover(
 def _choices(
     source: str | None, backup: Path | None, lost: list[str], accept_input: bool
 ) -> Choices:
+    """What somebody has chosen, as the plan takes it.
+
+    Lost ranges are by partition, with first and last offset, both included. A backup is read and
+    checked as a whole here; it is restored afterwards, by `belfry restore`. Raises `WrongUse`.
+    """
     from belfry.recovery.recovery_plan import NOTHING, Choices
 
     ranges: dict[int, tuple[int, int]] = {}
@@ -121,7 +139,11 @@ def _choices(
 
 
 class _Recovery:
-    """Goes through the partitions; `left` counts those that still have to be recovered."""
+    """Goes through the partitions; `left` counts those that still have to be recovered.
+
+    It reads Kafka and the data directories in the main thread, one partition after the other.
+    Raises `CannotRecover` where topics are missing.
+    """
 
     def __init__(
         self, session: Session, choices: Choices, data_dirs: list[Path], apply: bool
@@ -173,6 +195,7 @@ class _Recovery:
                     yield _line(partition, "refused", str(error))
 
     def _say(self, found: PartitionEvidence) -> Iterator[Told]:
+        """What would be done, line by line."""
         from belfry.recovery.recovery_plan import plan
 
         planned = plan(found, self._choices)
@@ -180,7 +203,12 @@ class _Recovery:
             yield _line(found.partition, "would do", line)
 
     def _do(self, partition: int) -> Iterator[Told]:
-        """Fence, look again at what nobody changes any more, and write."""
+        """Fence, look again at what nobody changes any more, and write.
+
+        Making the writer fences (`belfry.recovery.recovery_write`). What an earlier run or a dead
+        owner has left open is aborted. Raises `CannotRecover` where somebody else's transaction is
+        open, or where no choice fits what is found.
+        """
         from contextlib import ExitStack, closing
 
         from belfry.recovery.recovery_plan import plan
@@ -253,5 +281,6 @@ class _Recovery:
 
 
 def _line(partition: int, what: str, told: str) -> Told:
+    """A line of the report, for programs and for people."""
     text = f"partition {partition:<4} {what:9} {told}"
     return {"partition": partition, "what": what, "detail": told}, text

@@ -1,4 +1,16 @@
-"""``belfry redrive``: what was refused, or what has fired, is sent again, each once."""
+"""``belfry redrive``: what was refused, or what has fired, is sent again, each once.
+
+    what       from                   to                                  once, because of
+    rejected   belfry.rejected        where it was first received         a mark in belfry.rejected
+    fires      the output topic       the same partition, same fire ids   a header of the copy
+
+Request and mark, or copies of events, are committed in one transaction, so a kill leaves neither a
+copy without its mark nor a mark without its copy. The same command goes on afterwards.
+
+Each command reads the range, shows the count, asks, and sends at a bounded rate. What is sent is an
+ordinary request, or an ordinary event: workers judge it anew, and consumers see the same fire id
+twice. docs/redrive.md has the details, and `belfry.client` does the work.
+"""
 
 from __future__ import annotations
 
@@ -37,16 +49,19 @@ Whose = Annotated[
 
 
 def _from(help_: str) -> Any:
+    """The option --from, in ms since 1970; its meaning differs by command."""
     return typer.Option(
         "--from", parser=parse_instant, metavar="INSTANT", help=help_, show_default=False
     )
 
 
 def _until(help_: str) -> Any:
+    """The option --until, in ms since 1970; its meaning differs by command."""
     return typer.Option("--until", parser=parse_instant, metavar="INSTANT", help=help_)
 
 
 def _per_second(what: str) -> Any:
+    """The option --per-second: how many of these are sent in a second."""
     return typer.Option("--per-second", min=1, max=10_000, metavar="N", help=f"{what} a second.")
 
 
@@ -85,7 +100,7 @@ Dry = Annotated[
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands to the program."""
+    """Add ``redrive`` with its commands to the program."""
     group = Program()
     group.command("rejected")(with_session(rejected))
     group.command("fires")(with_session(fires))
@@ -172,12 +187,14 @@ def _goes_on(
 
 
 def _check_tenant(tenant: str) -> None:
+    """Raise `WrongUse` where this cannot be the name of a tenant."""
     wrong = tenant_problem(tenant)
     if wrong is not None:
         raise WrongUse(wrong.reason)
 
 
 def _check_code(code: str | None) -> None:
+    """Raise `WrongUse` for a code that no refusal has, with the nearest one."""
     if code is None or code in CODES:
         return
     near = get_close_matches(code.lower(), CODES, n=1)
@@ -186,7 +203,10 @@ def _check_code(code: str | None) -> None:
 
 
 def _topic_of(session: Session, tenant: str) -> str:
-    """Where the events of a tenant come out; refused where others' do as well."""
+    """Where the events of a tenant come out; refused where others' do as well.
+
+    An event carries no tenant, so those of a topic that tenants share cannot be told apart.
+    """
     topics = {name: each.output_topic for name, each in kafka_policies(session).all().items()}
     topic = topics.get(tenant)
     if topic is None:
@@ -202,6 +222,7 @@ def _topic_of(session: Session, tenant: str) -> str:
 
 
 def _fires_json(found: RedriveCount) -> dict[str, Any]:
+    """A count of events for programs, with how many there are of each schedule."""
     return {
         "events": len(found.places),
         "schedules": dict(found.codes),
@@ -210,12 +231,16 @@ def _fires_json(found: RedriveCount) -> dict[str, Any]:
 
 
 def _fires_text(found: RedriveCount, how: str) -> str:
+    """A count of events for people; `how` says what becomes or became of them."""
     return f"{len(found.places)} events of {len(found.codes)} schedules {how}" + (
         f", {found.redriven} were redriven before" * bool(found.redriven)
     )
 
 
 def _json(found: RedriveCount) -> dict[str, Any]:
+    """A count of requests for programs: by code, those sent before, and those that cannot be
+    sent.
+    """
     return {
         "requests": len(found.places),
         "codes": dict(found.codes),
@@ -225,6 +250,7 @@ def _json(found: RedriveCount) -> dict[str, Any]:
 
 
 def _text(found: RedriveCount, how: str) -> str:
+    """A count of requests for people."""
     codes = ", ".join(f"{plain(code)}: {count}" for code, count in sorted(found.codes.items()))
     stuck = ", ".join(f"{why}: {count}" for why, count in sorted(found.stuck.items()))
     return (

@@ -1,6 +1,10 @@
 """The reference page of the command line, made from the commands themselves.
 
 ``python -m belfry.cli.reference > docs/cli.md`` writes it; a test compares the two.
+
+The docstring of a command is its help and its section on the page. A paragraph that begins with
+``belfry`` is an example, and becomes a block of code. Options that every command takes stand once,
+at the begin. So a change of an option is made in one place, its annotation.
 """
 
 from __future__ import annotations
@@ -84,6 +88,7 @@ def reference() -> str:
 
 
 def _commands(group: Any, context: Context) -> Iterator[str]:
+    """Pages of all commands below a group, in the order of the help."""
     for name in group.list_commands(context):
         command = group.get_command(context, name)
         inner = command.make_context(name, [], parent=context, resilient_parsing=True)
@@ -94,6 +99,7 @@ def _commands(group: Any, context: Context) -> Iterator[str]:
 
 
 def _page(command: Any, context: Context) -> Iterator[str]:
+    """The section of one command: its usage, its help, and a table of its own options."""
     yield f"## {context.command_path}\n"
     usage = " ".join([context.command_path, *command.collect_usage_pieces(context)])
     yield f"```\n{usage}\n```\n"
@@ -112,11 +118,13 @@ def _page(command: Any, context: Context) -> Iterator[str]:
 
 
 def _table(rows: list[tuple[str, str]]) -> str:
+    """A table of two columns without headings, as Markdown."""
     lines = [f"| `{_cell(name)}` | {_cell(text)} |" for name, text in rows]
     return "\n".join(["| | |", "|---|---|", *lines]) + "\n"
 
 
 def _cell(text: str) -> str:
+    """Text in one line that does not end its cell."""
     return " ".join(text.split()).replace("|", "\\|")
 
 

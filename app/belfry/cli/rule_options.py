@@ -1,4 +1,12 @@
-"""Options of a schedule's rule: bounds, spread, and what becomes of late occurrences."""
+"""Options of a schedule's rule: bounds, spread, and what becomes of late occurrences.
+
+They are apart from those that say when, for they go with several kinds of trigger. Their values are
+those of the request: instants and durations in ms, names of policies in capitals. A name is read
+without regard to case, and a dash counts as an underscore: ``fire-once`` is FIRE_ONCE.
+
+The options say what a flag means in a line. What a policy does to late occurrences and to overlap
+is told in docs/schedules.md.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +26,7 @@ RULE: Final = "How it recurs, and what becomes of what is late"
 
 
 def _one_of(name: str, allowed: tuple[str, ...], text: str) -> str:
+    """The allowed name that was meant; Typer tells what is none of them."""
     found = text.upper().replace("-", "_")
     if found not in allowed:
         names = ", ".join(allowed)
@@ -26,14 +35,17 @@ def _one_of(name: str, allowed: tuple[str, ...], text: str) -> str:
 
 
 def _misfire(text: str) -> str:
+    """The first name stands for "not given", and nobody types that."""
     return _one_of("misfire policy", POLICIES[1:], text)
 
 
 def _overlap(text: str) -> str:
+    """The overlap policy that was typed."""
     return _one_of("overlap policy", OVERLAPS[1:], text)
 
 
 def _on_holiday(text: str) -> str:
+    """The way on a day off that was typed."""
     return _one_of("way on a day off", ON_HOLIDAY[1:], text)
 
 
@@ -195,7 +207,9 @@ Throttle = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class BoundOptions:
-    """Where a rule begins and ends, and how its occurrences are spread."""
+    """Where a rule begins and ends, and how its occurrences are spread; all that a preview
+    takes.
+    """
 
     start_at: StartAt = None
     end_at: EndAt = None
@@ -209,7 +223,7 @@ class BoundOptions:
 
 @dataclass(frozen=True, slots=True)
 class RuleOptions(BoundOptions):
-    """All options of a rule."""
+    """All options of a rule: with what becomes of late occurrences, and what waits for what."""
 
     misfire: Misfire = None
     max_lateness: MaxLateness = None
@@ -220,13 +234,14 @@ class RuleOptions(BoundOptions):
     throttle: Throttle = None
 
 
+# Names of options that mean nothing where a schedule fires once.
 ONLY_RECURRING: Final = (
     *("start_at", "end_at", "max_fires", "except_cron", "calendar", "on_holiday", "overlap"),
 )
 
 
 def check_recurring(rule: BoundOptions, recurs: bool) -> None:
-    """Refuse options that say how a schedule recurs which does not."""
+    """Refuse options that say how a schedule recurs which does not, with `WrongUse`."""
     for name in ONLY_RECURRING:
         if not recurs and getattr(rule, name, None) is not None:
             option = f"--{name.replace('_', '-')}"

@@ -1,4 +1,15 @@
-"""``belfry schedule``: requests about one schedule, through Kafka, and the verdict on each."""
+"""``belfry schedule``: requests about one schedule, through Kafka, and the verdict on each.
+
+    12:00:00.000  the request is written to belfry.schedules, with a request id
+    12:00:00.008  a worker takes it in; its verdict is committed with the change
+    12:00:00.012  the verdict is read from belfry.lifecycle and printed
+
+A verdict that says no is an error: exit code 3 for NOT_FOUND, 4 for a conflict or TOO_LATE, 1 for
+the others. Programs get the verdict as JSON all the same. Where none comes in time the request
+stands, and asking again with the same --request-id is safe for an hour.
+
+The group has also commands that read over HTTP; these are `looking`, `past` and `why`.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +55,7 @@ FireId = Annotated[
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands to the program."""
+    """Add ``schedule`` with its commands to the program."""
     group = Program()
     group.command("create")(with_session(create))
     for action in (cancel, trigger, pause, resume, ack):

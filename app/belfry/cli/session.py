@@ -1,9 +1,18 @@
 """What every command shares: the options that say where belfry is and what output looks like.
 
-A command is a function whose first parameter is a `Session`; `with_session` turns it into one that
-Typer understands, with the common options behind its own.  A parameter that is a dataclass of
-options stands for all of them.  The same options are taken before the
-sub-command; those behind it win, then come ``BELFRY_*`` variables and ``belfry.toml``.
+A command is a function whose first parameter is a `Session`. `with_session` turns it into one that
+Typer understands, with the common options behind its own. A parameter that is a dataclass of
+options stands for all of its fields. The common options are taken before the sub-command as well.
+
+    def get(session: Session, tenant: Tenant) -> None: …     what is written
+    get(*, context, tenant, output, bootstrap_servers, …)    what Typer sees
+
+The first of these that says something counts:
+
+    options behind the sub-command  >  before it  >  BELFRY_* variables  >  belfry.toml
+
+Nothing is opened before a command asks for it: settings are read at the first use, and Kafka is
+reached by `cluster`, `admin` or `client`.
 """
 
 from __future__ import annotations
@@ -95,7 +104,11 @@ _OPTIONS: Final[dict[str, Any]] = {
 
 
 class Session:
-    """One run of a command: its settings, its printer, and the way to Kafka."""
+    """One run of a command: its settings, its printer, and the way to Kafka.
+
+    It belongs to the main thread. `given` are the common options by their names, None where one was
+    not given.
+    """
 
     def __init__(self, given: Mapping[str, Any]) -> None:
         self._given = given
@@ -108,7 +121,7 @@ class Session:
 
     @cached_property
     def settings(self) -> CommandSettings:
-        """Settings from options, environment and file."""
+        """Settings from options, environment and file; read once. Raises `WrongUse`."""
         from belfry.settings import CommandSettings
 
         return self.settings_of(CommandSettings, {})
@@ -118,8 +131,9 @@ class Session:
     ) -> _Kind:
         """Those of a process, with its own options on top; None stands for "not given".
 
-        Wrong names and wrong values are told at once, all of them; without `all_names` only the
-        values of this class, for what is read before it is known which process it is.
+        Wrong names and wrong values are told at once, all of them, by `WrongUse`. Without
+        `all_names` only the values of this class are checked, for what is read before it is known
+        which process it is.
         """
         from tomllib import TOMLDecodeError
 
@@ -138,21 +152,21 @@ class Session:
             raise WrongUse(f"the settings file is no TOML: {error}.") from None
 
     def cluster(self) -> Cluster:
-        """The Kafka cluster of the settings."""
+        """The Kafka cluster of the settings; nothing is asked of it yet."""
         from belfry.client.kafka import Cluster
 
         properties = self.settings.kafka_properties()
         return Cluster(properties.pop(BOOTSTRAP), properties)
 
     def admin(self) -> tuple[Cluster, AdminClient]:
-        """An admin client, once a broker has answered."""
+        """An admin client, once a broker has answered; `BelfryError` where none does."""
         cluster = self.cluster()
         admin = cluster.admin()
         cluster.reach(admin)
         return cluster, admin
 
     def client(self) -> Client:
-        """A client of belfry."""
+        """A client of belfry, to be closed by the caller; it connects when it is used."""
         from belfry.client import Client
         from belfry.settings import plain, property_name
 
@@ -170,7 +184,7 @@ class Session:
 
 
 def _unknown(properties: Mapping[str, str]) -> str:
-    """What is wrong with the names of settings, wherever they were given."""
+    """What is wrong with the names of settings, wherever they were given; empty if nothing is."""
     import os
     import tomllib
 
@@ -201,6 +215,7 @@ def _made(kind: type[_Kind], given: Mapping[str, Any], unknown: str) -> _Kind:
 
 
 def _properties(given: list[str]) -> dict[str, str]:
+    """Properties of librdkafka by name; of a name that comes twice the last value counts."""
     found: dict[str, str] = {}
     for each in given:
         name, equals, value = each.partition("=")
@@ -214,6 +229,7 @@ def _properties(given: list[str]) -> dict[str, str]:
 
 
 def _parameters() -> list[inspect.Parameter]:
+    """The common options as parameters of a function."""
     return [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
         for name, kind in _OPTIONS.items()
@@ -221,7 +237,12 @@ def _parameters() -> list[inspect.Parameter]:
 
 
 def with_session(command: Callable[..., int | None]) -> Command:
-    """A command that takes the common options and gets them as a `Session`."""
+    """A command that takes the common options and gets them as a `Session`.
+
+    The result has a signature that Typer reads: the options of each dataclass one by one, then the
+    common ones. When it is called it puts the dataclasses together again. Its help is the docstring
+    of `command`.
+    """
     own = list(inspect.signature(command, eval_str=True).parameters.values())[1:]
     groups: dict[str, Any] = {
         each.name: each.annotation for each in own if is_dataclass(each.annotation)
@@ -268,7 +289,11 @@ def root_options(callback: Callable[[typer.Context], None]) -> Callable[..., Non
 
 
 def merged(before: Mapping[str, Any], behind: Mapping[str, Any]) -> dict[str, Any]:
-    """Options before and behind the sub-command; those behind win, properties add up."""
+    """Options before and behind the sub-command; those behind win, properties add up.
+
+    Of a property that was given in both places the one behind the sub-command wins, as it comes
+    later.
+    """
     both = {name: behind.get(name) or before.get(name) for name in _OPTIONS}
     properties = [*(before.get(Names.PROPERTIES) or []), *(behind.get(Names.PROPERTIES) or [])]
     return {**both, Names.PROPERTIES: properties}
@@ -277,10 +302,11 @@ def merged(before: Mapping[str, Any], behind: Mapping[str, Any]) -> dict[str, An
 def _shaped(
     function: Callable[..., Any], parameters: list[inspect.Parameter]
 ) -> Callable[..., Any]:
-    """Typer reads the options of a command from its signature."""
+    """The function with the signature from which Typer reads the options of a command."""
     shaped: Any = function
     shaped.__signature__ = inspect.Signature(parameters)
     shaped.__annotations__ = {each.name: each.annotation for each in parameters}
+    # Typer would follow it to the function as it was written.
     del shaped.__wrapped__
     get_type_hints(shaped)
     return function

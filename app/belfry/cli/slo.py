@@ -1,4 +1,15 @@
-"""``belfry slo``: how available belfry was, by the events that it schedules to itself."""
+"""``belfry slo``: how available belfry was, by the events that it schedules to itself.
+
+Workers with a canary ask every few seconds for an event on each partition, and write what they saw
+of it (docs/slo.md). This command reads that topic, counts, and compares with the goals:
+
+    availability   of all events that were to be asked for, those that were accepted
+    reach          of those that were accepted, those that came out
+    within 1 s     of those that were accepted, those that a reader had within a second
+
+An error budget is what a goal leaves: with a goal of 99.95 % one event in 2 000 may fail, and half
+of that used leaves 50 %. The command needs no worker, so it works after an outage too.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +53,7 @@ Until = Annotated[
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command to the program."""
+    """Add ``slo`` to the program."""
     app.command("slo")(with_session(slo))
 
 
@@ -84,6 +95,7 @@ def slo(session: Session, *, since: Since = None, until: Until = None) -> None:
 
 
 def _month_ms(now_ms: int) -> int:
+    """When the month began, in UTC, as epoch ms."""
     now = datetime.fromtimestamp(now_ms / 1000, UTC)
     begin = now.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
     return int(begin.timestamp() * 1000)
@@ -103,6 +115,9 @@ def shown(found: Report) -> dict[str, Any]:
 
 
 def _objective(each: Measured) -> dict[str, Any]:
+    """A goal and what was measured; `share` and `budget_left` are null where nothing was to
+    judge.
+    """
     return {
         "objective": each.goal.name,
         "goal": each.goal.share,
@@ -130,6 +145,7 @@ def lines(found: Report) -> list[str]:
 
 
 def _line(each: Measured) -> str:
+    """A goal in a line for people."""
     name, goal = f"{each.goal.name:12}", f"goal {each.goal.share:.2%}"
     if each.share is None or each.budget_left is None:
         return f"{name} nothing to judge   {goal}"

@@ -1,7 +1,10 @@
 """``belfry topics`` and ``belfry schema``: what a cluster needs before a worker starts.
 
-Topics lie in Kafka, schemas in the registry.  Both commands make what is missing and leave alone
+Topics lie in Kafka, schemas in the registry. Both commands make what is missing and leave alone
 what is there; both `check` commands compare and end with exit code 1 where something is wrong.
+
+A worker makes its topics itself unless BELFRY_CREATE_TOPICS is off. These commands are for clusters
+where somebody with more rights does it, and for checks in a pipeline. Each may be repeated.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands to the program."""
+    """Add ``topics`` and ``schema`` with their commands to the program."""
     group = Program()
     group.command("create")(with_session(create))
     group.command("check")(with_session(check))
@@ -96,6 +99,7 @@ CURE = "belfry topics create"
 
 
 def _created(spec: TopicSpec) -> tuple[dict[str, object], str]:
+    """A topic that was created, for programs and for people."""
     text = f"created  {spec.name}  {spec.partitions} partitions, {spec.replication} replicas"
     return dict(spec._asdict()), text
 
@@ -151,6 +155,7 @@ def check_schemas(session: Session) -> int:
 
 
 def _registry(session: Session) -> Registry:
+    """The client of the registry, to be closed; `WrongUse` where none is configured."""
     from belfry.registry.subjects import open_registry
 
     registry = open_registry(session.settings)

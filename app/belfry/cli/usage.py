@@ -1,4 +1,12 @@
-"""``belfry tenant usage``: what tenants used, hour by hour, as the metering topic has it."""
+"""``belfry tenant usage``: what tenants used, hour by hour, as the metering topic has it.
+
+Each worker counts what its partitions did for each tenant, and writes it when the hour is over.
+This command reads the topic, adds up what partitions say of the same tenant and hour, and prints
+it. It is meant for bills: what a crash repeats is not counted twice (docs/metering.md).
+
+    accepted, fired, delivered   events of this hour
+    byte-hours                   bytes held, times the hours for which they were held
+"""
 
 from __future__ import annotations
 
@@ -79,7 +87,9 @@ def usage(
 
 
 def shown(usage: Usage) -> dict[str, Any]:
-    """A period for programs."""
+    """A period for programs; `held_byte_ms` is the exact number that `held_byte_hours` comes
+    from.
+    """
     return {
         "tenant": usage.tenant,
         "from": instant_json(usage.from_ms),

@@ -1,4 +1,16 @@
-"""``belfry verify``: whether topics of a belfry say of one another what the specification asks."""
+"""``belfry verify``: whether topics of a belfry say of one another what the specification asks.
+
+Three parts do it. The rules are `belfry.verification`, which is pure and shares no code with the
+engine that it checks. `verify_cluster` reads topics in an order that makes a comparison possible.
+`verify_memory` keeps what was read in a file, so that memory stays bounded and a later run goes on.
+
+    belfry verify                                   one pass over all that the topics hold
+    belfry verify --state verified.db               and the next run reads what is new only
+    belfry verify --state verified.db --every 60s   a pass a minute, until Ctrl-C
+
+What cannot be checked, since compaction or retention removed it, is counted with its reason, and
+never reported as a finding.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +79,7 @@ Also = Annotated[
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command to the program."""
+    """Add ``verify`` to the program."""
     app.command("verify")(with_session(verify))
 
 
@@ -98,7 +110,12 @@ def _verify(
     remember_days: int,
     topic: list[str] | None,
 ) -> int:
-    """Pass after pass; `pace` is where they go on from, the pause between, and what is waited."""
+    """Pass after pass; `pace` is where they go on from, the pause between, and what is waited.
+
+    Policies are read before each pass, for they say where events go and which may come twice.
+    Returns `FOUND` once any pass has found something. Raises `CommandError` for records of a later
+    release.
+    """
     from belfry.cli.policies import kafka_policies
     from belfry.store.layout.records import UnknownFormat
 
@@ -127,6 +144,7 @@ def _verify(
 def _verifier(
     session: Session, state: Path | None
 ) -> Iterator[tuple[ClusterVerifier, VerifiedTopics]]:
+    """The verifier and the names of its topics; reader and file are closed at the end."""
     from belfry.cli.verify_cluster import ClusterVerifier, VerifiedTopics
     from belfry.cli.verify_memory import MemoryOnDisk
     from belfry.cli.verify_topics import TopicReader
@@ -183,6 +201,7 @@ def _topics_of(session: Session, policies: dict[str, TenantPolicy]) -> dict[str,
 
 
 def _show(session: Session, found: list[Breached], counts: CheckCounts) -> None:
+    """Print what a pass has found, and what it looked at."""
     text = "\n".join([*map(line, found), *summary(found, counts)])
     session.printer.one(shown(found, counts), text)
 

@@ -53,7 +53,7 @@ Take = Callable[[Message, Spot, int], None]
 class VerifiedTopics:
     """Names of the topics that are compared; `tenants` are those whose policy names another.
 
-    Those in `also` are read as well: events went there once.
+    `topic` gives a short name its prefix. Those in `also` are read as well: events went there once.
     """
 
     def __init__(self, topic: Callable[[str], str], tenants: dict[str, str]) -> None:
@@ -71,7 +71,10 @@ class VerifiedTopics:
 
 
 class ClusterVerifier:
-    """Passes over one belfry's topics; `findings` are those of the last pass, `counts` of all."""
+    """Passes over one belfry's topics; `findings` are those of the last pass, `counts` of all.
+
+    `repeats` are tenants whose guarantee lets events come twice. It runs in one thread.
+    """
 
     def __init__(
         self,
@@ -95,7 +98,11 @@ class ClusterVerifier:
         self._patient_until = 0.0
 
     def run(self, grace_s: float, forget_ms: int) -> list[Breached]:
-        """One pass; what it found.  What is settled for `forget_ms` is forgotten."""
+        """One pass; what it found. What is settled for `forget_ms` is forgotten.
+
+        `grace_s` is how long, in seconds, the pass waits in all for records that should be there.
+        All of a pass is saved at its end, in one transaction of the file.
+        """
         self._memory.now_ms = int(time() * 1000)
         self._patient_until = monotonic() + grace_s
         self._begin_partitions()
@@ -113,6 +120,9 @@ class ClusterVerifier:
         return self.findings
 
     def _decide(self, came_by: int) -> None:
+        """Judge what is still open, now that no more is waited for, and keep where each partition
+        stands.
+        """
         standings = [each.standing.blind_until_ms for each in self._partitions.values()]
         self._outputs.end(max(standings, default=NEVER), came_by)
         self.findings = self._outputs.findings
@@ -155,6 +165,7 @@ class ClusterVerifier:
         return self._outputs.round
 
     def _read_changelog(self, partition: int, verifier: PartitionVerifier) -> None:
+        """Feed a partition's verifier from where it stands to the end of its span."""
         span, judge = self._spans[partition], self._judge_of(partition)
         start = max(span.low, verifier.standing.next_offset)
         judge.restart(max(NEVER, verifier.standing.manifest_at))
@@ -202,6 +213,7 @@ class ClusterVerifier:
         return coverage
 
     def _coverage(self, outputs: Iterable[str]) -> Coverage:
+        """Which output topics were read, and from which instant on they are whole."""
         floors = self._memory.floors()
         read = {name: floors.get(name, ALL_OF_IT) for name in outputs}
         return Coverage(self._topics.fired, read, self._topics.tenants, self.repeats)
@@ -238,6 +250,7 @@ class ClusterVerifier:
             self._memory.put_position(*place, end)
 
     def _take_fired(self, message: Message, spot: Spot, ms: int) -> None:
+        """Take a record of an output topic: a fire, the copy of a redrive, or neither."""
         headers = dict(headers_of(message))
         try:
             nominal_ms = parse_instant((headers.get(INSTANT_HEADER) or b"").decode())
@@ -251,6 +264,7 @@ class ClusterVerifier:
             self._outputs.fired(fire)
 
     def _take_told(self, message: Message, spot: Spot, ms: int) -> None:
+        """Take a lifecycle event that tells of a fire."""
         event = self._decoder.record(message.value() or b"", headers_of(message))
         if event is None or event["outcome"] != FIRED:
             return
@@ -259,6 +273,7 @@ class ClusterVerifier:
             self._outputs.told(ToldFire(identity, event["schedule_id"].encode(), spot, ms))
 
     def _take_refused(self, message: Message, spot: Spot, ms: int) -> None:
+        """Take a record of the rejected topic: a refusal, or the mark of a redrive."""
         headers = dict(headers_of(message))
         refusal = marked_by(headers, spot)
         if refusal is not None:

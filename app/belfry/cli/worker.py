@@ -1,4 +1,16 @@
-"""``belfry worker``: one worker process."""
+"""``belfry worker``: one worker process.
+
+The options are settings under shorter names; what is not given comes from variables and from
+belfry.toml. The role decides which settings there are: a process that only delivers knows none of
+partitions. So the role is read first, without a look at other names, and then all settings of its
+class.
+
+The process itself is put together in `belfry.assembly`, and runs until a signal:
+
+    SIGTERM ─► the running transactions end ─► partitions are given up ─► exit code 0
+
+The exit code of a worker that cannot start, or that has to give up, is that of `run_worker`.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +41,7 @@ class LogFormat(StrEnum):
 
 
 class WorkerRole(StrEnum):
-    """What a worker does."""
+    """What a worker does: fire schedules, deliver over HTTP, or both."""
 
     ALL = "all"
     SCHEDULE = "schedule"
@@ -89,7 +101,7 @@ Format = Annotated[
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command to the program."""
+    """Add ``worker`` to the program."""
     app.command("worker")(with_session(worker))
 
 
