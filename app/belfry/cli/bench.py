@@ -42,7 +42,7 @@ class Bench(StrEnum):
     """What can be measured.
 
     - `ingest`: requests that are taken in, a second. `fire`: events that come out, a second.
-    - `lateness`: from the due instant to the commit, under a steady rate, in ms.
+    - `lateness`: from the due instant until a reader has the event, under a steady rate, in ms.
     - `recovery`: records of the changelog that a worker without local state replays, a second.
       `restart`: the same way, with the state on disk.
     - `raw`: the yardstick, without belfry. `curve`: a benchmark with one parameter varied.

@@ -4,7 +4,7 @@ A worker judges every request. What is wrong whatever the state of the schedule 
 well, with the same code and the same words, so that a caller need not wait to hear it.
 
     schedule("demo", "hello", in_="5m", payload="hi")
-        ─► {"tenant": "demo", "schedule_id": "hello", "action": "UPSERT", "kind": "DELAY",
+        ─► {"tenant": "demo", "schedule_id": "hello", "action": "UPSERT", "kind": "AFTER",
             "delay_ms": 300000, "payload": b"hi", …}
 
 Which arguments there are, and how each is read, follows from the table of a request's fields.
