@@ -1,7 +1,11 @@
 """What is known of a partition: its changelog, local copies of its state, the anchor, the input.
 
 A recovery looks at all of it and decides (`recovery_plan.py`), then writes one transaction under
-the partition's transactional id (`recovery_write.py`).  Copies are opened for reading alone.
+the partition's transactional id (`recovery_write.py`). Copies are opened for reading alone.
+
+The changelog is folded into a store of its own in a temporary folder, as a take-over would fold it.
+So a look takes as long as a take-over without local state, and disturbs nobody: it fences nobody,
+commits nothing, and leaves no group behind.
 """
 
 from __future__ import annotations
@@ -30,6 +34,7 @@ from belfry.store.ordered_map import Range
 from belfry.store.replay import HoleInChangelog, Replay
 from belfry.store.schedules import ScheduleStore
 
+# Records of the changelog that are read at once.
 READ_RECORDS = 20_000
 
 
@@ -55,7 +60,12 @@ class ReadOnlyRows:
         return list(self._db.get(list(keys)) or ())
 
     def scan(self, start: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """Pairs from `start` (inclusive) up to `end` (exclusive), in order."""
+        """Pairs from `start` (inclusive) up to `end` (exclusive), in order.
+
+        Raises CannotRecover where the store ends before `end`. RocksDB's iterator stops at a
+        damaged block without an error, and keys behind all ranges that are scanned show that it has
+        not.
+        """
         rows: Any = self._db.items(from_key=start)
         for key, value in rows:
             if key >= end:
@@ -79,10 +89,12 @@ class Copy:
     path: Path
     cluster: str
     changelog: str
+    # Up to which offset of the changelog it has read; `written_ms` is when, in epoch ms.
     offset: int
     written_ms: int
     manifest: Manifest
     identity: Identity | None
+    # Whether a worker on this directory would use it; a store that was put aside is not.
     in_use: bool
 
     @property
@@ -96,13 +108,19 @@ class PartitionEvidence:
     """The evidence about one partition."""
 
     partition: int
+    # The ids as the cluster tells them now.
     here: Identity
+    # What the anchor says, None where there is none.
     anchor: Identity | None
+    # The changelog folded, as far as it can be read.
     store: ScheduleStore
+    # Its last manifest, and the identity that it holds.
     logged: Manifest | None
     identity: Identity | None
+    # Its end, and whether an open transaction hides a part before it.
     log_end: int
     held_back: bool
+    # First offset of the input, and the one behind its last.
     low: int
     end: int
     copies: list[Copy] = field(default_factory=list)
@@ -116,7 +134,11 @@ class PartitionEvidence:
 
 
 class Looker:
-    """Gathers the evidence about partitions."""
+    """Gathers the evidence about partitions.
+
+    `data_dirs` are those of stopped workers, in which copies are looked for. Each look asks Kafka
+    anew. Raises ConnectionError where brokers do not answer, and CannotRecover.
+    """
 
     def __init__(
         self,
@@ -160,6 +182,7 @@ class Looker:
         replay: Replay,
         rows: RocksMap,
     ) -> PartitionEvidence:
+        """Fold the changelog; a hole in it is a problem that is told, and no error here."""
         low, stable = log.ends()
         end = log.log_end()
         log.seek(low)
@@ -189,6 +212,9 @@ class Looker:
 
 
 def _check(trust: ChangelogTrust, partition: int) -> Mark:
+    """The mark of the partition's signatures; CannotRecover where rows could not be judged or
+    signed.
+    """
     try:
         mark = trust.check(partition)
     except NotTrusted as error:
@@ -202,6 +228,7 @@ def _check(trust: ChangelogTrust, partition: int) -> Mark:
 
 
 def _hole(what: str) -> Contradiction:
+    """The problem of a changelog that does not hold what its manifests say."""
     return Contradiction(
         "hole_in_changelog",
         f"the changelog does not hold what its manifests say: {what}.",
@@ -243,6 +270,7 @@ def copies_in(data_dir: Path, partition: int) -> Iterator[Copy]:
 
 
 def _copy(path: Path, *, in_use: bool) -> Copy | None:
+    """A local store that is the checked fold of some changelog, or None."""
     with closing(ReadOnlyRows(path)) as rows:
         store = ScheduleStore(rows)
         state = store.state()
