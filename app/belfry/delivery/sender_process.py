@@ -25,6 +25,7 @@ from belfry.delivery.work import Work
 from belfry.host.clock import SystemClock
 from belfry.host.memory import look_for_cycles_rarely
 
+# A frame's length stands before it, big-endian.
 LENGTH_BYTES: Final = 4
 
 
