@@ -43,7 +43,11 @@ log = structlog.get_logger(__name__)
 
 
 class BatchReader:
-    """Reads the records of one partition out of what was fetched of it."""
+    """Reads the records of one partition out of what was fetched of it.
+
+    `position` is the offset of the next record for readers, `fetched` the one behind all that was
+    added. It is used by one thread, and holds one batch unpacked at a time.
+    """
 
     def __init__(self, where: Where, position: int, said: LimitedLogger | None = None) -> None:
         self._where = where
@@ -118,6 +122,7 @@ class BatchReader:
         return False
 
     def _open(self, batch: Batch) -> _Quick | _Stream:
+        """What reads a batch: the quick parser where it unpacks to little, else a stream."""
         if batch.magic != MAGIC:
             return _Stream(batch)
         if batch.codec == NONE:

@@ -26,7 +26,9 @@ from belfry.kafka.topics import wanted_topics
 from belfry.kafka.transaction_requests import DescribeTransactions
 from belfry.settings import SharedSettings
 
+# Seconds for one answer of the brokers.
 ASK_S: Final = 5.0
+# Errors by which a broker says that a right is missing.
 NOT_LET: Final = frozenset(
     {
         KafkaError.TOPIC_AUTHORIZATION_FAILED,
@@ -34,6 +36,7 @@ NOT_LET: Final = frozenset(
         KafkaError.CLUSTER_AUTHORIZATION_FAILED,
     }
 )
+# TRANSACTIONAL_ID_AUTHORIZATION_FAILED of Kafka's protocol.
 _ID_DENIED: Final = 53
 
 
@@ -47,7 +50,11 @@ class Lacking(NamedTuple):
 
 
 def lacking(admin: AdminClient, settings: SharedSettings) -> Iterator[Lacking]:
-    """What the principal of these settings lacks of the rights of a worker's main job."""
+    """What the principal of these settings lacks of the rights of a worker's main job.
+
+    Each right is asked for when the one before has been told. What the brokers do not tell counts
+    as given, so that a cluster without an authorizer lacks nothing. Blocks; nothing is written.
+    """
     properties, servers = settings.kafka_properties(), settings.bootstrap_servers
     user = user_of(properties)
     for right in worker_rights(settings.cluster.topic_prefix, settings.cluster.app_id):
@@ -65,6 +72,7 @@ def lacking(admin: AdminClient, settings: SharedSettings) -> Iterator[Lacking]:
 
 
 def _left(wanted: Iterable[str], given: frozenset[str]) -> list[str]:
+    """Operations that are wanted and not given."""
     return [operation for operation in wanted if operation not in given]
 
 
@@ -90,6 +98,7 @@ def _allowed(
 
 
 def _told(answers: dict[str, Any]) -> Iterator[tuple[str, frozenset[str]]]:
+    """What brokers tell of each name; a refusal to tell is no operation at all."""
     for name, answer in answers.items():
         try:
             operations = answer.result(ASK_S).authorized_operations
@@ -115,6 +124,7 @@ def _id_denied(properties: dict[str, Any], name: str) -> bool:
 
 
 async def _asked(properties: dict[str, Any], name: str) -> int:
+    """The code with which a broker answers a question about a transactional id."""
     client = AIOKafkaClient(
         bootstrap_servers=properties["bootstrap.servers"],
         client_id="belfry-rights",

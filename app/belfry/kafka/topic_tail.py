@@ -21,8 +21,10 @@ from belfry.kafka.rights import READERS_GROUP
 
 T = TypeVar("T")
 
+# Seconds for one answer, and for a stretch to be read.
 REACH_S: Final = 5.0
 STRETCH_S: Final = 10.0
+# Records that are taken from the client at once.
 BATCH: Final = 200
 _PROPERTIES: Final[dict[str, Any]] = {
     "group.id": READERS_GROUP,

@@ -21,14 +21,17 @@ import cramjam
 LZ4_MAGIC: Final = 0x184D2204
 XERIAL: Final = b"\x82SNAPPY\0"
 # A block of snappy that unpacks to no more than this is unpacked as a whole.
+# A block of snappy that unpacks to no more than this is unpacked as a whole.
 WHOLE_BYTES: Final = 1024 * 1024
 _XERIAL_HEAD: Final = 16
 _BACK_BYTES: Final = 64 * 1024
 _NUMBER: Final = struct.Struct("<I")
 _BLOCK: Final = struct.Struct(">i")
+# Largest unpacked block, by the number in a frame's head (LZ4 frame format 1.6).
 _LZ4_SIZES: Final = {4: 64 * 1024, 5: 256 * 1024, 6: 1024 * 1024, 7: 4 * 1024 * 1024}
 # Of a frame's flags: the version, blocks that stand alone, and what else is there.
 _VERSION, _ALONE, _BLOCK_SUM, _SIZE, _SUM, _DICTIONARY = 0xC0, 0x20, 0x10, 0x08, 0x04, 0x01
+# A block whose length has this bit lies there unpacked.
 _STORED: Final = 0x80000000
 
 
@@ -57,6 +60,7 @@ def unlz4(packed: memoryview) -> Iterator[bytes | memoryview]:
 
 
 def _unlz4_block(block: memoryview, most: int) -> bytes:
+    """One block, which unpacks to `most` bytes at most."""
     room = bytearray(most)
     return bytes(memoryview(room)[: cramjam.lz4.decompress_block_into(block, room, most)])
 
@@ -76,6 +80,7 @@ def unsnappy(packed: memoryview) -> Iterator[bytes]:
 
 
 def _unsnappy_block(block: memoryview) -> Iterator[bytes]:
+    """One block of snappy; a large one in pieces of about a megabyte."""
     size, at = _length(block)
     if size <= WHOLE_BYTES:
         yield bytes(cramjam.snappy.decompress_raw(block))
