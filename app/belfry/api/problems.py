@@ -2,6 +2,16 @@
 
 No request ends a worker, and no answer shows a traceback: what is not the caller's fault is logged
 and answered with 500.
+
+    HTTP/1.1 409 Conflict
+    content-type: application/problem+json
+
+    {"type": "about:blank", "title": "Conflict", "status": 409, "code": "conflict",
+     "detail": "The schedule exists, or has another version than expected.",
+     "instance": "/v1/tenants/demo/schedules/hello"}
+
+`code` is for programs and stays what it is from release to release. `detail` is a sentence for
+people, and may change.
 """
 
 from __future__ import annotations
@@ -28,7 +38,10 @@ log = structlog.get_logger(__name__)
 
 
 class Problem(HTTPException):
-    """An answer that is a problem; `code` is stable and for programs, `more` goes with it."""
+    """An answer that is a problem; `code` is stable and for programs, `more` goes with it.
+
+    A route raises it at any depth, and the handlers of `install` answer with it.
+    """
 
     def __init__(
         self,
@@ -76,6 +89,7 @@ def install(app: FastAPI) -> None:
 
 
 async def _refused(request: Request, error: Exception) -> Response:
+    """Answer a problem, or what the framework refuses by itself."""
     assert isinstance(error, HTTPException)
     if isinstance(error, Problem):
         return error.response(request.url.path)
@@ -107,6 +121,7 @@ def _not_allowed(request: Request) -> Problem:
 
 
 async def _invalid(request: Request, error: Exception) -> Response:
+    """Answer parameters that are wrong, each with its place and what would be right."""
     assert isinstance(error, RequestValidationError)
     errors = [
         {"where": ".".join(map(str, found["loc"])), "message": _message(found, request)}
@@ -118,6 +133,7 @@ async def _invalid(request: Request, error: Exception) -> Response:
 
 
 def _message(found: Any, request: Request) -> str:
+    """What is wrong with a parameter; for an unknown name the nearest known one."""
     known = _parameters(request) if found["type"] == "extra_forbidden" else []
     return unknown_name(str(found["loc"][-1]), known, "parameter") if known else found["msg"]
 
@@ -130,6 +146,7 @@ def _parameters(request: Request) -> list[str]:
 
 
 async def _failed(request: Request, error: Exception) -> Response:
+    """Answer an error that nobody expected: its traceback goes to the log."""
     log.error("A request failed.", path=request.url.path, exc_info=error)
     detail = "The worker failed to answer; its log holds the reason."
     status = HTTPStatus.INTERNAL_SERVER_ERROR

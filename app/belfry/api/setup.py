@@ -1,4 +1,8 @@
-"""Setting the HTTP port up: who verifies callers, what the port bears, and its server."""
+"""Setting the HTTP port up: who verifies callers, what the port bears, and its server.
+
+Settings become the objects that `routes/` and `server/` work with, so neither of them reads a
+setting. Nothing is opened here.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +20,11 @@ from belfry.settings import ServerSettings
 
 
 def gate_of(settings: ServerSettings, now_ms: Callable[[], float]) -> Gate:
-    """Who verifies callers; nobody where nothing is configured."""
+    """Who verifies callers; nobody where nothing is configured.
+
+    Keys are asked before a provider's tokens, for they need no network. `now_ms` is the clock, epoch
+    ms.
+    """
     verifiers: list[TokenVerifier] = []
     keys = None
     if settings.http_api_keys or settings.http_api_keys_file:

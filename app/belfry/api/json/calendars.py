@@ -1,4 +1,9 @@
-"""Calendars as JSON: the body that sets one, and the answers that show them."""
+"""Calendars as JSON: the body that sets one, and the answers that show them.
+
+A tenant may live in several partitions, and each keeps the days for its own schedules. So an answer
+is put together from parts, one of each partition, and while a change is on its way the parts may
+differ: the newest days are shown.
+"""
 
 from __future__ import annotations
 
@@ -68,7 +73,10 @@ def calendar_part(name: str, row: CalendarRow) -> dict[str, Any]:
 
 
 def merged_calendar(tenant: str, parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """A calendar of which each partition has told its part; the newest days are shown."""
+    """A calendar of which each partition has told its part; the newest days are shown.
+
+    `parts` are those of `calendar_part`, at least one.
+    """
     newest = max(parts, key=lambda each: each["changed_ms"])
     said = {name: newest[name] for name in ("calendar", "days", "weekend", "source")}
     return {

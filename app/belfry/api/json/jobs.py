@@ -18,8 +18,10 @@ from belfry.schedules.rejections import Rejection
 from belfry.store.layout.jobs import DONE, KEPT_MS, RUNNING, STOPPED, JobRow
 
 Action = Literal["CANCEL", "PAUSE", "RESUME", "MOVE", "TRIGGER", "BACKFILL"]
+# Counts that are the sums of all partitions' parts.
 COUNTS = ("examined", "matched", "done", "unchanged", "refused", "fired")
 
+# Fields of a backfill's range.
 RANGE = ("range_from", "range_until")
 
 
@@ -103,14 +105,15 @@ class JobsAnswer(BaseModel):
 
 
 def part(job: str, row: JobRow) -> dict[str, Any]:
-    """What one partition tells of a job."""
+    """What one partition tells of a job; it travels to the worker that was asked."""
     return {**row._asdict(), "job": job, "matched": row.matched}
 
 
 def merged(tenant: str, parts: Sequence[dict[str, Any]], now_ms: int) -> dict[str, Any]:
     """A job of which each partition has told its part.
 
-    A part that is missing has not begun yet, or was forgotten, a week after it ended.
+    A part that is missing has not begun yet, or was forgotten, a week after it ended. `parts` are
+    those of `part`, at least one, and `now_ms` is the clock in epoch ms.
     """
     first = parts[0]
     begun_ms, ends = min(each["begun_ms"] for each in parts), [each["ended_ms"] for each in parts]
@@ -159,4 +162,5 @@ def _asked(spec: BulkSpec | Rejection) -> dict[str, Any]:
 
 
 def _moment(ms: int | None) -> str | None:
+    """An instant as JSON has it; null for none."""
     return None if ms is None else moment(ms)

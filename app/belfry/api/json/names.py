@@ -1,8 +1,12 @@
 """Names in paths: decoded once, and only after the path has been split.
 
-A schedule's id may hold slashes.  The guard leaves the paths of the API as they were written, so
+A schedule's id may hold slashes. The guard leaves the paths of the API as they were written, so
 ``order%2F4711`` is one segment, which cannot be taken for ``order/4711/pause``; an id whose last
 part is no action may also be written with plain slashes.
+
+    PUT  /v1/tenants/demo/schedules/order%2F4711          the schedule order/4711
+    POST /v1/tenants/demo/schedules/order%2F4711/pause    pause it
+    PUT  /v1/tenants/demo/schedules/order/4711            the same schedule as the first
 """
 
 from __future__ import annotations
@@ -19,6 +23,7 @@ TENANT_PATTERN: Final = r"^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$"
 
 
 def _decoded(given: object) -> object:
+    """A segment of a path as text (RFC 3986); ValueError where its bytes are no UTF-8."""
     if not isinstance(given, str):
         return given
     try:
@@ -28,6 +33,7 @@ def _decoded(given: object) -> object:
 
 
 def _tenant(name: str) -> str:
+    """The name, unless no tenant can have it; ValueError says why."""
     problem = tenant_problem(name)
     if problem is not None:
         raise ValueError(problem.reason)
@@ -35,6 +41,7 @@ def _tenant(name: str) -> str:
 
 
 def _schedule_id(name: str) -> str:
+    """The id, unless no schedule can have it; ValueError says why."""
     problem = schedule_id_problem(name)
     if problem is not None:
         raise ValueError(problem.reason)

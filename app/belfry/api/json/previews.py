@@ -1,4 +1,8 @@
-"""Previews as JSON: the body that asks for one, and the answer."""
+"""Previews as JSON: the body that asks for one, and the answer.
+
+A preview takes a rule as a schedule's body has it, and computes without a store
+(`schedules/preview.py`). Nothing is written.
+"""
 
 from __future__ import annotations
 

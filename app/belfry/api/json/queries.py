@@ -1,6 +1,11 @@
 """What callers may add to an address, and the headers that say what to expect.
 
-`If-Match` and `If-None-Match` say what a schedule has to be for a change to count.
+`If-Match` and `If-None-Match` (RFC 9110, section 13) say what a schedule has to be for a change to
+count. A condition that is not met is a conflict, and nothing is changed:
+
+    If-Match: "1234567.3"    this generation in its third version
+    If-Match: "3"            the third version of any generation
+    If-None-Match: *         no schedule of this id
 """
 
 from __future__ import annotations
@@ -18,7 +23,9 @@ from belfry.api.problems import Problem
 from belfry.schedules.identity import expected_from
 from belfry.store.lookup import STATES, Wanted
 
+# States of schedules, as a list may be filtered by.
 State = StrEnum("State", {name: name for name in STATES})  # type: ignore[misc]
+# A tag in quotes, or as people type it.
 _TAG: Final = re.compile(r'(?:W/)?"?([0-9.]{1,21})"?')
 
 

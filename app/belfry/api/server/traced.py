@@ -61,6 +61,7 @@ class TracedCalls:
 
 
 def _sampled(scope: Scope) -> TraceContext | None:
+    """The caller's context of its trace where that is sampled (W3C Trace Context), else None."""
     given = scope["headers"]
     return sampled_in((_HEADERS[name], value) for name, value in given if name in _HEADERS)
 
@@ -71,6 +72,10 @@ def _span(
     status: int,
     times: tuple[float, float],
 ) -> Span:
+    """The span of a request: its route and status, never its path.
+
+    `contexts` are its own and that of the caller; `times` are begin and end in epoch ms.
+    """
     method = scope["method"] if scope["method"] in METHODS else OTHER
     route, failed = route_answering(scope), status >= HTTPStatus.INTERNAL_SERVER_ERROR
     attributes: dict[str, str | int] = {
