@@ -22,8 +22,8 @@ from belfry.settings import ServerSettings
 def gate_of(settings: ServerSettings, now_ms: Callable[[], float]) -> Gate:
     """Who verifies callers; nobody where nothing is configured.
 
-    Keys are asked before a provider's tokens, for they need no network. `now_ms` is the clock, epoch
-    ms.
+    Keys are asked before a provider's tokens, for they need no network. `now_ms` is the clock, in
+    epoch ms.
     """
     verifiers: list[TokenVerifier] = []
     keys = None

@@ -16,8 +16,10 @@ import structlog
 from belfry.schedules.instants import format_instant
 from belfry.telemetry.collectors import KeyFigures
 
+# A key that ends within so long is told of, once in each `SAY_AGAIN_MS`.
 SOON_MS: Final = 14 * 86_400_000
 SAY_AGAIN_MS: Final = 86_400_000
+# Hex digits of a key's short name.
 ID_LENGTH: Final = 12
 State = Literal["valid", "expiring", "expired"]
 log = structlog.get_logger(__name__)
@@ -138,7 +140,9 @@ def _both(one: KeyRow, other: KeyRow) -> KeyRow:
 def figures_of(
     rows: Callable[[], list[KeyRow]], now_ms: Callable[[], float]
 ) -> Callable[[], list[KeyFigures]]:
-    """What tells the figures of each key at the moment it is called."""
+    """What tells the figures of each key at the moment it is called, for a scrape; seconds since
+    1970.
+    """
 
     def figures() -> list[KeyFigures]:
         at_ms = now_ms()

@@ -25,6 +25,7 @@ from belfry.api.auth.key_uses import KeyRow, KeyUses, id_of
 from belfry.schedules.instants import parse_instant
 
 PREFIX: Final = "belfry_"
+# How often the file is looked at, and the ends of keys.
 LOOK_MS: Final = 1_000
 WARN_MS: Final = 3_600_000
 
@@ -85,7 +86,11 @@ def read_keys(text: str | bytes, source: str) -> _Known:
 
 
 class ApiKeys:
-    """Verifies API keys; a file is read again when it has changed."""
+    """Verifies API keys; a file is read again when it has changed.
+
+    It belongs to the port's event loop. A file that cannot be read any more changes nothing: the
+    keys that were good stay good, so that a slip of an editor locks nobody out.
+    """
 
     def __init__(self, given: str | None, path: Path | None, now_ms: Callable[[], float]) -> None:
         """`given` is a list as text, `path` a file that holds one; raises `BadKeys`."""
@@ -137,6 +142,7 @@ class ApiKeys:
             self.uses.warn(self.rows(), now_ms)
 
     def _look(self) -> None:
+        """Read the file again where it has changed, at most once a second."""
         if self._path is None or self._now_ms() - self._looked_ms < LOOK_MS:
             return
         self._looked_ms = self._now_ms()
@@ -147,6 +153,7 @@ class ApiKeys:
             log.warning("API keys not read again", reason=str(error))
 
     def _read(self, path: Path) -> None:
+        """Read the file where its time or size is another one; raises `BadKeys`."""
         try:
             state = path.stat()
             stamp = (state.st_mtime_ns, state.st_size)

@@ -29,7 +29,10 @@ RETRY_SOON = {"retry-after": "1"}
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """The parts of a worker that is connected."""
+    """The parts of a worker that is connected.
+
+    `kept` is None where this process does not read those topics.
+    """
 
     request_client: RequestClient
     holdings: Holdings
@@ -40,7 +43,10 @@ class Open:
 
 
 class ApiDependencies:
-    """Gate and peers from the first second, the rest once the worker is connected."""
+    """Gate and peers from the first second, the rest once the worker is connected.
+
+    `open` is called once, by another thread than the port's; the reference is replaced as a whole.
+    """
 
     def __init__(
         self,

@@ -36,6 +36,7 @@ from belfry.wire.claims import signature
 from belfry.wire.lifecycle import LifecycleEvent
 from belfry.wire.record import SIGNATURE
 
+# Seconds of one turn, for a question to Kafka, and for a record to be acknowledged.
 POLL_S: Final = 0.1
 REACH_S: Final = 5.0
 WRITE_S: Final = 12.0
@@ -60,7 +61,16 @@ Frames = tuple[bytes, bytes]
 
 
 class RequestClient:
-    """Writes requests and hands out verdicts; `ask` belongs to one event loop."""
+    """Writes requests and hands out verdicts; `ask` belongs to one event loop.
+
+        12:00:00.000  ask: the verdict is expected, then the request is produced
+        12:00:00.004  `belfry-http-writer` hears where it lies: partition 2, offset 70
+        12:00:00.009  the owner, in this very process, commits and says so: `committed`
+        12:00:00.009  the verdict on 2/70 settles the future in the loop of the caller
+                      (an owner in another process is heard through the lifecycle topic instead)
+
+    A verdict that comes before it is known where the request lies waits for that.
+    """
 
     def __init__(
         self, settings: SharedSettings, frames: Frames, secret_of: Callable[[str], bytes]
@@ -90,7 +100,12 @@ class RequestClient:
         self._verdicts.stop()
 
     async def ask(self, fields: dict[str, Any], home: int, timeout_s: float) -> Verdict:
-        """Write a request and wait for its verdict."""
+        """Write a request and wait for its verdict.
+
+        `home` is the partition that it is written to, `timeout_s` in seconds. Raises `NotWritten`,
+        `TooLarge`, and `VerdictTimeout`: the request stands then, and is carried out when its owner
+        takes it in. A request of the same id that is under way here is waited for first.
+        """
         loop = asyncio.get_running_loop()
         asked = asked_in_fields(fields)
         while (other := self._verdicts.expected(asked)) is not None:
@@ -149,6 +164,7 @@ class RequestClient:
         return message
 
     def _write(self, fields: dict[str, Any], home: int, on_delivery: Any) -> None:
+        """Hand a signed request to the producer; raises `NotWritten` where its queue is full."""
         value = self._frame + catalogue.encode(NAME, fields)
         tenant = str(fields["tenant"])
         key = tenant.encode()
@@ -171,6 +187,7 @@ class RequestClient:
 
 
 def _producer(settings: SharedSettings) -> Producer:
+    """A producer that leaves its records at once, acknowledged by all replicas."""
     return Producer(
         {
             "acks": "all",
@@ -185,6 +202,7 @@ def _producer(settings: SharedSettings) -> Producer:
 
 
 def _meaning(error: Any) -> Exception:
+    """An error of Kafka's as one of this module."""
     if isinstance(error, KafkaError):
         if error.code() == KafkaError.MSG_SIZE_TOO_LARGE:
             return TooLarge(error.str())
@@ -228,5 +246,6 @@ def _placed(
 
 
 def _fail(future: asyncio.Future[Verdict], error: Exception) -> None:
+    """Fail a future, unless it has been settled."""
     if not future.done():
         future.set_exception(error)
