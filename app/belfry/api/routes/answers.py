@@ -1,6 +1,9 @@
 """Shapes of the JSON answers; they are what `/openapi.json` documents.
 
 Instants are RFC 3339 in UTC with milliseconds, durations are seconds.
+
+Health and the cluster are shown to callers who are bound to some tenants as well, and counts would
+tell them of others' load. So such a caller gets the same shape with nulls (`without_counts`).
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from belfry.balance.assignment_map import AssignedMember
 
 
 def instant(epoch_ms: int) -> str:
-    """RFC 3339 of an instant: ``2026-12-01T09:00:00.000Z``."""
+    """RFC 3339 of an instant in epoch ms: ``2026-12-01T09:00:00.000Z``."""
     moment = datetime.fromtimestamp(epoch_ms / 1000, UTC)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 

@@ -1,6 +1,14 @@
 """The HTTP application: routes, guard, problem documents and the page.
 
 A factory: nothing is at module level, so two workers in one process answer apart.
+
+    TracedCalls ─► Measured ─► Audited ─► Guard ─► Express ─► FastAPI ─► a route
+    a span         counts      audit log  bounds   plain      parameters, caller
+                                                   calls
+
+Each of these is ASGI middleware, and the first one sees what all behind it do, so that refused
+requests are counted and written to the audit log as well. `Express` answers the most usual calls
+without FastAPI.
 """
 
 from __future__ import annotations
@@ -45,6 +53,7 @@ from belfry.console import ASSETS
 from belfry.console.routes import console_routes
 from belfry.telemetry.metrics import Metrics
 
+# Limits of the port for health: any address is a good Host, and bodies are not expected.
 HEALTH: Final = PortLimits(addresses=True, under_way=100, body_bytes=1_000, bulk_bytes=1_000)
 DESCRIPTION: Final = (
     "Schedules events with Kafka, without knowing Kafka. Any worker answers for any tenant. Errors"
@@ -59,7 +68,11 @@ def create_app(
     parts: ApiDependencies | None = None,
     limits: PortLimits = PortLimits(),  # frozen
 ) -> FastAPI:
-    """The application that shows the worker behind `view`; `more` adds routes to it."""
+    """The application that shows the worker behind `view`; `more` adds routes to it.
+
+    `parts` are opened later, and until then routes that need them answer 503. Without `parts` the
+    application shows health alone, to anybody who reaches the port.
+    """
     parts = parts or ApiDependencies(Gate(), (), _now_ms)
     callers = Callers(parts, limits.per_second, limits.failures_per_second)
     reads = Reads(parts)
@@ -128,6 +141,8 @@ def _now_ms() -> float:
 
 
 def _closing(parts: ApiDependencies) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
+    """What ends with the application: connections to other workers."""
+
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
         yield

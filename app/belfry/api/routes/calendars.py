@@ -57,10 +57,13 @@ def calendar_routes(parts: ApiDependencies, reads: Reads, callers: Callers) -> A
 
 
 def _told(rows: OrderedMap, tenant: bytes) -> list[dict[str, Any]]:
+    """What one partition tells of all calendars of a tenant."""
     return [calendar_part(name, row) for name, row in calendar_lookup.calendars(rows, tenant)]
 
 
 def _setting(routes: APIRouter, writes: Writes, callers: Callers) -> None:
+    """The route that sets a calendar: a request like any other, judged by its home."""
+
     @routes.put(
         ONE,
         response_model=None,
@@ -101,6 +104,8 @@ def _setting(routes: APIRouter, writes: Writes, callers: Callers) -> None:
 
 
 def _looking(routes: APIRouter, gathering: Gathering, callers: Callers) -> None:
+    """Routes that show calendars, gathered from all partitions of the tenant."""
+
     @routes.get(
         CALENDARS,
         response_model=None,
@@ -139,10 +144,13 @@ def _looking(routes: APIRouter, gathering: Gathering, callers: Callers) -> None:
 
 
 def _whole(tenant: str, found: list[dict[str, Any]], name: str) -> dict[str, Any]:
+    """One calendar out of the parts of all partitions."""
     return merged_calendar(tenant, [each for each in found if each["calendar"] == name])
 
 
 def _removing(routes: APIRouter, writes: Writes, callers: Callers) -> None:
+    """The route that forgets a calendar."""
+
     @routes.delete(
         ONE,
         response_model=None,

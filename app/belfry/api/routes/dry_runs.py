@@ -27,6 +27,7 @@ from belfry.engine.step import Step
 from belfry.store.layout.keys import schedule_key
 from belfry.store.lookup import ScheduleStatus, standing_of
 
+# The header that tells a copy from an event.
 MARK: Final = ("belfry-dry-run", b"true")
 # A copy for a topic that has no leader waits for many seconds: in a thread of few.
 MOST: Final = 8
@@ -56,6 +57,7 @@ class DryRuns:
         now_ms = int(self._parts.now_ms())
 
         async def look(partition: int) -> Response:
+            """The copy of a schedule in a partition that is held here, or that there is none."""
             found = self._reads.read(partition, lambda rows: standing_of(rows, name, now_ms))
             if found is None:
                 detail = f"Tenant {tenant} has no such schedule."
@@ -69,6 +71,11 @@ class DryRuns:
         return await self._written(answer.copy) if isinstance(answer, Copied) else answer
 
     def _copy(self, found: ScheduleStatus, tenant: str, partition: int, now_ms: int) -> Fired:
+        """The record that this schedule would fire; raises `Problem` for one that is over.
+
+        It is made by the code that fires on request (`fire_extra`), in a step of its own that is
+        thrown away.
+        """
         if found.pending is None:
             detail = f"The schedule is over ({found.state}): there is nothing to fire."
             raise Problem(HTTPStatus.CONFLICT, detail, "over")
@@ -80,6 +87,7 @@ class DryRuns:
         return effects.fired[0]
 
     async def _written(self, copy: Fired) -> Response:
+        """Write the copy, and say where it lies."""
         try:
             message = await self._threads.run(
                 partial(self._parts.ready.request_client.copy, copy, MARK)

@@ -1,8 +1,15 @@
 """Histories and statistics: what became of requests and occurrences.
 
 A schedule's history lies with one worker; a tenant's is gathered from all, each of which answers
-for the partitions that it follows.  What is told is a second or so behind what has happened, and
+for the partitions that it follows. What is told is a second or so behind what has happened, and
 holds what the tenant's lifecycle level lets be written.
+
+A page of a tenant's history is made of those of several workers. With a limit of 3:
+
+    W1 tells    10:00  10:02  10:04        and has more behind 10:04
+    W2 tells    10:01  10:07               and has nothing more
+    the page    10:00  10:01  10:02        the next page begins behind 10:02
+                10:07 is not shown yet: W1 may have events between 10:04 and 10:07
 """
 
 from __future__ import annotations
@@ -89,6 +96,8 @@ def history_routes(parts: ApiDependencies, reads: Reads, callers: Callers) -> AP
 
 
 def _of_schedule(routes: APIRouter, parts: ApiDependencies, reads: Reads, callers: Callers) -> None:
+    """The route of one schedule's history, answered by the worker that follows its partition."""
+
     @routes.get(
         f"{SCHEDULE}/history",
         response_model=None,
@@ -120,6 +129,8 @@ def _of_schedule(routes: APIRouter, parts: ApiDependencies, reads: Reads, caller
 
 
 def _of_tenant(routes: APIRouter, gatherer: Gatherer, callers: Callers) -> None:
+    """The route of a tenant's history, gathered from all workers."""
+
     @routes.get(
         "/tenants/{tenant}/history",
         response_model=None,
@@ -147,6 +158,8 @@ def _of_tenant(routes: APIRouter, gatherer: Gatherer, callers: Callers) -> None:
 def _statistics(
     routes: APIRouter, parts: ApiDependencies, gatherer: Gatherer, callers: Callers
 ) -> None:
+    """The route of statistics, summed up from all workers."""
+
     @routes.get(
         "/tenants/{tenant}/statistics",
         response_model=None,
@@ -179,6 +192,7 @@ def _statistics(
 
 
 def _summed(answers: Iterable[dict[str, Any]], level: Level) -> dict[str, Any]:
+    """Counters of several workers as one answer; fires are shown where the level has them."""
     total = counters.empty()
     hours: dict[int, list[int]] = {}
     shown = partial(counters.shown, fires_told=Outcome.FIRED in WRITTEN[level])
@@ -226,6 +240,7 @@ def _by_place(event: tuple[SortKey, Any]) -> SortKey:
 
 
 def _shown(event: LifecycleEvent) -> dict[str, Any]:
+    """An event as JSON has it; credentials in a target's address are masked."""
     found = {name: getattr(event, name) for name in EventAnswer.model_fields}
     target = None if event.target is None else masked_url(event.target)
     return {**found, "at": moment(event.at), "due_at": moment(event.due_at), "target": target}

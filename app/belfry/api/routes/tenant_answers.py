@@ -1,4 +1,8 @@
-"""Shapes of what is told of tenants: their figures, and why their events wait."""
+"""Shapes of what is told of tenants: their figures, and why their events wait.
+
+They are in two answers: the list of tenants, which adds up what several workers tell, and
+readiness, which shows the most urgent waits of one worker. So they are apart from both.
+"""
 
 from __future__ import annotations
 

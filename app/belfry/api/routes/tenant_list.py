@@ -101,6 +101,7 @@ def tenant_list_routes(view: WorkerView, parts: ApiDependencies, callers: Caller
 
 
 def _own(view: WorkerView, caller: Principal, policies: Sequence[str]) -> Found:
+    """Tenants of which this worker owns something, as far as the caller is bound to them."""
     return {
         name: TenantAnswer.of(name, each, has_policy=_is_among(policies, name))
         for name, each in view.tenants().items()
@@ -125,6 +126,7 @@ def _policies(
 
 
 def _add(found: Found, more: Iterable[TenantAnswer]) -> None:
+    """Add figures of other workers to what has been found."""
     for each in more:
         known = found.get(each.tenant)
         found[each.tenant] = each if known is None else known.with_those_of(each)
@@ -140,6 +142,7 @@ def _target(query: TenantsAsked) -> Target:
 
 
 def _read(answer: bytes | None) -> TenantsAnswer | None:
+    """The answer of another worker; None where it did not answer, or in another form."""
     try:
         return None if answer is None else TenantsAnswer.model_validate_json(answer)
     except ValidationError:
@@ -147,6 +150,7 @@ def _read(answer: bytes | None) -> TenantsAnswer | None:
 
 
 def _wanted(found: Iterable[TenantAnswer], query: TenantsAsked) -> list[TenantAnswer]:
+    """Tenants that the question is about, in its order."""
     some = [
         each
         for each in found
@@ -160,6 +164,7 @@ def _wanted(found: Iterable[TenantAnswer], query: TenantsAsked) -> list[TenantAn
 def _page(
     found: list[TenantAnswer], query: TenantsAsked, others: Mapping[str, TenantsAnswer | None]
 ) -> TenantsAnswer:
+    """One page, with a cursor where more follow and the order has pages."""
     shown = list(islice(found, query.limit))
     more = len(found) > query.limit or any(each and each.cursor for each in others.values())
     return TenantsAnswer(

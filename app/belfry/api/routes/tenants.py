@@ -2,6 +2,15 @@
 
 Reads come from what this worker has read of the topic; a write is answered once this worker follows
 it, and every other one does within two seconds.
+
+    12:00:00.00  PUT /v1/tenants/shop, by the tenant's own admin
+    12:00:00.00  what the topic holds by now is read: the change begins with the latest policy
+    12:00:00.05  rights: a field of the platform's would change ─► 403 with its name
+    12:00:00.06  the policy is written, and acknowledged by all replicas
+    12:00:00.40  this worker has read it back ─► 200 with the whole policy
+
+Changes through one worker go one after the other. Two workers may be asked at the same moment, and
+then the later record counts, as it does for commands.
 """
 
 from __future__ import annotations
@@ -36,7 +45,9 @@ from belfry.schedules.masking import masked_target
 from belfry.tenants.policy import TenantPolicy
 from belfry.tenants.policy_rights import PLATFORMS, TENANTS, platform_changes
 
+# What a caller needs who sets all of a policy, in words.
 PLATFORM: Final = "the role operate for all tenants (*)"
+# Seconds until this worker has to have read the policy back, and between two looks.
 FOLLOWED_S: Final = 5.0
 LOOK_S: Final = 0.02
 T = TypeVar("T")
@@ -89,6 +100,8 @@ def tenant_routes(parts: ApiDependencies, callers: Callers) -> APIRouter:
 
 
 def _listing(routes: APIRouter, parts: ApiDependencies, callers: Callers) -> None:
+    """The route that shows a policy."""
+
     @routes.get(
         "/tenants/{tenant}",
         response_model=None,
@@ -111,6 +124,10 @@ def _listing(routes: APIRouter, parts: ApiDependencies, callers: Callers) -> Non
 def _setting(
     routes: APIRouter, parts: ApiDependencies, callers: Callers, turn: asyncio.Lock
 ) -> None:
+    """The route that sets one. A tenant's own admin sets its part and leaves the platform's as it
+    is.
+    """
+
     @routes.put(
         "/tenants/{tenant}",
         response_model=None,
@@ -151,6 +168,8 @@ def _setting(
 def _removing(
     routes: APIRouter, parts: ApiDependencies, callers: Callers, turn: asyncio.Lock
 ) -> None:
+    """The route that removes one, or that ends a tenant with all that is pending."""
+
     @routes.delete(
         "/tenants/{tenant}",
         status_code=HTTPStatus.NO_CONTENT,
@@ -216,6 +235,7 @@ def check_rights(
 
 
 def _check_removal(tenant: str, policy: TenantPolicy | None) -> None:
+    """Raise `Problem` where there is no policy, or one that says where schedules live."""
     if policy is None:
         raise _none(tenant)
     problem = removal_problem(policy)
@@ -224,6 +244,7 @@ def _check_removal(tenant: str, policy: TenantPolicy | None) -> None:
 
 
 async def _written(write: Callable[[], T]) -> T:
+    """Run what writes in a thread; its errors become problems."""
     try:
         return await asyncio.to_thread(write)
     except BadPolicy as error:
@@ -244,6 +265,7 @@ async def _followed(holds: Callable[[], bool]) -> None:
 
 
 def _none(tenant: str) -> Problem:
+    """The problem of a tenant without a policy."""
     detail = f"Tenant {tenant} has no policy: it is treated by the defaults."
     return Problem(HTTPStatus.NOT_FOUND, detail, "no_policy")
 
