@@ -41,7 +41,9 @@ class KeyEntry(BaseModel):
     sha256: Annotated[str, StringConstraints(pattern="^[0-9a-f]{64}$")]
     tenants: list[str] = Field(min_length=1)
     role: Role = Role.READ
+    # RFC 3339; the key is good before this instant. None: it has no end.
     expires: str | None = None
+    # None: the rate of the port's settings.
     requests_per_second: float | None = Field(None, ge=1, le=1_000_000)
 
     def principal(self) -> Principal:
@@ -107,7 +109,11 @@ class ApiKeys:
         self._warn()
 
     async def principal(self, token: str) -> Principal | None:
-        """Who a key stands for, or None."""
+        """Who a key stands for, or None: a text without the prefix, an unknown key, or one that has
+        ended.
+
+        A token without the prefix is left to the next verifier, and costs no hash.
+        """
         if not token.startswith(PREFIX):
             return None
         self._look()
@@ -167,5 +173,6 @@ class ApiKeys:
 
 
 def _row(digest_: str, principal: Principal, expires_ms: int | None) -> KeyRow:
+    """A key of the list before its uses are added; its id is the beginning of its digest."""
     name, role, tenants = principal.name, str(principal.role), principal.tenants
     return KeyRow(id_of(digest_), name, role, tenants, expires_ms)

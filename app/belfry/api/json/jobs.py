@@ -1,7 +1,15 @@
 """Bulk jobs as JSON: the body that asks for one, and the answers that show them.
 
-A job works in each partition of its tenant, and each tells of its own part.  `merged` puts the
-parts together: counts add up, and a job has ended once it has in all partitions.
+A job works in each partition of its tenant, and each tells of its own part. `merged` puts the parts
+together: counts add up, and a job has ended once it has in all partitions.
+
+    partition 2    RUNNING   matched 300   done 280   refused 20   ended: no
+    partition 5    DONE      matched 280   done 280   refused 0    ended: 12:00:09
+    the job        RUNNING   matched 580   done 560   refused 20   ended_partitions: 1 of 2
+
+A part may be missing: its partition has not read the request yet, or has forgotten the job, a week
+after it ended there. Each part says in how many partitions the job works, and the job's age tells
+the two cases apart.
 """
 
 from __future__ import annotations
@@ -91,6 +99,7 @@ class JobAnswer(BaseModel):
     ended_partitions: int = Field(description="In how many of them it has ended.")
     examined: int = Field(description="Names that it has looked at.")
     matched: int = Field(description="Schedules that fitted the filter; the sum of the next three.")
+    # Schedules that were changed as asked for.
     done: int
     unchanged: int = Field(description="Those that were as asked for already.")
     refused: int
@@ -118,6 +127,8 @@ def merged(tenant: str, parts: Sequence[dict[str, Any]], now_ms: int) -> dict[st
     first = parts[0]
     begun_ms, ends = min(each["begun_ms"] for each in parts), [each["ended_ms"] for each in parts]
     ended = [each for each in ends if each is not None]
+    # All parts have ended and none is missing, or the job is so old that missing ones are
+    # forgotten.
     whole = len(ended) == len(parts) and (
         len(parts) >= first["homes"] or now_ms - begun_ms >= KEPT_MS
     )
@@ -143,7 +154,10 @@ def merged(tenant: str, parts: Sequence[dict[str, Any]], now_ms: int) -> dict[st
 
 
 def _asked(spec: BulkSpec | Rejection) -> dict[str, Any]:
-    """What a job was asked for; a later release may have begun one that is not read here."""
+    """What a job was asked for; a later release may have begun one that is not read here.
+
+    Only the parts of the filter that were given are shown, so `{}` is a job on all that wait.
+    """
     if isinstance(spec, Rejection):
         nothing = dict.fromkeys(("move_ms", *RANGE))
         return {"action": "UNKNOWN", "filter": {}, "per_second": 0, **nothing}

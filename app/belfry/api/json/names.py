@@ -48,6 +48,7 @@ def _schedule_id(name: str) -> str:
     return name
 
 
+# The pattern is for the document; `tenant_problem` decides, and says in words what is wrong.
 TenantName = Annotated[
     str,
     BeforeValidator(_decoded),
@@ -55,6 +56,7 @@ TenantName = Annotated[
     WithJsonSchema({"type": "string", "minLength": 1, "maxLength": 100, "pattern": TENANT_PATTERN}),
     Path(description="Owner of the schedules."),
 ]
+# The same for ids; lengths of the document are characters, those that count are bytes of UTF-8.
 ScheduleName = Annotated[
     str,
     BeforeValidator(_decoded),

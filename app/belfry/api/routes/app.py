@@ -74,6 +74,7 @@ def create_app(
     application shows health alone, to anybody who reaches the port.
     """
     parts = parts or ApiDependencies(Gate(), (), _now_ms)
+    # One of each for the whole application: rates and gathered reads are shared by all routes.
     callers = Callers(parts, limits.per_second, limits.failures_per_second)
     reads = Reads(parts)
     metrics.api_keys(figures_of(parts.gate.keys, parts.now_ms))
@@ -83,6 +84,7 @@ def create_app(
         version=__version__,
         docs_url=None,
         redoc_url=None,
+        # A schedule's id may end with a slash, so no address is taken for another one.
         redirect_slashes=False,
         lifespan=_closing(parts),
     )
@@ -115,6 +117,7 @@ def create_app(
     for routes in app.state.routers:
         app.include_router(routes)
 
+    # Behind all routes: what no route takes below /console is a file of the page.
     app.mount("/console", StaticFiles(directory=ASSETS))
     describe(app, DESCRIPTION)
     return app
@@ -137,6 +140,7 @@ def create_health_app(
 
 
 def _now_ms() -> float:
+    """The machine's clock, in epoch ms; for an application without a worker."""
     return time() * 1000
 
 

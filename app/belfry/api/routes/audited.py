@@ -149,6 +149,8 @@ class Audited:
         """
         if known.forwarded or _noted_inside(scope, known):
             return
+        # A verdict may be answered 429, for a quota: that is a change that was rejected, no
+        # refusal.
         verdicts = any(each.outcome for each in known.objects)
         refused = status in REFUSALS and not verdicts
         reads = known.changes_nothing or scope["path"] == _PREVIEW

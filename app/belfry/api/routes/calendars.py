@@ -87,6 +87,7 @@ def _setting(routes: APIRouter, writes: Writes, callers: Callers) -> None:
         body = await parsed(request, CalendarBody)
         said = body.model_dump_json(include={"days", "weekend", "source"})
         asked: Any = {**EMPTY, "schedule_id": calendar, "action": CALENDAR, "days_off": said}
+        # What any worker would refuse is refused here, with a status, and is not written.
         found = days_problem(asked)
         if found is not None:
             raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, found.reason, found.code)
@@ -118,6 +119,7 @@ def _looking(routes: APIRouter, gathering: Gathering, callers: Callers) -> None:
         found = await gathering.told(request, caller, tenant)
         if isinstance(found, Response):
             return found
+        # Each partition tells of each calendar, so a name comes several times.
         names = sorted({each["calendar"] for each in found})
         return json_answer({"calendars": [_whole(tenant, found, name) for name in names]})
 

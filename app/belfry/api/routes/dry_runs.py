@@ -1,7 +1,15 @@
 """Dry runs: a copy of what a schedule would fire, marked as such, changing nothing.
 
 The copy is made by the holder of the partition, from the row that would fire, by the same code that
-fires it.  It is written by an ordinary producer: no transaction, no marker, no occurrence.
+fires it. It is written by an ordinary producer: no transaction, no marker, no occurrence.
+
+    POST …/schedules/order-7/dry-run at W1
+    its home, held by W2     W2 reads the row, makes the record, writes it with belfry-dry-run: true
+    answer, through W1       topic, partition and offset of the copy, and its fire id
+    the schedule             as before: it fires at its due instant, under an id of its own
+
+A consumer of the output topic sees the copy, so it has to look at the header. Writing may wait for
+a topic without a leader, so it runs in a thread of few, behind which the event loop goes on.
 """
 
 from __future__ import annotations
@@ -34,7 +42,11 @@ MOST: Final = 8
 
 
 class Copied(Response):
-    """What this worker would fire, still to be written."""
+    """What this worker would fire, still to be written.
+
+    It passes as a response through `Reads.answer`, so that the holder is found as for any read, and
+    the lease has been proved before anything is written.
+    """
 
     def __init__(self, copy: Fired) -> None:
         super().__init__()
@@ -52,7 +64,11 @@ class DryRuns:
     async def fire(
         self, request: Request, caller: Principal, tenant: str, schedule_id: str
     ) -> Response:
-        """Write a copy of what a schedule would fire now."""
+        """Write a copy of what a schedule would fire now.
+
+        The answer tells where the copy lies. It is 404 for no such schedule; raises `Problem`: 409
+        for one that is over, 503 where Kafka does not confirm the copy or all threads are busy.
+        """
         name = schedule_key(tenant, schedule_id)
         now_ms = int(self._parts.now_ms())
 

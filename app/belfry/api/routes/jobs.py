@@ -152,6 +152,7 @@ def _beginning(
         (200 for a BACKFILL, of which it counts the occurrences), and `cursor` goes on.  The count
         is no promise, for schedules come and go.
         """
+        # A look at what would match needs no right to change it, and leaves no note of a change.
         if asking.dry:
             note().changes_nothing = True
             body = await _read(request)

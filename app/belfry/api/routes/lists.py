@@ -173,6 +173,7 @@ class Lists:
             shown, last = await self._threads.run(partial(pages, partition, after or None))
             following = [home for home in homes if home > partition]
             shown["cursor"] = None
+            # More lies in this partition; else the tenant's next one follows, if it has one.
             if last is not None:
                 shown["cursor"] = write_cursor(asked, partition, last)
             elif following:

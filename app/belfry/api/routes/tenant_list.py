@@ -1,8 +1,18 @@
 """`GET /v1/tenants`: every tenant that has anything, with its figures, from all workers.
 
-Each worker tells of what it owns, and the one that is asked adds them up, and tenants that have a
-policy and nothing else.
-Each answers with the first page of its own behind the cursor, so the first page of all is complete.
+Each worker tells of what it owns. The one that is asked adds these up, and adds tenants that have a
+policy and nothing else. A tenant whose partitions lie on two workers is one tenant of the answer.
+
+    GET /v1/tenants?limit=2 at W1
+    W1 owns something of    a 10, c 5
+    W2 answers (alone)      a 3, b 1, and has more: its page ends at b
+    policies                a, d
+    together, by name       a 13, b 1 │ c 5, d 0      the page; its cursor is "b"
+
+Each answers with the first page of its own behind the cursor, so the first page of all is complete:
+whatever a worker left out lies behind `limit` names already. An order other than by name has no
+pages, since figures change from look to look. A worker that does not answer in time is named in
+`silent`, and what it owns is missing.
 """
 
 from __future__ import annotations
@@ -29,7 +39,9 @@ from belfry.api.workers.peers import Target
 from belfry.api.workers.view import WorkerView
 from belfry.engine.tenant_figures import TenantFigures
 
+# Tenants that have been found, by name.
 Found = dict[str, TenantAnswer]
+# The figures of a tenant that has a policy, and of which nothing else is known here.
 _NOTHING: Final = TenantFigures()
 
 
@@ -61,6 +73,7 @@ class TenantsAsked(Known):
 
 
 TenantsQuery = Annotated[TenantsAsked, Query()]
+# Keys of a sort; equals go by name, so that an answer has one order.
 _ORDERS: Final[dict[str, Callable[[TenantAnswer], Any]]] = {
     "name": lambda each: each.tenant,
     "waiting": lambda each: (each.wait is None, each.wait and urgency(each.wait), each.tenant),
@@ -88,6 +101,7 @@ def tenant_list_routes(view: WorkerView, parts: ApiDependencies, callers: Caller
             raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, detail, "bad_cursor")
         names = parts.ready.policies.names()
         found = _own(view, caller, names)
+        # Another worker asks. It follows the policies itself, as each worker does.
         if query.alone:
             return _page(_wanted(found.values(), query), query, {})
         _add(found, _policies(names, query, caller))
