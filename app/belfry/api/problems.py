@@ -40,7 +40,11 @@ log = structlog.get_logger(__name__)
 class Problem(HTTPException):
     """An answer that is a problem; `code` is stable and for programs, `more` goes with it.
 
-    A route raises it at any depth, and the handlers of `install` answer with it.
+    A route raises it at any depth, and the handlers of `install` answer with it:
+
+        raise Problem(HTTPStatus.NOT_FOUND, "The tenant has no schedule 'a'.", "not_found")
+
+    Middleware that stands before the routes makes the response itself, by `response`.
     """
 
     def __init__(
@@ -55,7 +59,10 @@ class Problem(HTTPException):
         self.more = {"code": code, **more}
 
     def response(self, instance: str) -> Response:
-        """The problem document."""
+        """The problem document; `instance` is the path that was asked for.
+
+        It also notes the code for the audit log.
+        """
         note().problem(self.status_code, self.more["code"])
         document = {
             "type": "about:blank",
@@ -83,6 +90,7 @@ class ProblemAnswer(BaseModel):
 
 def install(app: FastAPI) -> None:
     """Answer every error of the application with a problem document."""
+    # `Problem` is one of these, and so is what the framework raises itself.
     app.add_exception_handler(HTTPException, _refused)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(Exception, _failed)

@@ -32,7 +32,10 @@ Responses = dict[int | str, dict[str, Any]]
 
 
 def with_answer(kind: type[BaseModel], *statuses: int) -> Responses:
-    """Responses that hold one model."""
+    """Responses that hold one model, under each of these statuses.
+
+    The model is remembered, and `describe` adds its schema to the document.
+    """
     content = {"application/json": {"schema": {"$ref": REF.format(model=kind.__name__)}}}
     if kind not in _ANSWERS:
         _ANSWERS.append(kind)
@@ -42,6 +45,7 @@ def with_answer(kind: type[BaseModel], *statuses: int) -> Responses:
     }
 
 
+# Models that the routes have named, each once, in the order in which routers were made.
 _BODIES: Final[list[type[BaseModel]]] = []
 _ANSWERS: Final[list[type[BaseModel]]] = [ProblemAnswer]
 

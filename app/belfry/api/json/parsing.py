@@ -32,7 +32,11 @@ _SHOWN_DIGITS: Final = 30
 
 
 async def parsed(request: Request, kind: type[B]) -> B:
-    """The body of a request; raises `Problem`."""
+    """The body of a request as a `kind`; raises `Problem`.
+
+    It is 415 `not_json` for another media type, and else what `read_json` raises. The guard has
+    bounded the body's size by then.
+    """
     given = request.headers.get("content-type", "")
     if given.partition(";")[0].strip().lower() != "application/json":
         raise Problem(

@@ -47,7 +47,11 @@ ONE: Final = CALENDARS + "/{calendar}"
 
 
 def calendar_routes(parts: ApiDependencies, reads: Reads, callers: Callers) -> APIRouter:
-    """Routes of calendars."""
+    """Routes of calendars.
+
+    A name has the form of a schedule's id, and the home of a calendar's requests follows from it,
+    as that of a schedule's requests follows from its id.
+    """
     routes = APIRouter(prefix="/v1", tags=["calendars"])
     writes = Writes(parts, reads)
     _setting(routes, writes, callers)

@@ -53,9 +53,11 @@ class CountersAnswer(BaseModel):
     They are null as well where the tenant's level is not ALL: fires are not counted there.
     """
 
+    # All requests that had a verdict, and those that were accepted.
     requests: int
     accepted: int
     fires: int
+    # Fires at most a second behind their due instants.
     within_1s: int
     missed: int
     completed: int
@@ -72,6 +74,7 @@ class CountersAnswer(BaseModel):
 class HourAnswer(CountersAnswer):
     """The same for an hour."""
 
+    # The instant at which the hour begins, in UTC.
     hour: str
 
 
@@ -114,6 +117,7 @@ def _of_schedule(routes: APIRouter, parts: ApiDependencies, reads: Reads, caller
         source = parts.ready.history
         asked = span.asked(tenant, schedule_id)
         start = span.start(asked)
+        # The partition of the lifecycle topic, which may be another number than that of requests.
         partition = partition_of(schedule_key(tenant, schedule_id), opened(source).partitions)
 
         async def look(home: int) -> Response:
@@ -175,6 +179,8 @@ def _statistics(
 
         async def look(source: Follower, partitions: frozenset[int]) -> dict[str, Any]:
             hours: list[tuple[int, list[int]]] = []
+            # A chunk ends where the store has read enough at once; `rest_ms` is where the next one
+            # begins.
             rest_ms, until_ms = span.within(source.reach_ms(tenant.encode()))
             while True:
                 found = store_of(source).statistics(tenant.encode(), rest_ms, until_ms, partitions)
@@ -236,6 +242,7 @@ def _merged(answers: list[dict[str, Any]], limit: int, asked: bytes) -> dict[str
 
 
 def _by_place(event: tuple[SortKey, Any]) -> SortKey:
+    """The key of a sort: an event's instant first, then its place in the topic."""
     return event[0]
 
 

@@ -56,12 +56,15 @@ class RejectedAnswer(BaseModel):
 
     at: str = Field(description="When it was refused.")
     tenant: str | None = Field(description="Null where nobody knows whose it is.")
+    # As the verdict had it, such as `bad_fields`; `reason` is a sentence for people.
     code: str
     reason: str
     topic: str = Field(description="Where it was first received.")
     partition: int | None
     offset: int | None
+    # Of the whole value, of which `sample_text` or `sample_base64` may be the beginning.
     size_bytes: int
+    # The key as text where it is UTF-8, else as base64; neither for a record without a key.
     key_text: str | None = None
     key_base64: str | None = None
     headers: list[HeaderAnswer] = Field(description="As received; the first 50.")
@@ -116,6 +119,7 @@ class OpenDeliveriesAnswer(BaseModel):
 class ReplayAnswer(BaseModel):
     """A delivery is on its way again."""
 
+    # Always 1: nothing to replay is 404.
     replayed: int
 
 
@@ -187,6 +191,7 @@ def _rejections(routes: APIRouter, reads: TopicReads, callers: Callers) -> None:
 async def _rejected(reads: TopicReads, tenant: str | None, query: KeptAsked) -> RejectionsAnswer:
     """A page of refused requests: those of one tenant, or all of them where it is None."""
     asked = question("rejections", tenant)
+    # The cursor is bound to the tenant, so that of one tenant is refused for another.
     before = _before(query.cursor, asked)
     page = await reads.run(partial(reads.parts.kept.rejected, tenant, before))
     return RejectionsAnswer(
@@ -229,6 +234,7 @@ def _deliveries(routes: APIRouter, reads: TopicReads, callers: Callers) -> None:
         tenant: TenantName, letter: LetterId, _caller: Principal = callers.who(Role.SCHEDULE)
     ) -> ReplayAnswer:
         """Deliver again what was given up, from the first attempt on and under the same fire id."""
+        # The pattern of the path has seen to it that both are numbers.
         partition, _, offset = letter.partition("-")
         place = int(partition), int(offset)
         if not await reads.run(partial(reads.parts.kept.replay, tenant, place)):

@@ -7,6 +7,10 @@ little time, and one whose caller has gone ends early:
     12:00:00.0  POST /v1/preview: a thread computes          the port's loop looks each 100 ms
     12:00:00.3  the caller hangs up                          seen at the next look: the thread ends
     12:00:02.0  otherwise after two seconds                  what has been found by then is answered
+
+Nothing is written, and no schedule is looked at. So a preview is the same at every worker, except
+where it heeds a calendar: only a holder of one of the tenant's partitions has the days, and if none
+can be reached the answer is 503, as for any read. While all threads are busy, it is 503 `busy`.
 """
 
 from __future__ import annotations
@@ -95,7 +99,11 @@ def preview_routes(parts: ApiDependencies, reads: Reads, callers: Callers) -> AP
 
 
 class AskedPreview(NamedTuple):
-    """A preview that is asked for: of which request, from when on, by which days off."""
+    """A preview that is asked for: of which request, from when on, by which days off.
+
+    `fields` are those of a request, `now_ms` is epoch ms, `days` are those of the calendar as its
+    row has them; None for a rule without a calendar, or for one that the partition does not know.
+    """
 
     fields: Any
     now_ms: int

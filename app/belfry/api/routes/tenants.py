@@ -11,6 +11,13 @@ it, and every other one does within two seconds.
 
 Changes through one worker go one after the other. Two workers may be asked at the same moment, and
 then the later record counts, as it does for commands.
+
+A policy has two parts. The platform's part, such as quotas, is set by callers that operate all
+tenants; the other by the tenant's own admins, too. A body that leaves a field out means the
+default, except that an admin of the tenant leaves the platform's part as it is. If Kafka does not
+confirm a write, the answer is 503 `not_written`, and if this worker does not read it back in
+`FOLLOWED_S` seconds, 503 `not_followed`: the policy is written then. Writing blocks, so it runs in
+a thread.
 """
 
 from __future__ import annotations
@@ -89,7 +96,7 @@ RemovalQuery = Annotated[RemovalOptions, Query()]
 
 
 def tenant_routes(parts: ApiDependencies, callers: Callers) -> APIRouter:
-    """Routes of policies."""
+    """Routes of policies: one looks, one sets, one removes."""
     routes = APIRouter(prefix="/v1", tags=["tenants"])
     _listing(routes, parts, callers)
     # A change begins with what is followed, so the one before has to be followed by then.
@@ -146,6 +153,8 @@ def _setting(
         """Set a tenant's policy as a whole; who sets a part of it leaves the other as it is."""
         body = await parsed(request, PolicyBody)
         policies = parts.ready.policies
+        # `former_spreads` says where schedules may still live, so a body without it does not empty
+        # it.
         kept = ("former_spreads",) if caller.is_platform else PLATFORMS
         left_out = set(kept) - body.model_fields_set
         given = {n: getattr(body, n) for n in type(body).model_fields if n not in left_out}
@@ -219,7 +228,12 @@ def _stands(policies: PolicyClient, caller: Principal, tenant: str) -> TenantPol
 def check_rights(
     caller: Principal, before: TenantPolicy, after: TenantPolicy, *, shares: bool = False
 ) -> None:
-    """Refuse a change of what is the platform's by somebody else; raises `Problem`."""
+    """Refuse a change of what is the platform's by somebody else; raises `Problem`.
+
+    `before` and `after` are compared field by field, so giving a field of the platform's as it is
+    does no harm. `shares` says that the caller asks for another tenant's topic, which is the
+    platform's too. The answer (403) names the fields in `fields`.
+    """
     if caller.is_platform:
         return
     refused = platform_changes(before, after)
@@ -244,7 +258,7 @@ def _check_removal(tenant: str, policy: TenantPolicy | None) -> None:
 
 
 async def _written(write: Callable[[], T]) -> T:
-    """Run what writes in a thread; its errors become problems."""
+    """Run what writes in a thread; its errors become problems (422 and 503)."""
     try:
         return await asyncio.to_thread(write)
     except BadPolicy as error:
@@ -255,7 +269,9 @@ async def _written(write: Callable[[], T]) -> T:
 
 
 async def _followed(holds: Callable[[], bool]) -> None:
-    """Wait until this worker treats the tenant so."""
+    """Wait until this worker treats the tenant so; raises `Problem` (503) after `FOLLOWED_S`
+    seconds.
+    """
     deadline = monotonic() + FOLLOWED_S
     while not holds():
         if monotonic() > deadline:
@@ -271,4 +287,5 @@ def _none(tenant: str) -> Problem:
 
 
 def _sent(told: dict[str, Any]) -> Response:
+    """A policy as an answer."""
     return Response(orjson.dumps(told), HTTPStatus.OK, None, "application/json")

@@ -43,8 +43,10 @@ class UsagePeriod(BaseModel):
     """What was used in one period."""
 
     from_: str = Field(alias="from", serialization_alias="from")
+    # The period holds what happened from `from` to before this instant.
     until: str
     accepted: int = Field(description="Requests that brought something to keep.")
+    # Occurrences that fired, whatever became of their delivery.
     fired: int
     delivered: int = Field(description="Deliveries to targets that succeeded.")
     held_byte_ms: int = Field(description="Bytes that waited, times milliseconds.")
@@ -55,6 +57,7 @@ class UsageAnswer(BaseModel):
     """What a tenant used, the earliest period first; one in which it used nothing is left out."""
 
     tenant: str
+    # The range that was looked at, with what was left out of the question filled in.
     since: str
     until: str
     periods: list[UsagePeriod]

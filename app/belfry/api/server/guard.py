@@ -37,6 +37,7 @@ from belfry.api.server.measured import goes_on_as
 
 # Paths that begin so are left encoded, and only they.
 API: Final = "/v1/"
+# A name has 253 characters at most (RFC 1035), and a port follows.
 LONGEST_HOST: Final = 300
 ANSWER_HEADERS: Final = {
     "content-security-policy": "default-src 'self'; frame-ancestors 'none'; base-uri 'none'",
@@ -83,7 +84,11 @@ def _named(header: str) -> tuple[str, bool]:
 
 
 class Guard:
-    """ASGI middleware: refuses, bounds, and adds the headers of every answer."""
+    """ASGI middleware: refuses, bounds, and adds the headers of every answer.
+
+    It belongs to the port's event loop. An answer that has not begun within `answer_s` seconds is
+    503 `slow`; one that has begun by then is cut off, since its status has been sent.
+    """
 
     def __init__(
         self,
@@ -110,6 +115,7 @@ class Guard:
         if refusal is not None:
             await refusal.response(scope["path"])(scope, receive, answer)
             return
+        # The server has decoded the path; `raw_path` is as the caller wrote it.
         if scope["path"].startswith(API) and scope.get("raw_path"):
             # Names are decoded after the path has been split: an id may hold slashes.
             scope = {**scope, "path": scope["raw_path"].decode("ascii", "replace")}
@@ -153,6 +159,7 @@ class Guard:
         if origin in self._limits.origins:
             return True
         try:
+            # A page of this very port has its host and port in both headers.
             return urlsplit(origin).netloc.lower() == host.lower()
         except ValueError:
             return False

@@ -40,21 +40,25 @@ from belfry.wire.record import SIGNATURE
 POLL_S: Final = 0.1
 REACH_S: Final = 5.0
 WRITE_S: Final = 12.0
+# The schema that requests are encoded by.
 NAME: Final = "ScheduleRequest"
 
 log = structlog.get_logger(__name__)
 
 
 class NotWritten(Exception):
-    """Kafka has not confirmed a request: it may have been written or not."""
+    """Kafka has not confirmed a request: it may have been written or not.
+
+    To ask again with the same `request_id` is safe: it is carried out once at most.
+    """
 
 
 class TooLarge(Exception):
-    """Kafka does not take a request of this size."""
+    """Kafka does not take a request of this size; it has not been written."""
 
 
 class VerdictTimeout(Exception):
-    """A request was written and no verdict came in time."""
+    """A request was written and no verdict came in time; it is still carried out."""
 
 
 Frames = tuple[bytes, bytes]
@@ -128,7 +132,10 @@ class RequestClient:
         self._verdicts.committed(events)
 
     async def tell(self, fields: dict[str, Any], home: int, timeout_s: float) -> Verdict:
-        """Write a request and wait until Kafka has it: where it lies, without an outcome."""
+        """Write a request and wait until Kafka has it: where it lies, without an outcome.
+
+        Raises `NotWritten` and `TooLarge`. `timeout_s` is in seconds.
+        """
         loop = asyncio.get_running_loop()
         place: asyncio.Future[Verdict] = loop.create_future()
         sent = Verdict(fields["tenant"], fields["schedule_id"], None, fields["request_id"])
@@ -140,7 +147,11 @@ class RequestClient:
             raise NotWritten("no answer in time") from None
 
     def copy(self, fired: Fired, mark: tuple[str, bytes]) -> Message:
-        """Write a fired record with one more header, and wait for it; blocks, so not in a loop."""
+        """Write a fired record with one more header, and wait for it; blocks, so not in a loop.
+
+        A record with a group goes to the group's partition, as the event itself would. Any thread
+        may call it. Raises `NotWritten` where Kafka does not confirm it within `WRITE_S` seconds.
+        """
         topic, key, group, value, headers = fired
         where: dict[str, Any] = {}
         told: SimpleQueue[tuple[KafkaError | None, Message]] = SimpleQueue()
@@ -183,6 +194,7 @@ class RequestClient:
             raise _meaning(error.args[0]) from None
 
     def _turn(self) -> None:
+        """One turn of `belfry-http-writer`: callbacks of delivered requests run here."""
         self._producer.poll(POLL_S)
 
 
@@ -210,6 +222,7 @@ def _meaning(error: Any) -> Exception:
     return NotWritten(str(error))
 
 
+# Called in the thread `belfry-http-writer`, so it reaches a future only through the future's loop.
 Delivered = Callable[[KafkaError | None, Message], None]
 
 

@@ -41,6 +41,7 @@ FOLLOWED: Final = "belfry-followed"
 TIMEOUT_S: Final = 2.0
 PAUSE_S: Final = 0.05
 # What a worker finds in some partitions; it may let other requests run meanwhile.
+# JSON of a worker about some partitions; the route that asked merges these.
 Answer = dict[str, Any]
 Look = Callable[[Follower, frozenset[int]], Awaitable[Answer]]
 
@@ -81,7 +82,10 @@ class Gatherer:
     async def _elsewhere(
         self, request: Request, caller: Principal, source: Follower, missing: frozenset[int]
     ) -> tuple[list[tuple[frozenset[int], dict[str, Any]]], str]:
-        """Answers of the other workers with what each answers for, and why some are missing."""
+        """Answers of the other workers with what each answers for, and why some are missing.
+
+        A worker is asked once for all of its partitions. Its answer counts whole or not at all.
+        """
         directory = self._parts.ready.directory
         by_url: dict[str, set[int]] = {}
         for partition in missing:
