@@ -44,6 +44,7 @@ from belfry.schedules.bulk import BACKFILL, MOST_PER_SECOND
 from belfry.schedules.instants import parse_instant
 
 # Occurrences a second where nobody says otherwise.
+# Low on purpose: consumers get these events besides those that are due now.
 PER_SECOND = 100
 
 OneId = Annotated[
@@ -79,7 +80,9 @@ Until = Annotated[
 class BackfillOptions:
     """Which schedules a backfill is about, and how it goes about them.
 
-    A schedule is named by its id, or several by a filter, and never both.
+    A schedule is named by its id, or several by a filter, and never both. `per_second` counts
+    occurrences, of all partitions together. `job` is the id of the job, and a second job of that id
+    is a conflict; without it a job gets a new id.
     """
 
     prefix: Prefix = None
@@ -158,6 +161,8 @@ def backfill(
         session.printer.one(counted, _counted(counted))
         return Exit.OK
     session.printer.note(_counted(counted))
+    # Workers would refuse what is beyond it, schedule by schedule: nobody is asked to begin such a
+    # job.
     if number > MOST_OCCURRENCES:
         raise CommandError(
             f"A job fires at most {MOST_OCCURRENCES} occurrences: give a shorter range, or fewer"

@@ -10,7 +10,8 @@ requests, and counts what comes out. At the end it removes all of it. How a run 
 The ratio of two such lines, measured in the same minutes, can be compared between machines. A
 figure alone cannot.
 
-With ``--output json`` a line is the median of the runs; with jsonl each run is a line as well.
+With ``--output json`` a line is the median of the runs; with jsonl each run is a line as well. A
+text shows each run as it ends, and then all of them together.
 """
 
 from __future__ import annotations
@@ -164,6 +165,7 @@ def bench(
         common_topic=common_topic,
         pipelined=pipelined,
     )
+    # A broker that does not answer is told before anything is started.
     session.admin()
     if which is Bench.CALIBRATE:
         _calibrate(session, plan, runs, broker_pid)
@@ -184,6 +186,7 @@ def _measure(session: Session, plan: BenchPlan, varied: int | None, runs: int) -
     from belfry.bench.runs import repeat
 
     text = session.printer.output is Output.TEXT
+    # Of a single run the median is the same line, and is printed once.
     each_run = session.printer.output is Output.JSONL
     results: list[Result] = []
     for result in repeat(_of_worker(session), plan, runs):

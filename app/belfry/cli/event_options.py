@@ -2,11 +2,18 @@
 
 `schedule create` and `schedule update` share them. An option is declared once, as an annotated
 type, and `EventOptions` gathers the values as they were typed. Its methods turn them into what the
-client takes.
+client takes:
+
+    --payload hi --header color=green --webhook https://example.org/hook
+    ─► {"payload": b"hi", "headers": [("color", b"green")],
+        "http_targets": [{"url": "https://example.org/hook", …}], …}
 
 Payload, key and values of headers are bytes. What is typed becomes bytes as the system would hand
 it to another program (`os.fsencode`), so that text which is no UTF-8 arrives as it was typed. A
 payload that is large or binary comes from a file, byte for byte.
+
+There are three payloads that look alike: no option is a null value, which compacted topics read as
+a deletion; ``--payload ''`` is an empty value; ``--payload null`` is a text of four bytes.
 """
 
 from __future__ import annotations
@@ -31,6 +38,7 @@ Payload = Annotated[
         rich_help_panel=EVENT,
     ),
 ]
+# The size is not checked here: a worker knows the tenant's limit and refuses what is larger.
 PayloadFile = Annotated[
     Path | None,
     typer.Option(
@@ -80,6 +88,7 @@ Webhooks = Annotated[
         rich_help_panel=EVENT,
     ),
 ]
+# The names of secrets travel, never their values: the process that delivers fills them in.
 WebhookHeaders = Annotated[
     list[str] | None,
     typer.Option(
@@ -103,7 +112,11 @@ WebhookSecret = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class EventOptions:
-    """The options of the event, as they were typed."""
+    """The options of the event, as they were typed; None stands for "not given".
+
+    `webhook_secret` and `webhook_header` go with each `webhook`: targets that differ in these are
+    given by `belfry apply`, or over HTTP.
+    """
 
     payload: Payload = None
     payload_file: PayloadFile = None
@@ -133,7 +146,10 @@ class EventOptions:
         }
 
     def warning(self) -> str | None:
-        """What to tell of headers that seem to hold a credential as it is, or None."""
+        """What to tell of headers that seem to hold a credential as it is, or None.
+
+        Such a value lies readable in Kafka. The command tells people so on stderr, and goes on.
+        """
         from belfry.schedules.header_secrets import literal_credentials, literal_warning
 
         return literal_warning(literal_credentials(self._webhook_headers()))

@@ -83,6 +83,7 @@ class GetArguments(OfSchedule):
 class ListArguments(ListQuery, OfTenant):
     """Which schedules to list."""
 
+    # Fewer than over HTTP: the agent reads all of the answer.
     limit: int = Field(SHOWN_IN_A_LIST, ge=1, le=1000)
 
 
@@ -92,6 +93,7 @@ class WhyAnswer(BaseModel):
     answer: str = Field(description="The answer in a sentence or two.")
     schedule: ScheduleAnswer | None = Field(description="As it stands; null where it is gone.")
     events: list[EventAnswer] = Field(description="Its newest events, oldest first.")
+    # A program that wants them asks for the schedule's history.
     events_before: int = Field(description="Older events, which are not shown.")
 
 
@@ -121,6 +123,7 @@ class AgentTool:
         unknown = [name for name in arguments if name not in known]
         if unknown:
             raise WrongUse(unknown_name(unknown[0], known, f"argument of {self.name}"))
+        # An agent may give null for arguments that it does not mean.
         given = {name: value for name, value in arguments.items() if value is not None}
         for name, field in self.arguments.model_fields.items():
             if field.is_required():
@@ -138,6 +141,7 @@ def _check_name(name: str, value: object) -> None:
 
 def _schedule(remote: Remote, given: Given) -> Any:
     """Create a schedule, or put it in the place of what is there."""
+    # The rest of the arguments is a body as the HTTP API takes it, without the tenant.
     tenant, replace = given.pop("tenant"), given.pop("replace", False)
     if not isinstance(replace, bool):
         raise WrongUse(f"replace is {str(replace)[:60]!r}: give true or false.")
@@ -147,7 +151,11 @@ def _schedule(remote: Remote, given: Given) -> Any:
 
 
 def _cancel(remote: Remote, given: Given) -> Any:
-    """End a schedule; what is left of the arguments goes into the address."""
+    """End a schedule; what is left of the arguments goes into the address.
+
+    A version becomes the header `If-Match`, so a schedule that has changed meanwhile is left alone
+    (412 from the worker, which is an error of the tool).
+    """
     path = schedule_path(given.pop("tenant"), given.pop("schedule_id"))
     version = given.pop("expected_version", None)
     if version is not None and expected_from(str(version)) is None:
@@ -166,13 +174,16 @@ def _get(remote: Remote, given: Given) -> Any:
 
 
 def _list(remote: Remote, given: Given) -> Any:
-    """One page of a list, and the cursor of the next one."""
+    """One page of a list, and the cursor of the next one.
+
+    The agent asks again with the cursor, so a large list never comes in one answer.
+    """
     path = f"{tenant_path(given.pop('tenant'))}/schedules"
     return remote.get(path, **{"limit": SHOWN_IN_A_LIST, **given})
 
 
 def _preview(remote: Remote, given: Given) -> Any:
-    """When a rule would be due; nothing is written."""
+    """When a rule would be due; nothing is written, and no schedule is looked at."""
     return remote.ask("POST", "/v1/preview", given)
 
 

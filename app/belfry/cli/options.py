@@ -30,9 +30,11 @@ from belfry.schedules.instants import PLAIN_MILLISECONDS, parse_duration, parse_
 from belfry.schedules.triggers.kind import TriggerKind
 from belfry.schedules.triggers.registry import KINDS, ZONED, listed
 
+# Headings of help pages under which options stand.
 WHEN: Final = "When (exactly one)"
 EVENT: Final = "The event"
 ASKING: Final = "The request"
+# A plain number, which `parse_duration` would read as ms.
 _SECONDS: Final = re.compile(r"[0-9]+(\.[0-9]+)?")
 
 
@@ -123,6 +125,7 @@ def _checked_version(given: str | None) -> str | None:
     return given
 
 
+# A text, since a generation may stand before the version; `expected_from` reads both forms.
 ExpectedVersion = Annotated[
     str | None,
     typer.Option(
@@ -147,6 +150,7 @@ NoWait = Annotated[
         rich_help_panel=ASKING,
     ),
 ]
+# Seconds. The request itself stands: it is carried out even after that.
 Timeout = Annotated[
     float | None,
     typer.Option(
@@ -187,7 +191,9 @@ class _When:
 
     @property
     def given(self) -> list[TriggerKind]:
-        """The kinds whose options were given."""
+        """The kinds whose options were given, in the order of the registry; exactly one where
+        `check` passes.
+        """
         return [kind for kind in KINDS.values() if self._said(kind) is not None]
 
     @property
@@ -200,12 +206,16 @@ class _When:
         return getattr(self, kind.field.argument)
 
     def arguments(self) -> dict[str, Any]:
-        """What the client's `schedule` takes."""
+        """What the client's `schedule` takes: values by the names of its parameters, and the time
+        zone.
+        """
         said = {kind.field.argument: self._said(kind) for kind in self.given}
         return {**said, "timezone": self.zone}
 
     def fields(self) -> dict[str, Any]:
-        """What was given of when, by the names of the request."""
+        """What was given of when, by the names of the request, such as ``delay_ms``; for the HTTP
+        port.
+        """
         return {kind.field.name: self._said(kind) for kind in self.given}
 
     def check(self) -> None:

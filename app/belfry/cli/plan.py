@@ -8,7 +8,11 @@ byte costs. They are measured ones that belfry ships, or those of your hardware:
 
 Each figure comes with its formula, and with the parts that weigh most in it, so that a reader can
 see what to change. The output names inputs that are larger than any run that was measured. Neither
-Kafka nor a worker is asked.
+Kafka nor a worker is asked, and the command takes a moment, so it may be tried with several loads.
+
+    demand (options) ─┐
+                      ├─► estimates ─► text: figures, formulas, where each constant comes from
+    constants ────────┘            └─► JSON: the same, with all constants that were used
 """
 
 from __future__ import annotations
@@ -27,6 +31,7 @@ if TYPE_CHECKING:
     from belfry.capacity.constants import Constants
     from belfry.capacity.model import Demand, Estimate
 
+# The option is read in ms as all durations are; the model takes hours.
 HOUR_MS: Final = 3_600_000
 # Characters of a figure with its unit.
 WIDTH: Final = 24
@@ -60,6 +65,7 @@ Retention = Annotated[
         help="How long requests and fired events are kept.",
     ),
 ]
+# A file of another release may lack constants; the shipped ones fill in.
 File = Annotated[
     Path | None,
     typer.Option(
@@ -160,7 +166,10 @@ def _record(demand: Demand, estimates: list[Estimate], known: Constants) -> dict
 
 
 def plan_text(demand: Demand, estimates: list[Estimate], known: Constants) -> str:
-    """A plan for people: figures with their drivers, formulas, and where constants come from."""
+    """A plan for people: figures with their drivers, formulas, and where constants come from.
+
+    Assumed constants come last: they are the ones to doubt first.
+    """
     lines = [_figure_line(each) for each in estimates]
     lines += ["", "How each is computed:"]
     lines += [f"  {each.name} = {each.formula}" for each in estimates]
@@ -172,6 +181,7 @@ def plan_text(demand: Demand, estimates: list[Estimate], known: Constants) -> st
             for each in known
             if each.origin == origin
         ]
+    # A model is only as good as its runs, so the reader is told where it goes beyond them.
     beyond = ", ".join(f"{name} {getattr(demand, name):g}" for name in demand.beyond())
     lines += ["", f"No measured run has reached: {beyond or 'nothing of it is beyond'}."]
     return "\n".join(lines)

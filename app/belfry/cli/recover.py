@@ -33,7 +33,9 @@ if TYPE_CHECKING:
     from belfry.recovery.rewind import Looker, PartitionEvidence
     from belfry.store.identity import Identity
 
+# Partition, first and last offset, such as 3:100-250; both ends are given up.
 _LOST: Final = re.compile(r"(\d+):(\d+)-(\d+)")
+# A line of the report, for programs and for people.
 Told = tuple[dict[str, Any], str]
 
 Source = Annotated[
@@ -174,7 +176,12 @@ class _Recovery:
         self._looker: Looker = Looker(properties, names, identities, data_dirs, trust)
 
     def run(self, wanted: list[int] | None) -> Iterator[Told]:
-        """What is found of each partition, what would be done, and what was done."""
+        """What is found of each partition, what would be done, and what was done.
+
+        `wanted` are numbers of partitions, None for all. Each item is a line for programs and for
+        people, and is printed as it comes. A partition that cannot be recovered is told as refused,
+        and the others go on. Raises `CannotRecover` for a number that no partition has.
+        """
         from belfry.recovery.rewind import CannotRecover
 
         for partition in wanted or range(self._homes):
@@ -187,6 +194,7 @@ class _Recovery:
                     yield _line(partition, "ok", "nothing contradicts; left as it is")
                     yield from self._mend_anchor(found)
                     continue
+                # It counts as left over until a write has succeeded.
                 self.left += 1
                 yield _line(partition, "stopped", f"{found.problem.code}: {found.problem.what}")
                 try:
@@ -232,6 +240,8 @@ class _Recovery:
                 )
             planned: RecoveryPlan = plan(found, self._choices)
             manifest = writer.write(found, planned)
+            # Behind the write: an anchor of a state that was never written would be the worse
+            # contradiction.
             failed = self._keep_anchor(partition, planned.identity)
             self.left -= not failed
             for line in planned.lines:

@@ -5,7 +5,11 @@
     fires      the output topic       the same partition, same fire ids   a header of the copy
 
 Request and mark, or copies of events, are committed in one transaction, so a kill leaves neither a
-copy without its mark nor a mark without its copy. The same command goes on afterwards.
+copy without its mark nor a mark without its copy. The same command goes on afterwards:
+
+    12:00:00  redrive rejected demo --from …      500 would be sent; a person says yes
+    12:00:03  300 are sent and marked             the machine goes down
+    12:10:00  the same command                    200 would be sent, 300 were redriven before
 
 Each command reads the range, shows the count, asks, and sends at a bounded rate. What is sent is an
 ordinary request, or an ordinary event: workers judge it anew, and consumers see the same fire id
@@ -72,6 +76,7 @@ FiredUntil = Annotated[int | None, _until("Fired before then.  [default: now]")]
 OneSchedule = Annotated[
     str | None, typer.Option("--id", metavar="ID", help="Only of this schedule.")
 ]
+# Events carry no tenant, so with this option the tenant selects nothing.
 Topic = Annotated[
     str | None,
     typer.Option(
@@ -80,6 +85,7 @@ Topic = Annotated[
         help="All events of this topic that fit, whoever's.  [default: by the tenant's policy]",
     ),
 ]
+# Two redrives with two names send an event twice; the default is one name for all.
 Name = Annotated[
     str,
     typer.Option(
@@ -175,7 +181,11 @@ def fires(
 def _goes_on(
     session: Session, what: Countable, found: RedriveCount, *, dry: bool, yes: bool
 ) -> bool:
-    """Show what would be sent; whether there is something, and somebody wants it sent."""
+    """Show what would be sent; whether there is something, and somebody wants it sent.
+
+    `what` says how a count is shown. With `dry` it prints the count as the result and ends there;
+    with `yes` nobody is asked. Raises what `ask_to_begin` raises where the answer is no.
+    """
     text = what.text(found, "would be sent")
     if dry:
         session.printer.one(what.json(found), text)
@@ -262,7 +272,11 @@ def _text(found: RedriveCount, how: str) -> str:
 
 
 class Countable(NamedTuple):
-    """What can be sent again: its name, and how a count of it is shown."""
+    """What can be sent again: its name, and how a count of it is shown.
+
+    `name` is a plural, such as ``requests``. `text` takes the count and what becomes of it, such as
+    ``would be sent``.
+    """
 
     name: str
     json: Callable[[RedriveCount], dict[str, Any]]

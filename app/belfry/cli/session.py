@@ -11,8 +11,12 @@ The first of these that says something counts:
 
     options behind the sub-command  >  before it  >  BELFRY_* variables  >  belfry.toml
 
+    belfry -o json schedule get demo a -o text      text: behind the sub-command
+    belfry -X a=1 schedule get demo a -X b=2        both properties
+
 Nothing is opened before a command asks for it: settings are read at the first use, and Kafka is
-reached by `cluster`, `admin` or `client`.
+reached by `cluster`, `admin` or `client`. What goes wrong on the way is `WrongUse` for settings
+(exit code 2) and `BelfryError` for Kafka (1); `belfry.cli.failures` turns both into a sentence.
 """
 
 from __future__ import annotations
@@ -53,6 +57,7 @@ class Names(StrEnum):
     PROPERTIES = "properties"
 
 
+# Their parameters are added to each command; None stands for "not given".
 _OPTIONS: Final[dict[str, Any]] = {
     Names.OUTPUT: Annotated[
         Output | None,
@@ -140,6 +145,7 @@ class Session:
         kafka = _properties(self._given.get(Names.PROPERTIES) or [])
         names = (Names.BOOTSTRAP_SERVERS, Names.HTTP_URL, Names.SCHEMA_REGISTRY_URL)
         common: dict[str, Any] = {str(name): self._given.get(name) for name in names}
+        # -X bootstrap.servers is the same as the option, which wins where both are given.
         by_property = kafka.pop(BOOTSTRAP, None)
         common[Names.BOOTSTRAP_SERVERS] = common[Names.BOOTSTRAP_SERVERS] or by_property
         # Variables cannot hold dots; to win over them, a property has to be named as they are.
@@ -209,6 +215,8 @@ def _made(kind: type[_Kind], given: Mapping[str, Any], unknown: str) -> _Kind:
         raise WrongUse(f"{unknown} {setting_text(error)}".strip()) from None
     except SettingsError as error:
         raise WrongUse(f"{unknown} {unparsed_text(error)}".strip()) from None
+    # Names are told even where all values are fine: one that nobody knows would change nothing,
+    # silently.
     if unknown:
         raise WrongUse(unknown)
     return made
@@ -251,6 +259,7 @@ def with_session(command: Callable[..., int | None]) -> Command:
 
     @wraps(command)
     def run(*, context: typer.Context, **options: Any) -> int | None:
+        # What stood before the sub-command; None in tests that call a command alone.
         before: dict[str, Any] = context.find_root().obj or {}
         behind = {name: options.pop(name) for name in list(_OPTIONS)}
         session = Session(merged(before, behind))
@@ -276,7 +285,10 @@ def _spread(parameter: inspect.Parameter) -> Iterator[inspect.Parameter]:
 
 
 def root_options(callback: Callable[[typer.Context], None]) -> Callable[..., None]:
-    """The program's callback with the common options, which it keeps for the sub-command."""
+    """The program's callback with the common options, which it keeps for the sub-command.
+
+    They are kept in the object of Typer's context, where `with_session` finds them.
+    """
 
     @wraps(callback)
     def run(*, context: typer.Context, **options: Any) -> None:

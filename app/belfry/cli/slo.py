@@ -9,6 +9,11 @@ of it (docs/slo.md). This command reads that topic, counts, and compares with th
 
 An error budget is what a goal leaves: with a goal of 99.95 % one event in 2 000 may fail, and half
 of that used leaves 50 %. The command needs no worker, so it works after an outage too.
+
+    12:00:00 … 12:05:00   no worker runs; with an interval of 10 s and 4 partitions
+                          120 events are never asked for: availability falls, the others do not
+
+Events of the last half minute are not judged, since they may still come out.
 """
 
 from __future__ import annotations
@@ -27,8 +32,10 @@ from belfry.cli.shown import instant_json
 if TYPE_CHECKING:
     from belfry.canary.objectives import Measured, Report
 
+# What to set where nothing was measured.
 SWITCH: Final = "BELFRY_CANARY_INTERVAL_MS=10000 on all workers"
 # After that it is said that nothing was asked for.
+# Milliseconds without an event that was asked for, after which the report says so.
 QUIET_MS: Final = 600_000
 
 
@@ -130,7 +137,7 @@ def _objective(each: Measured) -> dict[str, Any]:
 
 
 def lines(found: Report) -> list[str]:
-    """A report for people."""
+    """A report for people: the range, a line for each goal, and what to know about them."""
     told = [f"from {instant_json(found.first_ms)} until {instant_json(found.until_ms)}"]
     told += [_line(each) for each in found.objectives()]
     if unasked := found.slots - found.asked:

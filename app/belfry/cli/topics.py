@@ -4,7 +4,15 @@ Topics lie in Kafka, schemas in the registry. Both commands make what is missing
 what is there; both `check` commands compare and end with exit code 1 where something is wrong.
 
 A worker makes its topics itself unless BELFRY_CREATE_TOPICS is off. These commands are for clusters
-where somebody with more rights does it, and for checks in a pipeline. Each may be repeated.
+where somebody with more rights does it, and for checks in a pipeline. Each may be repeated:
+
+    belfry topics create       ─► creates what is missing      exit code 0
+    belfry topics check        ─► problem, risk or skipped     1 for a problem or a risk
+    belfry schema register     ─► ids of the subjects          0
+    belfry schema check        ─► what differs                 1 for a problem
+
+What exists is never altered: a setting that is wrong is told with the command that mends it, since
+to change it under a running cluster is for its operator to decide.
 """
 
 from __future__ import annotations
@@ -64,6 +72,8 @@ def create(
     specs = {spec.name: spec for spec in wanted}
     try:
         created = topics.create_topics(admin, wanted)
+    # Brokers refuse to create topics for those who have no right to: it is told which right is
+    # needed.
     except KafkaException as error:
         if error.args[0].code() not in NOT_LET:
             raise
@@ -95,6 +105,7 @@ def check(session: Session) -> int:
     return Exit.ERROR if any(each.checked for each in found) else Exit.OK
 
 
+# What to do about a topic that does not exist.
 CURE = "belfry topics create"
 
 
@@ -105,7 +116,11 @@ def _created(spec: TopicSpec) -> tuple[dict[str, object], str]:
 
 
 def problem_json(problem: TopicProblem) -> dict[str, object]:
-    """A problem of a topic for programs."""
+    """A problem of a topic for programs.
+
+    `fatal` says that a worker does not start with it, `checked` that belfry could look at all.
+    `cure` says what to do, `why` what is endangered; null where there is nothing to add.
+    """
     return {
         "topic": problem.topic,
         "problem": problem.what,
@@ -117,7 +132,7 @@ def problem_json(problem: TopicProblem) -> dict[str, object]:
 
 
 def problem_text(problem: TopicProblem) -> str:
-    """A problem of a topic for people."""
+    """A problem of a topic for people: what is wrong, why it matters, and what to do."""
     kind = "problem" if problem.fatal else "risk" if problem.checked else "skipped"
     why = f"\n{'':10}Why: {problem.why}." if problem.why else ""
     return f"{kind:9} {problem.topic}: {problem.what}.{why}\n{'':10}To do: {problem.cure}"

@@ -23,8 +23,11 @@ from belfry.cli.shown import instant_json, plain
 if TYPE_CHECKING:
     from belfry.wire.metering import Usage
 
+# As it is typed: the help shows it as the default.
 DAY: Final = "24h"
+# What to set where nothing is metered.
 SWITCH: Final = "BELFRY_METERING_INTERVAL_MS=3600000 on all workers"
+# Milliseconds.
 HOUR_MS: Final = 3_600_000
 
 
@@ -81,6 +84,7 @@ def usage(
     if not found:
         session.printer.note("Nothing was used in hours that are over.")
         return
+    # A note goes to stderr, so that lines on stdout are periods and nothing else.
     if session.printer.for_people:
         session.printer.note(HEADING)
     session.printer.many((shown(each), line(each)) for each in found)
@@ -109,7 +113,9 @@ HEADING: Final = (
 
 
 def line(usage: Usage) -> str:
-    """A period in a line for people."""
+    """A period in a line for people; counts have separators, and names are made harmless for a
+    terminal.
+    """
     counts = (usage.accepted, usage.fired, usage.delivered)
     told = "  ".join(f"{each:>12,}" for each in counts)
     held = usage.held_byte_hours

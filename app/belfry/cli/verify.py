@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 FOUND = Exit.CONFLICT
 DAY_MS = 24 * 3_600_000
 
+# A database of SQLite; without it a temporary one, which is gone at the end.
 State = Annotated[
     Path | None,
     typer.Option(
@@ -53,6 +54,7 @@ Every = Annotated[
         "--every", parser=seconds, metavar="DURATION", help="Go on for ever, with such pauses: 60s."
     ),
 ]
+# Seconds of one pass, however much is missing.
 Grace = Annotated[
     float,
     typer.Option(
@@ -62,6 +64,7 @@ Grace = Annotated[
         help="Wait so long for what is not there yet.",
     ),
 ]
+# Days; memory on disk grows with it.
 Remember = Annotated[
     int,
     typer.Option(
@@ -171,7 +174,12 @@ def _cluster(session: Session) -> Cluster:
 
 
 def _world(session: Session) -> str:
-    """Which changelog this is, wherever its brokers are reached."""
+    """Which changelog this is, wherever its brokers are reached.
+
+    The id of a topic (KIP-516) is another one after it was deleted and made anew, so a state file
+    of the one before is not mistaken for this one's. Raises `CommandError` with the exit code 3
+    where there is no changelog.
+    """
     from confluent_kafka import KafkaException, TopicCollection
 
     cluster, admin = session.admin()
@@ -207,7 +215,11 @@ def _show(session: Session, found: list[Breached], counts: CheckCounts) -> None:
 
 
 def shown(found: list[Breached], counts: CheckCounts) -> dict[str, Any]:
-    """A pass for programs."""
+    """A pass for programs.
+
+    `counts` are those of all passes of this run, `not_checked` says by reason what could not be
+    judged.
+    """
     from belfry.verification.findings import MEANINGS
 
     return {

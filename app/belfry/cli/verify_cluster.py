@@ -4,8 +4,16 @@
     3  the changelog, up to (1): all that its transactions fired was committed before (2)
     4  what came out and belongs to no transaction is read on for, and decided of then
 
-The markers of a transaction are written one by one, so an output may show it a moment later than
-the changelog.  What is missing is therefore waited for: `grace_s`, once in a pass.
+The order matters while workers run. Read the other way round, an event that fired between the two
+looks would seem to be lost:
+
+    12:00:00  the changelog ends at 500
+    12:00:01  outputs are read to their ends; the transaction of 499 has its event there
+    12:00:02  a worker commits 501 and its event: behind both ends, so it is left for the next pass
+    12:00:03  the changelog is read to 500, and each of its fires is looked for among the outputs
+
+The markers of a transaction are written one by one (KIP-98), so an output may show it a moment
+later than the changelog. What is missing is therefore waited for: `grace_s`, once in a pass.
 """
 
 from __future__ import annotations
@@ -42,8 +50,11 @@ if TYPE_CHECKING:
     from belfry.store.signatures import Judge
 
 # Older tombstones are removed by compaction: state of before may miss that a schedule is gone.
+# Milliseconds. A partition that no pass has read for so long is begun anew.
 STALE_MS: Final = 12 * 3_600_000
+# Seconds between two looks for what is not there yet.
 AGAIN_S: Final = 0.2
+# The outcome of a lifecycle event that tells of a fire.
 FIRED: Final = "FIRED"
 
 # Takes a record, where it lies, and its timestamp.
@@ -53,7 +64,8 @@ Take = Callable[[Message, Spot, int], None]
 class VerifiedTopics:
     """Names of the topics that are compared; `tenants` are those whose policy names another.
 
-    `topic` gives a short name its prefix. Those in `also` are read as well: events went there once.
+    `topic` gives a short name its prefix. `tenants` maps a tenant to its output topic. Those in
+    `also` are read as well: events went there once, before a policy was changed.
     """
 
     def __init__(self, topic: Callable[[str], str], tenants: dict[str, str]) -> None:
@@ -73,7 +85,10 @@ class VerifiedTopics:
 class ClusterVerifier:
     """Passes over one belfry's topics; `findings` are those of the last pass, `counts` of all.
 
-    `repeats` are tenants whose guarantee lets events come twice. It runs in one thread.
+    `repeats` are tenants whose guarantee lets events come twice. `judge_of` a partition tells
+    whether a record was written by a worker, or by somebody else with access to the topic. It runs
+    in one thread. What Kafka does not answer is raised by the reader, and nothing of the pass is
+    saved then.
     """
 
     def __init__(
@@ -108,6 +123,7 @@ class ClusterVerifier:
         self._begin_partitions()
         came_by = self._round(first=True)
         while self._outputs.undecided(came_by):
+            # The first further rounds are read at once, later ones after a pause.
             patient = monotonic() < self._patient_until
             if patient and self._outputs.round > came_by + 1:
                 sleep(AGAIN_S)
@@ -158,6 +174,7 @@ class ClusterVerifier:
         for partition, verifier in self._partitions.items():
             standing = verifier.standing
             holds = standing.older != NEVER
+            # Compaction may have removed the older of the two records that the standing rests on.
             if holds and first:
                 holds = self._reader.is_there(changelog, partition, standing.older)
             verifier.begin(coverage, pair_holds=holds)
@@ -221,7 +238,11 @@ class ClusterVerifier:
     def _read_all(
         self, takes: Mapping[str, Take], spans: Mapping[str, Mapping[int, LogBounds]]
     ) -> None:
-        """Read topics to the ends of these spans, each record by what takes those of its topic."""
+        """Read topics to the ends of these spans, each record by what takes those of its topic.
+
+        It remembers where it stands in each partition, so that the next pass reads what is new
+        only.
+        """
         starts: dict[tuple[str, int], int] = {}
         ends: dict[tuple[str, int], int] = {}
         # What lay before was not read, and may be gone: up to the first record that is left.
@@ -254,6 +275,7 @@ class ClusterVerifier:
         headers = dict(headers_of(message))
         try:
             nominal_ms = parse_instant((headers.get(INSTANT_HEADER) or b"").decode())
+        # Not an event of belfry's: it lacks the header, or has nonsense in it.
         except ValueError:
             return
         fire = fired_entry(headers, spot, ms, nominal_ms)

@@ -41,7 +41,10 @@ class LogFormat(StrEnum):
 
 
 class WorkerRole(StrEnum):
-    """What a worker does: fire schedules, deliver over HTTP, or both."""
+    """What a worker does: fire schedules, deliver over HTTP, or both.
+
+    A cluster may have workers of several roles; partitions go only to those that schedule.
+    """
 
     ALL = "all"
     SCHEDULE = "schedule"
@@ -52,6 +55,7 @@ RoleOption = Annotated[
     WorkerRole | None,
     typer.Option("--role", help="Fire schedules, deliver over HTTP, or both.  [default: all]"),
 ]
+# Two workers never share one: the directory is locked while a worker runs in it.
 DataDir = Annotated[
     Path | None,
     typer.Option(
@@ -80,6 +84,7 @@ HttpPort = Annotated[
         help="HTTP port, 0 for any free one.  [default: 8700]",
     ),
 ]
+# None stands for "not given", so that a variable or belfry.toml decides.
 CreateTopics = Annotated[
     bool | None,
     typer.Option(
@@ -124,6 +129,7 @@ def worker(
     from belfry.assembly import run_worker
     from belfry.settings import DeliverySettings, RoleSettings, Settings
 
+    # First the role alone, for it says which other settings there are; then all of them.
     found = session.settings_of(RoleSettings, {"role": role}, all_names=False).role
     kind = DeliverySettings if found == WorkerRole.DELIVER.value else Settings
     options = {
