@@ -41,11 +41,14 @@ if TYPE_CHECKING:
     from belfry.declared.declaration import Declaration
     from belfry.declared.difference import Altered, Found
 
+# The name of a file that stands for standard input.
 STDIN: Final = "-"
 DIFFERENT: Final = 1
 FAILED: Final = 2
+# Characters of a table that goes to a file or a pipe, and the most of one cell.
 WIDTH: Final = 100
 LONGEST: Final = 200
+# What `diff` shows before an object, and what `apply` says of one that it has changed.
 _MARKS: Final = {"create": "+", "update": "~", "remove": "-", "unchanged": "=", "over": "="}
 _PAST: Final = {"create": "created", "update": "updated", "remove": "removed"}
 
@@ -114,6 +117,7 @@ def apply(
                 yield _result(each)
 
     session.printer.many(told())
+    # A removal or a write that was refused is counted once, and shown with its reason above.
     failed = sum(each.problem is not None for each in done)
     changed = sum(each.altered.changes for each in done) - failed
     session.printer.note(
@@ -178,6 +182,8 @@ def _compared(ways: SessionWays, files: Sequence[Path]) -> tuple[Declaration, Fo
         found = ways.found(declared)
         altered = alterations(declared, found)
         complaints = Complaints()
+        # Only what would be written is checked: a schedule that is as declared may be due in the
+        # past by now.
         for each in altered:
             if each.changes and each.schedule is not None:
                 each.schedule.check(int(time() * 1000), complaints)

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from belfry.audit.reading import AuditFilter, AuditReader
     from belfry.wire.audit import AuditEvent
 
+# As it is typed: the help shows it as the default.
 DAY: Final = "24h"
 
 
@@ -95,6 +96,7 @@ def list_(
 
     belfry audit list --tenant payments --since 7d
     """
+    # All at once, since it ends; `tail` yields as they come.
     found = _reader(session).listed(_wanted(tenant, caller, refused, since))
     if not found:
         session.printer.note("Nothing of the kind is in the audit log.")

@@ -218,8 +218,10 @@ def _calibrate(session: Session, plan: BenchPlan, runs: int, broker_pid: int | N
 
 
 def _of_worker(session: Session) -> Settings:
-    """The settings of a worker with this command's options on top: workers are started with
-    them.
+    """The settings of a worker with this command's options on top: workers are started with them.
+
+    They are those of a whole worker, not of a command, so that a wrong name is told before anything
+    is started.
     """
     from belfry.settings import Settings
 

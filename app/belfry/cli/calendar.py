@@ -33,6 +33,7 @@ from belfry.schedules.calendars import DAY_NAMES
 
 SHOWN: Final = 10
 
+# A worker checks the name; here it is only quoted in the address.
 Name = Annotated[
     str,
     typer.Argument(
@@ -45,6 +46,7 @@ Day = Annotated[
     list[str] | None,
     typer.Option("--day", metavar="DATE", help="A day off, such as 2026-12-25; repeatable."),
 ]
+# Typer sees to it that it is a file that can be read; `_days_in` reads it.
 File = Annotated[
     Path | None,
     typer.Option(
@@ -100,6 +102,7 @@ def set_(
         "weekend": _weekdays(weekend),
         "source": source or "",
     }
+    # A calendar without days off would be a mistake that nobody notices.
     if not body["days"] and not body["weekend"]:
         raise WrongUse("Say which days are off: --day, --file or --weekend.")
     if reason is not None:

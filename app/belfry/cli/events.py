@@ -109,6 +109,7 @@ def tail(
 
         try:
             session.printer.many(results())
+        # The usual end of the command: exit code 0, however many came.
         except KeyboardInterrupt:
             return
     if max_ is not None and came < max_:
@@ -119,7 +120,11 @@ def tail(
 
 
 def _until(events: Events, most: int | None, timeout_s: float | None) -> Iterator[FiredRecord]:
-    """Events until there were `most` of them, or until `timeout_s` seconds have passed."""
+    """Events until there were `most` of them, or until `timeout_s` seconds have passed.
+
+    None means without such an end. It waits in steps of `STEP_S`, so that Ctrl-C and the end of the
+    time are noticed in a quiet topic too.
+    """
     deadline = None if timeout_s is None else monotonic() + timeout_s
     for number in count():
         if number == most:

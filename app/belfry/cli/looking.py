@@ -36,11 +36,14 @@ from belfry.schedules.instants import format_instant, parse_instant
 # Schedules of one page of a list, which is the most that a worker gives.
 MOST: Final = 1_000
 # What a schedule shows and what asks for it have the same names.
+# Names of JSON fields that a schedule's answer and the body of a PUT have in common.
 DEFINING: Final = tuple(
     json for name, field in FIELDS.items() if name not in NOT_DEFINING for json in field.json_names
 )
+# Fields that say when; a new rule replaces all of them.
 WHEN: Final = frozenset({*KIND_OF, "timezone"})
 # What goes with each kind that recurs, and is read in a zone.
+# Fields that say on which days a rule is not due.
 OF_DAYS: Final = frozenset({"except_cron", "calendar", "on_holiday"})
 
 Prefix = Annotated[
@@ -198,6 +201,7 @@ def update(
     remote = Remote(session)
     path = schedule_path(tenant, schedule_id)
     found = remote.get(path)
+    # A schedule that is over has no version to compare with: it is created anew.
     if found["state"] not in ("PENDING", "PAUSED"):
         raise WrongUse(f"{schedule_id} is over ({found['state']}): create it anew.")
     body = definition(found)
@@ -215,8 +219,10 @@ def update(
         if value is not None:
             body[name] = value
     if payload is not None:
+        # The old payload may have come as text or as base64; a body gives it in one way only.
         body.pop("payload_base64", None)
         body["payload_text"] = payload
+    # The version that was read above; --expected-version takes its place.
     etag = expected_version or etag_of(found.get("generation"), found["version"])
     verdict = remote.ask("PUT", path, body, {"if-match": f'"{etag}"'})
     session.printer.one(verdict, _verdict(verdict))
@@ -241,7 +247,10 @@ def _has_days(body: dict[str, Any], when: When) -> bool:
 
 
 def _given(when: When) -> dict[str, Any]:
-    """What was given of when, by the names of the HTTP API."""
+    """What was given of when, by the names of the HTTP API; `WrongUse` for more than one kind.
+
+    Nothing at all is fine: the rule stays as it is then.
+    """
     given = when.fields()
     if len(given) > 1:
         raise WrongUse(f"Say when with at most one of {FLAGS}.")

@@ -79,6 +79,7 @@ def counts(
     # A tenant in several partitions has a minute in parts, on several pages.
     minutes: Counter[str] = Counter()
     while True:
+        # The cursor goes with the same question, else the worker refuses it.
         query = {"due_from": due_from, "due_until": due_until, "cursor": cursor or None}
         page = remote.get(f"{tenant_path(tenant)}/counts", **query)
         for each in page["counts"]:
@@ -136,7 +137,11 @@ def lateness(due_at: str, at: str) -> str:
 
 
 def _tell(session: Session, path: str, query: dict[str, Any], limit: int | None) -> None:
-    """Print events page after page, or say that there are none."""
+    """Print events page after page, or say that there are none.
+
+    `path` is that of a history, `query` its range, `limit` the most events, None for all. The first
+    event is asked for before anything is printed, so that an empty range is told as such.
+    """
     found = pages(Remote(session), path, "events", query, limit)
     first = next(found, None)
     if first is None:

@@ -76,6 +76,7 @@ def preview(
     check_recurring(bounds, when.recurs)
     if when.zone is not None:
         check_zone(when.zone)
+    # ``H`` of a cron expression is a number that is derived from both names.
     names = {"tenant": tenant, "schedule_id": schedule_id}
     request: Any = {**_request(when, bounds), **names}
     now_ms = int(time() * 1000)
@@ -86,7 +87,10 @@ def preview(
 
 
 def _request(when: When, bounds: BoundOptions) -> dict[str, Any]:
-    """The request that a preview stands for, with nothing but its rule."""
+    """The request that a preview stands for, with nothing but its rule.
+
+    `EMPTY` has all other fields, as a request that leaves them out would have them.
+    """
     return {
         **EMPTY,
         "kind": when.given[0].name,

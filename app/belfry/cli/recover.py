@@ -12,6 +12,12 @@ The fence stands before the second look, so that nobody changes what the plan is
 owner that still runs can no longer commit. A kill before the write leaves all as it was; a kill
 behind it leaves an old anchor, which the next run mends.
 
+    12:00:00  partition 3: changelog_lost, so its owner has stopped; no worker fires it
+    12:05:00  belfry recover                                says what a recovery would need
+    12:06:00  belfry recover --from local --data-dir d      says what it would do; writes nothing
+    12:07:00  the same with --apply                         fences, writes, keeps the anchor
+    12:07:03  its owner, which looks again every three seconds, takes it over and fires
+
 Data directories that are named are locked meanwhile, so that no worker starts in one. Partitions in
 which nothing contradicts are left alone, and the exit code is 0 when none is left over.
 """

@@ -204,7 +204,10 @@ def _check_tenant(tenant: str) -> None:
 
 
 def _check_code(code: str | None) -> None:
-    """Raise `WrongUse` for a code that no refusal has, with the nearest one."""
+    """Raise `WrongUse` for a code that no refusal has, with the nearest one.
+
+    A misspelt code would select nothing, and the command would say that there is nothing to send.
+    """
     if code is None or code in CODES:
         return
     near = get_close_matches(code.lower(), CODES, n=1)

@@ -35,6 +35,7 @@ from belfry.cli.why import why
 if TYPE_CHECKING:
     from belfry.client import Client, Verdict
 
+# What a command asks of the client: it returns the verdict, or raises `Refused`.
 Ask = Callable[["Client"], "Verdict"]
 
 CreateOnly = Annotated[
@@ -94,8 +95,10 @@ def create(
     when.check_zone_of_rule(rule.except_cron, rule.calendar)
     check_recurring(rule, when.recurs)
     said = {**when.arguments(), **asdict(rule), **event.arguments()}
+    # The client takes None for "not given"; a flag that was not given is False.
     said["serial"] = rule.serial or None
     options: Any = {name: value for name, value in said.items() if value is not None}
+    # UPSERT creates or replaces; a definition that is as before is UNCHANGED.
     action: Any = "CREATE" if create_only else "UPSERT"
     options |= asking.arguments() | {"action": action}
     warning = event.warning()
@@ -152,7 +155,11 @@ def ack(
 
 
 def _ask(session: Session, ask: Ask) -> None:
-    """Ask, and print the verdict; a no is printed for programs as well, then told as an error."""
+    """Ask, and print the verdict; a no is printed for programs as well, then told as an error.
+
+    `ask` gets a client that is closed afterwards. Raises `Refused` for a verdict that says no; its
+    exit code is worked out in `belfry.cli.failures`.
+    """
     from belfry.client import Refused
 
     try:

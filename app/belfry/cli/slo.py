@@ -109,7 +109,11 @@ def _month_ms(now_ms: int) -> int:
 
 
 def shown(found: Report) -> dict[str, Any]:
-    """A report for programs; shares from 0 to 1."""
+    """A report for programs; shares from 0 to 1.
+
+    `events` are those that were to be asked for, by the interval and the partitions; `asked` were,
+    and `accepted` had a verdict that says yes. A share is null where nothing was to judge.
+    """
     return {
         "from": instant_json(found.first_ms),
         "until": instant_json(found.until_ms),

@@ -7,9 +7,15 @@ within two seconds.
     $ belfry tenant set payments max_pending=100000 lifecycle=ALL
     payments  lifecycle=ALL  max_pending=100000
 
-With --http-url a worker does the same, and its key decides which fields may be set. The commands
-`top`, `counts`, `history` and `statistics` always ask a worker, and `usage` reads a topic; their
-modules are `top`, `past` and `usage`.
+With --http-url a worker does the same, and its key decides which fields may be set. Both ways are a
+`PolicyStore` (`belfry.cli.policies`), so the commands do not ask which of them it is:
+
+    policies_of(session) ─┬─ without --http-url   reads and writes the topic; needs rights in Kafka
+                          └─ with --http-url      asks a worker; needs a key with a role
+
+Two that set the same policy through Kafka at once may undo one another, since a record holds a
+policy as a whole and the later one counts. The commands `top`, `counts`, `history` and `statistics`
+always ask a worker, and `usage` reads a topic; their modules are `top`, `past` and `usage`.
 """
 
 from __future__ import annotations
@@ -33,6 +39,7 @@ if TYPE_CHECKING:
     from belfry.tenants.policy import TenantPolicy
 
 # A value that takes a limit away.
+# A value that takes a limit away, as JSON null does.
 NONE = "none"
 Name = Annotated[str, typer.Argument(metavar="TENANT", help="The tenant.", show_default=False)]
 
@@ -89,6 +96,7 @@ def set_(
     the other commands ask a worker instead of Kafka.
     """
     policies = policies_of(session)
+    # Exactly one of the two ways: fields of one policy, or whole policies.
     if (tenant is None) == (file is None):
         raise WrongUse("Give a tenant and FIELD=VALUE, or --file with whole policies.")
     if file is not None:
@@ -232,7 +240,14 @@ def _from_file(file: Path) -> Iterator[TenantPolicy]:
 
 
 def _records(file: Path) -> list[dict[str, Any]]:
-    """Policies of a file as dictionaries: TOML by its suffix, a JSON array, or JSON lines."""
+    """Policies of a file as dictionaries: TOML by its suffix, a JSON array, or JSON lines.
+
+        [tenants.payments]                       {"tenant": "payments", "max_pending": 100000}
+        max_pending = 100000                     one object a line
+
+    What `belfry tenant list -o json` has printed can be read back. Raises OSError for a file that
+    cannot be read, and ValueError for what is none of the three.
+    """
     import tomllib
 
     import orjson

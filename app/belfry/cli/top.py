@@ -5,6 +5,10 @@ named, so that nobody takes what is shown for all there is.
 
 Fires a second are worked out here, from the counters of two looks; the first look shows 0. A worker
 that was restarted counts from 0 again, which shows as a negative rate once.
+
+    12:00:00  worker w1 has fired 1 000          0 fires/s
+    12:00:02  worker w1 has fired 1 400          200 fires/s
+    12:00:04  w1 was restarted, and has fired 50 -675 fires/s, once
 """
 
 from __future__ import annotations
@@ -21,6 +25,7 @@ from belfry.cli.session import Session, with_session
 from belfry.cli.shown import plain
 
 # Seconds between two looks.
+# Seconds.
 PAUSE_S: Final = 2.0
 Interval = Annotated[
     float | None,
@@ -64,6 +69,7 @@ def _lines(cluster: dict[str, Any], before: dict[str, tuple[float, int]]) -> lis
     had fired; it is brought up to date.
     """
     pending = sum(worker["pending"] or 0 for worker in cluster["workers"])
+    # A key that is bound to some tenants is told no counts; then no sum is shown, rather than 0.
     known = all(worker["pending"] is not None for worker in cluster["workers"])
     told = f", {pending:,} pending" if known else ""
     lines = [f"{cluster['app_id']}: {len(cluster['workers'])} workers{told}"]

@@ -6,6 +6,10 @@ it. It is meant for bills: what a crash repeats is not counted twice (docs/meter
 
     accepted, fired, delivered   events of this hour
     byte-hours                   bytes held, times the hours for which they were held
+
+    a schedule of 1 000 bytes waits from 09:15 to 10:45
+    the hour from 09:00          750 byte-hours
+    the hour from 10:00          750 byte-hours
 """
 
 from __future__ import annotations
