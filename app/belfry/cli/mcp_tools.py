@@ -99,7 +99,10 @@ class WhyAnswer(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class AgentTool:
-    """A tool: what it is called, what it takes and answers, and how the worker is asked."""
+    """A tool: what it is called, what it takes and answers, and how the worker is asked.
+
+    `name` is what an agent calls, `title` and `description` are what it reads beforehand.
+    """
 
     name: str
     title: str

@@ -209,7 +209,9 @@ class _Recovery:
                     yield _line(partition, "refused", str(error))
 
     def _say(self, found: PartitionEvidence) -> Iterator[Told]:
-        """What would be done, line by line."""
+        """What would be done, line by line; raises `CannotRecover` where no choice fits what is
+        found.
+        """
         from belfry.recovery.recovery_plan import plan
 
         planned = plan(found, self._choices)

@@ -126,7 +126,11 @@ class Session:
 
     @cached_property
     def settings(self) -> CommandSettings:
-        """Settings from options, environment and file; read once. Raises `WrongUse`."""
+        """Settings from options, environment and file; read once. Raises `WrongUse`.
+
+        They are those of a command: a name that only a worker has is no mistake, and its value is
+        not read.
+        """
         from belfry.settings import CommandSettings
 
         return self.settings_of(CommandSettings, {})

@@ -34,7 +34,10 @@ if TYPE_CHECKING:
 
 
 def register(app: typer.Typer) -> None:
-    """Add ``topics`` and ``schema`` with their commands to the program."""
+    """Add ``topics`` and ``schema`` with their commands to the program.
+
+    They are two groups of one module: both say what a cluster has to have before a worker starts.
+    """
     group = Program()
     group.command("create")(with_session(create))
     group.command("check")(with_session(check))

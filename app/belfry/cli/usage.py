@@ -95,8 +95,10 @@ def usage(
 
 
 def shown(usage: Usage) -> dict[str, Any]:
-    """A period for programs; `held_byte_ms` is the exact number that `held_byte_hours` comes
-    from.
+    """A period for programs.
+
+    `held_byte_ms` is the exact number that `held_byte_hours` comes from. Instants are RFC 3339 in
+    UTC.
     """
     return {
         "tenant": usage.tenant,

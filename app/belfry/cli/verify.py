@@ -241,7 +241,9 @@ def shown(found: list[Breached], counts: CheckCounts) -> dict[str, Any]:
 
 
 def line(found: Breached) -> str:
-    """A finding in a line for people."""
+    """A finding in a line for people: its kind, where it lies, what was found, and what was
+    expected.
+    """
     # Ids are others' words.
     said = f"{found.found}; expected: {found.expected}"
     return f"{found.breach.upper():18} {found.spot}  {plain(said)}"

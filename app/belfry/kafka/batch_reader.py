@@ -64,16 +64,20 @@ class BatchReader:
         return self._opened is None and not self._batches
 
     def add(self, answer: Answer) -> None:
-        """Take in what was fetched next."""
+        """Take in what was fetched next; batches of aborted transactions are passed over by
+        `take`.
+        """
         self.fetched = max(self.fetched, answer.behind)
         committed = CommittedBatches(answer.aborted)
         for batch in batches_in(answer.data):
             self._batches.append((batch, committed.holds(batch)))
 
     def take(self, at_most: int) -> list[SourceRecord]:
-        """The next records, some megabytes at most.
+        """The next records, at most `at_most`, and some megabytes.
 
-        None where all has been read, or where many were passed over: `empty` tells.
+        An empty list where all has been read, or where many were passed over: `empty` tells which.
+        Records come in the order of their offsets. A batch that cannot be read comes as one record
+        that a worker refuses.
         """
         found: list[SourceRecord] = []
         size, self.appended = 0, True
@@ -97,6 +101,8 @@ class BatchReader:
             some, size, ended = opened.take(at_most, position)
         except Unreadable as error:
             some, size, ended = [], 0, True
+            # The quick parser may stumble over what the stream can read; the stream begins at the
+            # same position.
             if isinstance(opened, _Quick):
                 self._opened = _Stream(batch)
                 return some, size
@@ -143,6 +149,7 @@ class BatchReader:
         return _Quick(batch, batch.unpacked(b"".join(kept)))
 
     def _tell(self, batch: Batch) -> None:
+        """Say in the log that a large batch is read in slices; not for each of many."""
         topic, partition = self._where
         self._log.info(
             "large", "a batch unpacks to some megabytes; it is read in slices",

@@ -67,7 +67,11 @@ class Features(NamedTuple):
 
     @property
     def release(self) -> str:
-        """The release of the broker, as far as it can be told; empty where it cannot."""
+        """The release of the broker, as far as it can be told; empty where it cannot.
+
+        It is that of the highest known level that the broker supports, or ``later than`` the last
+        known one.
+        """
         level = self.supported.get(METADATA, 0)
         known = [name for least, name in RELEASES if least <= level]
         newer = level > RELEASES[-1][0]
@@ -126,6 +130,7 @@ def ask_brokers(properties: Mapping[str, Any]) -> dict[str, Features | str]:
 
 
 async def _ask(properties: dict[str, Any]) -> dict[str, Features | str]:
+    """What each broker of the cluster answers, all asked at once over one client."""
     client = AIOKafkaClient(
         bootstrap_servers=str(properties["bootstrap.servers"]).split(","),
         client_id="belfry-features",
@@ -180,7 +185,10 @@ def _levels(encoded: bytes, *, highest_first: bool) -> dict[str, int]:
 
 
 def _varint(encoded: bytes, at: int) -> tuple[int, int]:
-    """An unsigned number of variable length at a place, and the place behind it."""
+    """An unsigned number of variable length at a place, and the place behind it.
+
+    Seven bits a byte, the lowest first; the highest bit says that another byte follows (KIP-482).
+    """
     value = shift = 0
     while True:
         byte = encoded[at]
@@ -194,7 +202,9 @@ def feature_problems(broker: str, features: Features, *, hands_on: bool) -> list
     """What a broker cannot do and promises rest on.
 
     `hands_on`: it gives its partitions away when it stops (`controlled.shutdown.enable`) and holds
-    some that have no other replica.
+    some that have no other replica. `broker` is its name in the problems, such as ``broker 1``.
+    None of them refuses a start: a cluster that is old keeps working, and its operator is told what
+    is at stake.
     """
     found = []
     if features.requests.get(ADD_PARTITIONS_TO_TXN, 0) < VERIFIES:

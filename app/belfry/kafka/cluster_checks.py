@@ -85,6 +85,7 @@ def look_at_brokers(admin: AdminClient, settings: SharedSettings) -> Brokers:
     except ConnectionError as error:
         found.append(_featureless("brokers", str(error)))
         return Brokers(found, f"{len(names)} brokers of unknown release")
+    # A partition without another replica has nobody to be handed on to.
     single = _has_lone_partitions(cluster, settings)
     features: dict[str, Features] = {}
     for name, each in sorted(answers.items()):
@@ -100,7 +101,11 @@ def look_at_brokers(admin: AdminClient, settings: SharedSettings) -> Brokers:
 
 
 def _unread(broker: str, error: KafkaException) -> TopicProblem:
-    """Settings of a broker that may not be looked at, or that is away."""
+    """Settings of a broker that may not be looked at, or that is away: told as unchecked.
+
+    The cure differs: a right that is missing is to be granted, a broker that is away is asked
+    later.
+    """
     cause = error.args[0]
     told = unread(broker, cause.str(), "the cluster")
     if cause.code() in topics.DENIED:

@@ -1,11 +1,19 @@
 """Rights that a worker with these properties lacks, as the brokers tell it.
 
-Brokers tell each client what it may do with a topic and with a group, and refuse to tell of a
-transactional id to whom has no right to it.  So nothing is tried out, and nothing is written:
+Brokers tell each client what it may do with a topic and with a group (KIP-430), and refuse to tell
+of a transactional id to a client that has no right to it. So nothing is tried out, and nothing is
+written:
 
     topics             Metadata with its authorized operations, of all topics that are belfry's own
     groups             DescribeGroups with the same, of one group for each right
     transactional ids  DescribeTransactions, of one id; who may Write may Describe as well
+
+    wanted on belfry.*      Read Write Describe DescribeConfigs
+    belfry.schedules        Read Write Describe DescribeConfigs       nothing is lacking
+    belfry.changelog        Read Describe                             Write and DescribeConfigs are
+    told                    one sentence, and the command of kafka-acls.sh that grants these two
+
+Without an authorizer brokers allow everything, and nothing is lacking.
 """
 
 from __future__ import annotations

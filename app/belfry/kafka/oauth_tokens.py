@@ -89,7 +89,10 @@ class OidcTokens(AbstractTokenProvider):  # type: ignore[misc]  # it ships no ty
         return tokens
 
     async def token(self) -> str:
-        """A token that lives; raises ConnectionError where the provider gives none."""
+        """A token that lives; raises ConnectionError where the provider gives none.
+
+        aiokafka awaits it for each connection that it opens, and logs in anew with it.
+        """
         if self.clock() >= self._until:
             await self._fetch()
         return self._token
@@ -100,6 +103,7 @@ class OidcTokens(AbstractTokenProvider):  # type: ignore[misc]  # it ships no ty
 
     async def _fetch(self) -> None:
         """Get another token; raises ConnectionError, which shows nothing of the answer."""
+        # Its life is counted from the question: the answer may have been on its way for seconds.
         asked = self.clock()
         try:
             found = await self._ask()
@@ -136,7 +140,7 @@ class OidcTokens(AbstractTokenProvider):  # type: ignore[misc]  # it ships no ty
 
 
 def _pairs(text: str | None) -> dict[str, str]:
-    """``a=1,b=2`` as a dictionary."""
+    """``a=1,b=2`` as a dictionary, as librdkafka reads extensions (RFC 7628)."""
     pairs = (each.partition("=") for each in (text or "").split(",") if each)
     return {name.strip(): value for name, _, value in pairs}
 

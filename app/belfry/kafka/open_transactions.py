@@ -161,6 +161,7 @@ def open_transactions(properties: dict[str, Any], places: Sequence[Where]) -> li
 
 
 async def _ask(properties: dict[str, Any], places: Sequence[Where]) -> list[OpenTransaction]:
+    """Ask leaders and coordinators over one client, which is closed at the end."""
     client = AIOKafkaClient(
         bootstrap_servers=properties["bootstrap.servers"],
         client_id="belfry-transactions",
@@ -203,7 +204,10 @@ def _open_in(topic: str, partitions: Iterable[Any]) -> Iterable[OpenTransaction]
 
 
 async def _with_names(client: Any, found: list[OpenTransaction]) -> list[OpenTransaction]:
-    """The same with transactional ids and states, where a coordinator tells them."""
+    """The same with transactional ids and states, where a coordinator tells them.
+
+    Each broker is asked, since a producer's id does not say which of them coordinates it.
+    """
     if not found:
         return found
     ids = sorted({each.producer_id for each in found})

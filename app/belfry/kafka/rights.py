@@ -28,7 +28,12 @@ _STRIMZI_KINDS: Final = {TRANSACTIONAL_ID: "transactionalId"}
 
 
 class Right(NamedTuple):
-    """What somebody may do with a resource; `prefixed` ones are all whose names begin so."""
+    """What somebody may do with a resource.
+
+    `kind` is one of the four above, `name` that of the resource, or where all names of a `prefixed`
+    right begin. `operations` are spelt as Kafka's tool has them, such as ``DescribeConfigs``. `why`
+    says in a few words what they are for.
+    """
 
     kind: str
     name: str
@@ -38,7 +43,11 @@ class Right(NamedTuple):
 
 
 class Options(NamedTuple):
-    """What workers do besides their main job, each of which asks for more rights."""
+    """What workers do besides their main job, each of which asks for more rights.
+
+    `creates_topics`: they make missing topics. `names_transactions`: they say whose transaction
+    holds them up. `output_topics` are those that policies name.
+    """
 
     creates_topics: bool = False
     names_transactions: bool = False

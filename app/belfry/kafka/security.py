@@ -61,10 +61,14 @@ class BadSecurity(ValueError):
 def group_client_security(properties: Mapping[str, Any]) -> dict[str, Any]:
     """Keyword arguments of an aiokafka client that equal these librdkafka properties.
 
-    Reads the files that they name; raises `BadSecurity`.
+        {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN", "sasl.username": "me", …}
+        ─► {"security_protocol": "SASL_SSL", "ssl_context": …, "sasl_mechanism": "PLAIN", …}
+
+    Reads the files that they name, so it blocks for a moment; raises `BadSecurity`.
     """
     protocol = str(properties.get("security.protocol", "PLAINTEXT")).upper()
     arguments: dict[str, Any] = {"security_protocol": protocol}
+    # Both SSL and SASL_SSL; and both SASL_PLAINTEXT and SASL_SSL below.
     if "SSL" in protocol:
         arguments["ssl_context"] = _ssl_context(properties)
     if "SASL" in protocol:
@@ -118,6 +122,7 @@ def _ssl_context(properties: Mapping[str, Any]) -> ssl.SSLContext:
                 " like it: leave it out, or set it for the whole machine in OpenSSL's own"
                 " configuration."
             )
+    # It checks certificates and host names unless a property says otherwise, as librdkafka does.
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     for step in (_trust, _show, _restrict):
         try:
@@ -211,6 +216,7 @@ def _show_texts(context: ssl.SSLContext, properties: Mapping[str, Any], password
 
 def _load(context: ssl.SSLContext, chain: bytes, key: Any) -> None:
     """Take a chain and its key; they pass through a file, in which the key is encrypted."""
+    # OpenSSL loads keys from files only; a reader of the file finds no open key in it.
     once = secrets.token_bytes(32).hex()
     form, locked = PrivateFormat.PKCS8, BestAvailableEncryption(once.encode())
     descriptor, path = tempfile.mkstemp(prefix="belfry-", suffix=".pem")

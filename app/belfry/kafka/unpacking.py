@@ -3,10 +3,11 @@
     packed, up to some megabytes ──► 256 KiB ──► 256 KiB ──► …   each taken before the next is made
 
 A megabyte of zstd or gzip may unpack to a gigabyte, and six thousand bytes to more than a hundred
-megabytes.  So nothing is unpacked into memory that grows with it.
+megabytes. So nothing is unpacked into memory that grows with it: a caller takes parts as long as it
+wants them, and what it does not take is never made.
 
 A zstd frame says how far back it refers, and a decoder keeps so much: `MOST_WINDOW_BYTES` at most,
-as RFC 8878 recommends; levels up to 19 need no more.  Lz4 and snappy, which unpack to 255 and 22
+as RFC 8878 recommends; levels up to 19 need no more. Lz4 and snappy, which unpack to 255 and 22
 times their size at most, are unpacked block by block (`unpacking_blocks.py`).
 """
 

@@ -40,7 +40,12 @@ class DamagedBlock(ValueError):
 
 
 def unlz4(packed: memoryview) -> Iterator[bytes | memoryview]:
-    """What was packed as frames of lz4; DamagedBlock where it was not."""
+    """What was packed as frames of lz4, block by block; DamagedBlock where it was not.
+
+    A frame is a head (magic, flags, largest block, perhaps the size, a checksum), blocks, each
+    behind its length, a length of 0, and perhaps a checksum. Checksums are not looked at.
+    What a block yields is 4 MiB at most.
+    """
     at = 0
     while at < len(packed):
         if len(packed) - at < 7 or _NUMBER.unpack_from(packed, at)[0] != LZ4_MAGIC:
@@ -66,7 +71,10 @@ def _unlz4_block(block: memoryview, most: int) -> bytes:
 
 
 def unsnappy(packed: memoryview) -> Iterator[bytes]:
-    """What was packed by snappy, in either form; DamagedBlock where it was not."""
+    """What was packed by snappy, in either form; DamagedBlock where it was not.
+
+    Each part is about a megabyte at most, or one element of it if that is larger.
+    """
     if bytes(packed[: len(XERIAL)]) != XERIAL:
         yield from _unsnappy_block(packed)
         return
@@ -109,7 +117,11 @@ def _length(block: memoryview) -> tuple[int, int]:
 
 
 def _piece(block: memoryview, at: int) -> tuple[int, int]:
-    """Where so many elements end that they unpack to a megabyte, and to how much."""
+    """Where so many elements end that they unpack to a megabyte, and to how much.
+
+    An element is a literal or a copy; its first byte, the tag, says which by its last two bits
+    (snappy's format description). Nothing is unpacked here.
+    """
     end, made = len(block), 0
     while at < end and made < WHOLE_BYTES:
         tag = block[at]
@@ -134,7 +146,11 @@ def _piece(block: memoryview, at: int) -> tuple[int, int]:
 
 
 def _prefixed(before: bytes, more: int) -> bytes:
-    """The beginning of a block that unpacks to `before`, and then to so many bytes."""
+    """The beginning of a block that unpacks to `before`, and then to so many bytes.
+
+    It is the length as a varint, and a literal that holds `before`: so copies of the elements
+    behind it find what they refer to.
+    """
     size, head = len(before) + more, bytearray()
     while size > 0x7F:
         head.append(size & 0x7F | 0x80)
