@@ -178,7 +178,8 @@ def bench(
 def _measure(session: Session, plan: BenchPlan, varied: int | None, runs: int) -> None:
     """Run a plan, and print each run as it ends and all of them together.
 
-    `varied` is the value of the parameter that a curve varies, or None.
+    `varied` is the value of the parameter that a curve varies, or None. A run may take minutes, so
+    its line is printed at once.
     """
     from dataclasses import replace
 

@@ -97,7 +97,11 @@ class OpenTransaction:
         return told + f", time-out {(self.timeout_ms or 0) / 1000:.0f} s"
 
     def abort_command(self, servers: str) -> str:
-        """What ends it in this partition, whoever began it."""
+        """What ends it in this partition: a command of Kafka's own tool, for an operator.
+
+        It writes an abort marker to this partition alone (KIP-664), whatever the coordinator has
+        decided.
+        """
         return (
             f"kafka-transactions.sh --bootstrap-server {servers} abort --topic {self.topic}"
             f" --partition {self.partition} --start-offset {self.start_offset}"

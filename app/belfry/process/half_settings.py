@@ -48,7 +48,11 @@ class HalfConfigured(ValueError):
 
 
 def refuse_half_settings(settings: DeliverySettings) -> None:
-    """Let whole configurations pass; raises `HalfConfigured` with all that is wrong."""
+    """Let whole configurations pass; raises `HalfConfigured` with all that is wrong.
+
+    It is called before the port opens and before Kafka is asked, so a worker that refuses has
+    changed nothing.
+    """
     why = half_settings(settings)
     if why:
         raise HalfConfigured(why)
@@ -61,8 +65,7 @@ def half_settings(settings: DeliverySettings) -> str:
     """
     empty = list(_empty(settings))
     if empty:
-        # A setting that is empty by mistake makes others wrong that depend on it.
-        # What else is wrong may follow from it.
+        # Others that depend on an empty setting look wrong as well, so they are not looked at.
         return " ".join(empty)
     found = (
         *_kafka(settings),
@@ -100,13 +103,17 @@ def _kafka(settings: DeliverySettings) -> Iterator[str]:
 
 
 def _registry(settings: DeliverySettings) -> Iterator[str]:
-    """An address that cannot be read; it is not shown."""
+    """An address that cannot be read; it is not shown, since it may hold a password."""
     if settings.schema_registry_url is not None and not is_readable(settings.schema_registry_url):
         yield UNREADABLE
 
 
 def _signing(settings: DeliverySettings) -> Iterator[str]:
-    """What is to be signed, without a secret to sign with."""
+    """What is to be signed, without a secret to sign with.
+
+    Workers sign what they write for one another and for themselves, so the secret is needed as soon
+    as one of these settings asks for signatures.
+    """
     if settings.http_worker_secret_also and not settings.http_worker_secret:
         yield (
             "BELFRY_HTTP_WORKER_SECRET_ALSO is set, and BELFRY_HTTP_WORKER_SECRET is not: the first"
@@ -134,7 +141,11 @@ def _signing(settings: DeliverySettings) -> Iterator[str]:
 
 
 def _callers(settings: DeliverySettings) -> Iterator[str]:
-    """Callers that nobody would check, or whose keys others could read."""
+    """Callers that nobody would check, or whose keys others could read.
+
+    A proxy in front may end TLS, and no setting of belfry's shows that; so it has to be said by
+    `http_plaintext`.
+    """
     given = [name for name in _OIDC if name in settings.model_fields_set]
     if given and not settings.oidc_issuer:
         yield (
@@ -154,7 +165,9 @@ def _callers(settings: DeliverySettings) -> Iterator[str]:
 
 
 def _advertised(settings: DeliverySettings) -> Iterator[str]:
-    """An address that leads nowhere."""
+    """An address that leads nowhere: 0.0.0.0 or ::, which a worker may listen on, and nobody can
+    call.
+    """
     given = settings.http_advertised_url
     if given is not None and is_everywhere(urlsplit(given).hostname or ""):
         yield (
@@ -164,7 +177,7 @@ def _advertised(settings: DeliverySettings) -> Iterator[str]:
 
 
 def _certificate(settings: DeliverySettings) -> Iterator[str]:
-    """A certificate without its key, or one that cannot be used."""
+    """A certificate without its key, or one that cannot be used: it is loaded here to find out."""
     certificate, key = settings.http_tls_certificate, settings.http_tls_key
     if (certificate is None) != (key is None):
         given = "http_tls_certificate" if key is None else "http_tls_key"

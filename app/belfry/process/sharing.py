@@ -5,6 +5,11 @@ here once: tenants, output topics, the registry's lookups, the clock guard, and 
 of logs. These objects are used by all partitions' threads at the same time, and each says in its
 own module how that is safe.
 
+    settings, cluster ─► share() ─► Shared ─┬─ opener    one for all owners and standbys
+                                            ├─ guard     one clock, so one judgement of it
+                                            └─ outputs   which output topics are there
+    group assigns 3   ─► runners(port) makes the runner of partition 3, with these three in it
+
 Nothing is started here. `partitions/supervisor.py` starts what makes runners, as the group assigns
 partitions.
 """
@@ -84,7 +89,8 @@ class Shared(NamedTuple):
         """What makes the runners of this worker's partitions.
 
         `port` is where they tell outcomes and refusals. A partition that was stood by for brings
-        its warm store along.
+        its warm store along, and its runner reads only what came since; else `warm` is None. Making
+        a runner starts nothing.
         """
         opener, guard, outputs = self
 
@@ -108,6 +114,8 @@ def share(
     KafkaException.
     """
     admin, cluster_id, registry, frames = found
+    # One directory for all threads, so it has a lock; an unknown tenant is added when it is first
+    # met.
     tenants = Tenants(
         settings.topic("fired."),
         Delivery(settings.default_delivery),
@@ -123,6 +131,8 @@ def share(
     )
     outputs = Outputs(settings, tenants, registry, tenant_topics.look, gauges.topics_to_make)
     output_topics = _output_topics(settings, frames, outputs)
+    # Offsets of a group of their own, by which a take-over recognises a changelog that was made
+    # anew.
     anchors = Anchors(admin, settings)
     opener = PartitionOpener(
         settings=settings,

@@ -33,6 +33,7 @@ from belfry.telemetry.metrics import Metrics
 from belfry.telemetry.tenant_metrics import TenantLook
 from belfry.tenants.canary import CANARY
 
+# States in which there is a changelog still to be read.
 CATCHING_UP = Ownership.CATCHING_UP
 REPLAYING = Ownership.REPLAYING
 # How old a look at all tenants may be, in ms.
@@ -40,7 +41,11 @@ LOOK_AGAIN_MS: Final = 500.0
 
 
 class Running(NamedTuple):
-    """The parts of a worker that has come up; a look reads from them."""
+    """The parts of a worker that has come up; a look reads from them.
+
+    `owners` are its partitions, `guard` judges its clock, `group` is its membership, and `process`
+    its threads and its check of itself.
+    """
 
     owners: Owners
     guard: ClockGuard
@@ -63,7 +68,9 @@ class View:
         self._looked_ms: float | None = None
 
     def show(self, running: Running) -> None:
-        """The worker has come up: show what it does."""
+        """The worker has come up: show what it does. It is called once, on the worker's event
+        loop.
+        """
         self._running = running
 
     def live(self) -> bool:
@@ -97,6 +104,7 @@ class View:
             return Readiness(ready=False, problems=[problem], started=False)
         assigned = owners.assigned()
         views = [self._partition(runner) for runner in owners.runners()]
+        # A partition that was assigned a moment ago has no runner yet.
         problems = [] if assigned <= {view.partition for view in views} else ["taking over"]
         if not guard.may_fire and assigned:
             problems.append(f"firing is paused: {guard.paused_because}")
@@ -136,6 +144,7 @@ class View:
         runners = owners.runners()
         for view in [self._partition(runner) for runner in runners if runner.owned]:
             now_ms = self._clock.wall_ms()
+            # Seconds behind the due instant.
             late = {why: (now_ms - due_ms) / 1000 for why, due_ms in view.oldest_due_ms.items()}
             self._metrics.partition(
                 view.partition,
